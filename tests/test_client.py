@@ -159,7 +159,7 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[str]:
             yield f"http://127.0.0.1:{other.server_port}"
         finally:
             other.shutdown()
-            thread.join(10)
+            thread.join(60)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE_S = 30.0  # a program that takes a second to start takes ten beside busy neighbours
+PATIENCE_S = 60.0  # a program that takes a second to start takes twenty beside busy neighbours
 T = TypeVar("T")
 
 

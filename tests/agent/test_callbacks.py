@@ -104,7 +104,7 @@ def test_a_callback_ends_the_wait_though_no_poll_is_near(server: RunningServer) 
             await asyncio.to_thread(server.press, link, "confirm")
             reply = await service.post(receiver.url, json={"case_id": case.case_id})
             assert reply.status_code == 204
-            assert isinstance(await asyncio.wait_for(task, 10), Decided)
+            assert isinstance(await asyncio.wait_for(task, 60), Decided)
             assert (await service.post(receiver.url, content=b"?")).status_code == 400
 
     asyncio.run(play())

@@ -124,7 +124,7 @@ def test_what_the_person_does_is_seen_on_the_way(server: RunningServer, drive: D
     def look_then_press(notice: Notice) -> None:
         with server.page({"review_url": notice.case.review_url}) as page:
             page.post("opened", {})
-        assert seen.wait(10)
+        assert seen.wait(60)
         press(server, "confirm")(notice)
 
     person = Watching(look_then_press)
@@ -161,7 +161,7 @@ def test_a_case_that_vanishes_is_lost_and_not_decided(server: RunningServer, dri
     class Distracted(Person):
         def __call__(self, notice: Notice) -> None:
             super().__call__(notice)
-            assert tidied.wait(10)
+            assert tidied.wait(60)
 
     with pytest.raises(CaseLost):
         drive(Distracted(tidy_away), interval_s=0.05, streams=False)

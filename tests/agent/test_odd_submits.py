@@ -21,7 +21,7 @@ from tests.agent.test_flow import CASE
 from tests.cli.strange_service import Call, Reply, strange_service
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @asynccontextmanager

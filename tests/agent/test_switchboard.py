@@ -111,7 +111,7 @@ def test_a_press_becomes_the_decision_and_the_card_says_so(scene: Scene) -> None
         (card,) = scene.messenger.cards
         assert [button.action for button in card.buttons] == ["confirm", "cancel"]
         await scene.board.pressed(scene.messenger.press(0, "confirm"))
-        outcome = await asyncio.wait_for(task, 10)
+        outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.raw["submission_context"]["submitted_by"]["platform_user_id"] == "7"
         assert outcome.raw["submission_context"]["submitted_via"] == "telegram_inline_button"
@@ -157,7 +157,7 @@ def test_a_stranger_cannot_answer_and_is_told_so(scene: Scene) -> None:
         await scene.board.pressed(scene.messenger.press(0, "confirm", presser=stranger))
         assert not task.done()
         await scene.board.pressed(scene.messenger.press(0, "cancel", id="press-2"))
-        outcome = await asyncio.wait_for(task, 10)
+        outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.action == "cancel"
 
@@ -185,7 +185,7 @@ def test_a_press_that_another_agent_hears_counts_only_for_those_who_were_asked(
         await other.agent.aclose()
         assert not task.done()
         await scene.board.pressed(scene.messenger.press(0, "cancel"))
-        outcome = await asyncio.wait_for(task, 10)
+        outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.action == "cancel"
 
@@ -229,7 +229,7 @@ def test_a_press_that_comes_twice_is_taken_once_and_answered_alike(scene: Scene)
         task = await scene.ask()
         press = scene.messenger.press(0, "confirm")
         await asyncio.gather(scene.board.pressed(press), scene.board.pressed(press))
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 60)
         await scene.board.pressed(press)
 
     scene.play(play)
@@ -256,7 +256,7 @@ def test_who_comes_second_hears_that_it_is_closed(server: RunningServer, scene: 
         link = {"submit_url": pending.case.submit_url, "submit_token": pending.case.submit_token}
         await asyncio.to_thread(server.press, link, "confirm")
         await scene.board.pressed(scene.messenger.press(0, "cancel"))
-        outcome = await asyncio.wait_for(task, 10)
+        outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.action == "confirm"
 
@@ -293,7 +293,7 @@ def test_every_copy_is_brought_up_to_date_though_one_cannot_be(server: RunningSe
             await asyncio.to_thread(
                 owner.post, f"/v1/reviews/{pending.case.case_id}/cancel", json={"reason": "Not needed."}
             )
-        outcome = await asyncio.wait_for(task, 10)
+        outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Cancelled)
 
     scene.play(play)
@@ -311,7 +311,7 @@ def test_a_webhook_is_heard_only_from_the_platform(scene: Scene) -> None:
         assert not task.done()
         genuine = Call(method="POST", headers={"secret": "right"}, body=b"", query=forged.query)
         assert (await scene.board.hear(genuine)).status == 200
-        assert isinstance(await asyncio.wait_for(task, 10), Decided)
+        assert isinstance(await asyncio.wait_for(task, 60), Decided)
 
     scene.play(play)
 
@@ -321,7 +321,7 @@ def test_a_button_of_an_ended_case_says_that_it_is_closed(scene: Scene) -> None:
         task = await scene.ask()
         late = scene.messenger.press(0, "cancel", id="late")
         await scene.board.pressed(scene.messenger.press(0, "confirm"))
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 60)
         await scene.board.pressed(late)
 
     scene.play(play)

@@ -30,7 +30,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 def post(url: str, body: bytes, key: str) -> httpx.Response:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", "A2A-Version": "1.0"}
-    return httpx.post(url, content=body, headers=headers, timeout=10)
+    return httpx.post(url, content=body, headers=headers, timeout=60)
 
 
 def relayed(relay: Relay, agent: str, body: bytes) -> httpx.Response:

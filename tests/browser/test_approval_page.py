@@ -204,7 +204,7 @@ def test_hostile_texts_are_only_texts_wherever_they_are_compared(
     httpx.post(
         first["review_url"].replace("?token=", "/respond?token="),
         json={"action": "edit", "data": {"feedback": HOSTILE.replace("\u202e", "")}},
-        timeout=10,
+        timeout=60,
     ).raise_for_status()
     hitl = ask({HOSTILE: HOSTILE + " 2", "plain": "<i>y</i>"}, first, presets=[HOSTILE[:80]])
     page.goto(hitl["review_url"])
@@ -248,7 +248,7 @@ def test_a_long_text_is_compared_while_one_types(browser: Browser, ask: Ask) -> 
     lines = [f"Line {number} says {number * 7919 % 1000} things." for number in range(300)]
     context = browser.new_context(viewport=DESK)
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(60_000)
     page.goto(ask("\n".join(lines))["review_url"])
     start_editing(page)
     expect(page.get_by_role("button", name="Show my changes")).to_be_hidden()

@@ -359,6 +359,7 @@ def test_a_type_of_ones_own_without_context_is_not_blank(page: Page, ask: Ask, r
 # Everyone
 
 
+@pytest.mark.timeout(300)
 def test_every_state_is_accessible(
     browser: Browser, server: RunningServer, agent: httpx.Client, full: bool
 ) -> None:

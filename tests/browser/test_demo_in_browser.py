@@ -37,7 +37,7 @@ def phone(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
         has_touch=True,
         java_script_enabled=request.param,
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))

@@ -115,7 +115,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def watch(browser: Browser, site: Site) -> Iterator[Watch]:
     context = browser.new_context(viewport={"width": 390, "height": 844})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(60_000)
     yield Watch(context.new_page(), site)
     context.close()
 

@@ -20,7 +20,7 @@ def opened(
     browser: Browser, hitl: dict[str, Any], *, js: bool = True, device: dict[str, Any] = PHONE
 ) -> Page:
     context = browser.new_context(**device, java_script_enabled=js)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     page.goto(hitl["review_url"])
     return page

@@ -47,7 +47,7 @@ def links(server: RunningServer) -> dict[str, str]:
 def page(browser: Browser) -> Iterator[Page]:
     """A browser that has never been here."""
     context = browser.new_context(viewport={"width": 390, "height": 844})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     yield context.new_page()
     context.close()
 

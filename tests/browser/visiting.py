@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, ViewportSize
 
 from tests.pages.checks import DESK, PHONE
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 
 Way = tuple[bool, ViewportSize]
 """With scripts or without, and on which device."""

@@ -13,7 +13,7 @@ from placet.testing.platforms import Shown
 from tests.channels.loopback import Loopback
 from tests.server.running import RunningServer
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Platform(Protocol):

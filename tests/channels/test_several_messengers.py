@@ -20,7 +20,7 @@ from tests.channels.whatsapp import cloud_api as whatsapp
 from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
+PATIENCE_S = 60
 QUESTION = {
     "type": "approval",
     "prompt": "Deploy 4.2 to production?",

@@ -183,7 +183,7 @@ def test_two_resumes_at_once_run_the_tool_once() -> None:
 
     def deploy() -> str:
         entered.set()
-        assert leave.wait(10)
+        assert leave.wait(60)
         office.ran.append("deploy")
         return "deployed"
 
@@ -194,11 +194,11 @@ def test_two_resumes_at_once_run_the_tool_once() -> None:
     outcomes: list[Any] = []
     first = threading.Thread(target=lambda: outcomes.append(mine.resume("t", answered)))
     first.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     with pytest.raises(ThreadBusy):
         mine.resume("t", answered)
     leave.set()
-    first.join(10)
+    first.join(60)
     assert office.ran == ["deploy"]
     assert finished(outcomes[0]).text == "done"
 
@@ -312,7 +312,7 @@ def test_calls_without_ids_or_with_the_same_id_are_told_apart() -> None:
 
 
 def test_calls_of_one_turn_run_side_by_side() -> None:
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=60)
 
     def left() -> str:
         meeting.wait()
@@ -479,7 +479,7 @@ def test_a_long_call_keeps_its_thread_while_it_runs() -> None:
     with pytest.raises(ThreadBusy):
         mine.resume("t")
     leave.set()
-    running.join(10)
+    running.join(60)
     assert finished(outcomes[0]).text == "done"
 
 

@@ -73,7 +73,7 @@ def test_a_storage_that_fails_oddly_once_does_not_end_the_heartbeat() -> None:
             raise LookupError
 
     with Heartbeat(timedelta(milliseconds=3)).holding(Odd(), Checkpoint(thread_id="t")):
-        assert all(beats.acquire(timeout=5) for _ in range(3))
+        assert all(beats.acquire(timeout=60) for _ in range(3))
 
 
 def test_a_tool_that_changes_what_it_was_given_is_not_told_as_a_persons_edit() -> None:
@@ -97,7 +97,7 @@ def test_a_tool_or_a_model_that_runs_out_of_something_does_not_hang_the_event_lo
         return next(iter([]))
 
     async def played() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             model = Scripted([call("1", "first", items=[])], "done")
             finished(await ReactAgent("a", model, [first]).ainvoke("go"))
             assert "StopIteration" in model.results()[0]
@@ -199,7 +199,7 @@ def test_a_model_that_thinks_long_keeps_its_thread(thinks: Thinks, asynchronous:
     with pytest.raises(ThreadBusy):
         agent.resume("t")
     leave.set()
-    running.join(10)
+    running.join(60)
     assert finished(outcomes[0]).text == "done"
 
 
@@ -217,12 +217,12 @@ class Counts(MemorySaver):
 beats = threading.Semaphore(0)
 heartbeat = Heartbeat(timedelta(milliseconds=3))
 with heartbeat.holding(Counts(), Checkpoint(thread_id="t")):
-    assert beats.acquire(timeout=10)
+    assert beats.acquire(timeout=60)
     child = os.fork()
     if child == 0:
         beats = threading.Semaphore(0)
         with heartbeat.holding(Counts(), Checkpoint(thread_id="u")):
-            os._exit(0 if beats.acquire(timeout=10) else 1)
+            os._exit(0 if beats.acquire(timeout=60) else 1)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
@@ -250,7 +250,7 @@ def test_a_storage_that_takes_its_time_does_not_hold_up_the_event_loop() -> None
         blocking = True
 
         def threads(self, stage: Stage) -> Sequence[str]:
-            assert others_go_on.wait(10)
+            assert others_go_on.wait(60)
             return super().threads(stage)
 
     others_go_on = threading.Event()

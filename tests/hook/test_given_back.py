@@ -160,7 +160,7 @@ def test_a_run_that_is_cancelled_while_its_thread_is_claimed_gives_it_back() -> 
 
         def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
             entered.set()
-            assert leave.wait(10)
+            assert leave.wait(60)
             super().claim(checkpoint, lease_for=lease_for)
 
     async def played() -> None:

@@ -11,16 +11,16 @@ from typing import Any
 from placet.hook import ReactAgent
 from placet.hook.workers import Workers
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 FORKED = """
 import os, threading
 from placet.hook.workers import Workers
 
 def shared(workers):
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=60)
     ended = threading.Semaphore(0)
     workers.share([lambda: (meeting.wait(), ended.release())] * 3)
-    return all(ended.acquire(timeout=10) for _ in range(3))
+    return all(ended.acquire(timeout=60) for _ in range(3))
 
 workers = Workers()
 assert shared(workers)

@@ -18,7 +18,7 @@ def opened(
     if examined:
         context.add_init_script(AXE_SCRIPT)
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(60_000)
     return page
 
 
@@ -49,7 +49,7 @@ class Looks:
         page.context.close()
         return found
 
-    @pytest.mark.timeout(240)
+    @pytest.mark.timeout(600)
     def test_no_page_has_an_accessibility_violation(self, findings: Findings) -> None:
         assert findings.of("violations") == {}
 

@@ -41,7 +41,7 @@ def site() -> Iterator[Site]:
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 360, "height": 720})
     opened = context.new_page()
-    opened.set_default_timeout(10_000)
+    opened.set_default_timeout(60_000)
     yield opened
     context.close()
 

@@ -27,6 +27,7 @@ def site() -> Iterator[Site]:
         yield served
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("code", FOREIGN)
 def test_pages_of_other_scripts_are_as_accessible_and_as_narrow(
     browser: Browser, site: Site, code: str, full: bool

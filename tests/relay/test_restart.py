@@ -39,7 +39,7 @@ def key_of(folder: Path, name: str) -> str:
 def call(server: ServerProcess, key: str, method: str, **params: Any) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
     document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    with httpx.Client(verify=False, timeout=15) as client:
+    with httpx.Client(verify=False, timeout=60) as client:
         answer = client.post(f"{server.url()}/relay/v1/agents/errands", json=document, headers=headers)
     found: dict[str, Any] = answer.json()
     return found
@@ -66,7 +66,7 @@ def test_after_a_kill_a_caller_finds_its_task_and_nobody_else_does(agent: SdkAge
         task = send(server, ann, "echo")["result"]["task"]
         assert eventually(lambda: written(tmp_path / "cases.db", task["id"]))
         server.process.kill()
-        server.process.wait(15)
+        server.process.wait(60)
     with serving(tmp_path) as server:
         own = call(server, ann, "GetTask", id=task["id"])
         assert own["result"]["id"] == task["id"]

@@ -264,7 +264,7 @@ def test_agents_are_called_by_their_subscribers_only_over_grpc_too(
         ask = make(path, request_serializer=lambda one: one.SerializeToString(), response_deserializer=bytes)
         key = [] if name == "nobody" else [("authorization", f"Bearer {roles.key(name)}")]
         try:
-            answer = ask(request, metadata=key, timeout=10)
+            answer = ask(request, metadata=key, timeout=60)
             list(answer) if rpc.server_streaming else answer
         except grpc.RpcError as error:
             return error.code()

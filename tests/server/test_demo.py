@@ -227,7 +227,7 @@ def test_a_busy_port_is_no_obstacle_and_the_end_says_where_the_cases_are(
         assert second.stop() == 0
     finally:
         second.process.kill()
-        second.process.wait(10)
+        second.process.wait(60)
     kept = re.search(r"Stopped\. The cases are in (\S+)", second.stderr)
     assert kept is not None
     assert Path(kept[1]).is_file()

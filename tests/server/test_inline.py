@@ -210,7 +210,7 @@ def test_of_many_answers_at_once_one_wins(
 
     def press(number: int) -> tuple[int, str]:
         action = "confirm" if number % 2 else "cancel"
-        together.wait(10)
+        together.wait(60)
         return server.press(hitl, action).status_code, action
 
     with ThreadPoolExecutor(16) as pool:

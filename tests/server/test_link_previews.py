@@ -172,7 +172,7 @@ SCRIPTS_LOADED = """() => performance.getEntriesByType("resource")
 @pytest.fixture
 def renderer(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(user_agent=f"Mozilla/5.0 (X11; Linux x86_64) {'HeadlessChrome/124.0.0.0'}")
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     yield context.new_page()
     context.close()
 

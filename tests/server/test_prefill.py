@@ -42,7 +42,7 @@ def values() -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{source.server_port}"
         source.shutdown()
-        thread.join(5)
+        thread.join(60)
 
 
 def field(key: str, url: str, **rest: object) -> dict[str, object]:

@@ -103,7 +103,7 @@ async def test_a_lock_that_is_released_in_time_only_delays(path: Path) -> None:
     assert not waiting.done()
     other.execute("COMMIT")
     other.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         filing = await waiting
     assert await store.get_case(filing.case.id) == filing.case
     await store.aclose()
@@ -149,7 +149,7 @@ async def test_listeners_hear_that_another_process_wrote(store: Store, path: Pat
     assert await heard.get() is not None
     other = await SqliteStore.open(path)
     filing = await opened(other)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await heard.get() is None
     assert await store.get_case(filing.case.id) == filing.case
     await other.aclose()

@@ -70,7 +70,7 @@ class MailServer:
 
     async def until(self, taken: int) -> None:
         """Wait until so many mails were taken."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.mails) < taken:
                 self._news.clear()
                 await self._news.wait()

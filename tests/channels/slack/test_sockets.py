@@ -16,7 +16,7 @@ from tests.channels.slack.workspace import APP_TOKEN, PLACE, TOKEN, SlackHarness
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 
 
 @pytest.fixture

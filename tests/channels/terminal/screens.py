@@ -36,7 +36,7 @@ class Screen(io.StringIO):
 
     async def until(self, words: str) -> None:
         """Wait until this was written."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(words in STYLES.sub("", message) for message in self.messages):
                 self._news.clear()
                 await self._news.wait()

@@ -47,7 +47,7 @@ class Listening:
         self.presses = channel.listen()
 
     async def next(self) -> Sequence[Press]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await anext(self.presses)
 
 
@@ -60,7 +60,7 @@ async def test_a_number_is_a_press_by_whoever_sits_there(typed: TerminalHarness,
     await typed.channel.send(card)
     async with aclosing(typed.channel.listen()) as listening:  # type: ignore[type-var]
         terminal.type("2\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             (press,) = await anext(listening)
     assert press.reference == card.buttons[1].reference
     assert (press.presser.platform, press.presser.user_id) == ("x-terminal", "ada")

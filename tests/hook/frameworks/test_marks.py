@@ -123,7 +123,7 @@ def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
         rest = [threads.submit(queue.begin, "k", id, repeatable=False) for id in ("c1", "c2", "c3")]
         eventually(lambda: len(getattr(queue._lines.get(("begin", "k", None)), "marks", ())) == 3)
         saver.free.set()
-        assert all(one.result(10).run for one in (first, *rest))
+        assert all(one.result(60).run for one in (first, *rest))
     assert saver.writes == before + 2
 
 
@@ -132,7 +132,7 @@ def test_of_threads_that_begin_the_same_call_one_may_run_it() -> None:
     together = threading.Barrier(8)
 
     def begin(_: int) -> bool:
-        together.wait(10)
+        together.wait(60)
         try:
             return queue.begin("k", "c0", repeatable=False).run
         except ThreadBusy:

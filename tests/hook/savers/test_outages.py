@@ -108,7 +108,7 @@ def test_a_lock_that_is_given_back_in_time_only_delays(place: Path) -> None:
     with held_by_another(place):
         late.start()
         kept = saver.get("thread")
-    late.join(10)
+    late.join(60)
     assert kept is not None
     assert kept.checkpoint == checkpoint
     assert [one.checkpoint.rev for one in saver.list("thread")] == [2, 1]

@@ -9,7 +9,7 @@ from typing import Any
 
 from placet.server.serving import bind
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 Behaviour = Callable[["RawAgent", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 

@@ -40,7 +40,7 @@ from starlette.types import ASGIApp
 
 from placet.server.serving import bind
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 TLS = ssl.create_default_context()  # once: each client would read all the certificates again
 SECRET = "Bearer what-only-the-relay-knows"
 

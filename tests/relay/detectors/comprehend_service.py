@@ -86,4 +86,4 @@ def comprehend() -> Iterator[ComprehendService]:
         service.released.set()
         service.shutdown()
         service.server_close()
-        thread.join(10)
+        thread.join(60)

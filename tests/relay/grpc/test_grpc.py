@@ -58,7 +58,7 @@ class GrpcErrand(Errand):
 
     async def __aenter__(self) -> "GrpcErrand":
         self.channels: list[Any] = []
-        self.http = httpx.AsyncClient(headers=self.headers, timeout=10, verify=TLS)
+        self.http = httpx.AsyncClient(headers=self.headers, timeout=60, verify=TLS)
         self.card = await A2ACardResolver(self.http, self.url).get_agent_card()
         self.streaming = self.client(streaming=True)
         self.unary = self.client(streaming=False)
@@ -133,7 +133,7 @@ class Stub:
             async with grpc.aio.insecure_channel(self._address) as channel:
                 call = getattr(A2AServiceStub(channel), method)
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await call(request, metadata=[*self._metadata, *more], timeout=10)
+                    await call(request, metadata=[*self._metadata, *more], timeout=60)
                 return refused.value.code().name, refused.value.details()
 
         return asyncio.run(run())
@@ -303,7 +303,7 @@ def test_a_certificate_is_shown(agent: SdkAgent, tmp_path: Path) -> None:
             trusted = grpc.ssl_channel_credentials(both.read_bytes())
             async with grpc.aio.secure_channel(address, trusted) as channel:
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await A2AServiceStub(channel).GetTask(asking(), timeout=10)
+                    await A2AServiceStub(channel).GetTask(asking(), timeout=60)
                 return str(refused.value.code().name)
 
         assert asyncio.run(run()) == "UNAUTHENTICATED"

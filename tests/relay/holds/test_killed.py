@@ -64,7 +64,7 @@ def killed(folder: Path) -> Iterator[ServerProcess]:
         server.url()
         yield server
         server.process.kill()
-        server.process.wait(15)
+        server.process.wait(60)
 
 
 def resolve(server: ServerProcess, key: str, task_id: str, action: str = "APPROVED") -> httpx.Response:

@@ -51,7 +51,7 @@ class Delegating(Errands):
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         await updater.start_work()
         headers = {"Authorization": f"Bearer {self.key}", "A2A-Version": "1.0"}
-        async with httpx.AsyncClient(headers=headers, verify=False, timeout=15) as client:
+        async with httpx.AsyncClient(headers=headers, verify=False, timeout=60) as client:
             answer = await self._done_by_the_other(client, f"{get_message_text(context.message)} tulip")
         said = [
             part["text"] for one in answer.get("artifacts", []) for part in one["parts"] if "text" in part
@@ -66,7 +66,7 @@ class Delegating(Errands):
         message = {"messageId": f"nested {text}", "role": "ROLE_USER", "parts": [{"text": text}]}
         task = (await self._call(client, "SendMessage", message=message))["task"]
         self.seen.append(task)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while task["status"]["state"] not in ENDED:
                 task = await self._call(client, "GetTask", id=task["id"])
         return task
@@ -151,7 +151,7 @@ def test_a_refusal_reaches_the_caller_as_its_agent_tells_it(agent: SdkAgent, tmp
 
 
 async def no_longer_working(made: Errand, task_id: str) -> Task:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while True:
             task = await task_of(made, task_id)
             if task.status.state != WORKING:

@@ -158,7 +158,7 @@ class Judged:
     def in_loop(self, work: Coroutine[Any, Any, T]) -> T:
         """Have something done where the relay runs, once somebody has called it."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
 
 class Got:

@@ -38,7 +38,7 @@ class Pusher:
     def push(self, body: Any, token: str | None = None, **headers: str) -> httpx.Response:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {"X-A2A-Notification-Token": token or self.token, "Content-Type": "application/json"}
-        return httpx.post(self.url, content=data, headers=sent | headers, verify=False, timeout=10)
+        return httpx.post(self.url, content=data, headers=sent | headers, verify=False, timeout=60)
 
 
 def given(

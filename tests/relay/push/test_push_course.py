@@ -57,7 +57,7 @@ def caller(server: RunningServer, agent: str) -> httpx.Client:
         base_url=f"{server.url}/relay/v1/agents/{agent}",
         headers={"Authorization": f"Bearer {server.api_key}"},
         verify=False,
-        timeout=10,
+        timeout=60,
     )
 
 

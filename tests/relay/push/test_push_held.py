@@ -59,7 +59,7 @@ def acme(server: RunningServer) -> Iterator[httpx.Client]:
         base_url=f"{server.url}/relay/v1/agents/raw",
         headers={"Authorization": f"Bearer {server.api_key}", **V1},
         verify=False,
-        timeout=10,
+        timeout=60,
     ) as found:
         yield found
 

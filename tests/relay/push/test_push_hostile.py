@@ -48,7 +48,7 @@ def server(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def caller(server: RunningServer, key: str) -> httpx.Client:
     headers = {"Authorization": f"Bearer {key}", **V1}
     return httpx.Client(
-        base_url=f"{server.url}/relay/v1/agents/raw", headers=headers, verify=False, timeout=10
+        base_url=f"{server.url}/relay/v1/agents/raw", headers=headers, verify=False, timeout=60
     )
 
 

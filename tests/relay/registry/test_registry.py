@@ -318,7 +318,7 @@ def test_an_address_names_its_methods(admin: httpx.Client, everyone: Everyone) -
 def test_concurrent_registrations_all_count(everyone: Everyone, admin: httpx.Client) -> None:
     async def many() -> list[int]:
         headers = dict(admin.headers)
-        async with httpx.AsyncClient(base_url=everyone.server.url, headers=headers, timeout=10) as client:
+        async with httpx.AsyncClient(base_url=everyone.server.url, headers=headers, timeout=60) as client:
             drafts = [{"agentId": f"one-{number}", "url": "https://x.example"} for number in range(8)]
             replies = await asyncio.gather(*(client.post(AGENTS, json=draft) for draft in drafts))
             return [reply.status_code for reply in replies]

@@ -24,7 +24,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 ENDED = TaskEnding(dialect=Dialect("JSONRPC", "1.0"), message={"parts": [{"text": "done"}]})
 
 

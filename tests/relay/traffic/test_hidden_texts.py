@@ -68,7 +68,7 @@ def line() -> Iterator[Line]:
         )
         with judged_relay(settings, store, DetectorRegistry([RegexDetector()])) as relay:
             url = f"{relay.url}/relay/v1/agents/raw"
-            with httpx.Client(base_url=url, timeout=10) as client:
+            with httpx.Client(base_url=url, timeout=60) as client:
                 found = Line(agent, relay, client)
                 for name in DRAFTS:  # from now on each has a task
                     agent.behave = answering(200, encoded(rpc(task=task(name))))

@@ -84,7 +84,7 @@ class Errand:
         self.headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def __aenter__(self) -> "Errand":
-        self.http = httpx.AsyncClient(headers=self.headers, timeout=10, verify=TLS)
+        self.http = httpx.AsyncClient(headers=self.headers, timeout=60, verify=TLS)
         self.card = await A2ACardResolver(self.http, self.url).get_agent_card()
         self.streaming = self.client(streaming=True)
         self.unary = self.client(streaming=False)

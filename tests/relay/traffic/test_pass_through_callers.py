@@ -48,7 +48,7 @@ def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def caller(server: RunningServer, key: str) -> httpx.Client:
     url = f"{server.url}/relay/v1/agents/errands"
     headers = {"Authorization": f"Bearer {key}", **V1}
-    return httpx.Client(base_url=url, headers=headers, verify=False, timeout=10)
+    return httpx.Client(base_url=url, headers=headers, verify=False, timeout=60)
 
 
 @pytest.fixture(scope="module")

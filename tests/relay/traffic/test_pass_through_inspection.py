@@ -135,7 +135,7 @@ def watcher(parts: Any) -> Watcher:
 @pytest.fixture(scope="module")
 def client(parts: Any) -> Iterator[httpx.Client]:
     headers = {"A2A-Version": "1.0"}
-    with httpx.Client(base_url=parts[0], headers=headers, verify=False, timeout=10) as found:
+    with httpx.Client(base_url=parts[0], headers=headers, verify=False, timeout=60) as found:
         yield found
 
 

@@ -57,7 +57,7 @@ async def client_of(peer: Peer) -> AsyncIterator[AgentHttpClient]:
     peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
     client = AgentHttpClient(GuardedResolver(nowhere, allow_loopback=True))
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             yield client
     finally:
         await client.aclose()

@@ -31,7 +31,7 @@ class Late:
             self.over.set()
 
     async def wait(self) -> list[str]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.over.wait()
         return self.names
 

@@ -94,7 +94,7 @@ async def serving(folder: Path, url: str, networks: tuple[str, ...] = LISTED) ->
             await create_key(parts.store, "app", now=clock.now()),
             await create_key(parts.store, "root", now=clock.now(), scopes=("admin",)),
         ]
-        async with asyncio.timeout(20), Server(parts, *keys) as server:
+        async with asyncio.timeout(60), Server(parts, *keys) as server:
             yield server
     finally:
         await parts.stop()
