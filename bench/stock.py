@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.drafts import ANSWER, DRAFT
-from placet.bootstrap import Parts, build
+from placet.bootstrap.server import Parts, build
 from placet.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
 from placet.cases.commands import Respond
 from placet.cases.deadlines import due_at

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from bench import bare, heavy
-from placet.bootstrap import build
+from placet.bootstrap.server import build
 from placet.http.asgi import Receive, Scope, Send, json_reply, send_reply
 from placet.server.app import FoundHandler, PlacetApp
 from placet.server.logs import configure_logs

@@ -17,7 +17,6 @@ from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
 from placet import Placet, SignatureInvalid, verify_result
 from placet.agent import Agent, Decided, Expired, Notice, Outcome
-from placet.stores.memory import MemoryStore
 
 PORT = free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -48,7 +47,7 @@ production = Production()
 # The service: a release desk that asks for approval, and does nothing by itself when nobody answers.
 placet = Placet(
     base_url=f"{URL}/placet",
-    store=MemoryStore(),
+    db=":memory:",
     service_name="Release Desk",
     authenticate=lambda request: request.headers.get("x-agent"),
 )

@@ -15,7 +15,6 @@ from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
 from placet import Placet
 from placet.agent import Agent, Decided, Notice
-from placet.stores.memory import MemoryStore
 
 PORT = free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -25,7 +24,7 @@ PUBLISHED: list[dict[str, str]] = []
 # The service: a blog whose posts are read by a person first, in as many rounds as it takes.
 placet = Placet(
     base_url=f"{URL}/placet",
-    store=MemoryStore(),
+    db=":memory:",
     service_name="Company Blog",
     authenticate=lambda request: request.headers.get("x-agent"),
 )

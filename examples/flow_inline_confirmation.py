@@ -18,7 +18,6 @@ from examples.stage import PATIENCE_S, free_port, serving
 from placet import Placet
 from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
 from placet.channels.telegram import TelegramChannel
-from placet.stores.memory import MemoryStore
 
 PORT, TELEGRAM_PORT = free_port(), free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -31,7 +30,7 @@ SENT: list[str] = []
 # The service: sends mail that cannot be called back, so a person confirms it, by a button if they like.
 placet = Placet(
     base_url=f"{URL}/placet",
-    store=MemoryStore(),
+    db=":memory:",
     service_name="Mail Room",
     authenticate=lambda request: request.headers.get("x-agent"),
 )

@@ -14,7 +14,6 @@ from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
 from placet import Placet
 from placet.agent import Agent, Decided, Notice
-from placet.stores.memory import MemoryStore
 
 PORT = free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -28,7 +27,7 @@ APPLIED: list[str] = []
 # The service: a job board that lets nobody be applied for without their word.
 placet = Placet(
     base_url=f"{URL}/placet",
-    store=MemoryStore(),
+    db=":memory:",
     service_name="Job Board",
     authenticate=lambda request: request.headers.get("x-agent"),
 )

@@ -11,7 +11,7 @@ from msgspec import Struct
 from bench.relay.raw import PREFIX, RawProxy
 from bench.relay.scene import CALLERS, relay_settings
 from bench.target import WINDOW, Beside, Window, raise_file_limit
-from placet.bootstrap import build
+from placet.bootstrap.server import build
 from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.http.asgi import Message, Receive, Scope, Send

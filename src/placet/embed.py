@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placet.bootstrap import Parts, build
+from placet.bootstrap.server import Parts, build
 from placet.cases.wire import poll_response
 from placet.desk.api_keys import RESERVED
 from placet.desk.draft import draft_from

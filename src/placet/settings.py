@@ -33,7 +33,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     makes sense a flag."""
 
     db: str = "placet.db"
-    """Where cases are kept: a SQLite file."""
+    """The database: sqlite:///FILE, a path, or :memory: for one that ends with the process."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: Port = 8400

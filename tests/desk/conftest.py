@@ -1,21 +1,20 @@
-"""A fresh desk for every test, once over each store that a desk may stand on."""
+"""A new desk for every test, once over a store in memory and once over a file."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from placet.bootstrap.storage import open_store
 from placet.ports.store import Store
-from placet.stores.memory import MemoryStore
-from placet.stores.sqlite import SqliteStore
 from placet.testing.desk import DeskForTests, desk_for_tests
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "file"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    kept = await SqliteStore.open(tmp_path / "cases.db") if request.param == "sqlite" else MemoryStore()
-    yield kept
-    await kept.aclose()
+    opened = await open_store(":memory:" if request.param == "memory" else str(tmp_path / "cases.db"))
+    yield opened
+    await opened.aclose()
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from placet.cases.case import Case
 from placet.errors import AlreadyClosed, CaseConflict, CaseExpired, Unavailable
 from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft
 from placet.protocol.poll import Progress
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
 
-class NeverAgrees(MemoryStore):
+class NeverAgrees(InMemorySqliteStore):
     """A store in which somebody else was always quicker."""
 
     async def create_case(self, filing: CaseCreation) -> None:
@@ -52,7 +52,7 @@ async def test_a_store_that_never_agrees_is_unavailable_and_nothing_is_recorded(
 
 
 async def test_an_unlucky_id_is_a_conflict_and_never_somebody_elses_case() -> None:
-    class Taken(MemoryStore):
+    class Taken(InMemorySqliteStore):
         async def create_case(self, filing: CaseCreation) -> None:
             raise CaseConflict
 
@@ -64,7 +64,7 @@ async def test_an_unlucky_id_is_a_conflict_and_never_somebody_elses_case() -> No
 async def test_what_is_typed_while_the_case_closes_is_not_kept(end: str, error: type[Exception]) -> None:
     """The page saves, and between its two writes the case comes to its end."""
 
-    class ClosesMeanwhile(MemoryStore):
+    class ClosesMeanwhile(InMemorySqliteStore):
         async def save_draft(self, draft: FormDraft) -> None:
             if end == "answer":
                 await kit.human(opened).answer("approve")
@@ -114,7 +114,7 @@ async def test_whoever_watches_hears_of_every_step_once_it_is_written(kit: DeskF
 async def test_a_sweep_that_finds_nothing_to_do_stops() -> None:
     """A store may think a case due that the clock of this process does not."""
 
-    class Hasty(MemoryStore):
+    class Hasty(InMemorySqliteStore):
         async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
             return await self.list_cases("acme")
 

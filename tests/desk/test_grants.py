@@ -23,8 +23,8 @@ from placet.ports.case_store import CaseUpdate
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.protocol.poll import RespondedBy, Status
-from placet.stores.memory import MemoryStore
 from placet.stores.sqlite import SqliteStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.clock import FakeClock
 from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
 from tests.desk.granting import (
@@ -312,7 +312,7 @@ async def test_a_revocation_in_between_wins(store: Store) -> None:
     assert "grant.used" not in names[names.index("grant.revoked") :]
 
 
-class SlowToRead(MemoryStore):
+class SlowToRead(InMemorySqliteStore):
     """Someone else revokes between looking and spending."""
 
     revoke: Any = None
@@ -347,7 +347,7 @@ async def test_a_grant_that_ends_between_looking_and_spending_is_not_spent() -> 
     assert await grants_of(kit).use(call(), ACME) is None
 
 
-class NeverAgrees(MemoryStore):
+class NeverAgrees(InMemorySqliteStore):
     """Every write of a use is refused."""
 
     async def update_case(self, commitment: CaseUpdate) -> None:

@@ -18,7 +18,7 @@ from placet.ports.signer import Claim
 from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
 from placet.reviews import BUILT_IN
 from placet.reviews.approval.kind import Approval
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, desk_for_tests
 from placet.testing.human import ScriptedHuman
 from tests.protocol.policies import evidence, found, policy
@@ -37,7 +37,7 @@ class Trouble:
         self.finding: VerifiedEvidence | None = GOOD
 
 
-class TroubledStore(MemoryStore):
+class TroubledStore(InMemorySqliteStore):
     def __init__(self, trouble: Trouble) -> None:
         super().__init__()
         self._trouble = trouble

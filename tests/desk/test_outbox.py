@@ -17,7 +17,7 @@ from placet.ports.endpoint_store import Endpoint
 from placet.ports.identity import Principal
 from placet.ports.outbox_store import Delivery
 from placet.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE, verify_callback
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.courier import FORBIDDEN, NO_ANSWER, replied
 from placet.testing.desk import DeskForTests, desk_for_tests
 
@@ -242,7 +242,7 @@ async def test_no_more_is_under_way_than_there_is_room_for(kit: DeskForTests) ->
     assert await sending == len(urls)
 
 
-class FailingStore(MemoryStore):
+class FailingStore(InMemorySqliteStore):
     """A store that can take no outcome."""
 
     async def save_delivery_attempt(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:

@@ -8,7 +8,7 @@ import pytest
 from placet.cases.case import Case
 from placet.cases.events import broken_link
 from placet.errors import ValidationFailed
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase, desk_for_tests
 
 pytestmark = pytest.mark.anyio
@@ -142,7 +142,7 @@ async def test_a_follow_up_under_an_idempotency_key_is_linked_once(kit: DeskForT
     assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 1
 
 
-class Forgetful(MemoryStore):
+class Forgetful(InMemorySqliteStore):
     """A store that has lost a case, as a store never should."""
 
     lost: str | None = None

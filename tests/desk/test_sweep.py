@@ -12,7 +12,7 @@ from placet.desk.limits import Limits
 from placet.desk.sweep import BATCH
 from placet.errors import CaseNotFound, Unavailable
 from placet.ports.case_store import CaseCreation, CaseUpdate
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, OTHER, DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
@@ -120,7 +120,7 @@ async def test_an_answer_in_time_is_not_undone_by_a_late_sweep(kit: DeskForTests
 async def test_a_case_closed_meanwhile_is_left_to_the_next_round() -> None:
     """Two processes: the sweep has read the case, and then somebody answers."""
 
-    class Overtaken(MemoryStore):
+    class Overtaken(InMemorySqliteStore):
         async def update_case(self, commitment: CaseUpdate) -> None:
             if commitment.step.events[-1].type == "review.reminder":
                 await kit.human(opened).answer("approve")
@@ -134,7 +134,7 @@ async def test_a_case_closed_meanwhile_is_left_to_the_next_round() -> None:
 
 
 async def test_one_case_that_cannot_be_written_does_not_keep_the_others() -> None:
-    class HalfBroken(MemoryStore):
+    class HalfBroken(InMemorySqliteStore):
         async def update_case(self, commitment: CaseUpdate) -> None:
             if commitment.step.case.id == stuck.id:
                 raise Unavailable

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from placet import Placet, Principal
+from placet.bootstrap.storage import open_memory_store
 from placet.errors import SettingsError
 from placet.reviews import BUILT_IN
-from placet.stores.memory import MemoryStore
 from tests.embed.apps import (
     PREFIX,
     Build,
@@ -308,7 +308,7 @@ async def test_a_service_may_ask_in_its_own_name(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_the_store_may_be_the_services_own(tmp_path: Path) -> None:
-    placet = Placet(base_url="http://127.0.0.1:8000", store=MemoryStore())
+    placet = Placet(base_url="http://127.0.0.1:8000", store=open_memory_store())
     async with placet.lifespan():
         await placet.confirmation("Water the plants?")
     assert not (tmp_path / "placet.db").exists()

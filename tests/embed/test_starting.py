@@ -12,13 +12,13 @@ from placet import Placet
 from placet.errors import SettingsError, Unavailable
 from placet.http.asgi import Message
 from placet.ports.config_store import ConfigKind, ConfigRecord
-from placet.stores.memory import MemoryStore
 from placet.stores.sqlite import SqliteStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 
 pytestmark = pytest.mark.anyio
 
 
-class SlowToStart(MemoryStore):
+class SlowToStart(InMemorySqliteStore):
     """Takes its time with what the relay reads when it starts."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ async def test_nothing_is_served_before_the_relay_has_read_its_policies() -> Non
     await placet.aclose()
 
 
-class BrokenAtFirst(MemoryStore):
+class BrokenAtFirst(InMemorySqliteStore):
     """Cannot be read while the relay starts."""
 
     async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> Sequence[ConfigRecord]:

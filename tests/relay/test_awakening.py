@@ -10,7 +10,7 @@ from placet.cli.main import cli
 
 PROGRAM = """
 import asyncio, sys
-from placet.bootstrap import build
+from placet.bootstrap.server import build
 from placet.settings import load
 
 async def main():

@@ -16,7 +16,7 @@ import httpx
 import msgspec
 import uvicorn
 
-from placet.bootstrap import Parts, build
+from placet.bootstrap.server import Parts, build
 from placet.desk.api_keys import DEFAULT_SCOPES, create_key
 from placet.desk.sweep import Sweep
 from placet.ports.verifier import EvidenceVerifier

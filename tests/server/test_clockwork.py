@@ -8,7 +8,7 @@ import pytest
 from placet.errors import Unavailable
 from placet.server.clockwork import Clockwork
 from placet.server.streams import EventStreams
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import desk_for_tests
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,7 @@ class BrokenSweep:
         return None
 
 
-class PurgedStore(MemoryStore):
+class PurgedStore(InMemorySqliteStore):
     """A store that says when it was told to forget what is over."""
 
     def __init__(self) -> None:

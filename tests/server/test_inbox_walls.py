@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from a2a.types.a2a_pb2 import Task
 
+from placet.bootstrap.storage import open_memory_store
 from placet.cases.case import Subject
 from placet.cases.tokens import token_digest
 from placet.desk.draft import draft_from
@@ -15,7 +16,6 @@ from placet.ports.hold_store import HoldRow
 from placet.ports.identity import Principal
 from placet.relay.holds.hold_service import case_owner
 from placet.server.inbox_door import InboxDoor
-from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
 from placet.testing.samples import sample_api_key, sample_filing
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
@@ -191,7 +191,7 @@ class Rights:
 
 
 async def _door(rights: Rights) -> InboxDoor:
-    store = MemoryStore()
+    store = open_memory_store()
     await store.save_api_key(sample_api_key("rita", digest=token_digest("secret"), scopes=("inbox",)))
     return InboxDoor(keys=store, secret="5a" * 32, clock=FakeClock(), holds=rights)
 

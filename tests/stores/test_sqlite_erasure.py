@@ -10,6 +10,7 @@ import pytest
 
 from placet.stores.sqlite import SqliteStore
 from placet.stores.sqlite.connection import connect_reader
+from placet.stores.sqlite.group_commit import GroupCommitWriter
 from placet.testing.desk import DeskForTests, desk_for_tests
 from tests.waiting import eventually
 
@@ -106,7 +107,8 @@ async def test_a_log_that_is_cut_passes_for_no_write_of_another_process(tmp_path
     store.add_change_listener(told.append)
     await store.purge(kit.clock())
     assert (tmp_path / "cases.db-wal").stat().st_size == 0
-    store._writer.look_around()
+    assert isinstance(store._writer, GroupCommitWriter)
+    store._writer.check_other_processes()
     opened = await kit.open()
     assert told == [opened.id]
     await store.aclose()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from placet.stores.sqlite.errand import ErrandThread
+from placet.stores.sqlite.worker_thread import WorkerThread
 
 pytestmark = pytest.mark.anyio
 
@@ -19,12 +19,12 @@ async def brought() -> Brought:
 
 
 @pytest.fixture
-async def thread() -> ErrandThread:
-    return ErrandThread(asyncio.get_running_loop())
+async def thread() -> WorkerThread:
+    return WorkerThread(asyncio.get_running_loop())
 
 
 @pytest.fixture
-def disk(thread: ErrandThread) -> Iterator[threading.Event]:
+def disk(thread: WorkerThread) -> Iterator[threading.Event]:
     """Answers once it is set."""
     answer = threading.Event()
     yield answer
@@ -37,7 +37,7 @@ def at_once() -> None:
 
 
 async def test_a_quick_errand_is_collected(
-    thread: ErrandThread, disk: threading.Event, brought: Brought
+    thread: WorkerThread, disk: threading.Event, brought: Brought
 ) -> None:
     thread.run(at_once, brought.put_nowait)
     assert brought.empty()
@@ -46,7 +46,7 @@ async def test_a_quick_errand_is_collected(
 
 
 async def test_the_loop_goes_on_while_the_disk_hesitates(
-    thread: ErrandThread, disk: threading.Event, brought: Brought
+    thread: WorkerThread, disk: threading.Event, brought: Brought
 ) -> None:
     thread.run(lambda: disk.wait(30), brought.put_nowait)
     for _ in range(100):
@@ -58,7 +58,7 @@ async def test_the_loop_goes_on_while_the_disk_hesitates(
 
 
 async def test_errands_after_a_slow_one_are_collected_too(
-    thread: ErrandThread, disk: threading.Event, brought: Brought
+    thread: WorkerThread, disk: threading.Event, brought: Brought
 ) -> None:
     thread.run(lambda: disk.wait(30), brought.put_nowait)
     disk.set()
@@ -70,7 +70,7 @@ async def test_errands_after_a_slow_one_are_collected_too(
 
 
 async def test_each_errand_is_collected_once(
-    thread: ErrandThread, disk: threading.Event, brought: Brought
+    thread: WorkerThread, disk: threading.Event, brought: Brought
 ) -> None:
     async with asyncio.timeout(30):
         for _ in range(200):
@@ -83,7 +83,7 @@ async def test_each_errand_is_collected_once(
 
 @pytest.mark.parametrize("wait_for_it", [False, True])
 async def test_what_went_wrong_is_told(
-    thread: ErrandThread, disk: threading.Event, brought: Brought, wait_for_it: bool
+    thread: WorkerThread, disk: threading.Event, brought: Brought, wait_for_it: bool
 ) -> None:
     def work() -> None:
         if wait_for_it:
@@ -100,7 +100,7 @@ def test_the_thread_ends_when_its_loop_is_gone() -> None:
     loop = asyncio.new_event_loop()
     before = set(threading.enumerate())
     answer = threading.Event()
-    thread = ErrandThread(loop)
+    thread = WorkerThread(loop)
     loop.call_soon(thread.run, lambda: answer.wait(30), print)
     loop.call_later(0, loop.stop)
     loop.run_forever()

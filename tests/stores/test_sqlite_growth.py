@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from placet.stores.sqlite.connection import connect_writer
-from placet.stores.sqlite.migrate import prepare
-from placet.stores.sqlite.queries import QUERIES, named_queries
+from placet.stores.sqlite.migrate import prepare_file
+from placet.stores.sqlite.queries import QUERIES, parse_queries
 
 # Of these there are a handful, or they are only the beginning of a query.
 SMALL = {
@@ -37,7 +37,7 @@ PLANNED = [
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
     path: Path = tmp_path_factory.mktemp("growth") / "placet.db"
-    prepare(path)
+    prepare_file(path)
     return connect_writer(path)
 
 
@@ -53,4 +53,4 @@ def test_a_statement_finds_its_rows_through_an_index(connection: apsw.Connection
 
 def test_queries_are_read_by_name() -> None:
     text = "-- name: one\nSELECT 1\n\n-- name: two\n-- because\nSELECT 2\n"
-    assert named_queries(text) == {"one": "SELECT 1", "two": "-- because\nSELECT 2"}
+    assert parse_queries(text) == {"one": "SELECT 1", "two": "-- because\nSELECT 2"}

@@ -11,7 +11,7 @@ from placet.cases.case import Case
 from placet.cases.commands import Expire
 from placet.ports.inbox_store import InboxCursor
 from placet.stores.sqlite.migrate import MIGRATIONS, migrate
-from placet.stores.sqlite.rows import encode, micros
+from placet.stores.sqlite.rows import encode, to_micros
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import DAYBREAK
 from placet.testing.samples import approval, sample_filing, sample_offer, sample_step
@@ -61,7 +61,7 @@ async def test_a_page_is_quick_however_much_waits(tmp_path: Path) -> None:
     path = tmp_path / "placet.db"
     migrate(path)
     connection = apsw.Connection(str(path))
-    soonest = micros(DAYBREAK) + 1
+    soonest = to_micros(DAYBREAK) + 1
     state, offer = encode(sample_filing().case), encode(sample_offer())
     connection.execute("BEGIN")
     connection.executemany(

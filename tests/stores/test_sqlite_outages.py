@@ -10,13 +10,13 @@ import pytest
 from placet.cases.events import broken_link
 from placet.errors import CaseConflict, Unavailable
 from placet.ports.store import Store
-from placet.stores.sqlite.connection import connect_writer
-from placet.stores.sqlite.migrate import prepare
-from placet.stores.sqlite.operation import Operation
-from placet.stores.sqlite.pages import PageReader
+from placet.stores.sqlite.connection import connect_reader, connect_writer
+from placet.stores.sqlite.group_commit import GroupCommitWriter
+from placet.stores.sqlite.migrate import prepare_file
+from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.store import SqliteStore
-from placet.stores.sqlite.writer import Writer
+from placet.stores.sqlite.threaded_reader import ThreadedReader
 from placet.testing.contracts.case_store import opened, outcomes
 from placet.testing.samples import sample_filing, sample_offer, sample_replay
 
@@ -28,7 +28,7 @@ HUGE = sample_offer(context={"document": "x" * 3_000_000})
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "placet.db"
-    prepare(path)
+    prepare_file(path)
     return path
 
 
@@ -38,13 +38,13 @@ def connection(path: Path) -> apsw.Connection:
 
 
 @pytest.fixture
-async def writer(connection: apsw.Connection) -> Writer:
-    return Writer(connection, busy_for_ms=100)
+async def writer(connection: apsw.Connection) -> GroupCommitWriter:
+    return GroupCommitWriter(connection, busy_for_ms=100)
 
 
 @pytest.fixture
-async def store(path: Path, writer: Writer) -> AsyncIterator[Store]:
-    sqlite = SqliteStore(Reader(path), writer, PageReader(path))
+async def store(path: Path, writer: GroupCommitWriter) -> AsyncIterator[Store]:
+    sqlite = SqliteStore(Reader(connect_reader(path)), writer, ThreadedReader(path))
     yield sqlite
     await sqlite.aclose()
 
@@ -109,10 +109,12 @@ async def test_a_lock_that_is_released_in_time_only_delays(path: Path) -> None:
     await store.aclose()
 
 
-async def test_one_impossible_write_does_not_harm_those_beside_it(store: Store, writer: Writer) -> None:
+async def test_one_impossible_write_does_not_harm_those_beside_it(
+    store: Store, writer: GroupCommitWriter
+) -> None:
     filings = [sample_filing() for _ in range(20)]
-    impossible = Operation(statements=(("INSERT INTO events (seq) VALUES (1)", ()),))
-    unspeakable = Operation(statements=(("INSERT INTO secrets VALUES (?, ?)", ("\ud800", "")),))
+    impossible = WriteOperation(statements=(("INSERT INTO events (seq) VALUES (1)", ()),))
+    unspeakable = WriteOperation(statements=(("INSERT INTO secrets VALUES (?, ?)", ("\ud800", "")),))
     attempts: list[Awaitable[object]] = [store.create_case(filing) for filing in filings]
     attempts[10:10] = [writer.submit(impossible), writer.submit(unspeakable)]
     found = await outcomes(attempts)

@@ -8,8 +8,9 @@ import pytest
 from placet.cases.commands import Cancel, View
 from placet.errors import CaseConflict
 from placet.stores.sqlite import SqliteStore
+from placet.stores.sqlite.connection import connect_reader
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.recent import RecentCases, Row
+from placet.stores.sqlite.recent_cases import EncodedCase, RecentCases
 from placet.testing.samples import sample_commitment, sample_filing
 from tests.waiting import eventually
 
@@ -46,7 +47,7 @@ async def test_a_refused_write_leaves_what_is_on_disk(tmp_path: Path) -> None:
 async def test_who_writes_before_an_earlier_commit_was_told_of_leaves_nothing_older_behind(
     tmp_path: Path,
 ) -> None:
-    store, disk = await SqliteStore.open(tmp_path / "cases.db"), Reader(tmp_path / "cases.db")
+    store, disk = await SqliteStore.open(tmp_path / "cases.db"), Reader(connect_reader(tmp_path / "cases.db"))
     filing = sample_filing()
     await store.create_case(filing)
     viewed = sample_commitment(filing.case, VIEW)
@@ -62,37 +63,37 @@ async def test_who_writes_before_an_earlier_commit_was_told_of_leaves_nothing_ol
     await store.aclose()
 
 
-def row(version: int, size: int = 10) -> Row:
-    return Row(version, b"s" * size, b"o" * size)
+def row(version: int, size: int = 10) -> EncodedCase:
+    return EncodedCase(version, b"s" * size, b"o" * size)
 
 
 def test_the_oldest_go_first() -> None:
-    recent = RecentCases(room=50)
+    recent = RecentCases(max_bytes=50)
     for case_id in ("a", "b", "c"):
-        recent.keep(case_id, row(1))
+        recent.put(case_id, row(1))
     assert recent.get("a") is None
     assert recent.get("c") == row(1)
-    recent.keep("d", row(1, size=100))
+    recent.put("d", row(1, size=100))
     assert recent.get("c") is None
     assert recent.get("d") is None
 
 
 def test_nothing_older_replaces_what_is_newer() -> None:
     recent = RecentCases()
-    recent.keep("a", row(2))
-    recent.keep("a", row(1))
+    recent.put("a", row(2))
+    recent.put("a", row(1))
     assert recent.get("a") == row(2)
-    recent.keep("a", row(3, size=7))
+    recent.put("a", row(3, size=7))
     assert recent.get("a") == row(3, size=7)
 
 
 def test_dropping_gives_back_what_was_kept_and_its_room() -> None:
-    recent = RecentCases(room=40)
-    recent.keep("a", row(1))
-    assert recent.drop("a") == row(1)
-    assert recent.drop("a") is None
-    recent.keep("b", row(1))
-    recent.keep("c", row(1))
+    recent = RecentCases(max_bytes=40)
+    recent.put("a", row(1))
+    assert recent.remove("a") == row(1)
+    assert recent.remove("a") is None
+    recent.put("b", row(1))
+    recent.put("c", row(1))
     assert recent.get("b") == row(1)
     recent.clear()
     assert recent.get("b") is None

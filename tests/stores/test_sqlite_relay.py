@@ -22,9 +22,9 @@ from placet.stores.sqlite.relay_filters import (
     SELECT_AUDIT_EVENTS,
     SELECT_HOLDS,
     SELECT_NUMBERED,
-    asked_events,
-    asked_holds,
-    following_events,
+    build_event_query,
+    build_hold_query,
+    build_ordered_event_query,
 )
 from placet.testing.clock import DAYBREAK
 from placet.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
@@ -159,7 +159,7 @@ async def test_ten_thousand_holds_are_searched_through_an_index(
     crowded: tuple[SqliteStore, Path], asked: dict[str, Any], index: str, count: int
 ) -> None:
     store, path = crowded
-    fitting = asked_holds("acme", HoldFilter(**asked))
+    fitting = build_hold_query("acme", HoldFilter(**asked))
     for order in ("newest", "oldest"):
         plan = explained(path, fitting.page(SELECT_HOLDS, order), (*fitting.params, 50, 0))
         assert plan == [f"SEARCH holds USING INDEX {index}"]
@@ -182,13 +182,13 @@ async def test_ten_thousand_events_are_searched_through_an_index(
     crowded: tuple[SqliteStore, Path], asked: dict[str, Any], index: str, count: int
 ) -> None:
     store, path = crowded
-    fitting = asked_events("acme", AuditFilter(**asked))
+    fitting = build_event_query("acme", AuditFilter(**asked))
     plan = explained(path, fitting.page(SELECT_AUDIT_EVENTS, "newest"), (*fitting.params, 50, 0))
     assert plan == [f"SEARCH audit_events USING INDEX {index}"]
     assert explained(path, fitting.count(COUNT_AUDIT_EVENTS), fitting.params)[0].endswith(f"INDEX {index}")
     page, total = await store.list_audit_events("acme", AuditFilter(**asked), page=0, size=50)
     assert (len(page), total) == (min(count, 50), count)
-    following = following_events("acme", AuditFilter(**asked))
+    following = build_ordered_event_query("acme", AuditFilter(**asked))
     plan = explained(path, f"{SELECT_NUMBERED} {following.source}", (*following.params, 0, 500))
     assert plan[0].startswith("SEARCH audit_events USING INDEX")
 

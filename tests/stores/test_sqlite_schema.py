@@ -14,7 +14,7 @@ from placet.stores.sqlite.migrate import (
     MIGRATIONS,
     SchemaState,
     migrate,
-    prepare,
+    prepare_file,
     schema_state,
 )
 from placet.stores.sqlite.store import SqliteStore
@@ -54,14 +54,14 @@ def test_a_new_file_reaches_the_newest_schema_and_says_whose_it_is(path: Path) -
     known = max(MIGRATIONS)
     assert schema_state(path) == SchemaState(version=0, known=known)
     assert not path.exists()
-    assert migrate(path).empty
-    assert schema_state(path).current
+    assert migrate(path).is_empty
+    assert schema_state(path).is_current
     assert apsw.Connection(str(path)).pragma("application_id") == APPLICATION_ID
 
 
 def test_migrating_twice_changes_nothing(path: Path) -> None:
     migrate(path)
-    assert migrate(path).current
+    assert migrate(path).is_current
 
 
 def test_two_processes_may_create_the_file_at_once(path: Path) -> None:
@@ -79,7 +79,7 @@ def test_two_processes_may_create_the_file_at_once(path: Path) -> None:
     for thread in threads:
         thread.join(timeout=60)
     assert failures == []
-    assert schema_state(path).current
+    assert schema_state(path).is_current
 
 
 async def test_a_new_file_is_readable_by_its_owner_alone(path: Path) -> None:
@@ -105,9 +105,9 @@ def test_an_older_file_asks_for_the_migration_and_keeps_its_content(path: Path) 
     newer = {**MIGRATIONS, max(MIGRATIONS) + 1: "ALTER TABLE secrets ADD COLUMN note TEXT"}
     write(path, "INSERT INTO secrets VALUES ('name', 'value')")
     with pytest.raises(MigrationError, match="run `placet migrate`"):
-        prepare(path, scripts=newer)
-    assert not migrate(path, scripts=newer).current
-    prepare(path, scripts=newer)
+        prepare_file(path, scripts=newer)
+    assert not migrate(path, scripts=newer).is_current
+    prepare_file(path, scripts=newer)
     kept = apsw.Connection(str(path)).execute("SELECT * FROM secrets").fetchall()
     assert kept == [("name", "value", None)]
 
@@ -117,7 +117,7 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(path: Path) -> None:
     broken = {**MIGRATIONS, max(MIGRATIONS) + 1: "CREATE TABLE more (x); SELECT nonsense FROM nowhere"}
     with pytest.raises(apsw.SQLError):
         migrate(path, scripts=broken)
-    assert schema_state(path).current
+    assert schema_state(path).is_current
     assert "more" not in dict(drawn(apsw.Connection(str(path))))
 
 
@@ -133,7 +133,7 @@ async def test_a_newer_file_is_refused(path: Path) -> None:
 def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None:
     write(path, "CREATE TABLE recipes (name TEXT)")
     content = path.read_bytes()
-    for attempt in (prepare, migrate, schema_state):
+    for attempt in (prepare_file, migrate, schema_state):
         with pytest.raises(MigrationError, match="not one of Placet's"):
             attempt(path)
     assert path.read_bytes() == content
@@ -142,7 +142,7 @@ def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
     path.write_text("Dear diary, today I approved everything. " * 100)
     content = path.read_bytes()
-    for attempt in (prepare, migrate, schema_state):
+    for attempt in (prepare_file, migrate, schema_state):
         with pytest.raises(MigrationError, match="not an SQLite database"):
             attempt(path)
     assert path.read_bytes() == content
@@ -150,8 +150,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> Non
 
 def test_an_empty_file_becomes_a_database(path: Path) -> None:
     path.touch()
-    prepare(path)
-    assert schema_state(path).current
+    prepare_file(path)
+    assert schema_state(path).is_current
 
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:

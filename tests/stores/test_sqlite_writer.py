@@ -7,35 +7,35 @@ from pathlib import Path
 import pytest
 
 from placet.stores.sqlite.connection import connect_writer
-from placet.stores.sqlite.migrate import prepare
-from placet.stores.sqlite.operation import Operation
-from placet.stores.sqlite.writer import FULL, Writer
+from placet.stores.sqlite.group_commit import FULL_BATCH, GroupCommitWriter
+from placet.stores.sqlite.migrate import prepare_file
+from placet.stores.sqlite.operation import WriteOperation
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def writer(tmp_path: Path) -> AsyncIterator[Writer]:
+async def writer(tmp_path: Path) -> AsyncIterator[GroupCommitWriter]:
     path = tmp_path / "cases.db"
-    prepare(path)
-    made = Writer(connect_writer(path))
+    prepare_file(path)
+    made = GroupCommitWriter(connect_writer(path))
     yield made
     await made.finish()
     made.close()
 
 
-async def test_a_write_that_comes_a_turn_later_is_committed_with_the_first(writer: Writer) -> None:
-    first = writer.submit(Operation())
+async def test_a_write_that_comes_a_turn_later_is_committed_with_the_first(writer: GroupCommitWriter) -> None:
+    first = writer.submit(WriteOperation())
     await asyncio.sleep(0)
-    second = writer.submit(Operation())
+    second = writer.submit(WriteOperation())
     await first
     assert second.done()
 
 
-async def test_a_full_group_does_not_wait_for_more(writer: Writer) -> None:
-    group = [writer.submit(Operation()) for _ in range(FULL)]
+async def test_a_full_group_does_not_wait_for_more(writer: GroupCommitWriter) -> None:
+    group = [writer.submit(WriteOperation()) for _ in range(FULL_BATCH)]
     await asyncio.sleep(0)
-    late = writer.submit(Operation())
+    late = writer.submit(WriteOperation())
     await group[0]
     assert all(one.done() for one in group)
     assert not late.done()

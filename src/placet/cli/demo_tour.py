@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from placet.bootstrap import Parts
+from placet.bootstrap.server import Parts
 from placet.cases.events import CREATED
 from placet.desk import clock
 from placet.desk.api_keys import create_key

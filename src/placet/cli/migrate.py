@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from placet.bootstrap.storage import database_exists, migrate_database
 from placet.cli.options import config_option, db_option, loaded
-from placet.stores.sqlite.migrate import migrate as migrate_file
 
 
 @click.command()
@@ -17,11 +17,11 @@ def migrate(db: str | None, config: Path | None) -> None:
     A new file gets its schema by itself when it is first used. Stop the server and make a backup first.
     """
     path = loaded(config, db=db).settings.db
-    is_new = not Path(path).exists()
-    before = migrate_file(path)
-    if before.current:
-        click.echo(f"{path} is at schema {before.known} already.", err=True)
+    is_new = not database_exists(path)
+    change = migrate_database(path)
+    if change.before == change.after:
+        click.echo(f"{path} is at schema {change.after} already.", err=True)
     elif is_new:
-        click.echo(f"There was no {path}: it is new, and at schema {before.known}.", err=True)
+        click.echo(f"There was no {path}: it is new, and at schema {change.after}.", err=True)
     else:
-        click.echo(f"{path} went from schema {before.version} to {before.known}.", err=True)
+        click.echo(f"{path} went from schema {change.before} to {change.after}.", err=True)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from placet.bootstrap.storage import database_exists, open_store
 from placet.cli.screen import aligned, columns_of, stacked
 from placet.errors import SettingsError
 from placet.ports.store import Store
@@ -24,7 +25,7 @@ T = TypeVar("T")
 config_option = click.option(
     "--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings."
 )
-db_option = click.option("--db", metavar="FILE", help="The SQLite file.")
+db_option = click.option("--db", metavar="URL", help="The database: sqlite:///FILE or a path.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 PORT = click.IntRange(0, 65535)
 
@@ -51,14 +52,12 @@ def loaded(config: Path | None = None, **flags: Any) -> Loaded:
 
 
 def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:
-    """Run `work` on the store in this file; without `create` the file must exist."""
-    if not create and not Path(db).is_file():
-        raise SettingsError(f"There is no database {db}; name one with --db FILE or start `placet serve`.")
-
-    from placet.stores.sqlite.store import SqliteStore
+    """Run `work` on the store at this URL or path; without `create` the database must exist."""
+    if not create and not database_exists(db):
+        raise SettingsError(f"There is no database {db}; name one with --db URL or start `placet serve`.")
 
     async def run() -> T:
-        store = await SqliteStore.open(db)
+        store = await open_store(db)
         try:
             return await work(store)
         finally:

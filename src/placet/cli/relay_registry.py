@@ -2,11 +2,11 @@
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from placet.bootstrap.storage import database_exists
 from placet.cli.options import loaded, with_store
 from placet.cli.relay_calls import SERVER, InFile, Work, on_server, operator_of, place_options
 from placet.desk import clock
@@ -62,7 +62,7 @@ def in_registry(where: dict[str, Any], work: Work[T], *, create: bool = False) -
 def _without_file(where: dict[str, Any], settings: Settings) -> str | None:
     """The server of this machine, if somebody in another folder than its own names it with a key."""
     named = where["db"] is None and where["key"] and os.environ.get(SERVER)
-    return settings.public_url if named and not Path(settings.db).is_file() else None
+    return settings.public_url if named and not database_exists(settings.db) else None
 
 
 def _elsewhere(settings: Settings) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from placet.bootstrap import Parts, build
+from placet.bootstrap.server import Parts, build
 from placet.cli.demo_tour import DemoTour
 from placet.cli.options import PORT, loaded, server_options
 from placet.desk import clock
@@ -51,7 +51,7 @@ def serve(config: Path | None, **flags: Any) -> None:
 
 @click.command()
 @click.option("--port", type=PORT, default=8400, show_default=True, help="The port to listen on.")
-@click.option("--db", metavar="FILE", help="The SQLite file; default: a new one in a temporary folder.")
+@click.option("--db", metavar="URL", help="The database; default: a new SQLite file in a temporary folder.")
 def demo(port: int, db: str | None) -> None:
     """Try it: a server with one open question of each type."""
     path = db or str(Path(tempfile.mkdtemp(prefix="placet-demo-")) / "placet.db")

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from placet.bootstrap.storage import open_memory_store
 from placet.cases.kind import ReviewKind
 from placet.cases.wire import poll_response
 from placet.desk.addresses import Addresses
@@ -20,7 +21,6 @@ from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.addresses import check_url
 from placet.reviews import BUILT_IN, CUSTOM
-from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
 from placet.testing.courier import RecordingCourier
 from placet.testing.human import ScriptedHuman
@@ -94,7 +94,7 @@ def desk_for_tests(
 ) -> DeskForTests:
     """A desk for all types; its callbacks go to any public address, through its courier."""
     clock = clock or FakeClock()
-    store = store or MemoryStore()
+    store = store or open_memory_store()
     desk = ReviewDesk(
         store=store,
         kinds=kinds,

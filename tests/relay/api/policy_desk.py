@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from placet.bootstrap.storage import open_memory_store
 from placet.errors import CaseNotFound
 from placet.http.route import Route
 from placet.ports.audit_store import AuditFilter
@@ -28,7 +29,6 @@ from placet.relay.registry.live_registry import LiveRegistry
 from placet.relay.registry.registry_snapshot import snapshot_from_settings
 from placet.relay.registry.tenant_membership import PERMISSIONS, Membership, require_permissions
 from placet.relay.settings import AgentSettings, RelaySettings
-from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
 
 
@@ -108,7 +108,7 @@ async def policy_desk(
     store: Store | None = None, of_settings: Sequence[Policy] = ()
 ) -> AsyncIterator[PolicyDesk]:
     """Over a store of its own, unless one is given."""
-    desk = PolicyDesk(store or MemoryStore(), load_detectors(), FakeClock(), of_settings)
+    desk = PolicyDesk(store or open_memory_store(), load_detectors(), FakeClock(), of_settings)
     try:
         await desk.shelf.open()
         yield desk

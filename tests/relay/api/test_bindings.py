@@ -7,7 +7,7 @@ import pytest
 
 from placet.errors import CaseNotFound, PlacetError, RelayConflict, ValidationFailed
 from placet.relay.policies.policy import Leg
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from tests.relay.api.policy_desk import PolicyDesk, policy_desk
 from tests.relay.policies.samples import regex_draft
 
@@ -165,7 +165,7 @@ async def test_two_servers_never_leave_a_binding_without_its_group(desk: PolicyD
 
 
 async def test_what_the_store_does_not_take_changes_nothing():
-    class Failing(MemoryStore):
+    class Failing(InMemorySqliteStore):
         broken = False
 
         async def change_records(self, **what: Any) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.errors import Unavailable
@@ -15,7 +16,6 @@ from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.relay.tasks.task_repository import MemoryTaskRepository, NameKind, Task
 from placet.server.serving import bind
-from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.a2a.sdk_agent import served
 from tests.relay.inspection.judged import MemoryTrail
@@ -49,7 +49,7 @@ def relay() -> Iterator[tuple[str, MemoryTrail]]:
             authenticate=anyone,
             read_body=read_at_most,
             pushes=PushProxy(
-                WebhookRepository(MemoryStore(), SecretBox("s"), public_url=url, now=clock.now),
+                WebhookRepository(open_memory_store(), SecretBox("s"), public_url=url, now=clock.now),
                 check=anywhere,
             ),
             now=clock.now,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.errors import RelayConflict, SettingsError
 from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
@@ -17,7 +18,6 @@ from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.audit.tenant_retention import TenantRetention
 from placet.relay.registry.tenant_membership import Membership
 from placet.relay.settings import RelaySettings, TenantSettings, check_relay
-from placet.stores.memory import MemoryStore
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription
@@ -60,7 +60,7 @@ class Desk:
 
 
 async def test_bodies_leave_their_events_in_time_and_events_the_store():
-    desk = Desk(MemoryStore(), FakeClock(), acme=keeping())
+    desk = Desk(open_memory_store(), FakeClock(), acme=keeping())
     await desk.note("acme", "old")
     desk.clock.advance(timedelta(days=1))
     await desk.note("acme", "young")
@@ -77,7 +77,7 @@ async def test_bodies_leave_their_events_in_time_and_events_the_store():
 
 
 async def test_each_tenant_keeps_what_it_wants_and_as_long():
-    desk = Desk(MemoryStore(), FakeClock(), short=keeping("1d", "1d"), long=keeping("100d", "100d"))
+    desk = Desk(open_memory_store(), FakeClock(), short=keeping("1d", "1d"), long=keeping("100d", "100d"))
     for tenant in ("short", "long", "default"):
         await desk.note(tenant, "call")
     desk.clock.advance(timedelta(days=40))
@@ -88,7 +88,7 @@ async def test_each_tenant_keeps_what_it_wants_and_as_long():
 
 
 async def test_whoever_wants_no_bodies_any_more_has_none_any_more():
-    desk = Desk(MemoryStore(), FakeClock(), acme=keeping(payloads="none"))
+    desk = Desk(open_memory_store(), FakeClock(), acme=keeping(payloads="none"))
     await desk.note("acme", "call")
     desk.clock.advance(timedelta(seconds=1))
     await desk.retention.once()
@@ -110,7 +110,7 @@ async def test_very_many_events_are_done_bit_by_bit(tmp_path):
 
 
 async def test_an_event_without_a_body_stays_as_it_is():
-    desk = Desk(MemoryStore(), FakeClock(), acme=keeping())
+    desk = Desk(open_memory_store(), FakeClock(), acme=keeping())
     await desk.note("acme", "call", payload={"method": "GetTask"})
     before = await desk.events("acme")
     desk.clock.advance(timedelta(days=3))
@@ -119,7 +119,7 @@ async def test_an_event_without_a_body_stays_as_it_is():
 
 
 async def test_before_anything_was_read_no_bodies_are_kept():
-    desk = Desk(MemoryStore(), FakeClock())
+    desk = Desk(open_memory_store(), FakeClock())
     assert desk.trail.payloads_for("acme") == "none"
     await desk.keeping.start()
     assert desk.trail.payloads_for("acme") == "masked"
@@ -143,7 +143,7 @@ async def test_what_one_server_was_told_another_one_knows(tmp_path):
 
 
 async def test_the_settings_file_is_not_overruled():
-    desk = Desk(MemoryStore(), FakeClock(), acme=keeping())
+    desk = Desk(open_memory_store(), FakeClock(), acme=keeping())
     member = Membership(principal=Principal(name="kim"), tenant="acme")
     with pytest.raises(RelayConflict, match="settings file"):
         await desk.keeping.save(member, RetentionPolicy(), desk.trail)

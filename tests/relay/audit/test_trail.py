@@ -19,7 +19,7 @@ from placet.relay.audit.event_factory import MAX_ID
 from placet.relay.audit.stored_audit_log import BATCH, MAX_UNBUILT, StoredAuditLog
 from placet.relay.registry.tenant_membership import Membership
 from placet.relay.traffic.exchange import Exchange
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.clock import FakeClock
 from tests.quick_loop import QuickLoop
 from tests.relay.audit.samples import call, reply, subscription
@@ -33,7 +33,7 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
     return "asyncio", {"loop_factory": QuickLoop}
 
 
-class Flaky(MemoryStore):
+class Flaky(InMemorySqliteStore):
     """A store that is away for a while, and that never takes what is called poison."""
 
     def __init__(self) -> None:
@@ -57,14 +57,14 @@ def noted(trail: StoredAuditLog, *names: str) -> None:
         trail.note(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name))
 
 
-async def names(store: MemoryStore) -> list[str]:
+async def names(store: InMemorySqliteStore) -> list[str]:
     found, _ = await store.list_audit_events("default", ALL, page=0, size=100_000, order="oldest")
     return [row.correlation_id for row in found]
 
 
 async def test_an_event_is_what_the_reference_says():
     clock = FakeClock()
-    row = StoredAuditLog(MemoryStore(), now=clock).row(
+    row = StoredAuditLog(InMemorySqliteStore(), now=clock).row(
         "REGEX_DETECTION",
         subscription(),
         correlation_id="corr-1",
@@ -115,7 +115,7 @@ async def test_an_event_is_what_the_reference_says():
 
 
 async def test_a_user_is_told_from_an_agent():
-    row = StoredAuditLog(MemoryStore(), now=FakeClock()).row(
+    row = StoredAuditLog(InMemorySqliteStore(), now=FakeClock()).row(
         "HITL", subscription("ada", kind="user"), correlation_id="c"
     )
     event = json.loads(row.body)
@@ -124,7 +124,7 @@ async def test_a_user_is_told_from_an_agent():
 
 
 async def test_a_change_by_a_member_names_the_member():
-    trail = StoredAuditLog(MemoryStore(), now=FakeClock())
+    trail = StoredAuditLog(InMemorySqliteStore(), now=FakeClock())
     member = Membership(principal=Principal(name="ada"), tenant="acme")
     event = json.loads(trail.change(member, "ada wrote a policy.", metadata={"policyId": "p"}).body)
     assert (event["tenantId"], event["auditType"], event["sourceUser"]["id"]) == (
@@ -135,7 +135,7 @@ async def test_a_change_by_a_member_names_the_member():
 
 
 async def test_an_id_that_no_store_would_keep_does_not_keep_its_event_out():
-    store = MemoryStore()
+    store = InMemorySqliteStore()
     trail = StoredAuditLog(store, now=FakeClock())
     row = trail.row("HITL", subscription(), correlation_id="c", task_id="t" * 100_000)
     trail.note(row)
@@ -145,7 +145,7 @@ async def test_an_id_that_no_store_would_keep_does_not_keep_its_event_out():
 
 
 async def test_an_event_that_is_too_large_is_kept_without_its_payload():
-    trail = StoredAuditLog(MemoryStore(), now=FakeClock())
+    trail = StoredAuditLog(InMemorySqliteStore(), now=FakeClock())
     row = trail.row("HITL", subscription(), correlation_id="c", payload={"requestBody": "x" * 10**6})
     event = json.loads(row.body)
     assert (event["payload"], event["metadata"]) == (None, {"payloadOmitted": "too large"})
@@ -289,7 +289,7 @@ async def test_no_more_is_put_off_than_there_is_room_for():
 async def test_a_call_that_cannot_be_told_in_full_is_told_without_its_messages(
     caplog: pytest.LogCaptureFixture,
 ):
-    store = MemoryStore()
+    store = InMemorySqliteStore()
     trail = StoredAuditLog(store, now=FakeClock())
     asked = call("What is the weather?")
     odd = reply(asked, id=["no", "text"])

@@ -11,7 +11,7 @@ import pytest
 from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.relay.api.audit import exported
 from placet.relay.audit.event_factory import AuditEventFactory
-from placet.stores.sqlite.relay_filters import asked_events
+from placet.stores.sqlite.relay_filters import build_event_query
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription
@@ -86,7 +86,7 @@ async def test_each_filter_finds_its_events_by_an_index(
 ):
     found, total = await store.list_audit_events("default", asked, page=0, size=20)
     assert (len(found), total) == (min(20, count), count)
-    assert asked_events("default", asked).index == f"audit_events_{index}"
+    assert build_event_query("default", asked).index == f"audit_events_{index}"
 
 
 async def test_an_export_of_all_takes_little_memory(store: SqliteStore):

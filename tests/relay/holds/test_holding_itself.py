@@ -29,7 +29,7 @@ from placet.relay.policies.policy_set import AppliedPolicy
 from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.task_repository import MemoryTaskRepository
-from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import desk_for_tests
 from placet.text.characters import replace_unstorable
 from tests.relay.policies.samples import regex_policy
@@ -46,7 +46,7 @@ BOB = Subscription(source=RegisteredCaller(name="bob"), sink=SINK)
 class Kit:
     """Holds over a store of their own."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: InMemorySqliteStore) -> None:
         self.desk = desk_for_tests(store=store)
         self.store = store
         self.book = MemoryTaskRepository()
@@ -70,7 +70,7 @@ class Kit:
 
 @pytest.fixture
 def kit() -> Kit:
-    return Kit(MemoryStore())
+    return Kit(InMemorySqliteStore())
 
 
 def said(text: str, subscription: Subscription = ANN, **message: Any) -> InspectionRequest:
@@ -146,7 +146,7 @@ async def test_two_callers_with_the_same_words_are_two_holds(kit: Kit) -> None:
     assert len({hold.task_id for hold in await kit.all()}) == 3
 
 
-class FailingOnce(MemoryStore):
+class FailingOnce(InMemorySqliteStore):
     """A store whose disk is full for the first hold."""
 
     full = True
@@ -168,7 +168,7 @@ async def test_a_hold_that_could_not_be_written_opens_no_second_case_when_it_is_
     assert hold.case_id == case.id
 
 
-class Slow(MemoryStore):
+class Slow(InMemorySqliteStore):
     """A store that takes a hold only when it is told to."""
 
     def __init__(self) -> None:

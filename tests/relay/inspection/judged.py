@@ -11,6 +11,7 @@ import msgspec
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
+from placet.bootstrap.storage import open_memory_store
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.errors import Unavailable
@@ -44,7 +45,6 @@ from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.settings import RelaySettings
 from placet.relay.tasks.reasons import HitlHeld, reason_to_metadata
 from placet.server.serving import bind
-from placet.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import served
 from tests.relay.policies.samples import binding, group
 from tests.relay.traffic.test_pass_through import BINDINGS, Errand
@@ -238,7 +238,8 @@ def judged_relay(
         authenticate=found.authenticate,
         read_body=read_at_most,
         pushes=PushProxy(
-            WebhookRepository(MemoryStore(), SecretBox("s"), public_url=url, now=clock.now), check=anywhere
+            WebhookRepository(open_memory_store(), SecretBox("s"), public_url=url, now=clock.now),
+            check=anywhere,
         ),
         now=clock.now,
         monotonic=clock.monotonic,

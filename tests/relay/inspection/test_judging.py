@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
+from placet.ports.store import Store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policies.policy import Leg, PolicyAction
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.inspection.judged import Callers, Got, Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import regex_draft
@@ -27,9 +28,9 @@ def caller_of(action: PolicyAction, leg: Leg) -> str:
     return f"{action.lower()}.{leg}"
 
 
-def filled() -> MemoryStore:
+def filled() -> Store:
     """A policy for each action on each leg, each for a caller of its own."""
-    store = MemoryStore()
+    store = open_memory_store()
     drafts = {
         caller_of(action, leg): regex_draft(
             r"SECRET-\d+",

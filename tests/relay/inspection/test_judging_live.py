@@ -12,14 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.ports.detector import PreparedRules, Rule, Scan, Scannable
+from placet.ports.store import Store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policies.evaluation import Outcome
 from placet.relay.policies.policy import Leg
 from placet.relay.policies.records import build_group_record, build_revision_record
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.inspection.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import NOW, group, plugin_draft, regex_draft
@@ -70,8 +71,8 @@ DRAFTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def store() -> MemoryStore:
-    found = MemoryStore()
+def store() -> Store:
+    found = open_memory_store()
     asyncio.run(put_in_force(found, DRAFTS, "errands"))
     return found
 
@@ -83,7 +84,7 @@ def agent() -> Iterator[SdkAgent]:
 
 
 @pytest.fixture(scope="module")
-def relay(agent: SdkAgent, store: MemoryStore) -> Iterator[Judged]:
+def relay(agent: SdkAgent, store: Store) -> Iterator[Judged]:
     settings = RelaySettings(
         agents={"errands": AgentSettings(url=agent.url)},
         callers={name: CallerSettings(agents=("errands",)) for name in (*DRAFTS, "free")},
@@ -275,7 +276,7 @@ def test_nothing_passes_while_nothing_can_be_written_down(
 
 
 def test_no_message_passes_unjudged_while_policies_change(
-    relay: Judged, store: MemoryStore, client: httpx.Client
+    relay: Judged, store: Store, client: httpx.Client
 ) -> None:
     """While the policy is bound anew again and again, every message with a secret is refused."""
     ended = threading.Event()

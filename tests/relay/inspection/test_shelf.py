@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from placet.bootstrap.storage import open_memory_store
 from placet.desk import clock
 from placet.errors import SettingsError
 from placet.ports.detector import PreparedRules, Rule, Scannable
+from placet.ports.store import Store
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
@@ -24,13 +26,12 @@ from placet.relay.policies.records import (
     build_policy_record,
     build_revision_record,
 )
-from placet.stores.memory import MemoryStore
 from tests.relay.policies.samples import NOW, binding, group, regex_policy
 
 TENANT = "acme"
 
 
-async def bind(store: MemoryStore, *policies: Policy, rev: int = 1, tenant: str = TENANT) -> None:
+async def bind(store: Store, *policies: Policy, rev: int = 1, tenant: str = TENANT) -> None:
     """Put these policies in force for everyone of the tenant, in one change."""
     bound = group("g", *(one.policy_id for one in policies))
     await store.change_records(
@@ -48,7 +49,7 @@ async def bind(store: MemoryStore, *policies: Policy, rev: int = 1, tenant: str 
 
 @asynccontextmanager
 async def shelf_of(
-    store: MemoryStore | None,
+    store: Store | None,
     *,
     of_settings: list[Policy] | None = None,
     detectors: DetectorRegistry | None = None,
@@ -86,7 +87,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.mark.anyio
 async def test_stored_policies_are_in_force_for_their_tenant_only() -> None:
-    store = MemoryStore()
+    store = open_memory_store()
     await bind(store, regex_policy("secret"))
     async with shelf_of(store) as shelf:
         await shelf.open()
@@ -96,7 +97,7 @@ async def test_stored_policies_are_in_force_for_their_tenant_only() -> None:
 
 @pytest.mark.anyio
 async def test_policies_of_the_settings_are_in_force_for_the_default_tenant_besides_stored_ones() -> None:
-    store = MemoryStore()
+    store = open_memory_store()
     await bind(store, regex_policy("secret", "MASK"), tenant="default")
     async with shelf_of(store, of_settings=[regex_policy("password", "BLOCK", "file")]) as shelf:
         await shelf.open()
@@ -107,7 +108,7 @@ async def test_policies_of_the_settings_are_in_force_for_the_default_tenant_besi
 
 @pytest.mark.anyio
 async def test_a_change_is_in_force_once_a_reload_returns() -> None:
-    store = MemoryStore()
+    store = open_memory_store()
     await bind(store, regex_policy("secret"))
     async with shelf_of(store) as shelf:
         await shelf.open()
@@ -119,7 +120,7 @@ async def test_a_change_is_in_force_once_a_reload_returns() -> None:
 
 @pytest.mark.anyio
 async def test_a_change_is_followed_by_itself() -> None:
-    store = MemoryStore()
+    store = open_memory_store()
     await bind(store, regex_policy("secret"))
     async with shelf_of(store) as shelf:
         await shelf.open()
@@ -129,7 +130,7 @@ async def test_a_change_is_followed_by_itself() -> None:
 
 @pytest.mark.anyio
 async def test_a_tenant_that_appears_later_is_met_with_its_policies() -> None:
-    store = MemoryStore()
+    store = open_memory_store()
     async with shelf_of(store) as shelf:
         await shelf.open()
         await bind(store, regex_policy("secret"), tenant="new")
@@ -151,7 +152,7 @@ async def test_the_old_policies_serve_until_the_new_ones_are_ready() -> None:
             asyncio.run_coroutine_threadsafe(self.may_go_on.wait(), self.loop).result(60)
             return super().prepare(rules)
 
-    store, detector = MemoryStore(), Gated()
+    store, detector = open_memory_store(), Gated()
     await bind(store, regex_policy("secret"))
     async with shelf_of(store, detectors=DetectorRegistry([detector])) as shelf:
         await shelf.open()
@@ -169,7 +170,7 @@ async def test_the_old_policies_serve_until_the_new_ones_are_ready() -> None:
 async def test_policies_that_cannot_be_made_ready_leave_the_old_ones_in_force_and_say_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    store = MemoryStore()
+    store = open_memory_store()
     await bind(store, regex_policy("secret"))
     async with shelf_of(store) as shelf:
         await shelf.open()
@@ -192,7 +193,7 @@ async def test_policies_that_cannot_be_made_ready_leave_the_old_ones_in_force_an
 async def test_nothing_passes_where_stored_policies_cannot_be_read_at_the_start(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    store = MemoryStore()
+    store = open_memory_store()
     await bind(store, regex_policy("secret"))
     broken = replace(
         build_revision_record(TENANT, rev=2, now=NOW), kind="binding", id="broken", rev=1, body=b"{"

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
 from placet.ports.config_store import ConfigRecord
 from placet.ports.identity import Principal
@@ -15,7 +16,6 @@ from placet.relay.registry.registry_snapshot import RegistrySnapshot, snapshot_f
 from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from placet.settings import settings_from
-from placet.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -98,7 +98,7 @@ class Beside:
     """A store that others write to, and members who look at it."""
 
     def __init__(self) -> None:
-        self.store = MemoryStore()
+        self.store = open_memory_store()
         self.time = 0.0
         self._rev = 0
         self.members = LiveRegistry(

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.call_parsing import parse_call
 from placet.relay.a2a.dialects import RPC_1_0
@@ -18,7 +19,6 @@ from placet.relay.tasks.background_calls import LEASE, BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle
 from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskHold
 from placet.relay.tasks.task_view import ABANDONED
-from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ class Kit:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.book = StoredTaskRepository(MemoryStore(), now=self.clock)
+        self.book = StoredTaskRepository(open_memory_store(), now=self.clock)
         self.own = RelayTasks(self.book, self.clock)
         self.calls = BackgroundCalls(self.book, self.clock, renew_s=0.01)
         self.job: asyncio.Future[A2AReply | None] = asyncio.get_running_loop().create_future()

@@ -9,16 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from placet.desk import clock
-from placet.ports.storable import LONGEST_TEXT
+from placet.ports.row_validation import MAX_TEXT_LENGTH
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
 from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskEnding, row_from_task
-from placet.stores.sqlite.connection import connect_writer
-from placet.stores.sqlite.migrate import prepare
-from placet.stores.sqlite.pages import PageReader
+from placet.stores.sqlite.connection import connect_reader, connect_writer
+from placet.stores.sqlite.group_commit import GroupCommitWriter
+from placet.stores.sqlite.migrate import prepare_file
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.store import SqliteStore
-from placet.stores.sqlite.writer import Writer
+from placet.stores.sqlite.threaded_reader import ThreadedReader
 from placet.testing.relay_samples import sample_hold
 from tests.waiting import eventually
 
@@ -31,14 +31,14 @@ ENDED = TaskEnding(dialect=Dialect("JSONRPC", "1.0"), message={"parts": [{"text"
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "placet.db"
-    prepare(path)
+    prepare_file(path)
     return path
 
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    writer = Writer(connect_writer(path), busy_for_ms=50)
-    sqlite = SqliteStore(Reader(path), writer, PageReader(path))
+    writer = GroupCommitWriter(connect_writer(path), busy_for_ms=50)
+    sqlite = SqliteStore(Reader(connect_reader(path)), writer, ThreadedReader(path))
     yield sqlite
     await sqlite.aclose()
 
@@ -178,7 +178,7 @@ async def test_while_the_disk_takes_nothing_no_conversation_begins_and_no_name_i
     assert await reach_the_disk(path, 2) == ["task", "talk"]
 
 
-@pytest.mark.parametrize("id", ["a\ud800b", "n" * (LONGEST_TEXT + 1)])
+@pytest.mark.parametrize("id", ["a\ud800b", "n" * (MAX_TEXT_LENGTH + 1)])
 async def test_a_name_that_no_store_keeps_is_refused(book: StoredTaskRepository, path: Path, id: str) -> None:
     assert await book.find("acme", "clerk", "task", id) is None
     with pytest.raises(A2AError) as refusal:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.http.asgi import BufferedBody, read_body
@@ -21,7 +22,6 @@ from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.relay.tasks.task_repository import MemoryTaskRepository, NameKind, Task, TaskRepository
 from placet.relay.traffic.proxy import RelayApp
-from placet.stores.memory import MemoryStore
 from tests.relay.inspection.judged import MemoryTrail
 from tests.waiting import PATIENCE_S
 
@@ -95,7 +95,7 @@ async def relayed(
     server = await asyncio.start_server(agent, "127.0.0.1", 0)
     agent.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     webhooks = WebhookRepository(
-        MemoryStore(), SecretBox("s"), public_url="http://relay.example", now=clock.now
+        open_memory_store(), SecretBox("s"), public_url="http://relay.example", now=clock.now
     )
     app = build_relay_app(
         RelaySettings(

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
 from tests.relay.inspection.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import plugin_draft, regex_draft
@@ -59,7 +59,7 @@ class Line:
 
 @pytest.fixture(scope="module")
 def line() -> Iterator[Line]:
-    store = MemoryStore()
+    store = open_memory_store()
     asyncio.run(put_in_force(store, DRAFTS, "raw"))
     with raw_agent() as agent:
         settings = RelaySettings(

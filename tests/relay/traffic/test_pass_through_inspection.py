@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.http.asgi import read_body
@@ -33,7 +34,6 @@ from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.server.serving import bind
-from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
 from tests.relay.a2a.sdk_agent import served
 
@@ -111,7 +111,7 @@ def parts() -> Iterator[tuple[str, RawAgent, Watcher]]:
             authenticate=anyone,
             read_body=read_at_most,
             pushes=PushProxy(
-                WebhookRepository(MemoryStore(), SecretBox("s"), public_url=url, now=clock.now),
+                WebhookRepository(open_memory_store(), SecretBox("s"), public_url=url, now=clock.now),
                 check=anywhere,
             ),
             now=clock.now,

@@ -11,10 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
+from placet.ports.store import Store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answering, head, raw_agent, writing
 from tests.relay.inspection.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import regex_draft
@@ -82,8 +83,8 @@ class Gate:
 
 
 @pytest.fixture(scope="module")
-def store() -> MemoryStore:
-    found = MemoryStore()
+def store() -> Store:
+    found = open_memory_store()
     asyncio.run(put_in_force(found, DRAFTS, "raw"))
     return found
 
@@ -95,7 +96,7 @@ def raw() -> Iterator[RawAgent]:
 
 
 @contextmanager
-def relaying(agent: RawAgent, store: MemoryStore, early_return_s: float) -> Iterator[Judged]:
+def relaying(agent: RawAgent, store: Store, early_return_s: float) -> Iterator[Judged]:
     settings = RelaySettings(
         agents={"raw": AgentSettings(url=agent.url)},
         callers={name: CallerSettings(agents=("raw",)) for name in (*DRAFTS, "later")},
@@ -110,14 +111,14 @@ def relaying(agent: RawAgent, store: MemoryStore, early_return_s: float) -> Iter
 
 
 @pytest.fixture(scope="module")
-def relay(raw: RawAgent, store: MemoryStore) -> Iterator[Judged]:
+def relay(raw: RawAgent, store: Store) -> Iterator[Judged]:
     """One that waits for all of a stream, however slow the machine."""
     with relaying(raw, store, early_return_s=6 * PATIENCE_S) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def hasty(raw: RawAgent, store: MemoryStore) -> Iterator[Judged]:
+def hasty(raw: RawAgent, store: Store) -> Iterator[Judged]:
     """One that answers before the stream is over."""
     with relaying(raw, store, early_return_s=0.4) as found:
         yield found
@@ -212,7 +213,7 @@ def test_a_stream_that_is_only_logged_passes_as_it_comes(agent: RawAgent, client
 
 
 def test_a_policy_that_comes_into_force_looks_at_the_rest_of_a_stream(
-    relay: Judged, store: MemoryStore, agent: RawAgent, client: httpx.Client
+    relay: Judged, store: Store, agent: RawAgent, client: httpx.Client
 ) -> None:
     first = framed(begun("t13"), chunk("t13", "first SECRET", append=False))
     gate = Gate(first, framed(chunk("t13", "then SECRET"), status("t13", "COMPLETED")))

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.bootstrap import Parts, build
+from placet.bootstrap.server import Parts, build
 from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.errors import AddressRefused, SettingsError

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from placet.errors import Unavailable
 from placet.ports.change_feed import ChangeFeed
-from placet.ports.storable import storable
+from placet.ports.row_validation import can_be_stored
 from placet.ports.task_store import TaskKind, TaskRow, TaskStore
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
@@ -121,12 +121,12 @@ _decode_task = msgspec.json.Decoder(Task).decode
 
 def row_from_task(tenant: str, agent: str, kind: NameKind, entry: Task, at: datetime) -> TaskRow:
     """An entry as it is stored; raises A2AProblem for an id that no store takes."""
-    if not storable(tenant, agent, entry.id):
+    if not can_be_stored(tenant, agent, entry.id):
         raise A2AError("params", "The name of a task or a conversation is too long, or is no text.")
     if entry.mask is not None or entry.ending is not None or entry.upstream_id is None:
         entry = replace(entry, since=at)
     body = _encode(entry)
-    if not storable(body):
+    if not can_be_stored(body):
         raise A2AError("too_large", "The task is too large to be kept.")
     return TaskRow(tenant=tenant, agent=agent, kind=kind, id=entry.id, body=body, saved_at=at)
 
@@ -191,7 +191,11 @@ class StoredTaskRepository:
         entry = self._at_hand(key)
         if entry is None:
             age = self._known.age
-            row = await self._store.get_task(tenant, agent, kind, id) if storable(tenant, agent, id) else None
+            row = (
+                await self._store.get_task(tenant, agent, kind, id)
+                if can_be_stored(tenant, agent, id)
+                else None
+            )
             entry = self._at_hand(key)  # somebody may have written it meanwhile
             if entry is None and row is not None:
                 if age == self._known.age:

@@ -1,4 +1,4 @@
-"""Cases in one SQLite file: durable, fast, and nothing to operate."""
+"""The storage engine for SQLite."""
 
 from placet.stores.sqlite.store import SqliteStore
 

@@ -1,4 +1,4 @@
-"""Many writes in one transaction: each succeeds or is refused on its own, all become durable together."""
+"""Many writes in one transaction: each succeeds or is refused by itself, and all are committed together."""
 
 from contextlib import suppress
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import apsw
 
 from placet.errors import CaseConflict, Unavailable
-from placet.stores.sqlite.connection import OUTAGES
-from placet.stores.sqlite.operation import Operation
+from placet.stores.sqlite.connection import OUTAGE_ERRORS
+from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.queries import QUERIES
 
 BEGIN, COMMIT, ROLLBACK = QUERIES["begin"], QUERIES["commit"], QUERIES["rollback"]
@@ -20,25 +20,25 @@ _TAKEN = (apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
 
 
 def begin(connection: apsw.Connection) -> None:
-    """Become the writer; raises BusyError while another process is it."""
+    """Start a write transaction. Raises BusyError while another process has one."""
     roll_back(connection)
     connection.execute(BEGIN)
 
 
-def run(cursor: apsw.Cursor, operation: Operation) -> Outcome:
-    """Run one operation; a guard that touches no row leaves no trace of it and gives CaseConflict."""
+def run(cursor: apsw.Cursor, operation: WriteOperation) -> Outcome:
+    """Run one operation. A guard that changes no row undoes the operation and returns CaseConflict."""
     connection, execute = cursor.connection, cursor.execute
-    several = len(operation.guards) > 1
-    if several:
+    has_several_guards = len(operation.guards) > 1
+    if has_several_guards:
         execute(SAVEPOINT)
     for sql, params in operation.guards:
         execute(sql, params)
         if not connection.changes():
-            if several:
+            if has_several_guards:
                 execute(UNDO)
                 execute(RELEASE)
             return CaseConflict()
-    if several:
+    if has_several_guards:
         execute(RELEASE)
     found: Rows = []
     for sql, params in operation.statements:
@@ -47,7 +47,7 @@ def run(cursor: apsw.Cursor, operation: Operation) -> Outcome:
 
 
 def commit(connection: apsw.Connection) -> None:
-    """Make the transaction durable, or leave nothing of it and raise what SQLite raised."""
+    """Commit the transaction, or roll it back and raise SQLite's error."""
     try:
         connection.execute(COMMIT)
     except Exception:
@@ -56,15 +56,15 @@ def commit(connection: apsw.Connection) -> None:
 
 
 def roll_back(connection: apsw.Connection) -> None:
-    """Forget the open transaction, if there is one: some errors end it themselves, some only later."""
+    """Roll back the open transaction, if there is one. Some errors have ended it already."""
     if connection.in_transaction:
         with suppress(apsw.Error):
             connection.execute(ROLLBACK)
 
 
-def refusal(error: Exception) -> Exception:
-    """What the caller of a failed write gets."""
-    if isinstance(error, OUTAGES):
+def error_for_caller(error: Exception) -> Exception:
+    """Return the exception that the caller of a failed write gets."""
+    if isinstance(error, OUTAGE_ERRORS):
         return Unavailable(f"The database cannot take this right now ({error}); nothing was recorded.")
     if isinstance(error, apsw.ConstraintError) and getattr(error, "extendedresult", None) in _TAKEN:
         return CaseConflict()

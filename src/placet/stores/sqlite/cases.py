@@ -9,15 +9,15 @@ from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft, Idempot
 from placet.protocol.poll import Status
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import (
-    commitment_operation,
+    creation_operation,
     erasure_operation,
-    filing_operation,
-    single,
+    single_statement,
+    update_operation,
 )
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.recent import RecentCases, Row
-from placet.stores.sqlite.rows import micros, moment
+from placet.stores.sqlite.recent_cases import EncodedCase, RecentCases
+from placet.stores.sqlite.rows import datetime_from, to_micros
 from placet.stores.sqlite.writer import Writer
 
 SELECT_CASE = QUERIES["select_case"]
@@ -37,57 +37,57 @@ _NEWEST = 2**63 - 1
 
 
 class SqliteCaseStore:
-    """The CaseStore over one reader and one writer."""
+    """Implements `CaseStore`."""
 
     _reader: Reader
     _writer: Writer
     _recent: RecentCases
 
-    async def create_case(self, filing: CaseCreation) -> None:
-        """Write a new case; raises CaseConflict if its id, its replay key or its link's version is taken."""
-        case = filing.case
-        row = Row(case.version, rows.encode(case), rows.encode(filing.offer))
-        if filing.link is not None:
-            self._recent.drop(filing.link.case.id)
-        await self._writer.submit(filing_operation(filing, row.state, row.offer))
-        self._recent.keep(case.id, row)
+    async def create_case(self, creation: CaseCreation) -> None:
+        """Write a new case."""
+        case = creation.case
+        row = EncodedCase(case.version, rows.encode(case), rows.encode(creation.offer))
+        if creation.link is not None:
+            self._recent.remove(creation.link.case.id)
+        await self._writer.submit(creation_operation(creation, row.state, row.offer))
+        self._recent.put(case.id, row)
 
-    async def update_case(self, commitment: CaseUpdate) -> None:
-        """Write a step; raises CaseConflict unless the case is still at the expected version."""
-        case = commitment.step.case
+    async def update_case(self, update: CaseUpdate) -> None:
+        """Write a step. Raises CaseConflict unless the case is still at the expected version."""
+        case = update.step.case
         state = rows.encode(case)
-        known = self._recent.drop(case.id)
-        await self._writer.submit(commitment_operation(commitment, state))
+        known = self._recent.remove(case.id)
+        await self._writer.submit(update_operation(update, state))
         if known is not None:
-            self._recent.keep(case.id, Row(case.version, state, known.offer))
+            self._recent.put(case.id, EncodedCase(case.version, state, known.offer))
 
-    async def erase_case(self, commitment: CaseUpdate) -> None:
-        """Write an erasing step and remove content: the offer, event data, drafts, bodies, patterns."""
-        self._recent.drop(commitment.step.case.id)
-        await self._writer.submit(erasure_operation(commitment, rows.encode(commitment.step.case)))
+    async def erase_case(self, update: CaseUpdate) -> None:
+        """Write an erasing step and remove the content: offer, event data, drafts, bodies, grant patterns."""
+        self._recent.remove(update.step.case.id)
+        await self._writer.submit(erasure_operation(update, rows.encode(update.step.case)))
 
     async def get_case(self, case_id: str) -> Case | None:
-        """Where a case stands."""
+        """Return the case's current state, or None if it does not exist."""
         if recent := self._recent.get(case_id):
             return rows.case_from(recent.state)
         row = self._reader.row(SELECT_CASE, (case_id,))
         return rows.case_from(row[0]) if row else None
 
     async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
-        """A case with what it shows."""
+        """Return a case with its offer, or None if it does not exist or was erased."""
         if recent := self._recent.get(case_id):
             return rows.case_from(recent.state), rows.offer_from(recent.offer)
         row = self._reader.row(SELECT_CASE_AND_OFFER, (case_id,))
         return (rows.case_from(row[0]), rows.offer_from(row[1])) if row else None
 
     async def list_events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
-        """The case's events with a sequence above `after`, in order."""
+        """Return the case's events with a sequence number above `after`, in order."""
         return [rows.event_from(row) for row in self._reader.rows(SELECT_EVENTS, (case_id, after))]
 
     async def list_cases(
         self, owner: str | None, *, status: Status | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[Case]:
-        """The owner's cases, newest first; `before` is the id that the last page ended with."""
+        """Return the owner's cases, newest first. `before` is the last id of the previous page."""
         number = self._number_before(before)
         if status is None:
             found = self._reader.rows(SELECT_CASES_OF_OWNER, (owner, number, limit))
@@ -102,28 +102,28 @@ class SqliteCaseStore:
         return int(row[0]) if row else 0
 
     async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
-        """Cases whose due moment has passed, the most overdue first."""
-        return [rows.case_from(state) for (state,) in self._reader.rows(SELECT_DUE, (micros(now), limit))]
+        """Return cases whose due time has passed, the most overdue first."""
+        return [rows.case_from(state) for (state,) in self._reader.rows(SELECT_DUE, (to_micros(now), limit))]
 
     async def get_next_due_at(self) -> datetime | None:
-        """The earliest due moment of all cases."""
+        """Return the earliest due time of all cases."""
         due_at: int | None = self._reader.row(SELECT_NEXT_DUE_AT)[0]
-        return moment(due_at)
+        return datetime_from(due_at)
 
     async def get_idempotency_record(self, owner: str, key_digest: str) -> IdempotencyRecord | None:
-        """What was first answered to this Idempotency-Key."""
+        """Return the first response to this Idempotency-Key."""
         row = self._reader.row(SELECT_REPLAY, (owner, key_digest))
-        return rows.replay_from(owner, key_digest, row) if row else None
+        return rows.idempotency_from(owner, key_digest, row) if row else None
 
     async def is_evidence_spent(self, digests: Sequence[str]) -> bool:
-        """Whether any of this evidence has been used before."""
+        """Return whether any of this evidence has been used before."""
         return any(self._reader.row(SELECT_SPENT_EVIDENCE, (digest,)) for digest in digests)
 
     async def save_draft(self, draft: FormDraft) -> None:
-        """Keep what was typed so far; the last save stands. Raises CaseConflict once the case is closed."""
-        await self._writer.submit(single(UPSERT_DRAFT, rows.draft_row(draft), guarded=True))
+        """Save the values entered so far; a later save replaces an earlier one."""
+        await self._writer.submit(single_statement(UPSERT_DRAFT, rows.draft_row(draft), guarded=True))
 
     async def get_draft(self, case_id: str) -> FormDraft | None:
-        """What was typed so far."""
+        """Return the values entered so far."""
         row = self._reader.row(SELECT_DRAFT, (case_id,))
         return rows.draft_from(case_id, row) if row else None

@@ -1,19 +1,19 @@
-"""Connections to one database file, set up the way the store relies on."""
+"""Connections to a database file, with the settings that the store relies on."""
 
 from pathlib import Path
 
 import apsw
 
-BUSY_FOR_MS = 5_000  # how long a writer waits for another process
-READ_BUSY_FOR_MS = 100  # readers wait only for one that mends the log after a crash, and on the loop's thread
-CUT_BUSY_FOR_MS = 200  # while it waits for readers, nobody writes
+BUSY_FOR_MS = 5_000  # how long the writer waits for another process
+READ_BUSY_FOR_MS = 100  # readers block the event loop
+TRUNCATE_BUSY_FOR_MS = 200  # no write is possible meanwhile
 CACHE_KIB = 32_768
 CHECKPOINT_PAGES = 4_000
-LOG_BYTES = 64 * 2**20  # a log that had to grow beyond this is cut back
+LOG_BYTES = 64 * 2**20  # a log that grew beyond this is truncated
 PAGE_SIZE = 4_096
 
-# What an operator can mend while the server runs: a full disk, a lock held elsewhere, a failing device.
-OUTAGES = (
+# Problems that an operator can solve while the server runs: a full disk, a lock, a failing device.
+OUTAGE_ERRORS = (
     apsw.FullError,
     apsw.IOError,
     apsw.BusyError,
@@ -29,7 +29,7 @@ OUTAGES = (
 
 
 def connect_writer(path: Path) -> apsw.Connection:
-    """The one connection that writes: what it commits is on disk."""
+    """Open the connection that writes. Its commits are on disk when they return."""
     connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_FOR_MS)
     _tune(connection)
@@ -37,39 +37,44 @@ def connect_writer(path: Path) -> apsw.Connection:
     connection.pragma("synchronous", "full")
     connection.pragma("fullfsync", True)  # where fsync alone stops at the drive's cache
     connection.pragma("journal_size_limit", LOG_BYTES)
-    connection.pragma("secure_delete", True)  # what is erased is overwritten, not only forgotten
-    connection.pragma("foreign_keys", True)
-    connection.pragma("recursive_triggers", True)  # or REPLACE removes events without asking their trigger
+    connection.pragma("secure_delete", True)  # erased content is overwritten, not only unlinked
+    enforce_schema(connection)
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
     return connection
 
 
 def connect_reader(path: Path) -> apsw.Connection:
-    """A connection that can only read, and sees the last commit."""
+    """Open a read-only connection, which sees the last commit."""
     connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(READ_BUSY_FOR_MS)
     _tune(connection)
     return connection
 
 
-def fold_log(path: Path) -> None:
-    """Bring what the log holds into the file, beside readers and writers, as far as they let it."""
+def enforce_schema(connection: apsw.Connection) -> None:
+    """Switch on the checks that the schema relies on and that SQLite leaves off by default."""
+    connection.pragma("foreign_keys", True)
+    connection.pragma("recursive_triggers", True)  # otherwise REPLACE deletes events past their trigger
+
+
+def checkpoint_log(path: Path) -> None:
+    """Copy the write-ahead log into the database file, as far as readers and writers allow."""
     connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.pragma("fullfsync", True)
-        connection.pragma("journal_mode")  # until it has looked, it knows of no log
+        connection.pragma("journal_mode")  # makes the connection open the log
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     finally:
         connection.close()
 
 
-def cut_log(connection: apsw.Connection) -> None:
-    """Leave nothing of earlier writes in the log: erased content would outlive its erasure there.
+def truncate_log(connection: apsw.Connection) -> None:
+    """Remove earlier writes from the write-ahead log, since it would still contain erased content.
 
-    By the connection that writes: it takes a log that another has cut for one that another has written.
-    Raises BusyError while a reader or another writer is in the way for long.
+    Use the connection that writes: it would take a log that another connection truncated for a write by
+    another process. Raises BusyError if a reader or another writer blocks it for long.
     """
-    connection.set_busy_timeout(CUT_BUSY_FOR_MS)
+    connection.set_busy_timeout(TRUNCATE_BUSY_FOR_MS)
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:

@@ -8,23 +8,23 @@ import msgspec
 from placet.cases.grant import Grant, GrantUse
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.rows import Params, Row, encode, micros, moment
+from placet.stores.sqlite.rows import Params, Row, datetime_from, encode, to_micros
 
 SELECT_GRANTS = QUERIES["select_grants"]
 SELECT_GRANT_NUMBER = QUERIES["select_grant_number"]
 SELECT_GRANT_USE = QUERIES["select_grant_use"]
 
-_OPEN = "WHERE grants.owner = ? AND tool = ? AND open_until > ?"
+_USABLE = "WHERE grants.owner = ? AND tool = ? AND open_until > ?"
 _patterns_from = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
 
 class SqliteGrantStore:
-    """The GrantStore over one reader; grants are written with their cases."""
+    """Implements `GrantStore`; grants are written with their cases."""
 
     _reader: Reader
 
     async def get_grant(self, grant_id: str) -> Grant | None:
-        """One grant, whatever became of it."""
+        """Return one grant in any state, or None if it does not exist."""
         found = self._grants("WHERE grants.id = ?", (grant_id,))
         return found[0] if found else None
 
@@ -36,9 +36,9 @@ class SqliteGrantStore:
         before: str | None = None,
         limit: int = 50,
     ) -> Sequence[Grant]:
-        """Grants of an owner, a case or all, newest first; `before` is the id where the last page ended."""
-        asked = {"grants.owner = ?": owner, "case_number = (SELECT number FROM cases WHERE id = ?)": case_id}
-        conditions: dict[str, str | int] = {term: value for term, value in asked.items() if value is not None}
+        """Return grants of an owner, a case or all, newest first. `before` is the last id seen."""
+        terms = {"grants.owner = ?": owner, "case_number = (SELECT number FROM cases WHERE id = ?)": case_id}
+        conditions: dict[str, str | int] = {term: value for term, value in terms.items() if value is not None}
         if before is not None:
             row = self._reader.row(SELECT_GRANT_NUMBER, (before,))
             conditions["grants.number < ?"] = row[0] if row else 0
@@ -48,11 +48,11 @@ class SqliteGrantStore:
         )
 
     async def list_usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
-        """The owner's grants for this tool that are neither over, revoked nor used up."""
-        return self._grants(_OPEN, (owner, tool, micros(now)))
+        """Return the owner's grants for this tool that are neither expired, revoked nor used up."""
+        return self._grants(_USABLE, (owner, tool, to_micros(now)))
 
     async def get_grant_use(self, owner: str, key: str) -> GrantUse | None:
-        """The use that was counted under this key."""
+        """Return the use that was counted under this key."""
         row = self._reader.row(SELECT_GRANT_USE, (owner, key))
         if row is None:
             return None
@@ -62,8 +62,8 @@ class SqliteGrantStore:
             key=key,
             grant_id=grant_id,
             call_digest=call_digest,
-            used_at=moment(used_at),
-            expires_at=moment(expires_at),
+            used_at=datetime_from(used_at),
+            expires_at=datetime_from(expires_at),
         )
 
     def _grants(self, terms: str, params: Params) -> list[Grant]:
@@ -71,8 +71,8 @@ class SqliteGrantStore:
 
 
 def grant_row(grant: Grant) -> Params:
-    """A grant as `insert_grant` takes it."""
-    over = grant.revoked_at is not None or grant.uses_left == 0 or grant.patterns is None
+    """Return the parameters of `insert_grant`."""
+    is_over = grant.revoked_at is not None or grant.uses_left == 0 or grant.patterns is None
     return (
         grant.id,
         grant.case_id,
@@ -82,30 +82,30 @@ def grant_row(grant: Grant) -> Params:
         None if grant.patterns is None else encode(grant.patterns),
         grant.uses,
         grant.used,
-        micros(grant.granted_at),
-        micros(grant.expires_at),
+        to_micros(grant.granted_at),
+        to_micros(grant.expires_at),
         grant.granted_by,
         grant.call_id,
-        micros(grant.revoked_at),
+        to_micros(grant.revoked_at),
         grant.revoked_by,
-        None if over else micros(grant.expires_at),
+        None if is_over else to_micros(grant.expires_at),
     )
 
 
 def use_row(use: GrantUse) -> Params:
-    """A use as `insert_grant_use` takes it."""
+    """Return the parameters of `insert_grant_use`."""
     return (
         use.owner,
         use.key,
         use.grant_id,
         use.call_digest,
-        micros(use.used_at),
-        micros(use.expires_at),
+        to_micros(use.used_at),
+        to_micros(use.expires_at),
     )
 
 
 def grant_from(row: Row) -> Grant:
-    """A grant as `select_grants` gives it."""
+    """Convert a row of `select_grants`."""
     id, case_id, owner, tool, agent, patterns, uses, used, granted_at, expires_at, *rest = row
     granted_by, call_id, revoked_at, revoked_by = rest
     return Grant(
@@ -117,10 +117,10 @@ def grant_from(row: Row) -> Grant:
         patterns=None if patterns is None else _patterns_from(patterns),
         uses=uses,
         used=used,
-        granted_at=moment(granted_at),
-        expires_at=moment(expires_at),
+        granted_at=datetime_from(granted_at),
+        expires_at=datetime_from(expires_at),
         granted_by=granted_by,
         call_id=call_id,
-        revoked_at=moment(revoked_at),
+        revoked_at=datetime_from(revoked_at),
         revoked_by=revoked_by,
     )

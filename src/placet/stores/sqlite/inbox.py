@@ -1,4 +1,4 @@
-"""Cases in the order in which an inbox shows them, in SQLite."""
+"""Cases in the order of the inbox, in SQLite."""
 
 import heapq
 from collections.abc import Collection, Iterator, Sequence
@@ -8,12 +8,12 @@ from itertools import islice
 from placet.cases.case import Case, Offer
 from placet.ports.inbox_store import InboxCursor, Owner
 from placet.stores.sqlite import rows
-from placet.stores.sqlite.pages import PageReader
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.rows import micros
+from placet.stores.sqlite.rows import to_micros
+from placet.stores.sqlite.threaded_reader import LongReader
 
-SELECT_NOBODYS_CASE = QUERIES["select_nobodys_case"]
+SELECT_ANONYMOUS_CASE = QUERIES["select_anonymous_case"]
 SELECT_NEXT_OWNER = QUERIES["select_next_owner"]
 SELECT_WAITING = QUERIES["select_waiting"]
 SELECT_CLOSED = QUERIES["select_closed"]
@@ -23,59 +23,59 @@ _LAST = 2**63 - 1
 
 Found = list[tuple[Case, Offer]]
 Start = tuple[int, int]
-"""A moment and a number: the place after which a page begins."""
+"""A time and a case number: the position after which a page begins."""
 
 
 class SqliteInboxStore:
-    """The InboxStore over the threads for longer reads. Each owner's cases lie sorted, and are merged."""
+    """Implements `InboxStore`. Each owner's cases are sorted by an index, and are merged here."""
 
-    _pages: PageReader
+    _long_reader: LongReader
 
     async def list_owners(self) -> Sequence[Owner]:
-        """Everyone who has a case here."""
-        return await self._pages.ask(lambda reader: [*_owners(reader)])
+        """Return every owner of a case, open or closed; None stands for anonymous cases."""
+        return await self._long_reader.run(lambda reader: [*_iterate_owners(reader)])
 
     async def list_waiting_cases(
         self, owners: Collection[Owner], *, now: datetime, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
-        """These owners' cases that can be answered now, sorted by their deadlines."""
+        """Return these owners' cases that can be answered now, by deadline."""
 
-        def question(reader: Reader) -> Found:
-            start = max((micros(now), _LAST), _start(reader, after, otherwise=(0, 0)))
+        def read(reader: Reader) -> Found:
+            start = max((to_micros(now), _LAST), _start_after(reader, after, otherwise=(0, 0)))
             pages = [reader.rows(SELECT_WAITING, (owner, *start, limit)) for owner in set(owners)]
-            return _read(reader, islice(heapq.merge(*pages), limit))
+            return _read_page(reader, islice(heapq.merge(*pages), limit))
 
-        return await self._pages.ask(question)
+        return await self._long_reader.run(read)
 
     async def list_closed_cases(
         self, owners: Collection[Owner], *, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
-        """These owners' closed cases whose content is still there, the last closed first."""
+        """Return these owners' closed cases whose content is not erased, the last closed first."""
 
-        def question(reader: Reader) -> Found:
-            start = _start(reader, after, otherwise=(_LAST, _LAST))
+        def read(reader: Reader) -> Found:
+            start = _start_after(reader, after, otherwise=(_LAST, _LAST))
             pages = [reader.rows(SELECT_CLOSED, (owner, *start, limit)) for owner in set(owners)]
-            return _read(reader, islice(heapq.merge(*pages, reverse=True), limit))
+            return _read_page(reader, islice(heapq.merge(*pages, reverse=True), limit))
 
-        return await self._pages.ask(question)
+        return await self._long_reader.run(read)
 
 
-def _owners(reader: Reader) -> Iterator[Owner]:
-    if reader.row(SELECT_NOBODYS_CASE):
+def _iterate_owners(reader: Reader) -> Iterator[Owner]:
+    if reader.row(SELECT_ANONYMOUS_CASE):
         yield None
     owner: str | None = ""
     while (owner := reader.row(SELECT_NEXT_OWNER, (owner,))[0]) is not None:
         yield owner
 
 
-def _start(reader: Reader, place: InboxCursor | None, *, otherwise: Start) -> Start:
-    if place is None:
+def _start_after(reader: Reader, cursor: InboxCursor | None, *, otherwise: Start) -> Start:
+    if cursor is None:
         return otherwise
-    row = reader.row(SELECT_CASE_NUMBER, (place.case_id,))
-    return micros(place.at), row[0] if row else 0
+    row = reader.row(SELECT_CASE_NUMBER, (cursor.case_id,))
+    return to_micros(cursor.at), row[0] if row else 0
 
 
-def _read(reader: Reader, page: Iterator[tuple[int, int]]) -> Found:
-    """The cases of a page; one that was erased since it was listed is left out."""
+def _read_page(reader: Reader, page: Iterator[tuple[int, int]]) -> Found:
+    """Return the cases of a page, without those that were erased since they were listed."""
     found = [reader.row(SELECT_CASE_AND_OFFER, (number,)) for _, number in page]
     return [(rows.case_from(row[0]), rows.offer_from(row[1])) for row in found if row]

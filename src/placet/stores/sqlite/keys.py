@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from placet.ports.key_store import ApiKey
 from placet.stores.sqlite import rows
-from placet.stores.sqlite.operation import Operation, single
+from placet.stores.sqlite.operation import WriteOperation, single_statement
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.writer import Writer
@@ -19,38 +19,38 @@ SELECT_SECRET = QUERIES["select_secret"]
 
 
 class SqliteKeyStore:
-    """The KeyStore over one reader and one writer."""
+    """Implements `KeyStore`."""
 
     _reader: Reader
     _writer: Writer
 
     async def get_api_key(self, digest: str) -> ApiKey | None:
-        """The key with this digest, valid or not."""
+        """Return the key with this digest, valid or not."""
         row = self._reader.row(SELECT_API_KEY, (digest,))
         return rows.api_key_from(row) if row else None
 
     async def list_api_keys(self) -> Sequence[ApiKey]:
-        """All keys, oldest first."""
+        """Return all keys, oldest first."""
         return [rows.api_key_from(row) for row in self._reader.rows(SELECT_API_KEYS)]
 
     async def save_api_key(self, key: ApiKey) -> None:
-        """Write a key, new or changed; raises CaseConflict when another key has its digest."""
-        await self._writer.submit(single(UPSERT_API_KEY, rows.api_key_row(key)))
+        """Write a new or changed key. Raises CaseConflict if another key has its digest."""
+        await self._writer.submit(single_statement(UPSERT_API_KEY, rows.api_key_row(key)))
 
     async def list_signing_keys(self) -> Sequence[str]:
-        """Serialised signing keys, oldest first."""
+        """Return the serialised signing keys, oldest first."""
         return [key for (key,) in self._reader.rows(SELECT_SIGNING_KEYS)]
 
     async def save_signing_keys(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Write (kid, serialised key) pairs, new or changed, in one transaction."""
+        """Write (key id, serialised key) pairs, new or changed, in one transaction."""
         statements = tuple((UPSERT_SIGNING_KEY, (kid, key)) for kid, key in keys)
-        await self._writer.submit(Operation(statements=statements))
+        await self._writer.submit(WriteOperation(statements=statements))
 
-    async def get_or_create_secret(self, name: str, fresh: str) -> str:
-        """The server's secret of this name; `fresh` becomes it if there is none yet."""
-        kept = self._reader.row(SELECT_SECRET, (name,))
-        if kept:
-            return str(kept[0])
-        either = Operation(statements=((INSERT_SECRET, (name, fresh)), (SELECT_SECRET, (name,))))
-        ((value,),) = await self._writer.submit(either)
+    async def get_or_create_secret(self, name: str, new_value: str) -> str:
+        """Return the server's secret of this name; store `new_value` if there is none yet."""
+        stored = self._reader.row(SELECT_SECRET, (name,))
+        if stored:
+            return str(stored[0])
+        insert_and_read = ((INSERT_SECRET, (name, new_value)), (SELECT_SECRET, (name,)))
+        ((value,),) = await self._writer.submit(WriteOperation(statements=insert_and_read))
         return str(value)

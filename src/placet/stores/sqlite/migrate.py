@@ -1,4 +1,4 @@
-"""Bringing a database file to the schema this version knows, one numbered migration after the other."""
+"""Migration of a database file to the schema of this version, by numbered scripts."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,22 +16,22 @@ from placet.stores.sqlite.queries import QUERIES
 
 SELECT_STATE = QUERIES["select_state"]
 SWITCH_ATTEMPTS = 20
-APPLICATION_ID = 0x41736E74  # "Asnt", so that `file` and we recognise our own
+APPLICATION_ID = 0x41736E74  # identifies our files, also for `file`
 
 
 class SchemaState(Struct, frozen=True, kw_only=True):
-    """Which migration a file has reached, and which is the newest this version knows."""
+    """The schema version of a file, and the newest that this version of Placet knows."""
 
     version: int
     known: int
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing has been written yet."""
         return self.version == 0
 
     @property
-    def current(self) -> bool:
+    def is_current(self) -> bool:
         """Whether this version can work with the file as it is."""
         return self.version == self.known
 
@@ -46,42 +46,42 @@ MIGRATIONS = _scripts()
 
 
 def schema_state(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
-    """Where the file stands; a missing one is empty. Raises MigrationError for a file that is not ours."""
+    """Return the state of a file; a missing file is empty. Raises MigrationError if it is not Placet's."""
     path = Path(path)
     if not path.exists():
         return SchemaState(version=0, known=max(scripts))
-    with _opened(path) as connection:
-        return _state(connection, path, known=max(scripts))
+    with _open_file(path) as connection:
+        return _read_state(connection, path, known=max(scripts))
 
 
 def migrate(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
-    """Run every migration the file lacks; returns where it stood before.
+    """Run every migration that the file lacks, and return its state before.
 
-    Raises SettingsError when the place cannot be used, MigrationError when the file is not ours or too new.
+    Raises SettingsError if the path cannot be used, MigrationError if the file is too new or not Placet's.
     """
     path = Path(path)
     _create_private(path)
-    with _opened(path) as connection:
-        before = _state(connection, path, known=max(scripts))
-        _keep_log(connection)
+    with _open_file(path) as connection:
+        before = _read_state(connection, path, known=max(scripts))
+        _enable_wal(connection)
         for number, sql in scripts.items():
-            _run(connection, number, sql)
+            _run_migration(connection, number, sql)
         return before
 
 
-def prepare(path: Path, *, scripts: Mapping[int, str] = MIGRATIONS) -> None:
-    """Make an empty file ready; raises MigrationError for one that is older or newer than this version."""
+def prepare_file(path: Path, *, scripts: Mapping[int, str] = MIGRATIONS) -> None:
+    """Create the schema in an empty file. Raises MigrationError if the schema is older or newer."""
     state = schema_state(path, scripts=scripts)
-    if state.empty:
+    if state.is_empty:
         migrate(path, scripts=scripts)
-    elif not state.current:
+    elif not state.is_current:
         raise MigrationError(
             f"{path} has schema {state.version} and this version of Placet works with {state.known}: "
             "make a backup, then run `placet migrate`."
         )
 
 
-def _state(connection: apsw.Connection, path: Path, *, known: int) -> SchemaState:
+def _read_state(connection: apsw.Connection, path: Path, *, known: int) -> SchemaState:
     version: int
     version, application_id, tables = connection.execute(SELECT_STATE).get
     state = SchemaState(version=version, known=known)
@@ -95,8 +95,8 @@ def _state(connection: apsw.Connection, path: Path, *, known: int) -> SchemaStat
     return state
 
 
-def _keep_log(connection: apsw.Connection) -> None:
-    """Write ahead. Of two who switch at once one is told that the other is busy, however patient it is."""
+def _enable_wal(connection: apsw.Connection) -> None:
+    """Switch to write-ahead logging. Of two processes that switch at once, one gets BusyError."""
     connection.pragma("page_size", PAGE_SIZE)
     for _ in range(SWITCH_ATTEMPTS):
         try:
@@ -109,8 +109,8 @@ def _keep_log(connection: apsw.Connection) -> None:
     raise apsw.BusyError("the database is locked")
 
 
-def _run(connection: apsw.Connection, number: int, sql: str) -> None:
-    """One migration in one transaction; whoever comes second finds it done."""
+def _run_migration(connection: apsw.Connection, number: int, sql: str) -> None:
+    """Run one migration in one transaction, unless another process has run it."""
     connection.execute(BEGIN)
     try:
         if int(connection.pragma("user_version")) < number:
@@ -124,17 +124,17 @@ def _run(connection: apsw.Connection, number: int, sql: str) -> None:
 
 
 def _create_private(path: Path) -> None:
-    """The file appears readable by its owner alone; SQLite gives the files beside it the same rights."""
+    """Create the file readable only by its owner; SQLite gives its other files the same permissions."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
-        return  # untouched: closing it here would drop the locks this process holds on it
+        return  # do not open it: closing it would drop this process's locks on it
     except OSError as error:
         raise SettingsError(f"The database {path} cannot be used: {error.strerror}.") from error
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[apsw.Connection]:
+def _open_file(path: Path) -> Iterator[apsw.Connection]:
     try:
         connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:

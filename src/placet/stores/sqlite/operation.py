@@ -1,4 +1,4 @@
-"""What one write does to the database, as data: statements that are run elsewhere."""
+"""Write operations as data: the statements of one write, which a `Writer` runs."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from placet.ports.outbox_store import Delivery
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.grants import grant_row, use_row
 from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.rows import Params, encode, micros
+from placet.stores.sqlite.rows import Params, encode, to_micros
 
 INSERT_CASE = QUERIES["insert_case"]
 INSERT_OFFER = QUERIES["insert_offer"]
@@ -36,60 +36,60 @@ BLANK_GRANTS = QUERIES["blank_grants"]
 Statement = tuple[str, Params]
 
 
-class Operation(Struct, frozen=True):
-    """Guards, each of which must touch a row or the whole write is refused; then the rest of the write."""
+class WriteOperation(Struct, frozen=True):
+    """The statements of one write. It is refused if one of its guards changes no row."""
 
     guards: tuple[Statement, ...] = ()
     statements: tuple[Statement, ...] = ()
     changed: tuple[str, ...] = ()
-    """Cases to tell of."""
+    """The ids of the cases that it changes."""
     tenants: tuple[str, ...] = ()
-    """Tenants to tell of, whose records changed."""
+    """The tenants whose configuration records it changes."""
 
 
-def filing_operation(filing: CaseCreation, state: bytes, offer: bytes) -> Operation:
-    """The write that opens a case; `state` and `offer` are the case and what it shows, encoded."""
-    case, replay, link, endpoint = filing.case, filing.idempotency, filing.link, filing.endpoint
-    due_at = micros(filing.due_at)
-    opening = (case.id, case.owner, case.status, case.version, due_at, state, *_placed(case))
-    guards: list[Statement] = [(INSERT_CASE, opening)]
-    statements = [(INSERT_OFFER, (case.id, offer)), *_appended(filing.events)]
-    if replay is not None:
-        guards.append((INSERT_REPLAY, (*rows.replay_row(replay), micros(case.created_at))))
+def creation_operation(creation: CaseCreation, state: bytes, offer: bytes) -> WriteOperation:
+    """Return the write that creates a case; `state` and `offer` are the encoded case and offer."""
+    case, record, link = creation.case, creation.idempotency, creation.link
+    due_at = to_micros(creation.due_at)
+    columns = (case.id, case.owner, case.status, case.version, due_at, state, *_inbox_columns(case))
+    guards: list[Statement] = [(INSERT_CASE, columns)]
+    statements = [(INSERT_OFFER, (case.id, offer)), *_event_statements(creation.events)]
+    if record is not None:
+        guards.append((INSERT_REPLAY, (*rows.idempotency_row(record), to_micros(case.created_at))))
     if link is not None:
         earlier = link.case
         version = (earlier.id, link.expected_version, earlier.status, earlier.version, encode(earlier))
         guards.append((LINK_CASE, version))
-        statements.extend(_appended(link.events))
-    if endpoint is not None:
-        statements.append((INSERT_ENDPOINT, rows.endpoint_row(endpoint)))
+        statements.extend(_event_statements(link.events))
+    if creation.endpoint is not None:
+        statements.append((INSERT_ENDPOINT, rows.endpoint_row(creation.endpoint)))
     changed = (case.id,) if link is None else (case.id, link.case.id)
-    return Operation(tuple(guards), tuple(statements), changed)
+    return WriteOperation(tuple(guards), tuple(statements), changed)
 
 
-def commitment_operation(commitment: CaseUpdate, state: bytes) -> Operation:
-    """The write that moves a case on; `state` is the case, encoded."""
-    step, case = commitment.step, commitment.step.case
-    due_at = micros(commitment.due_at)
+def update_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
+    """Return the write that updates a case; `state` is the encoded case."""
+    step, case = update.step, update.step.case
+    due_at = to_micros(update.due_at)
     version = (case.id, step.expected_version, case.status, case.version)
-    guards: list[Statement] = [(UPDATE_CASE, (*version, due_at, state, *_placed(case)))]
-    for digest in commitment.spent_evidence:
+    guards: list[Statement] = [(UPDATE_CASE, (*version, due_at, state, *_inbox_columns(case)))]
+    for digest in update.spent_evidence:
         guards.append((INSERT_SPENT_EVIDENCE, (digest,)))
-    if commitment.grant_use is not None:
-        guards.append((INSERT_GRANT_USE, use_row(commitment.grant_use)))
-    statements = _appended(step.events)
-    for owed in commitment.deliveries:
-        statements.append((INSERT_DELIVERY, rows.delivery_row(owed)))
-    for grant in commitment.grants:
+    if update.grant_use is not None:
+        guards.append((INSERT_GRANT_USE, use_row(update.grant_use)))
+    statements = _event_statements(step.events)
+    for delivery in update.deliveries:
+        statements.append((INSERT_DELIVERY, rows.delivery_row(delivery)))
+    for grant in update.grants:
         statements.append((INSERT_GRANT, grant_row(grant)))
-    if commitment.clear_draft:
+    if update.clear_draft:
         statements.append((DELETE_DRAFT, (case.id,)))
-    return Operation(tuple(guards), tuple(statements), (case.id,))
+    return WriteOperation(tuple(guards), tuple(statements), (case.id,))
 
 
-def erasure_operation(commitment: CaseUpdate, state: bytes) -> Operation:
-    """The write that moves a case on and removes its content."""
-    moved, step = commitment_operation(commitment, state), commitment.step
+def erasure_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
+    """Return the write that updates a case and removes its content."""
+    operation, step = update_operation(update, state), update.step
     content = (
         (BLANK_EVENTS, (step.case.id, step.expected_version)),
         (BLANK_DELIVERIES, (step.case.id,)),
@@ -97,32 +97,32 @@ def erasure_operation(commitment: CaseUpdate, state: bytes) -> Operation:
         (DELETE_DRAFT, (step.case.id,)),
         (BLANK_GRANTS, (step.case.id,)),
     )
-    return Operation(moved.guards, (*moved.statements, *content), moved.changed)
+    return WriteOperation(operation.guards, (*operation.statements, *content), operation.changed)
 
 
-def settlement_operation(delivery: Delivery, *, disable_endpoint: bool) -> Operation:
-    """The write that records one attempt."""
+def attempt_operation(delivery: Delivery, *, disable_endpoint: bool) -> WriteOperation:
+    """Return the write that records one delivery attempt."""
     statements: list[Statement] = [
         (SETTLE_DELIVERY, rows.outcome_row(delivery)),
         (BLANK_DELIVERY, (delivery.id,)),
     ]
     if disable_endpoint:
-        disabled_at = micros(delivery.settled_at or delivery.created_at)
+        disabled_at = to_micros(delivery.settled_at or delivery.created_at)
         statements.append((DISABLE_ENDPOINT, (delivery.owner, delivery.target, disabled_at)))
-    return Operation(statements=tuple(statements))
+    return WriteOperation(statements=tuple(statements))
 
 
-def single(sql: str, params: Params = (), *, guarded: bool = False) -> Operation:
-    """The write that is one statement."""
-    return Operation(((sql, params),)) if guarded else Operation((), ((sql, params),))
+def single_statement(sql: str, params: Params = (), *, guarded: bool = False) -> WriteOperation:
+    """Return the write of one statement."""
+    return WriteOperation(((sql, params),)) if guarded else WriteOperation((), ((sql, params),))
 
 
-def _placed(case: Case) -> tuple[int | None, int | None]:
-    """Until when a case waits and when it was closed, for lists of either; of an erased one neither."""
+def _inbox_columns(case: Case) -> tuple[int | None, int | None]:
+    """Return the deadline of an open case, or the closing time of a closed one that is not erased."""
     if case.live:
-        return micros(case.expires_at), None
-    return None, micros(case.closed_at) if case.erased_at is None else None
+        return to_micros(case.expires_at), None
+    return None, to_micros(case.closed_at) if case.erased_at is None else None
 
 
-def _appended(events: Iterable[Event]) -> list[Statement]:
+def _event_statements(events: Iterable[Event]) -> list[Statement]:
     return [(INSERT_EVENT, rows.event_row(event)) for event in events]

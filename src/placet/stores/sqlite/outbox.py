@@ -8,10 +8,10 @@ import msgspec
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.outbox_store import Delivery
 from placet.stores.sqlite import rows
-from placet.stores.sqlite.operation import Operation, settlement_operation, single
+from placet.stores.sqlite.operation import WriteOperation, attempt_operation, single_statement
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.rows import Params, micros, moment
+from placet.stores.sqlite.rows import Params, datetime_from, to_micros
 from placet.stores.sqlite.writer import Writer
 
 INSERT_ENDPOINT = QUERIES["insert_endpoint"]
@@ -24,7 +24,7 @@ SELECT_ENDPOINT = QUERIES["select_endpoint"]
 SELECT_ENDPOINTS = QUERIES["select_endpoints"]
 UPDATE_ENDPOINT = QUERIES["update_endpoint"]
 
-# Only what is asked for enters the query, and states as literals, so that each combination finds its index.
+# A query contains only the conditions in use, and states as literals, so that each finds its index.
 _OF_ID = "deliveries.id = ?"
 _OF_OWNER = "deliveries.owner = ?"
 _OF_CASE = "case_number = (SELECT number FROM cases WHERE id = ?)"
@@ -32,33 +32,35 @@ _OF_STATE = {state: f"deliveries.state = '{state}'" for state in ("waiting", "de
 
 
 class SqliteOutboxStore:
-    """The OutboxStore over one reader and one writer."""
+    """Implements `OutboxStore` and `EndpointStore`."""
 
     _reader: Reader
     _writer: Writer
 
     async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
-        """Write deliveries that no case owes, all or none."""
-        statements = tuple((INSERT_NOTICE, rows.delivery_row(owed)) for owed in deliveries)
-        await self._writer.submit(Operation(statements=statements))
+        """Write deliveries that belong to no case, all or none."""
+        statements = tuple((INSERT_NOTICE, rows.delivery_row(delivery)) for delivery in deliveries)
+        await self._writer.submit(WriteOperation(statements=statements))
 
     async def lease_deliveries(
         self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
     ) -> Sequence[Delivery]:
-        """Due deliveries to targets outside `except_to`, moved out of others' reach until the lease ends."""
+        """Return waiting deliveries that are due, and hide them from other workers until the lease ends."""
         next_at = await self.get_next_delivery_at()
         if next_at is None or next_at > now:
             return []
-        terms = (micros(now), micros(now + lease_for), limit, msgspec.json.encode(list(except_to)).decode())
-        return [rows.delivery_from(row) for row in await self._writer.submit(single(LEASE_DELIVERIES, terms))]
+        excluded = msgspec.json.encode(list(except_to)).decode()
+        terms = (to_micros(now), to_micros(now + lease_for), limit, excluded)
+        leased = await self._writer.submit(single_statement(LEASE_DELIVERIES, terms))
+        return [rows.delivery_from(row) for row in leased]
 
     async def save_delivery_attempt(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
-        """Write the outcome of one attempt; one that was delivered stays delivered."""
-        await self._writer.submit(settlement_operation(delivery, disable_endpoint=disable_endpoint))
+        """Write the outcome of one attempt. A delivered delivery stays delivered."""
+        await self._writer.submit(attempt_operation(delivery, disable_endpoint=disable_endpoint))
 
     async def requeue_delivery(self, delivery_id: str, *, now: datetime) -> Delivery | None:
-        """Owe a delivery anew, whatever became of it; None if it is unknown or its content was erased."""
-        found = await self._writer.submit(single(REQUEUE_DELIVERY, (delivery_id, micros(now))))
+        """Make a delivery due again in any state; None if it is unknown or its content was erased."""
+        found = await self._writer.submit(single_statement(REQUEUE_DELIVERY, (delivery_id, to_micros(now))))
         return rows.delivery_from(found[0]) if found else None
 
     async def list_deliveries(
@@ -69,17 +71,17 @@ class SqliteOutboxStore:
         state: str | None = None,
         limit: int = 50,
     ) -> Sequence[Delivery]:
-        """The delivery log, newest first."""
+        """Return the delivery log, newest first."""
         if state is not None and state not in _OF_STATE:
             return []
-        asked = {_OF_OWNER: owner, _OF_CASE: case_id}
+        terms = {_OF_OWNER: owner, _OF_CASE: case_id}
         conditions = [_OF_STATE[state]] if state is not None else []
-        conditions += [condition for condition, value in asked.items() if value is not None]
-        values = [value for value in asked.values() if value is not None]
+        conditions += [condition for condition, value in terms.items() if value is not None]
+        values = [value for value in terms.values() if value is not None]
         return self._deliveries(conditions, (*values, limit))
 
     async def get_delivery(self, delivery_id: str) -> Delivery | None:
-        """One delivery."""
+        """Return one delivery, or None if it does not exist."""
         found = self._deliveries([_OF_ID], (delivery_id, 1))
         return found[0] if found else None
 
@@ -89,24 +91,24 @@ class SqliteOutboxStore:
         return [rows.delivery_from(row) for row in self._reader.rows(sql, params)]
 
     async def get_next_delivery_at(self) -> datetime | None:
-        """When the next waiting delivery is due."""
+        """Return when the next waiting delivery is due."""
         next_at: int | None = self._reader.row(SELECT_NEXT_DELIVERY_AT)[0]
-        return moment(next_at)
+        return datetime_from(next_at)
 
     async def get_endpoint(self, owner: str, url: str) -> Endpoint | None:
-        """The endpoint of this owner at this address."""
+        """Return the owner's endpoint at this URL."""
         row = self._reader.row(SELECT_ENDPOINT, (owner, url))
         return rows.endpoint_from(row) if row else None
 
     async def list_endpoints(self, owner: str) -> Sequence[Endpoint]:
-        """All endpoints of an owner."""
+        """Return all endpoints of an owner."""
         return [rows.endpoint_from(row) for row in self._reader.rows(SELECT_ENDPOINTS, (owner,))]
 
     async def save_endpoint(self, endpoint: Endpoint, *, after: Endpoint | None = None) -> None:
-        """Write an endpoint, new or changed `after` this one; raises CaseConflict if that is not there."""
+        """Write a new endpoint, or replace `after`. Raises CaseConflict if `after` is no longer stored."""
         row = rows.endpoint_row(endpoint)
         if after is None:
-            await self._writer.submit(single(INSERT_ENDPOINT, row, guarded=True))
+            await self._writer.submit(single_statement(INSERT_ENDPOINT, row, guarded=True))
         else:
-            known = (after.secret, micros(after.disabled_at))
-            await self._writer.submit(single(UPDATE_ENDPOINT, (*row[:-1], *known), guarded=True))
+            known = (after.secret, to_micros(after.disabled_at))
+            await self._writer.submit(single_statement(UPDATE_ENDPOINT, (*row[:-1], *known), guarded=True))

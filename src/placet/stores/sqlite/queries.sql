@@ -88,7 +88,7 @@ SELECT state FROM newest JOIN cases USING (number) ORDER BY number DESC
 -- name: select_case_number
 SELECT number FROM cases WHERE id = ?1
 
--- name: select_nobodys_case
+-- name: select_anonymous_case
 SELECT number FROM cases WHERE owner IS NULL LIMIT 1
 
 -- name: select_next_owner

@@ -1,7 +1,7 @@
-"""How filters over holds and audit events become SQL.
+"""SQL for the filters over holds and audit events.
 
-Only what is asked for enters a query, and each names the index it goes by: the database has no statistics,
-and left to itself would rather walk a time range than look up a correlation id.
+A query contains only the conditions in use and names its index. The database has no statistics: without the
+name it would scan a time range instead of looking up a correlation id.
 """
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.ports.audit_store import AuditFilter, SortOrder
 from placet.ports.hold_store import HoldFilter
 from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.rows import Params, Value, micros
+from placet.stores.sqlite.rows import Params, Value, to_micros
 
 SELECT_HOLDS = QUERIES["select_holds"]
 COUNT_HOLDS = QUERIES["count_holds"]
@@ -22,124 +22,128 @@ SELECT_CORRELATIONS = QUERIES["select_correlations"]
 COUNT_CORRELATIONS = QUERIES["count_correlations"]
 SELECT_TRACES = QUERIES["select_traces"]
 BULK_TYPE, BULK_ACTION = "COMMUNICATION_AUDIT", "LOG"
-# An index over a part of the rows serves only a query that says in so many words to want no others.
-_PROOFS = {
+# SQLite uses a partial index only for a query that repeats the condition of the index.
+_PARTIAL_INDEX_CONDITIONS = {
     "audit_events_by_action": f" AND action <> '{BULK_ACTION}'",
     "audit_events_by_type": f" AND type <> '{BULK_TYPE}'",
 }
 
 
-class Asked(Struct, frozen=True):
-    """Conditions on the rows of one table, and the index that finds them."""
+class RowQuery(Struct, frozen=True):
+    """The conditions on the rows of one table, and the index to use."""
 
     index: str
-    moment: str
+    time_column: str
     where: str
     params: Params
 
     @property
     def source(self) -> str:
-        """What follows the table's name."""
+        """The SQL that follows the table's name."""
         return f"INDEXED BY {self.index} WHERE {self.where}"
 
     def page(self, select: str, order: SortOrder) -> str:
-        """One page of what fits; its size and where it begins are the last parameters."""
-        way = "DESC" if order == "newest" else "ASC"
-        return f"{select} {self.source} ORDER BY {self.moment} {way}, number {way} LIMIT ? OFFSET ?"
+        """Return the query of one page; its size and offset are the last parameters."""
+        direction = "DESC" if order == "newest" else "ASC"
+        order_by = f"ORDER BY {self.time_column} {direction}, number {direction}"
+        return f"{select} {self.source} {order_by} LIMIT ? OFFSET ?"
 
     def count(self, select: str) -> str:
-        """How much fits."""
+        """Return the query that counts the matching rows."""
         return f"{select} {self.source}"
 
 
-def asked_holds(tenant: str, asked: HoldFilter) -> Asked:
-    """Holds that fit."""
+def build_hold_query(tenant: str, filter: HoldFilter) -> RowQuery:
+    """Return the query of the holds that match."""
     indexes = {
-        "holds_of_task": asked.task_id,
-        "holds_of_correlation": asked.correlation_id,
-        "holds_of_source": None if asked.status is None else asked.source,
-        "holds_by_status": asked.status,
+        "holds_of_task": filter.task_id,
+        "holds_of_correlation": filter.correlation_id,
+        "holds_of_source": None if filter.status is None else filter.source,
+        "holds_by_status": filter.status,
     }
-    where, params = _joined(
+    where, params = _join_conditions(
         {
             "tenant = ?": tenant,
-            "status = ?": asked.status,
-            "source = ?": asked.source,
-            "sink = ?": asked.sink,
-            "task_id = ?": asked.task_id,
-            "policy_name = ?": asked.policy_name,
-            "detection_source = ?": asked.detection_source,
-            "correlation_id = ?": asked.correlation_id,
-            "created_at >= ?": micros(asked.since),
-            "created_at < ?": micros(asked.until),
+            "status = ?": filter.status,
+            "source = ?": filter.source,
+            "sink = ?": filter.sink,
+            "task_id = ?": filter.task_id,
+            "policy_name = ?": filter.policy_name,
+            "detection_source = ?": filter.detection_source,
+            "correlation_id = ?": filter.correlation_id,
+            "created_at >= ?": to_micros(filter.since),
+            "created_at < ?": to_micros(filter.until),
         }
     )
-    return Asked(_first(indexes, "holds_by_time"), "created_at", where, params)
+    return RowQuery(_choose_index(indexes, "holds_by_time"), "created_at", where, params)
 
 
-def asked_events(tenant: str, asked: AuditFilter) -> Asked:
-    """Events that fit."""
-    where, params = _joined(
+def build_event_query(tenant: str, filter: AuditFilter) -> RowQuery:
+    """Return the query of the events that match."""
+    where, params = _join_conditions(
         {
             "tenant = ?": tenant,
-            "at >= ?": micros(asked.since),
-            "at < ?": micros(asked.until),
-            "action = ?": asked.action,
-            "transport = ?": asked.transport,
-            "source_agent = ?": asked.source_agent,
-            "source_user = ?": asked.source_user,
-            "sink_agent = ?": asked.sink_agent,
-            "correlation_id = ?": asked.correlation_id,
-            "task_id = ?": asked.task_id,
+            "at >= ?": to_micros(filter.since),
+            "at < ?": to_micros(filter.until),
+            "action = ?": filter.action,
+            "transport = ?": filter.transport,
+            "source_agent = ?": filter.source_agent,
+            "source_user = ?": filter.source_user,
+            "sink_agent = ?": filter.sink_agent,
+            "correlation_id = ?": filter.correlation_id,
+            "task_id = ?": filter.task_id,
         }
     )
-    if asked.types:
-        where += f" AND type IN ({', '.join('?' * len(asked.types))})"
-    index = _first(_event_indexes(asked) | _rarer(asked), "audit_events_by_time")
-    where += _PROOFS.get(index, "")
-    return Asked(index, "at", where, (*params, *asked.types))
+    if filter.types:
+        where += f" AND type IN ({', '.join('?' * len(filter.types))})"
+    index = _choose_index(_event_indexes(filter) | _selective_indexes(filter), "audit_events_by_time")
+    where += _PARTIAL_INDEX_CONDITIONS.get(index, "")
+    return RowQuery(index, "at", where, (*params, *filter.types))
 
 
-def following_events(tenant: str, asked: AuditFilter) -> Asked:
-    """Events that fit, to be read in the order they were written; the last parameters are as in the text."""
-    found = asked_events(tenant, asked)
-    index = _first(_event_indexes(asked), "audit_events_in_order")
+def build_ordered_event_query(tenant: str, filter: AuditFilter) -> RowQuery:
+    """Return the query of the events that match, in the order they were written.
+
+    Its last parameters are the number to start after and the limit.
+    """
+    found = build_event_query(tenant, filter)
+    index = _choose_index(_event_indexes(filter), "audit_events_in_order")
     where = f"{found.where} AND number > ? ORDER BY number LIMIT ?"
-    return Asked(index, "number", where, found.params)
+    return RowQuery(index, "number", where, found.params)
 
 
-def asked_traces(tenant: str, asked: AuditFilter) -> Asked:
-    """Events that fit, for their correlation ids."""
-    found = asked_events(tenant, asked)
-    timed = asked.since is not None or asked.until is not None
+def build_trace_query(tenant: str, filter: AuditFilter) -> RowQuery:
+    """Return the query of the events whose correlation ids are listed."""
+    found = build_event_query(tenant, filter)
+    timed = filter.since is not None or filter.until is not None
     by_name = found.index == "audit_events_by_time" and not timed
     return replace(found, index="audit_events_of_correlation") if by_name else found
 
 
-def traces_query(asked: Asked, select: str) -> str:
-    """A query over the correlation ids of the events that fit."""
-    return f"WITH asked (correlation_id) AS ({SELECT_CORRELATIONS} {asked.source}) {select}"
+def traces_query(query: RowQuery, select: str) -> str:
+    """Return a query over the correlation ids of the events that match."""
+    return f"WITH asked (correlation_id) AS ({SELECT_CORRELATIONS} {query.source}) {select}"
 
 
-def _rarer(asked: AuditFilter) -> dict[str, str | None]:
-    """Indexes of what is likely to be a small part of all; each ends with the time, and so serves a range."""
+def _selective_indexes(filter: AuditFilter) -> dict[str, str | None]:
+    """Return the indexes that select few rows; each ends with the time, and so also serves a time range."""
     return {
-        "audit_events_by_action": asked.action if asked.action != BULK_ACTION else None,
-        "audit_events_by_type": asked.types[0] if asked.types and BULK_TYPE not in asked.types else None,
-        "audit_events_from_user": asked.source_user,
-        "audit_events_from_agent": asked.source_agent,
-        "audit_events_to_agent": asked.sink_agent,
+        "audit_events_by_action": filter.action if filter.action != BULK_ACTION else None,
+        "audit_events_by_type": filter.types[0] if filter.types and BULK_TYPE not in filter.types else None,
+        "audit_events_from_user": filter.source_user,
+        "audit_events_from_agent": filter.source_agent,
+        "audit_events_to_agent": filter.sink_agent,
     }
 
 
-def _event_indexes(asked: AuditFilter) -> dict[str, str | None]:
-    return {"audit_events_of_correlation": asked.correlation_id, "audit_events_of_task": asked.task_id}
+def _event_indexes(filter: AuditFilter) -> dict[str, str | None]:
+    return {"audit_events_of_correlation": filter.correlation_id, "audit_events_of_task": filter.task_id}
 
 
-def _first(indexes: dict[str, str | None], otherwise: str) -> str:
+def _choose_index(indexes: dict[str, str | None], otherwise: str) -> str:
     return next((index for index, value in indexes.items() if value is not None), otherwise)
 
 
-def _joined(terms: dict[str, Value]) -> tuple[str, Params]:
-    asked = {term: value for term, value in terms.items() if value is not None}
-    return " AND ".join(asked), tuple(asked.values())
+def _join_conditions(terms: dict[str, Value]) -> tuple[str, Params]:
+    used = {term: value for term, value in terms.items() if value is not None}
+    return " AND ".join(used), tuple(used.values())

@@ -1,36 +1,36 @@
-"""How the relay's rows lie in SQLite."""
+"""Conversion between the relay's values and rows."""
 
 from placet.ports.audit_store import AuditRow, Trace
 from placet.ports.config_store import ConfigRecord
 from placet.ports.hold_store import HoldRow
 from placet.ports.task_store import TaskRow
-from placet.stores.sqlite.rows import Params, Row, micros, moment
+from placet.stores.sqlite.rows import Params, Row, datetime_from, to_micros
 
 
 def record_row(record: ConfigRecord) -> Params:
-    """A record as `insert_record` takes it."""
-    return record.tenant, record.kind, record.id, record.rev, micros(record.saved_at), record.body
+    """Return the parameters of `insert_record`."""
+    return record.tenant, record.kind, record.id, record.rev, to_micros(record.saved_at), record.body
 
 
 def record_from(row: Row) -> ConfigRecord:
-    """A record as `select_record` gives it."""
+    """Convert a row of `select_record`."""
     tenant, kind, id, rev, saved_at, body = row
-    return ConfigRecord(tenant=tenant, kind=kind, id=id, rev=rev, saved_at=moment(saved_at), body=body)
+    return ConfigRecord(tenant=tenant, kind=kind, id=id, rev=rev, saved_at=datetime_from(saved_at), body=body)
 
 
 def task_row(task: TaskRow) -> Params:
-    """A task as `upsert_task` takes it."""
-    return task.tenant, task.agent, task.kind, task.id, micros(task.saved_at), task.body
+    """Return the parameters of `upsert_task`."""
+    return task.tenant, task.agent, task.kind, task.id, to_micros(task.saved_at), task.body
 
 
 def task_from(row: Row) -> TaskRow:
-    """A task as `select_task` gives it."""
+    """Convert a row of `select_task`."""
     tenant, agent, kind, id, saved_at, body = row
-    return TaskRow(tenant=tenant, agent=agent, kind=kind, id=id, saved_at=moment(saved_at), body=body)
+    return TaskRow(tenant=tenant, agent=agent, kind=kind, id=id, saved_at=datetime_from(saved_at), body=body)
 
 
 def hold_row(hold: HoldRow) -> Params:
-    """A hold as `insert_hold` takes it."""
+    """Return the parameters of `insert_hold`."""
     return (
         hold.id,
         hold.tenant,
@@ -43,15 +43,15 @@ def hold_row(hold: HoldRow) -> Params:
         hold.task_id,
         hold.policy_name,
         hold.correlation_id,
-        micros(hold.created_at),
-        micros(hold.resolved_at),
+        to_micros(hold.created_at),
+        to_micros(hold.resolved_at),
         hold.body,
         hold.envelope,
     )
 
 
 def hold_from(row: Row) -> HoldRow:
-    """A hold as `select_holds` gives it."""
+    """Convert a row of `select_holds`."""
     id, tenant, case_id, rev, status, detection_source, source, sink, task_id, policy_name, *rest = row
     correlation_id, created_at, resolved_at, body, envelope = rest
     return HoldRow(
@@ -66,19 +66,19 @@ def hold_from(row: Row) -> HoldRow:
         task_id=task_id,
         policy_name=policy_name,
         correlation_id=correlation_id,
-        created_at=moment(created_at),
-        resolved_at=moment(resolved_at),
+        created_at=datetime_from(created_at),
+        resolved_at=datetime_from(resolved_at),
         body=body,
         envelope=envelope,
     )
 
 
 def audit_row(event: AuditRow) -> Params:
-    """An event as `insert_audit_event` takes it."""
+    """Return the parameters of `insert_audit_event`."""
     return (
         event.id,
         event.tenant,
-        micros(event.at),
+        to_micros(event.at),
         event.type,
         event.action,
         event.transport,
@@ -92,13 +92,13 @@ def audit_row(event: AuditRow) -> Params:
 
 
 def audit_from(row: Row) -> AuditRow:
-    """An event as `select_audit_events` gives it."""
+    """Convert a row of `select_audit_events`."""
     id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, *rest = row
     correlation_id, task_id, body = rest
     return AuditRow(
         id=id,
         tenant=tenant,
-        at=moment(at),
+        at=datetime_from(at),
         type=type,
         action=action,
         transport=transport,
@@ -112,8 +112,11 @@ def audit_from(row: Row) -> AuditRow:
 
 
 def trace_from(row: Row) -> Trace:
-    """A trace as `select_traces` gives it."""
+    """Convert a row of `select_traces`."""
     correlation_id, began_at, ended_at, events = row
     return Trace(
-        correlation_id=correlation_id, began_at=moment(began_at), ended_at=moment(ended_at), events=events
+        correlation_id=correlation_id,
+        began_at=datetime_from(began_at),
+        ended_at=datetime_from(ended_at),
+        events=events,
     )

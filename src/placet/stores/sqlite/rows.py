@@ -1,4 +1,4 @@
-"""How structs lie in rows: moments as microseconds, everything nested as JSON."""
+"""Conversion between values and rows: times as microseconds since 1970, nested values as JSON."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,30 +28,30 @@ _scopes_from = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 @overload
-def micros(moment: datetime) -> int: ...
+def to_micros(moment: datetime) -> int: ...
 @overload
-def micros(moment: datetime | None) -> int | None: ...
-def micros(moment: datetime | None) -> int | None:
-    """A moment as whole microseconds since 1970."""
+def to_micros(moment: datetime | None) -> int | None: ...
+def to_micros(moment: datetime | None) -> int | None:
+    """A datetime_from as whole microseconds since 1970."""
     return None if moment is None else (moment - _EPOCH) // _MICROSECOND
 
 
 @overload
-def moment(value: int) -> datetime: ...
+def datetime_from(value: int) -> datetime: ...
 @overload
-def moment(value: int | None) -> datetime | None: ...
-def moment(value: int | None) -> datetime | None:
+def datetime_from(value: int | None) -> datetime | None: ...
+def datetime_from(value: int | None) -> datetime | None:
     """The moment that `micros` wrote."""
     return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
 def event_row(event: Event) -> Params:
-    """An event as `insert_event` takes it."""
+    """Return the parameters of `insert_event`."""
     return (
         event.case_id,
         event.seq,
         event.type,
-        micros(event.at),
+        to_micros(event.at),
         event.actor,
         event.data,
         event.salt,
@@ -62,13 +62,13 @@ def event_row(event: Event) -> Params:
 
 
 def event_from(row: Row) -> Event:
-    """An event as `select_events` gives it."""
+    """Convert a row of `select_events`."""
     case_id, seq, type, at, actor, data, salt, data_digest, previous, digest = row
     return Event(
         case_id=case_id,
         seq=seq,
         type=type,
-        at=moment(at),
+        at=datetime_from(at),
         actor=actor,
         data=data,
         salt=salt,
@@ -78,42 +78,44 @@ def event_from(row: Row) -> Event:
     )
 
 
-def replay_row(replay: IdempotencyRecord) -> Params:
-    """A replay as `insert_replay` takes it, but for the present moment."""
+def idempotency_row(record: IdempotencyRecord) -> Params:
+    """Return the parameters of `insert_replay`, except the current time."""
     return (
-        replay.owner,
-        replay.key_digest,
-        replay.request_digest,
-        replay.sealed_response,
-        micros(replay.expires_at),
+        record.owner,
+        record.key_digest,
+        record.request_digest,
+        record.sealed_response,
+        to_micros(record.expires_at),
     )
 
 
-def replay_from(owner: str, key_digest: str, row: Row) -> IdempotencyRecord:
-    """A replay as `select_replay` gives it."""
+def idempotency_from(owner: str, key_digest: str, row: Row) -> IdempotencyRecord:
+    """Convert a row of `select_replay`."""
     request_digest, sealed_response, expires_at = row
     return IdempotencyRecord(
         owner=owner,
         key_digest=key_digest,
         request_digest=request_digest,
         sealed_response=sealed_response,
-        expires_at=moment(expires_at),
+        expires_at=datetime_from(expires_at),
     )
 
 
 def draft_row(draft: FormDraft) -> Params:
-    """A draft as `upsert_draft` takes it."""
-    return draft.case_id, encode(draft.values), draft.step, micros(draft.saved_at)
+    """Return the parameters of `upsert_draft`."""
+    return draft.case_id, encode(draft.values), draft.step, to_micros(draft.saved_at)
 
 
 def draft_from(case_id: str, row: Row) -> FormDraft:
-    """A draft as `select_draft` gives it."""
+    """Convert a row of `select_draft`."""
     entries, step, saved_at = row
-    return FormDraft(case_id=case_id, values=_entries_from(entries), step=step, saved_at=moment(saved_at))
+    return FormDraft(
+        case_id=case_id, values=_entries_from(entries), step=step, saved_at=datetime_from(saved_at)
+    )
 
 
 def delivery_row(delivery: Delivery) -> Params:
-    """A delivery as `insert_delivery` takes it."""
+    """Return the parameters of `insert_delivery`."""
     return (
         delivery.id,
         delivery.case_id,
@@ -122,13 +124,13 @@ def delivery_row(delivery: Delivery) -> Params:
         delivery.courier,
         delivery.target,
         delivery.body,
-        micros(delivery.created_at),
-        micros(delivery.next_at),
+        to_micros(delivery.created_at),
+        to_micros(delivery.next_at),
         delivery.state,
         delivery.attempts,
         delivery.last_status,
         delivery.last_error,
-        micros(delivery.settled_at),
+        to_micros(delivery.settled_at),
     )
 
 
@@ -136,17 +138,17 @@ def outcome_row(delivery: Delivery) -> Params:
     """What an attempt changed, as `settle_delivery` takes it."""
     return (
         delivery.id,
-        micros(delivery.next_at),
+        to_micros(delivery.next_at),
         delivery.state,
         delivery.attempts,
         delivery.last_status,
         delivery.last_error,
-        micros(delivery.settled_at),
+        to_micros(delivery.settled_at),
     )
 
 
 def delivery_from(row: Row) -> Delivery:
-    """A delivery as `select_deliveries` gives it."""
+    """Convert a row of `select_deliveries`."""
     id, case_id, event, owner, courier, target, body, created_at, next_at, *outcome = row
     state, attempts, last_status, last_error, settled_at = outcome
     return Delivery(
@@ -157,65 +159,65 @@ def delivery_from(row: Row) -> Delivery:
         courier=courier,
         target=target,
         body=body,
-        created_at=moment(created_at),
-        next_at=moment(next_at),
+        created_at=datetime_from(created_at),
+        next_at=datetime_from(next_at),
         state=state,
         attempts=attempts,
         last_status=last_status,
         last_error=last_error,
-        settled_at=moment(settled_at),
+        settled_at=datetime_from(settled_at),
     )
 
 
 def endpoint_row(endpoint: Endpoint) -> Params:
-    """An endpoint as `upsert_endpoint` takes it."""
+    """Return the parameters of `upsert_endpoint`."""
     return (
         endpoint.owner,
         endpoint.url,
         endpoint.secret,
         endpoint.previous_secret,
-        micros(endpoint.previous_until),
-        micros(endpoint.disabled_at),
-        micros(endpoint.created_at),
+        to_micros(endpoint.previous_until),
+        to_micros(endpoint.disabled_at),
+        to_micros(endpoint.created_at),
     )
 
 
 def endpoint_from(row: Row) -> Endpoint:
-    """An endpoint as `select_endpoint` gives it."""
+    """Convert a row of `select_endpoint`."""
     owner, url, secret, previous_secret, previous_until, disabled_at, created_at = row
     return Endpoint(
         owner=owner,
         url=url,
         secret=secret,
         previous_secret=previous_secret,
-        previous_until=moment(previous_until),
-        disabled_at=moment(disabled_at),
-        created_at=moment(created_at),
+        previous_until=datetime_from(previous_until),
+        disabled_at=datetime_from(disabled_at),
+        created_at=datetime_from(created_at),
     )
 
 
 def api_key_row(key: ApiKey) -> Params:
-    """An API key as `upsert_api_key` takes it."""
+    """Return the parameters of `upsert_api_key`."""
     return (
         key.id,
         key.name,
         key.digest,
         encode(key.scopes).decode(),
-        micros(key.created_at),
-        micros(key.expires_at),
-        micros(key.revoked_at),
+        to_micros(key.created_at),
+        to_micros(key.expires_at),
+        to_micros(key.revoked_at),
     )
 
 
 def api_key_from(row: Row) -> ApiKey:
-    """An API key as `select_api_key` gives it."""
+    """Convert a row of `select_api_key`."""
     id, name, digest, scopes, created_at, expires_at, revoked_at = row
     return ApiKey(
         id=id,
         name=name,
         digest=digest,
         scopes=_scopes_from(scopes),
-        created_at=moment(created_at),
-        expires_at=moment(expires_at),
-        revoked_at=moment(revoked_at),
+        created_at=datetime_from(created_at),
+        expires_at=datetime_from(expires_at),
+        revoked_at=datetime_from(revoked_at),
     )

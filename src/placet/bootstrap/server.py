@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Router
 from starlette.types import ASGIApp
 
+from placet.bootstrap.storage import open_store
 from placet.cases.case import Subject
 from placet.cases.kind import ReviewKind
 from placet.deliveries.guarded_http import GuardedHttp
@@ -58,7 +59,6 @@ from placet.server.static_files import StaticFiles
 from placet.server.streams import EventStreams
 from placet.settings import Settings
 from placet.signing.stored import StoredSigner, published_keys
-from placet.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from placet.relay.bootstrap import Relay
@@ -375,19 +375,19 @@ async def build(
     now: Clock = clock.now,
 ) -> Parts:
     """A server's parts for these settings, wired but not started; the store opens in the running loop."""
-    kept = store or await SqliteStore.open(settings.db)
+    opened = store or await open_store(settings.db)
     try:
-        secret = await kept.get_or_create_secret("sessions", minting.secret())
+        secret = await opened.get_or_create_secret("sessions", minting.secret())
         signer = None
         if settings.signing != "none":
-            signer = await StoredSigner.open(kept, algorithm=settings.signing, clock=now)
-        parts = Parts(settings, kept, signer, secret, now)
+            signer = await StoredSigner.open(opened, algorithm=settings.signing, clock=now)
+        parts = Parts(settings, opened, signer, secret, now)
         parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
         if await parts.wants_relay():
             parts.add_relay()
     except BaseException:
         if store is None:  # whoever tries again opens it anew
-            await kept.aclose()
+            await opened.aclose()
         raise
     return parts
 

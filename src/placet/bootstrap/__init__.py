@@ -1,0 +1,1 @@
+"""Wiring: opens the storage engine and joins the parts of a server."""

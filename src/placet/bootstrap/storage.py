@@ -1,0 +1,68 @@
+"""Choice of the storage engine by the database URL. No other module names an engine."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from placet.errors import SettingsError
+from placet.ports.store import Store
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
+from placet.stores.sqlite.migrate import migrate
+from placet.stores.sqlite.store import SqliteStore
+
+IN_MEMORY = ":memory:"
+SQLITE = "sqlite://"
+
+
+class SchemaChange(Struct, frozen=True, kw_only=True):
+    """The schema version of a database before and after a migration; 0 for a new database."""
+
+    before: int
+    after: int
+
+
+async def open_store(url: str) -> Store:
+    """Open the database in the running event loop, and create it if it does not exist.
+
+    `url` is `sqlite:///FILE`, a path, or `:memory:` for a database that ends with the process. Raises
+    SettingsError for any other URL or an unusable path, and MigrationError for a schema of another version.
+    """
+    path = _path_of(url)
+    return open_memory_store() if path is None else await SqliteStore.open(path)
+
+
+def open_memory_store() -> Store:
+    """Create an empty database in memory. It needs no event loop until it is used."""
+    return InMemorySqliteStore()
+
+
+def database_exists(url: str) -> bool:
+    """Return whether there is a database at this URL. Raises SettingsError for an unsupported URL."""
+    path = _path_of(url)
+    return path is not None and path.is_file()
+
+
+def migrate_database(url: str) -> SchemaChange:
+    """Bring the schema up to this version. Raises SettingsError or MigrationError."""
+    path = _path_of(url)
+    if path is None:
+        raise SettingsError("db: a database in memory cannot be migrated. Name a file.")
+    state = migrate(path)
+    return SchemaChange(before=state.version, after=state.known)
+
+
+def _path_of(url: str) -> Path | None:
+    """Return the SQLite file of a URL or path, or None for a database in memory."""
+    scheme, separator, _ = url.partition("://")
+    if not separator:
+        return None if url == IN_MEMORY else Path(url)
+    if scheme != "sqlite":
+        raise SettingsError(
+            f"db: the storage engine {scheme!r} is not supported. Use sqlite:///FILE, a path, or {IN_MEMORY}."
+        )
+    rest = url.removeprefix(SQLITE)
+    if rest in ("", "/", f"/{IN_MEMORY}"):
+        return None
+    if not rest.startswith("/"):
+        raise SettingsError(f"db: {url!r} names a host. Use sqlite:///FILE, with three slashes.")
+    return Path(rest[1:])

@@ -1,0 +1,143 @@
+"""The store in memory: the same SQL on a private database that ends with the process.
+
+It has one connection and no threads, since no commit waits for a disk. It may be created outside an event
+loop and used from several loops, one after the other.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import apsw
+
+from placet.errors import Unavailable
+from placet.stores.listeners import Listener, notify_listeners
+from placet.stores.sqlite import batch
+from placet.stores.sqlite.batch import Rows
+from placet.stores.sqlite.connection import enforce_schema
+from placet.stores.sqlite.migrate import MIGRATIONS
+from placet.stores.sqlite.operation import WriteOperation
+from placet.stores.sqlite.reader import Reader
+from placet.stores.sqlite.rows import Params
+from placet.stores.sqlite.store import SqliteStore
+
+T = TypeVar("T")
+
+
+class InMemorySqliteStore(SqliteStore):
+    """A `SqliteStore` without a file."""
+
+    def __init__(self) -> None:
+        connection, lock = _connect(), threading.RLock()
+        reader = _SharedReader(connection, lock)
+        super().__init__(reader, ImmediateWriter(connection, lock), _InlineReader(reader))
+
+
+class ImmediateWriter:
+    """A `Writer` that commits each operation before `submit` returns."""
+
+    def __init__(self, connection: apsw.Connection, lock: threading.RLock) -> None:
+        self._connection = connection
+        self._lock = lock
+        self._listeners: list[Listener] = []
+        self._record_listeners: list[Listener] = []
+        self._closed = False
+
+    def submit(self, operation: WriteOperation) -> "asyncio.Future[Rows]":
+        """Commit the operation; see `Writer`."""
+        if self._closed:
+            raise Unavailable("The store is closed.")
+        future: asyncio.Future[Rows] = asyncio.get_running_loop().create_future()
+        try:
+            with self._lock:
+                outcome = self._commit(operation)
+        except Exception as error:
+            outcome = batch.error_for_caller(error)
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+            return future
+        future.set_result(outcome)
+        notify_listeners(self._listeners, operation.changed)
+        notify_listeners(self._record_listeners, operation.tenants)
+        return future
+
+    def _commit(self, operation: WriteOperation) -> batch.Outcome:
+        batch.begin(self._connection)
+        try:
+            outcome = batch.run(self._connection.cursor(), operation)
+        except Exception:
+            batch.roll_back(self._connection)
+            raise
+        batch.commit(self._connection)
+        return outcome
+
+    async def truncate_log(self) -> None:
+        """Do nothing: there is no log."""
+
+    def add_change_listener(self, listener: Listener) -> None:
+        """See `Writer`."""
+        self._listeners.append(listener)
+
+    def add_record_listener(self, listener: Listener) -> None:
+        """See `Writer`."""
+        self._record_listeners.append(listener)
+
+    def notify_record_listeners(self, tenant: str | None) -> None:
+        """See `Writer`."""
+        notify_listeners(self._record_listeners, [tenant])
+
+    async def finish(self) -> None:
+        """Accept no more writes."""
+        self._closed = True
+
+    def close(self) -> None:
+        """Close the connection, and with it the database."""
+        self._connection.close()
+
+
+class _SharedReader(Reader):
+    """Reads through the connection that writes; the lock keeps threads apart."""
+
+    def __init__(self, connection: apsw.Connection, lock: threading.RLock) -> None:
+        super().__init__(connection)
+        self._lock = lock
+
+    def rows(self, sql: str, params: Params = ()) -> list[Any]:
+        with self._lock:
+            return super().rows(sql, params)
+
+
+class _InlineReader:
+    """Runs long reads in the calling thread."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._closed = False
+
+    async def run(self, read: Callable[[Reader], T]) -> T:
+        if self._closed:
+            raise Unavailable("The store is closed.")
+        return read(self._reader)
+
+    async def checkpoint_log(self) -> None:
+        """Do nothing: there is no log."""
+
+    async def aclose(self) -> None:
+        self._closed = True
+
+
+def _connect() -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.deserialize("main", _empty_database())
+    enforce_schema(connection)
+    return connection
+
+
+@cache
+def _empty_database() -> bytes:
+    connection = apsw.Connection(":memory:")
+    for sql in MIGRATIONS.values():
+        connection.execute(sql)
+    return bytes(connection.serialize("main"))

@@ -1,0 +1,71 @@
+"""Reads that may take long, such as counting the rows that match a filter, in threads."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from placet.errors import Unavailable
+from placet.stores.sqlite.connection import checkpoint_log, connect_reader
+from placet.stores.sqlite.reader import Reader
+
+THREADS = 2  # a short read does not wait behind a long one
+T = TypeVar("T")
+
+
+class LongReader(Protocol):
+    """Runs reads that may take long."""
+
+    async def run(self, read: Callable[[Reader], T]) -> T:
+        """Return what `read` returns. Raises Unavailable."""
+        ...
+
+    async def checkpoint_log(self) -> None:
+        """Copy the write-ahead log into the database file, as far as readers and writers allow."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish the reads that were accepted, and close."""
+        ...
+
+
+class ThreadedReader:
+    """A `LongReader` that does not block the event loop. Each thread opens the file at its first read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._readers: list[Reader] = []
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="placet-reads")
+        self._closed = False
+
+    async def run(self, read: Callable[[Reader], T]) -> T:
+        """Run `read` in a thread; see `LongReader`."""
+        return await self._submit(lambda: read(self._thread_reader()))
+
+    async def checkpoint_log(self) -> None:
+        """See `LongReader`."""
+        await self._submit(lambda: checkpoint_log(self._path))
+
+    async def aclose(self) -> None:
+        """See `LongReader`."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.to_thread(self._threads.shutdown)
+        for reader in self._readers:
+            reader.close()
+
+    async def _submit(self, work: Callable[[], T]) -> T:
+        if self._closed:
+            raise Unavailable("The store is closed.")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _thread_reader(self) -> Reader:
+        reader: Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = Reader(connect_reader(self._path))
+            self._readers.append(reader)
+        return reader
