@@ -12,9 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, PendingCases
-from placet.agent.drive import LARGEST, STREAMS_AT_MOST, WHOLE_WITHIN_S, Whole, checked
+from placet.agent.async_agent import AsyncListener
+from placet.agent.base_agent import STREAMS_AT_MOST
 from placet.agent.flow import Flow, Wait
-from placet.agent.following import _Listener
+from placet.agent.responses import LARGEST, WHOLE_WITHIN_S, Whole, checked
 from placet.errors import ChannelRefused, NotTold, StillWaiting
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE, STREAMING
@@ -150,7 +151,7 @@ def test_a_wait_that_is_ended_just_when_something_happens_ends() -> None:
     async def main() -> None:
         flow = Flow(CASE, now=CASE.created_at, dice=lambda: 0.0)
         async with httpx.AsyncClient() as http:
-            listener = _Listener(http, flow, {}, lambda: CASE.created_at)
+            listener = AsyncListener(http, flow, {}, lambda: CASE.created_at)
             task = asyncio.create_task(listener.wait(Wait(until=CASE.expires_at)))
             await asyncio.sleep(0)
             listener.nudge()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from placet.agent import Agent, AsyncAgent, Decided, Expired, Notice
-from placet.agent.dropin import AsyncFollowingTransport, FollowingTransport, as_response
+from placet.agent.httpx_transport import AsyncFollowingTransport, FollowingTransport, as_response
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from placet.agent.flow import OVERDUE_FOR, Done, Flow, Poll, Wait
 from placet.agent.outcomes import Cancelled, Decided, Expired
-from placet.agent.reading import FAR_OFF, FollowedCase
+from placet.agent.service_responses import FAR_OFF, FollowedCase
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

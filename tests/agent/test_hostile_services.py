@@ -12,9 +12,10 @@ import httpx
 import pytest
 
 from placet.agent import Agent, AsyncAgent, Notice
+from placet.agent.base_agent import Fetch
 from placet.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
-from placet.agent.following_sync import STUCK_AT_MOST
-from placet.agent.pace import retry_after
+from placet.agent.poll_interval import retry_after
+from placet.agent.sync_agent import STUCK_AT_MOST
 from placet.errors import StillWaiting
 from placet.testing.clock import FakeClock
 from tests.agent.test_flow import NOW, flow
@@ -60,14 +61,14 @@ async def nobody(notice: Notice) -> None:
 def awaited(url: str, within_s: float) -> Any:
     async def main() -> Any:
         async with AsyncAgent(tell=nobody) as agent:
-            return await agent._get(url, {}, within_s=within_s)
+            return await agent._fetch(Fetch(url, {}, within_s))
 
     return asyncio.run(main())
 
 
 def blocking(url: str, within_s: float) -> Any:
     with Agent(tell=lambda notice: None) as agent:
-        return agent._get(url, {}, within_s=within_s)
+        return agent._fetch(Fetch(url, {}, within_s))
 
 
 @pytest.mark.parametrize("get", [awaited, blocking])
@@ -85,8 +86,8 @@ def test_a_service_that_never_ends_takes_no_connections_from_the_others(service:
     with Agent(tell=lambda notice: None) as agent:
         for _ in range(STUCK_AT_MOST + 2):
             with pytest.raises(httpx.ReadTimeout, match="does not end"):
-                agent._get(url, {}, within_s=SHORT_S)
-        assert agent._get(f"{service.url}/poll", {}, within_s=LONG_S)[0] == 200
+                agent._fetch(Fetch(url, {}, SHORT_S))
+        assert agent._fetch(Fetch(f"{service.url}/poll", {}, LONG_S))[0] == 200
         stuck = [thread for threads in agent._stuck.values() for thread in threads]
         assert len(stuck) == STUCK_AT_MOST
         held = [listener.accept()[0] for _ in stuck]
@@ -95,7 +96,7 @@ def test_a_service_that_never_ends_takes_no_connections_from_the_others(service:
         for thread in stuck:
             thread.join(LONG_S)
         with pytest.raises(httpx.ConnectError):  # it is asked again once the others have ended
-            agent._get(url, {}, within_s=LONG_S)
+            agent._fetch(Fetch(url, {}, LONG_S))
 
 
 @pytest.mark.parametrize("get", [awaited, blocking])

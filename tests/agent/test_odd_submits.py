@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from placet.agent import PendingCases, Switchboard
 from placet.agent.flow import Notice
+from placet.agent.messengers import REPLIES, UNSURE
 from placet.agent.pending import PendingCase
-from placet.agent.reading import FollowedCase
-from placet.agent.switchboard import REPLIES, UNSURE
+from placet.agent.service_responses import FollowedCase
 from placet.errors import SettingsError
 from placet.testing.channel import RecordingChannel
 from tests.agent.test_flow import CASE

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.agent import read_case, read_suggestions
-from placet.agent.reading import FAR_OFF, LONGEST_BODY, FollowedCase, read_standing
+from placet.agent.service_responses import FAR_OFF, LONGEST_BODY, FollowedCase, read_standing
 from placet.errors import UnreadableAnswer
 from placet.protocol.versions import SPEC_VERSIONS
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from placet.agent import Decided
 from placet.agent.flow import Flow
-from placet.agent.rounds import Advice, Rounds
+from placet.agent.round_numbers import Advice, Rounds
 from tests.agent.test_flow import CASE, NOW, body
 
 ADVICE = {"improvement_suggestions": [{"field": "cv", "issue": "short", "agent_action": "Ask for more."}]}

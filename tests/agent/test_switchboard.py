@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from placet.agent.switchboard import GONE, Switchboard, card_of
+from placet.agent.messengers import GONE, Switchboard, card_of
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
 from placet.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
 from tests.agent.clocks import ticking

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+from placet.agent.async_agent import AsyncAgent
 from placet.agent.callbacks import Callbacks
-from placet.agent.dropin import AsyncFollowingTransport, FollowingTransport
 from placet.agent.flow import Notice
-from placet.agent.following import AsyncAgent
-from placet.agent.following_sync import Agent
+from placet.agent.httpx_transport import AsyncFollowingTransport, FollowingTransport
+from placet.agent.messengers import Switchboard
 from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
 from placet.agent.pending import PendingCase, PendingCases
-from placet.agent.reading import FollowedCase, Suggestion, read_case, read_suggestions
-from placet.agent.switchboard import Switchboard
+from placet.agent.service_responses import FollowedCase, Suggestion, read_case, read_suggestions
+from placet.agent.sync_agent import Agent
 
 if TYPE_CHECKING:
     from placet.agent.receiver import CallbackReceiver

@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 
 from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
-from placet.agent.pace import Pace, ahead_of
-from placet.agent.reading import FollowedCase, Standing, read_reminder, read_standing
+from placet.agent.poll_interval import Pace, ahead_of
+from placet.agent.service_responses import FollowedCase, Standing, read_reminder, read_standing
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from placet.protocol import stream
 from placet.protocol.poll import Progress

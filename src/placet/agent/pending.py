@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
-from placet.agent.reading import FollowedCase
+from placet.agent.service_responses import FollowedCase
 from placet.agent.trust import origin
 from placet.errors import NotKept, SettingsError
 from placet.ports.channel import Ticket
@@ -226,7 +226,7 @@ class PendingCases:
             raise SettingsError(f"{self._path} was sealed with another key, or is damaged.") from None
 
 
-class KeptCase:
+class SavedCase:
     """One case in the file, if there is one, from before its person is told until it has ended."""
 
     def __init__(self, cases: PendingCases | None, pending: PendingCase) -> None:
@@ -238,14 +238,14 @@ class KeptCase:
         if self._cases is not None:
             self._cases.add(self._pending)
 
-    def told(self) -> None:
-        """Its person has the link; if that cannot be noted, they may be told twice."""
+    def mark_told(self) -> None:
+        """Record that the person has the link; if that fails, they may get it twice."""
         with self._regardless():
             if self._cases is not None:
                 self._cases.mark_told(self._pending.case)
 
-    def reminds(self, at: datetime) -> bool:
-        """Whether this reminder is to go out now; one that cannot be noted does, and may go out twice."""
+    def claim_reminder(self, at: datetime) -> bool:
+        """Return whether this reminder is to be sent now; if that cannot be recorded, it may go out twice."""
         with self._regardless():
             return self._cases is None or self._cases.claim_reminder(self._pending.case, at)
         return True

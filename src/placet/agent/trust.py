@@ -7,7 +7,7 @@ get its credentials. A service that points its poll address into the agent's own
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from placet.agent.reading import FollowedCase
+from placet.agent.service_responses import FollowedCase
 from placet.errors import AddressRefused
 from placet.protocol.addresses import is_secure_or_loopback
 

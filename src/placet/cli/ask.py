@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, read_case
-from placet.agent.drive import credentials_of
+from placet.agent.responses import credentials_of
 from placet.cli import ask_drafts as drafts
 from placet.cli.command_group import CommandGroup
 from placet.cli.following import How, Waiting, follow, run, waiting_options

@@ -16,7 +16,7 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, read_case
-from placet.agent.drive import LARGEST, USER_AGENT, WHOLE_WITHIN_S, credentials_of, require_plain
+from placet.agent.responses import LARGEST, USER_AGENT, WHOLE_WITHIN_S, credentials_of, require_plain
 from placet.agent.trust import origin
 from placet.cli import results
 from placet.cli.following import How, Waiting, follow, run, waiting_options

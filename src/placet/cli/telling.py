@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from placet.agent import Notice, PendingCases
-from placet.agent.switchboard import Switchboard, card_of
+from placet.agent.messengers import Switchboard, card_of
 from placet.channels import texts
 from placet.channels.opening import NAMES, answerers_of, is_heard, open_channel, why_unheard
 from placet.cli.progress_line import ProgressLine

@@ -8,8 +8,8 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, PendingCases, read_case
-from placet.agent.drive import credentials_of
 from placet.agent.pending import default_path
+from placet.agent.responses import credentials_of
 from placet.cli.following import How, Waiting, follow, run, waiting_options
 from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
 from placet.cli.request import Headers, build_request, header_option, send_whole

@@ -19,8 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, FollowedCase, Notice, Outcome, PendingCase, PendingCases, read_case
-from placet.agent.drive import TIMEOUT, USER_AGENT
-from placet.agent.reading import ACTIONS, PRESSABLE, Standing, read_standing
+from placet.agent.responses import TIMEOUT, USER_AGENT
+from placet.agent.service_responses import ACTIONS, PRESSABLE, Standing, read_standing
 from placet.agent.trust import Trust, origin
 from placet.client import TERMINAL, ServerRefused
 from placet.errors import CaseLost, PlacetError, SettingsError, Unavailable, Unreachable, ValidationFailed

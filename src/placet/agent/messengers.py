@@ -19,11 +19,11 @@ import httpx
 from msgspec.structs import replace
 
 from placet.agent.card_facts import facts_of
-from placet.agent.drive import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
 from placet.agent.pending import PendingCase, PendingCases, Pressable
-from placet.agent.reading import FollowedCase, read_moment
+from placet.agent.responses import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
+from placet.agent.service_responses import FollowedCase, read_moment
 from placet.errors import NotKept, PlacetError, SettingsError, Unreachable
 from placet.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press, Ticket
 

@@ -1,23 +1,18 @@
-"""What both drivers share: which headers travel where, what is read, and how a signature is checked."""
+"""HTTP rules of the agent client: timeouts, size limits, credentials, and the check of signed results."""
 
-import logging
-import random
 import time
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import msgspec
 from msgspec.structs import replace
 
-from placet.agent.flow import ANSWER_WITHIN_S, Flow
+from placet.agent.flow import ANSWER_WITHIN_S
 from placet.agent.outcomes import Decided, Outcome
-from placet.agent.pending import PendingCase, PendingCases
-from placet.agent.reading import FollowedCase, Suggestion
-from placet.agent.rounds import Advice, Rounds
+from placet.agent.service_responses import FollowedCase
 from placet.agent.trust import Trust
-from placet.errors import AddressRefused, NotTold, PlacetError, SignatureInvalid
+from placet.errors import AddressRefused, SignatureInvalid
 from placet.protocol.signed_result import JWKS_PATH
 
 USER_AGENT = "placet-agent"
@@ -25,89 +20,8 @@ TIMEOUT = httpx.Timeout(20.0, read=20.0)
 LISTEN_TIMEOUT = httpx.Timeout(20.0, read=90.0)  # services send a heartbeat at least once a minute
 LARGEST = 4 * 1024 * 1024
 WHOLE_WITHIN_S = ANSWER_WITHIN_S
-STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
 PLAINLY = {"Accept-Encoding": "gzip, deflate"}
 CREDENTIALS = ("authorization", "x-api-key", "cookie")
-
-Tell = TypeVar("Tell")
-Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
-
-log = logging.getLogger("placet.agent")
-
-
-class Listener(Protocol):
-    """What an agent knows of a case that it follows right now."""
-
-    case_id: str
-
-    def nudge(self) -> None:
-        """Wake the driver, and have it ask."""
-        ...
-
-
-class BaseAgent(Generic[Tell, Http]):
-    """What an agent has and remembers, however it is driven."""
-
-    _client: type[Http]
-
-    def __init__(
-        self,
-        *,
-        tell: Tell,
-        http: Http | None = None,
-        trusted: Iterable[str] = (),
-        interval_s: float | None = None,
-        max_wait: timedelta | None = None,
-        streams: bool = True,
-        pending: PendingCases | None = None,
-        clock: Callable[[], datetime] | None = None,
-    ) -> None:
-        self._tell = tell
-        self._own_http = http is None
-        self._http: Http = http or self._client(
-            timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
-        )
-        self._trusted = tuple(trusted)
-        self._interval_s = interval_s
-        self._max_wait = max_wait
-        self._streams = streams
-        self._pending = pending
-        self._now = clock or (lambda: datetime.now(UTC))
-        self._rounds = Rounds()
-        self._advice = Advice()
-        self._following: list[Listener] = []
-
-    def nudge(self, case_id: str) -> bool:
-        """Something happened to this case, so look at it now; whether it is being followed here.
-
-        May be called from any thread.
-        """
-        found = [listener for listener in list(self._following) if listener.case_id == case_id]
-        for listener in found:
-            listener.nudge()
-        return bool(found)
-
-    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
-        """What the service thinks would make a next attempt better; for the same call twice at most."""
-        return self._advice.offered(response)
-
-    def pending(self) -> list[PendingCase]:
-        """The cases that an earlier run, or another one, still waits for."""
-        return self._pending.all() if self._pending is not None else []
-
-    def _flow(self, pending: PendingCase, began: datetime) -> Flow:
-        now = self._now()
-        return Flow(
-            pending.case,
-            now=now,
-            asks_first=pending.told,
-            # Without a file nobody knows which reminders went out: then none that is over does again.
-            reminded_up_to=pending.reminded_up_to if self._pending is not None or not pending.told else now,
-            dice=random.random,
-            interval_s=self._interval_s,
-            give_up_at=began + self._max_wait if self._max_wait is not None else None,
-            streams=self._streams and len(self._following) < STREAMS_AT_MOST,
-        )
 
 
 def require_plain(response: httpx.Response) -> None:
@@ -147,12 +61,6 @@ def trouble(error: httpx.HTTPError) -> str:
     if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.ReadTimeout):
         return f"The service gives no proper answer: {str(error) or type(error).__name__}."
     return f"The service cannot be reached: {str(error) or type(error).__name__}."
-
-
-def not_told(error: Exception) -> NotTold:
-    """What to say of a link that reached nobody; a stranger's error may carry a secret, ours do not."""
-    reason = error.message if isinstance(error, PlacetError) else f"{type(error).__name__}."
-    return NotTold(f"The person could not be told: {reason}")
 
 
 def credentials_of(request: httpx.Request | None) -> dict[str, str]:

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import msgspec
 
-from placet.agent.following import AsyncAgent
-from placet.agent.following_sync import Agent
+from placet.agent.async_agent import AsyncAgent
 from placet.agent.outcomes import Decided, Outcome
+from placet.agent.sync_agent import Agent
 
 
 class FollowingTransport(httpx.BaseTransport):

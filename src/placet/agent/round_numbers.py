@@ -6,7 +6,7 @@ import httpx
 from msgspec.structs import replace
 
 from placet.agent.flow import Notice
-from placet.agent.reading import FollowedCase, Suggestion, read_suggestions
+from placet.agent.service_responses import FollowedCase, Suggestion, read_suggestions
 
 REMEMBERED = 10_000
 

@@ -1,0 +1,286 @@
+"""The one flow with which an agent follows a case: a generator that yields effects for a driver to perform.
+
+`AsyncAgent` and `Agent` are the drivers. They perform an effect, send its result into the generator or throw
+its error, and own nothing but the connections.
+"""
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Generator, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import httpx
+
+from placet.agent.flow import Done, Flow, Notice, Poll, Wait
+from placet.agent.outcomes import Outcome
+from placet.agent.pending import PendingCase, PendingCases, SavedCase
+from placet.agent.responses import (
+    LISTEN_TIMEOUT,
+    TIMEOUT,
+    USER_AGENT,
+    WHOLE_WITHIN_S,
+    checked,
+    credentials_of,
+    keys_address,
+    trouble,
+)
+from placet.agent.round_numbers import Advice, Rounds
+from placet.agent.service_responses import FollowedCase, Suggestion, read_case
+from placet.agent.sse import EventReader
+from placet.agent.trust import Trust
+from placet.errors import CaseLost, NotTold, PlacetError
+
+STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
+
+TellT = TypeVar("TellT")
+HttpT = TypeVar("HttpT", httpx.Client, httpx.AsyncClient)
+
+log = logging.getLogger("placet.agent")
+
+
+class Listener:
+    """The event stream beside the polls of one case; `lock` guards the flow.
+
+    A driver adds `wait`, `leave` and the reading of the stream.
+    """
+
+    def __init__(self, flow: Flow, credentials: dict[str, str], clock: Callable[[], datetime]) -> None:
+        self.lock = threading.Lock()
+        self.case_id = flow.case.case_id
+        self._flow = flow
+        self._credentials = credentials
+        self._now = clock
+
+    def nudge(self) -> None:
+        """Wake the driver and make it poll; may be called from any thread."""
+        with self.lock:
+            self._flow.nudged(self._now())
+        self.wake()
+
+    def wake(self) -> None:
+        """End the driver's wait."""
+        raise NotImplementedError
+
+    def request_options(self, last_event_id: str | None) -> dict[str, Any]:
+        """Return what the request of the stream carries."""
+        resume = {"Last-Event-ID": last_event_id} if last_event_id is not None else {}
+        headers = {**self._credentials, **resume, "Accept": "text/event-stream"}
+        return {"headers": headers, "timeout": LISTEN_TIMEOUT, "follow_redirects": False}
+
+    def report_open(self) -> None:
+        """Tell the flow that the stream is open."""
+        with self.lock:
+            self._flow.listening(self._now())
+
+    def report_events(self, reader: EventReader, chunk: bytes) -> None:
+        """Tell the flow about the events that this piece of the stream completes."""
+        for event in reader.feed(chunk):
+            with self.lock:
+                self._flow.heard(event.name, event.id, self._now(), event.data)
+            self.wake()
+
+    def report_end(self, *, failed: bool) -> None:
+        """Tell the flow that the stream ended or could not be opened."""
+        with self.lock:
+            self._flow.silenced(self._now(), failed=failed)
+        self.wake()
+
+
+ListenerT = TypeVar("ListenerT", bound=Listener)
+
+
+class Tell(NamedTuple):
+    """Pass a notice to the agent's `tell`."""
+
+    notice: Notice
+
+
+class RunBlocking(NamedTuple):
+    """Run something that reads or writes a file, and send back what it returns."""
+
+    work: Callable[[], Any]
+
+
+class Fetch(NamedTuple):
+    """Get an address, and send back status, headers and body; a failure is thrown as `httpx.HTTPError`."""
+
+    url: str
+    headers: dict[str, str]
+    within_s: float = WHOLE_WITHIN_S
+
+
+class Listen(NamedTuple, Generic[ListenerT]):
+    """Wait as the step says, with the event stream open if it names one."""
+
+    listener: ListenerT
+    step: Wait
+
+
+class StopListening(NamedTuple, Generic[ListenerT]):
+    """Close the event stream."""
+
+    listener: ListenerT
+
+
+class BaseAgent(Generic[TellT, HttpT, ListenerT]):
+    """What both agents share: their settings, and the flow that follows a case."""
+
+    _client: type[HttpT]
+    _listener: Callable[[HttpT, Flow, dict[str, str], Callable[[], datetime]], ListenerT]
+
+    def __init__(
+        self,
+        *,
+        tell: TellT,
+        http: HttpT | None = None,
+        trusted: Iterable[str] = (),
+        interval_s: float | None = None,
+        max_wait: timedelta | None = None,
+        streams: bool = True,
+        pending: PendingCases | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._tell = tell
+        self._own_http = http is None
+        self._http: HttpT = http or self._client(
+            timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
+        )
+        self._trusted = tuple(trusted)
+        self._interval_s = interval_s
+        self._max_wait = max_wait
+        self._streams = streams
+        self._pending = pending
+        self._now = clock or (lambda: datetime.now(UTC))
+        self._rounds = Rounds()
+        self._advice = Advice()
+        self._following: list[ListenerT] = []
+
+    def nudge(self, case_id: str) -> bool:
+        """Poll this case now; return whether it is being followed here. May be called from any thread."""
+        found = [listener for listener in list(self._following) if listener.case_id == case_id]
+        for listener in found:
+            listener.nudge()
+        return bool(found)
+
+    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
+        """Return the service's suggestions for a next attempt; for the same call twice at most."""
+        return self._advice.offered(response)
+
+    def pending(self) -> list[PendingCase]:
+        """Return the cases that this agent's file lists as not ended."""
+        return self._pending.all() if self._pending is not None else []
+
+    def _read_pending(self, response: httpx.Response, reference: str | None) -> PendingCase | None:
+        """Return the case that a response opens, or None."""
+        found = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
+        if found is None:
+            return None
+        return PendingCase(case=found, credentials=credentials_of(response.request), reference=reference)
+
+    def _follow(self, pending: PendingCase) -> Generator[Any, Any, Outcome]:
+        """Follow a case to its end; its person is notified first, unless that has been done."""
+        case = pending.case
+        trust = Trust(case.service_url, self._trusted)
+        trust.check(case)
+        saved, began = SavedCase(self._pending, pending), self._now()
+        if not pending.told:
+            yield RunBlocking(saved.begin)
+            yield from self._tell_person(self._rounds.numbered(Notice(name="told", case=case)))
+            saved.mark_told()  # at once: an agent killed before this would send the link again
+        flow = self._flow(pending, began)
+        listener = self._listener(self._http, flow, pending.credentials, self._now)
+        self._following.append(listener)
+        try:
+            outcome = yield from self._poll_until_closed(flow, listener, pending.credentials, saved)
+        except CaseLost as error:
+            yield from self._end(saved, Notice(name="lost", case=case, text=error.message))
+            raise
+        finally:
+            self._following.remove(listener)
+            yield StopListening(listener)
+        verified = yield from self._verify(case, outcome, trust)
+        yield from self._end(saved, Notice(name="ended", case=case, outcome=verified))
+        return verified
+
+    def _poll_until_closed(
+        self, flow: Flow, listener: ListenerT, credentials: dict[str, str], saved: SavedCase
+    ) -> Generator[Any, Any, Outcome]:
+        while True:
+            with listener.lock:
+                step = flow.step(self._now())
+                notices = flow.notices()
+            yield from self._pass_on_all(notices, saved)
+            if isinstance(step, Done):
+                return step.outcome
+            if isinstance(step, Wait):
+                yield Listen(listener, step)
+                continue
+            yield from self._poll(flow, step, credentials, listener.lock)
+            with listener.lock:
+                notices = flow.notices()
+            yield from self._pass_on_all(notices, saved)
+
+    def _poll(
+        self, flow: Flow, step: Poll, credentials: dict[str, str], lock: threading.Lock
+    ) -> Generator[Any, Any, None]:
+        try:
+            status, headers, body = yield Fetch(step.url, {**credentials, **step.headers}, step.within_s)
+        except httpx.HTTPError as error:
+            with lock:
+                flow.unreached(trouble(error), self._now())
+        else:
+            with lock:
+                flow.polled(status, headers, body, self._now())
+
+    def _verify(self, case: FollowedCase, outcome: Outcome, trust: Trust) -> Generator[Any, Any, Outcome]:
+        """Return the outcome with what its signature proves, if its keys can be fetched."""
+        url = keys_address(case, outcome, trust)
+        if url is None:
+            return outcome
+        try:
+            status, _, body = yield Fetch(url, {})
+        except httpx.HTTPError:
+            return outcome
+        return checked(outcome, body if status == 200 else None)
+
+    def _tell_person(self, notice: Notice) -> Generator[Any, Any, None]:
+        try:
+            yield Tell(notice)
+        except Exception as error:
+            # The text of an error that is not ours may carry a secret.
+            reason = error.message if isinstance(error, PlacetError) else f"{type(error).__name__}."
+            raise NotTold(f"The person could not be told: {reason}") from error
+
+    def _pass_on(self, notice: Notice) -> Generator[Any, Any, None]:
+        """Pass on a notice; a failure is logged, since it must not cost the decision."""
+        try:
+            yield Tell(self._rounds.numbered(notice))
+        except Exception:
+            log.exception("notice_failed name=%s", notice.name)
+
+    def _pass_on_all(self, notices: list[Notice], saved: SavedCase) -> Generator[Any, Any, None]:
+        for notice in notices:
+            at = notice.reminder_at
+            if at is None or (yield RunBlocking(partial(saved.claim_reminder, at))):
+                yield from self._pass_on(notice)
+
+    def _end(self, saved: SavedCase, notice: Notice) -> Generator[Any, Any, None]:
+        yield from self._pass_on(notice)
+        yield RunBlocking(saved.end)
+
+    def _flow(self, pending: PendingCase, began: datetime) -> Flow:
+        now = self._now()
+        return Flow(
+            pending.case,
+            now=now,
+            asks_first=pending.told,
+            # Without a file, reminders of the past are taken as sent: nobody recorded which ones were.
+            reminded_up_to=pending.reminded_up_to if self._pending is not None or not pending.told else now,
+            dice=random.random,
+            interval_s=self._interval_s,
+            give_up_at=began + self._max_wait if self._max_wait is not None else None,
+            streams=self._streams and len(self._following) < STREAMS_AT_MOST,
+        )
