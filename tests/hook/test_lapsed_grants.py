@@ -231,7 +231,8 @@ def test_the_person_who_revokes_on_the_server_is_asked_there(server: RunningServ
 
 @pytest.mark.anyio
 async def test_an_embedded_desk_is_asked_too(tmp_path: Path) -> None:
-    placet = Placet(base_url="http://127.0.0.1:8400", db=str(tmp_path / "cases.db"))
+    # The case of the grant is as old as all samples: after 30 days the sweep erases it and the grant.
+    placet = Placet(base_url="http://127.0.0.1:8400", db=str(tmp_path / "cases.db"), retention="3650d")
     async with placet.lifespan():
         parts = await placet.parts()
         now = parts.desk.grants.now()

@@ -188,8 +188,11 @@ class McpUpstream:
         """A server that is busy with a call may answer nothing else: then it has as long as that takes."""
         asked = asyncio.create_task(work)
         try:
+            busy = bool(self._calls)
             while not (await asyncio.wait({asked}, timeout=LIST_TIMEOUT_S))[0]:
-                if not self._calls:
+                # A call may have ended just now: the time in which it ran does not count.
+                was_busy, busy = busy, bool(self._calls)
+                if not (was_busy or busy):
                     raise TimeoutError(f"no answer within {LIST_TIMEOUT_S:g} seconds")
             return asked.result()
         finally:
