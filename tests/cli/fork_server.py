@@ -144,4 +144,4 @@ if __name__ == "__main__":
         del sys.argv[0]
         run_module(sys.argv[0], run_name="__main__", alter_sys=True)
         sys.exit()
-    sys.exit(main())
+    main()
