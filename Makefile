@@ -1,11 +1,13 @@
 # Everything runs in .venv, installed from the locks in requirements/; `make help` lists what there is.
 PYTHON ?=
-WORKERS ?= 3
+WORKERS ?= 2
 UPGRADE ?=
 FULL ?=
 ARGS ?=
-# Their cases are all made before the first is tried: in one process, not once in every worker.
-DESCRIBED := tests/server/test_schemathesis.py tests/relay/api/test_schemathesis.py
+# Schemathesis generates all cases of these files while they are collected: in one process, not in every worker.
+SCHEMATHESIS := tests/server/test_schemathesis.py tests/relay/api/test_schemathesis.py
+# These import every supported framework, which takes longer than most of their tests: in one process as well.
+FRAMEWORKS := tests/hook tests/mcp tests/bench
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)
@@ -15,7 +17,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full lint format docs gallery languages bench faults lock clean
-.PHONY: descriptions behaviour setup-base setup-test browser redis load-generator
+.PHONY: test-schemathesis test-frameworks test-others setup-base setup-test browser redis load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -25,16 +27,20 @@ demo: setup-base ## Run the service with a case waiting for your answer
 
 # Types are checked on one core: the tests need not wait for it.
 test: ## Run every check; PYTHON=python3.12 picks the interpreter
-	@$(MAKE) --no-print-directory --jobs=3 lint descriptions behaviour
-
-descriptions: setup-test
-	$(BIN)/python -m pytest --quiet $(DESCRIBED)
+	@$(MAKE) --no-print-directory --jobs=4 lint test-schemathesis test-frameworks test-others
 
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full
 
-behaviour: setup-test browser redis
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(FULL) $(DESCRIBED:%=--ignore=%)
+test-schemathesis: setup-test
+	$(BIN)/python -m pytest --quiet $(FULL) $(SCHEMATHESIS)
+
+test-frameworks: setup-test redis
+	$(BIN)/python -m pytest --quiet $(FULL) $(FRAMEWORKS)
+
+test-others: setup-test browser redis
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(FULL) \
+	  $(SCHEMATHESIS:%=--ignore=%) $(FRAMEWORKS:%=--ignore=%)
 
 lint: setup-test ## Check style, types and layers
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""Certificates for servers, from an authority that exists for one test."""
+"""TLS certificates for servers, each from an authority that exists for one test."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def certified(host: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """TLS for a server with this name or address alone, and for a client that trusts its certificate."""
+def make_tls_contexts(host: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return TLS contexts: of a server with this name or address, and of a client that trusts it alone."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     present = datetime.now(UTC)

@@ -21,16 +21,16 @@ settings.register_profile("few", deadline=None, derandomize=True, max_examples=4
 settings.register_profile("full", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 
-# A shell ignores Ctrl-C for what it starts in the background, and so would every program that a test starts.
+# A shell ignores SIGINT for programs that it starts in the background. What tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test calls anyone whom the world's authorities vouch for, and to read them all takes a client as long as
-# twenty calls: clients here, and in the programs that tests start, trust by default one that nobody is.
-os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
+# No test needs the public certificate authorities, and loading them takes as long as twenty requests.
+# Clients here and in the programs that tests start trust one certificate, of which nobody has the key.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("unused_authority.pem"))
 
-# The address bar of every window loads pages of its own, which cost more than ours. A browser heeds only the
-# last list of features, so those that Playwright turns off stand here too.
+# The address bar of every window loads pages itself, which cost more than ours. Chromium reads only the last
+# list of features, so this one repeats those that Playwright turns off.
 UNUSED_FEATURES = (
     "WebUIOmniboxAimPopup",
     "WebUIOmniboxFullPopup",
@@ -68,8 +68,8 @@ BROWSER_FLAGS = [
 ]
 
 
-# Whole files go to one worker each: the long ones begin first, so that none of them is still running alone
-# when everything else is done.
+# Whole files go to one worker each. The long ones begin first, so that none of them still runs when all other
+# files are done.
 LONGEST_FIRST = (
     "tests/pages/test_pages_that_",
     "tests/pages/test_foreign_pages.py",
@@ -86,12 +86,11 @@ LONGEST_FIRST = (
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect no garbage meanwhile: the tests themselves, a million objects, stay to the end."""
+    """Collect no garbage meanwhile: the tests themselves, a million objects, are needed until the end."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
 
@@ -125,7 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
     in_browser = {item.path for item in items if "browser" in getattr(item, "fixturenames", ())}
     config.stash[BROWSER_FILES] = in_browser
-    items.sort(key=lambda item: (item.path not in in_browser, _place(item.nodeid)))
+    items.sort(key=lambda item: (item.path not in in_browser, _position(item.nodeid)))
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
@@ -148,18 +147,18 @@ def full(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--full"))
 
 
-def _place(nodeid: str) -> int:
-    places = (place for place, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start))
-    return next(places, len(LONGEST_FIRST))
+def _position(nodeid: str) -> int:
+    positions = (number for number, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start))
+    return next(positions, len(LONGEST_FIRST))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Count a skipped test as failed: a part that is missing here would be missing unnoticed."""
+    """Count a skipped test as failed, so that a missing part of the machine is noticed."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
-        report.longrepr = f"skipped, and nothing may be: {report.longrepr}"
+        report.longrepr = f"skipped, but no test may be: {report.longrepr}"
     return report
 
 

@@ -14,7 +14,7 @@ from placet.deliveries.guarded_http import GuardedHttp
 from placet.deliveries.guarded_resolver import MOST_ADDRESSES, GuardedResolver, SystemLookup
 from placet.errors import AddressRefused, Unreachable
 from placet.ports.fetcher import Fetcher
-from tests.certificates import certified
+from tests.certificates import make_tls_contexts
 from tests.deliveries.receiver import Receiver, ScriptedLookup, guarded, listening, saying
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ HOST = "hooks.example.com"
 
 @pytest.fixture
 def tls(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    return certified(HOST, tmp_path)
+    return make_tls_contexts(HOST, tmp_path)
 
 
 async def test_request_arrives_as_it_was_given(http: GuardedHttp, receiver: Receiver) -> None:

@@ -14,7 +14,7 @@ from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Call, Press, Presser
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, ended, sample_card
-from tests.certificates import certified
+from tests.certificates import make_tls_contexts
 from tests.channels.email.conftest import channel_at
 from tests.channels.email.documented_limits import find_violations
 from tests.channels.email.mail_server import (
@@ -36,7 +36,7 @@ ENVELOPE = render.Envelope(sender=SENDER, recipient=RECIPIENT, domain="acme.exam
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     """For a mail server, and for a client that trusts it."""
-    return certified("127.0.0.1", tmp_path_factory.mktemp("tls"))
+    return make_tls_contexts("127.0.0.1", tmp_path_factory.mktemp("tls"))
 
 
 # What is sent

@@ -21,8 +21,8 @@ from placet.relay.registry.tenant_membership import Membership
 from placet.relay.traffic.exchange import Exchange
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.clock import FakeClock
-from tests.quick_loop import QuickLoop
 from tests.relay.audit.samples import call, reply, subscription
+from tests.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio
 ALL = AuditFilter()
@@ -30,7 +30,7 @@ ALL = AuditFilter()
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "asyncio", {"loop_factory": QuickLoop}
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
 class Flaky(InMemorySqliteStore):

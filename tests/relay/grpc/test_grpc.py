@@ -27,7 +27,7 @@ from placet.relay.settings import (
     parse_grpc_listen,
 )
 from placet.server.serving import bind
-from tests.certificates import certified
+from tests.certificates import make_tls_contexts
 from tests.relay.a2a.sdk_agent import SdkAgent, card_of, running_agent, served
 from tests.relay.holds.holding import DONE, decide, holding_server, reason, settled
 from tests.relay.traffic.test_pass_through import ERRANDS, TLS, Errand, only, seen
@@ -289,7 +289,7 @@ def test_beyond_this_machine_there_is_no_grpc_without_a_certificate() -> None:
 
 
 def test_a_certificate_is_shown(agent: SdkAgent, tmp_path: Path) -> None:
-    certified("127.0.0.1", tmp_path)
+    make_tls_contexts("127.0.0.1", tmp_path)
     both = tmp_path / "server.pem"
     relay = RelaySettings(
         agents={"errands": AgentSettings(url=agent.url)},

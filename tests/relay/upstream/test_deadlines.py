@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from placet.relay.upstream.deadlines import Deadlines
-from tests.quick_loop import QuickLoop
+from tests.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "asyncio", {"loop_factory": QuickLoop}
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
 class Late:

@@ -22,7 +22,7 @@ from placet.desk.api_keys import create_key
 from placet.errors import AddressRefused, SettingsError
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.settings import Settings
-from tests.certificates import certified
+from tests.certificates import make_tls_contexts
 from tests.relay.a2a.raw_agent import RawAgent, answering
 from tests.relay.things import message_of
 
@@ -65,7 +65,7 @@ def net(monkeypatch: pytest.MonkeyPatch) -> Net:
 @asynccontextmanager
 async def agent_at(host: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RawAgent]:
     """An agent with a certificate for this host, from an authority that this process knows."""
-    served, _ = certified(host, folder)
+    served, _ = make_tls_contexts(host, folder)
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "server.pem"))
     agent = RawAgent("")
     server = await asyncio.start_server(agent.serve, "127.0.0.1", 0, ssl=served)

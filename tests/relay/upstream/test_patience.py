@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from placet.relay.upstream.idle_timeout import IdleTimeout
-from tests.quick_loop import QuickLoop
+from tests.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "asyncio", {"loop_factory": QuickLoop}
+    return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
 async def test_what_comes_in_time_is_given_and_what_does_not_is_a_timeout() -> None:
