@@ -9,19 +9,12 @@ from urllib.parse import quote
 import httpx
 
 from placet.errors import PlacetError, Unavailable
+from placet.http.operations import ServerRefused
 from placet.protocol.addresses import is_secure_or_loopback
 
+__all__ = ["TERMINAL", "PlacetClient", "ServerRefused"]
+
 TERMINAL = frozenset({"completed", "expired", "cancelled"})
-
-
-class ServerRefused(PlacetError):
-    """The server answered with an error; `code`, `status` and `details` are its own."""
-
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
-        super().__init__(str(body.get("message", f"The server answered {status}.")))
-        self.code = str(body.get("error", "unknown"))
-        self.status = status
-        self.details = {name: value for name, value in body.items() if name not in ("error", "message")}
 
 
 class PlacetClient:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from placet.cli.audit import listed
+from placet.cli.audit import list_newest
 from placet.cli.main import cli
 from placet.cli.options import with_store
-from placet.cli.relay_calls import InFile, operator_of
+from placet.cli.relay_operations import operator_request
 from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable
+from placet.http.operations import LocalOperations
 from placet.ports.store import Store
 from placet.relay.api.audit import AuditApi
 from placet.relay.audit.stored_audit_log import StoredAuditLog
@@ -108,22 +109,22 @@ def test_flags_say_which_events(where):
     assert run(where, "list", "--json", "--until", "2020-01-01T00:00:00Z") == "[]\n"
 
 
-class Busy(InFile):
+class Busy(LocalOperations):
     """The audit of a file in which something happens after every look."""
 
     def __init__(self, store: Store) -> None:
         self._trail = StoredAuditLog(store, now=clock.now)
-        super().__init__(
-            AuditApi(store, self._trail, now=clock.now).routes(), operator_of("busy"), api="/audit/v1"
-        )
+        super().__init__(AuditApi(store, self._trail, now=clock.now).routes(), operator_request("busy"))
 
     def happen(self, name: str) -> None:
         self._trail.note(
             self._trail.row("COMMUNICATION_AUDIT", subscription(tenant="busy"), correlation_id=name)
         )
 
-    async def ask(self, method: str, path: str, body: Any = None, **query: str | None) -> Any:
-        found = await super().ask(method, path, body, **query)
+    async def call(
+        self, operation: str, body: Any = None, *, if_match: object = None, **arguments: str | None
+    ) -> Any:
+        found = await super().call(operation, body, if_match=if_match, **arguments)
         self.happen("meanwhile")
         return found
 
@@ -133,7 +134,7 @@ def test_what_happens_meanwhile_lists_nothing_twice(tmp_path: Path):
         busy = Busy(store)
         for number in range(450):
             busy.happen(str(number))
-        return [one["correlationId"] for one in await listed(busy, {}, 1_000)]
+        return [one["correlationId"] for one in await list_newest(busy, {}, 1_000)]
 
     found = with_store(str(tmp_path / "busy.db"), look, create=True)
     assert found == [str(number) for number in reversed(range(450))]

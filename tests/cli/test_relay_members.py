@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from placet.cli.relay_calls import RelayCalls, on_server
-from placet.cli.relay_members import amended
-from placet.cli.relay_registry import GROUPS
+from placet.cli.relay_members import GROUPS, amend_record
+from placet.cli.relay_operations import on_server
+from placet.http.operations import Operations
 from placet.relay.settings import RelaySettings
 from tests.server.running import RunningServer, running
 
@@ -24,23 +24,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 class Outrun:
     """Calls in which somebody else does something right after the first look."""
 
-    def __init__(self, calls: RelayCalls, meanwhile: Callable[[RelayCalls], Awaitable[object]]) -> None:
+    def __init__(self, calls: Operations, meanwhile: Callable[[Operations], Awaitable[object]]) -> None:
         self._calls = calls
-        self._meanwhile: Callable[[RelayCalls], Awaitable[object]] | None = meanwhile
+        self._meanwhile: Callable[[Operations], Awaitable[object]] | None = meanwhile
 
-    async def ask(self, method: str, path: str, body: Any = None, **query: str | None) -> Any:
+    async def call(
+        self, operation: str, body: Any = None, *, if_match: object = None, **arguments: str | None
+    ) -> Any:
         try:
-            return await self._calls.ask(method, path, body, **query)
+            return await self._calls.call(operation, body, if_match=if_match, **arguments)
         finally:
             meanwhile, self._meanwhile = self._meanwhile, None
             if meanwhile is not None:
                 await meanwhile(self._calls)
 
-    async def put(self, path: str, body: Any, *, rev: int | None) -> Any:
-        return await self._calls.put(path, body, rev=rev)
-
-    def pieces(self, path: str, **query: str | None) -> AsyncIterator[bytes]:
-        return self._calls.pieces(path, **query)
+    def stream(self, operation: str, **arguments: str | None) -> AsyncIterator[bytes]:
+        return self._calls.stream(operation, **arguments)
 
 
 def joins(member: str) -> Callable[[Change], Change]:
@@ -50,37 +49,37 @@ def joins(member: str) -> Callable[[Change], Change]:
     }
 
 
-async def on(server: RunningServer, work: Callable[[RelayCalls], Awaitable[Change]]) -> Change:
+async def on(server: RunningServer, work: Callable[[Operations], Awaitable[Change]]) -> Change:
     return await on_server(server.url, server.create_key("root", "admin"), None, work)
 
 
 async def test_whoever_was_removed_does_not_come_back_with_somebody_who_is_added(server: RunningServer):
-    async def remove_mallory(calls: RelayCalls) -> object:
-        return await calls.ask("PUT", f"{GROUPS}/reviewers", {"members": ["ada"]})
+    async def remove_mallory(calls: Operations) -> object:
+        return await calls.call("changeGroup", name="reviewers", body={"members": ["ada"]})
 
-    async def work(calls: RelayCalls) -> Change:
-        await calls.ask("POST", GROUPS, {"name": "reviewers", "members": ["ada", "mallory"]})
-        return await amended(Outrun(calls, remove_mallory), GROUPS, "reviewers", joins("grace"))
+    async def work(calls: Operations) -> Change:
+        await calls.call("createGroup", {"name": "reviewers", "members": ["ada", "mallory"]})
+        return await amend_record(Outrun(calls, remove_mallory), GROUPS, "reviewers", joins("grace"))
 
     assert (await on(server, work))["members"] == ["ada", "grace"]
 
 
 async def test_two_who_make_the_same_group_both_get_their_members_in(server: RunningServer):
-    async def make(calls: RelayCalls) -> object:
-        return await calls.ask("POST", GROUPS, {"name": "auditors", "members": ["kim"]})
+    async def make(calls: Operations) -> object:
+        return await calls.call("createGroup", {"name": "auditors", "members": ["kim"]})
 
-    async def work(calls: RelayCalls) -> Change:
+    async def work(calls: Operations) -> Change:
         draft = {"name": "auditors", "members": ["lee"]}
-        return await amended(Outrun(calls, make), GROUPS, "auditors", joins("lee"), draft)
+        return await amend_record(Outrun(calls, make), GROUPS, "auditors", joins("lee"), draft)
 
     assert (await on(server, work))["members"] == ["kim", "lee"]
 
 
 async def test_a_group_that_was_removed_meanwhile_stays_removed(server: RunningServer):
-    async def work(calls: RelayCalls) -> Change:
-        await calls.ask("POST", GROUPS, {"name": "passers", "members": ["ada"]})
-        gone = Outrun(calls, lambda others: others.ask("DELETE", f"{GROUPS}/passers"))
-        return await amended(gone, GROUPS, "passers", joins("grace"))
+    async def work(calls: Operations) -> Change:
+        await calls.call("createGroup", {"name": "passers", "members": ["ada"]})
+        gone = Outrun(calls, lambda others: others.call("removeGroup", name="passers"))
+        return await amend_record(gone, GROUPS, "passers", joins("grace"))
 
     with pytest.raises(Exception, match="There is no"):
         await on(server, work)

@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from placet.cli.audit_calls import at, where_options
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option, print_table
-from placet.cli.relay_calls import RelayCalls, quoted
+from placet.cli.relay_operations import join_options, location_options, run_audit
 from placet.cli.results import print_bytes, print_result
 from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, ValidationFailed
+from placet.http.operations import Operations
 from placet.http.paging import MAX_SIZE
 from placet.protocol.duration import parse_duration
 from placet.relay.audit.audit_event import AUDIT_ACTIONS, TRANSPORTS
@@ -27,15 +27,18 @@ from placet.text.truncation import to_single_line, truncate
 LONGEST_SHOWN = 60
 Query = dict[str, str]
 _NAMES = {
-    "types": "auditType",
-    "action": "auditAction",
+    "types": "audit_type",
+    "action": "audit_action",
     "transport": "transport",
-    "correlation_id": "correlationId",
-    "source_agent": "sourceAgentId",
-    "source_user": "sourceUserId",
-    "sink_agent": "sinkAgentId",
-    "task_id": "taskId",
+    "correlation_id": "correlation_id",
+    "source_agent": "source_agent_id",
+    "source_user": "source_user_id",
+    "sink_agent": "sink_agent_id",
+    "task_id": "task_id",
 }
+
+
+audit_options = location_options("audit")
 
 
 @click.group(cls=CommandGroup)
@@ -43,36 +46,31 @@ def audit() -> None:
     """What happened to the messages of the relay."""
 
 
-def filter_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The flags that say which events."""
-    options = (
-        click.option("--since", metavar="TIME", help="From then on: a duration ago such as 2h, or a moment."),
-        click.option("--until", metavar="TIME", help="Before then: a duration ago, or a moment."),
-        click.option(
-            "--type", "types", multiple=True, metavar="TYPE", help="Only these, such as HITL; repeatable."
-        ),
-        click.option("--action", type=click.Choice(list(AUDIT_ACTIONS)), help="Only what came to this."),
-        click.option("--transport", type=click.Choice(TRANSPORTS), help="Only what travelled so."),
-        click.option("--correlation-id", metavar="ID", help="Only what belongs to one call."),
-        click.option("--source-agent", metavar="ID", help="Only what this agent sent."),
-        click.option("--source-user", metavar="ID", help="Only what this user sent."),
-        click.option("--sink-agent", metavar="ID", help="Only what was for this agent."),
-        click.option("--task-id", metavar="ID", help="Only what belongs to one task."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+filter_options = join_options(
+    click.option("--since", metavar="TIME", help="From then on: a duration ago such as 2h, or a moment."),
+    click.option("--until", metavar="TIME", help="Before then: a duration ago, or a moment."),
+    click.option(
+        "--type", "types", multiple=True, metavar="TYPE", help="Only these, such as HITL; repeatable."
+    ),
+    click.option("--action", type=click.Choice(list(AUDIT_ACTIONS)), help="Only what came to this."),
+    click.option("--transport", type=click.Choice(TRANSPORTS), help="Only what travelled so."),
+    click.option("--correlation-id", metavar="ID", help="Only what belongs to one call."),
+    click.option("--source-agent", metavar="ID", help="Only what this agent sent."),
+    click.option("--source-user", metavar="ID", help="Only what this user sent."),
+    click.option("--sink-agent", metavar="ID", help="Only what was for this agent."),
+    click.option("--task-id", metavar="ID", help="Only what belongs to one task."),
+)
 
 
 @audit.command("list")
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@where_options
+@audit_options
 @json_option
 def list_events(limit: int, as_json: bool, **given: Any) -> None:
     """List events, newest first."""
     query = _query(given)
-    found = at(given, lambda calls: listed(calls, query, limit))
+    found = run_audit(given, lambda relay: list_newest(relay, query, limit))
     if as_json:
         print_result(found)
         return
@@ -93,11 +91,11 @@ def list_events(limit: int, as_json: bool, **given: Any) -> None:
 
 @audit.command()
 @click.argument("correlation_id", metavar="CORRELATION_ID")
-@where_options
+@audit_options
 @json_option
 def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
     """Follow one call step by step."""
-    found = at(given, lambda calls: _traced(calls, correlation_id))
+    found = run_audit(given, lambda relay: _trace(relay, correlation_id))
     if as_json:
         print_result(found)
         return
@@ -122,33 +120,33 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: standard output."
 )
-@where_options
+@audit_options
 def export(output: Path | None, **given: Any) -> None:
     """Export events as JSON Lines, in the order they were written."""
     query = _query(given)
 
-    async def write(calls: RelayCalls) -> int:
-        pieces = calls.pieces("/export", **query)
-        return await (_pass_on(pieces, _print_lines) if output is None else _written(pieces, output))
+    async def write(relay: Operations) -> int:
+        pieces = relay.stream("exportAuditEvents", **query)
+        return await (_write_lines(pieces, _print_lines) if output is None else _write_file(pieces, output))
 
-    count = at(given, write)
+    count = run_audit(given, write)
     if output is not None:
         click.echo(f"Wrote {count} events to {output}.", err=True)
 
 
-async def _written(pieces: AsyncIterator[bytes], output: Path) -> int:
+async def _write_file(pieces: AsyncIterator[bytes], output: Path) -> int:
     """What was there stays if nothing is to be had, such as with a wrong key."""
     try:
         with ExitStack() as closing:
             opened = cache(lambda: closing.enter_context(output.open("wb")))
-            count = await _pass_on(pieces, lambda lines: opened().write(lines))
+            count = await _write_lines(pieces, lambda lines: opened().write(lines))
             opened()
             return count
     except OSError as error:
         raise PlacetError(f"{output} cannot be written: {error.strerror}.") from error
 
 
-async def _pass_on(pieces: AsyncIterator[bytes], write: Callable[[bytes], object]) -> int:
+async def _write_lines(pieces: AsyncIterator[bytes], write: Callable[[bytes], object]) -> int:
     """Whole lines, as they come; returns how many."""
     count, rest = 0, b""
     async for piece in pieces:
@@ -165,21 +163,21 @@ def _print_lines(lines: bytes) -> None:
     )
 
 
-async def listed(calls: RelayCalls, query: Query, limit: int) -> list[dict[str, Any]]:
+async def list_newest(relay: Operations, query: Query, limit: int) -> list[dict[str, Any]]:
     """The newest events; those that come meanwhile push others onto the next page, which then counts once."""
     found: dict[str, dict[str, Any]] = {}
     size = min(limit, MAX_SIZE)
     for number in itertools.count():
-        page = await calls.ask("GET", "/events", **query, page=str(number), size=str(size))
+        page = await relay.call("listAuditEvents", **query, page=str(number), size=str(size))
         found.update((one["eventId"], one) for one in page["content"])
         if page["last"] or len(found) >= limit:
             break
     return list(found.values())[:limit]
 
 
-async def _traced(calls: RelayCalls, correlation_id: str) -> dict[str, Any]:
+async def _trace(relay: Operations, correlation_id: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = await calls.ask("GET", f"/traces/{quoted(correlation_id)}")
+        found: dict[str, Any] = await relay.call("getTrace", correlation_id=correlation_id)
     except CaseNotFound as refusal:
         if "/" in correlation_id:
             refusal.add_note("`placet audit list --correlation-id` finds its events.")
@@ -190,7 +188,7 @@ async def _traced(calls: RelayCalls, correlation_id: str) -> dict[str, Any]:
 def _query(given: dict[str, Any]) -> Query:
     asked = {**given, "types": ",".join(given["types"]) or None}
     query = {name: asked[flag] for flag, name in _NAMES.items() if asked[flag] is not None}
-    for flag, name in (("since", "startTime"), ("until", "endTime")):
+    for flag, name in (("since", "start_time"), ("until", "end_time")):
         if given[flag] is not None:
             query[name] = _time(flag, given[flag]).isoformat()
     return query

@@ -12,12 +12,21 @@ import msgspec
 
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option
-from placet.cli.policy_book import add, bind, list_policies, replay, retire, show, unbind
-from placet.cli.policy_calls import at, where_options
+from placet.cli.policy_commands import (
+    add,
+    bind,
+    list_policies,
+    policy_options,
+    replay,
+    retire,
+    show,
+    unbind,
+)
 from placet.cli.policy_files import FILE, policies_in
-from placet.cli.relay_calls import RelayCalls
+from placet.cli.relay_operations import run_policies
 from placet.cli.results import print_result
 from placet.desk import clock
+from placet.http.operations import Operations
 from placet.ports.detector import Scannable
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.presidio import PresidioDetector
@@ -51,7 +60,7 @@ for _command in (add, list_policies, show, bind, unbind, retire, replay):
 )
 @click.option("--source", metavar="ID", help="Who would send it, where no FILE is given.")
 @click.option("--sink", metavar="ID", help="Whom it would be for, where no FILE is given.")
-@where_options
+@policy_options
 @json_option
 def try_out(
     file: Path | None,
@@ -71,7 +80,7 @@ def try_out(
     message = sys.stdin.read() if text == "-" else text
     legs = [Leg(leg)] if leg else list(Leg)
     if file is None:
-        views = at(where, functools.partial(_in_force, message, legs, source, sink))
+        views = run_policies(where, functools.partial(_evaluate_in_force, message, legs, source, sink))
     else:
         seen = asyncio.run(_look(policies_in(file), message, legs))
         views = [_view(one, found, message) for one, found in seen]
@@ -83,12 +92,12 @@ def try_out(
     sys.exit(EXIT_CODES.get(strictest, 0))
 
 
-async def _in_force(
-    text: str, legs: list[Leg], source: str | None, sink: str | None, calls: RelayCalls
+async def _evaluate_in_force(
+    text: str, legs: list[Leg], source: str | None, sink: str | None, relay: Operations
 ) -> list[dict[str, Any]]:
     """What the API says, in the words of this command."""
     asked = {"text": text, "legs": legs, "sourceAgentId": source, "sinkAgentId": sink}
-    found = await calls.ask("POST", "/policies/evaluate", asked)
+    found = await relay.call("evaluatePolicies", asked)
     return [
         {
             **{name: view[name] for name in ("leg", "outcome", "reason", "findings")},

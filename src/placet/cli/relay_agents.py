@@ -6,9 +6,10 @@ import click
 
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option, print_table
-from placet.cli.relay_calls import RelayCalls, every, quoted
-from placet.cli.relay_registry import AGENTS, in_registry, registry_options
+from placet.cli.relay_members import registry_options
+from placet.cli.relay_operations import run_registry
 from placet.cli.results import print_result
+from placet.http.operations import Operations, call_all_pages
 from placet.relay.registry.subscriptions import DEFAULT_TENANT
 from placet.relay.settings import VARIABLE
 
@@ -65,25 +66,23 @@ def add(
 ) -> None:
     """Register the agent at URL under an ID of your choice.
 
-    The value of a credential is never kept: the server reads it from its own environment when it calls.
+    The value of a credential is never stored: the server reads it from its own environment when it calls.
     """
     draft = {
         "url": url,
         "cardUrl": card_url,
-        "credentials": dict(map(_credential, credentials)),
+        "credentials": dict(map(_parse_credential, credentials)),
         "forwardHeaders": headers,
         "inputRequired": input_required,
         "unreadableFiles": unreadable_files,
     }
 
-    async def register(calls: RelayCalls) -> dict[str, Any]:
+    async def register(relay: Operations) -> Any:
         if replace:
-            changed: dict[str, Any] = await calls.ask("PUT", f"{AGENTS}/{quoted(agent_id)}", draft)
-            return changed
-        made: dict[str, Any] = await calls.ask("POST", AGENTS, {"agentId": agent_id, **draft})
-        return made
+            return await relay.call("changeAgent", draft, agent_id=agent_id)
+        return await relay.call("registerAgent", {"agentId": agent_id, **draft})
 
-    _tell(in_registry(where, register, create=True))
+    _print_registered(run_registry(where, register, create=True))
 
 
 @agent.command("list")
@@ -91,7 +90,7 @@ def add(
 @json_option
 def list_agents(as_json: bool, **where: Any) -> None:
     """List agents with who may call them, those of the settings file included."""
-    found = in_registry(where, lambda calls: every(calls, AGENTS))
+    found = run_registry(where, lambda relay: call_all_pages(relay, "listAgents"))
     if as_json:
         print_result(found)
         return
@@ -113,11 +112,11 @@ def list_agents(as_json: bool, **where: Any) -> None:
 @registry_options
 def remove(agent_id: str, **where: Any) -> None:
     """Remove an agent and the subscriptions to it."""
-    in_registry(where, lambda calls: calls.ask("DELETE", f"{AGENTS}/{quoted(agent_id)}"))
+    run_registry(where, lambda relay: relay.call("removeAgent", agent_id=agent_id))
     click.echo(f"Removed {agent_id}.", err=True)
 
 
-def _tell(made: dict[str, Any]) -> None:
+def _print_registered(made: dict[str, Any]) -> None:
     click.echo(made["relayUrl"])
     click.echo(f"Registered {made['agentId']}; callers reach it at this address.", err=True)
     for variable in made["missingVariables"]:
@@ -128,7 +127,7 @@ def _tell(made: dict[str, Any]) -> None:
         click.echo(f"Nobody may call it yet: {said}", err=True)
 
 
-def _credential(text: str) -> tuple[str, str]:
+def _parse_credential(text: str) -> tuple[str, str]:
     name, equals, variable = text.partition("=")
     if not equals:
         raise click.BadParameter(f"{text!r} is not HEADER=VARIABLE.", param_hint="--credential")

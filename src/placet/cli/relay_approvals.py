@@ -1,7 +1,6 @@
 """`placet relay approval`: what the relay holds, and a person's word on it, at a terminal."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import msgspec
 
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import config_option, json_option, loaded, print_table
-from placet.cli.relay_calls import RelayCalls, Work, on_server, quoted
+from placet.cli.relay_operations import join_options, on_server
 from placet.cli.results import print_result
 from placet.text.characters import escape_hidden_in_json, mark_hidden
 from placet.text.truncation import to_single_line, truncate
@@ -36,19 +35,12 @@ def approval() -> None:
     """Approvals: messages that wait for a person."""
 
 
-def approval_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Which server, and who one is there."""
-    options = (
-        click.option(
-            "--server", envvar="PLACET_SERVER", metavar="URL", help="Default: that of the settings."
-        ),
-        click.option("--key", envvar="PLACET_KEY", metavar="API_KEY", help="Better in PLACET_KEY."),
-        click.option("--tenant", metavar="NAME", help="For an administrator; default: the key's own."),
-        config_option,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+approval_options = join_options(
+    click.option("--server", envvar="PLACET_SERVER", metavar="URL", help="Default: that of the settings."),
+    click.option("--key", envvar="PLACET_KEY", metavar="API_KEY", help="Better in PLACET_KEY."),
+    click.option("--tenant", metavar="NAME", help="For an administrator; default: the key's own."),
+    config_option,
+)
 
 
 @approval.command("list")
@@ -59,11 +51,7 @@ def approval_options(command: Callable[..., None]) -> Callable[..., None]:
 def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
     """List what is held, the newest first."""
 
-    async def work(calls: RelayCalls) -> dict[str, Any]:
-        found: dict[str, Any] = await calls.ask("GET", "/approvals", status=status, size=str(size))
-        return found
-
-    page = _at(where, work)
+    page = _call(where, "listApprovals", status=status, size=str(size))
     if as_json:
         print_result(page["content"])
         return
@@ -92,7 +80,7 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
 @json_option
 def show(approval_id: str, as_json: bool, **where: Any) -> None:
     """Show what is held, why, and what became of it."""
-    found = _at(where, _asking("GET", f"/approvals/{quoted(approval_id)}"))
+    found = _call(where, "getApproval", id=approval_id)
     if as_json:
         print_result(found)
         return
@@ -138,28 +126,24 @@ def reject(approval_id: str, message: str | None, **where: Any) -> None:
 @approval_options
 def link(approval_id: str, **where: Any) -> None:
     """Print a link to the review page; whoever has it can decide."""
-    found = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/link"))
+    found = _call(where, "linkToApproval", id=approval_id)
     click.echo(found["reviewUrl"])
 
 
 def _resolve(approval_id: str, action: str, message: str | None, where: dict[str, Any]) -> None:
     body = {"action": action, **({"message": message} if message else {})}
-    made = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/resolve", body))
+    made = _call(where, "resolveApproval", body, id=approval_id)
     click.echo(f"{made['status'].capitalize()}.", err=True)
 
 
-def _asking(method: str, path: str, body: Any = None) -> Work[dict[str, Any]]:
-    async def work(calls: RelayCalls) -> dict[str, Any]:
-        found: dict[str, Any] = await calls.ask(method, path, body)
-        return found
-
-    return work
-
-
-def _at(where: dict[str, Any], work: Work[dict[str, Any]]) -> dict[str, Any]:
+def _call(where: dict[str, Any], operation: str, body: Any = None, **arguments: str) -> Any:
     config: Path | None = where["config"]
     server = where["server"] or loaded(config).settings.public_url
-    return asyncio.run(on_server(server, where["key"], where["tenant"], work))
+    return asyncio.run(
+        on_server(
+            server, where["key"], where["tenant"], lambda relay: relay.call(operation, body, **arguments)
+        )
+    )
 
 
 def _ends(approval: dict[str, Any]) -> tuple[str, str]:

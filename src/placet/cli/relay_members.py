@@ -4,19 +4,34 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option, print_table
-from placet.cli.relay_calls import RelayCalls, every, quoted
-from placet.cli.relay_registry import CALLERS, GROUPS, SUBSCRIPTIONS, in_registry, registry_options
+from placet.cli.relay_operations import location_options, run_registry
 from placet.cli.results import print_result
 from placet.errors import CaseNotFound, PlacetError, RelayConflict
+from placet.http.operations import Operations, call_all_pages
 from placet.relay.registry.tenant_membership import PERMISSIONS
 
 NOT_FOUND, CONFLICT = 404, 409
 ATTEMPTS = 10
 KINDS = click.Choice(["agent", "user"])
 MAY = click.Choice(sorted(PERMISSIONS))
+
+registry_options = location_options("registry", "and on its own machine the database file")
+
+
+class RecordOperations(Struct, frozen=True, kw_only=True):
+    """The operations on one kind of record, by name."""
+
+    get: str
+    change: str
+    create: str
+
+
+CALLERS = RecordOperations(get="getCaller", change="changeCaller", create="registerCaller")
+GROUPS = RecordOperations(get="getGroup", change="changeGroup", create="createGroup")
 
 
 @click.group(cls=CommandGroup)
@@ -36,7 +51,7 @@ def add(name: str, agents: tuple[str, ...], kind: str | None, **where: Any) -> N
         return {"agents": _with(known["agents"], agents), "kind": kind or known["kind"]}
 
     draft = {"name": name, "agents": agents, "kind": kind or "agent"}
-    made = in_registry(where, lambda calls: amended(calls, CALLERS, name, change, draft), create=True)
+    made = run_registry(where, lambda relay: amend_record(relay, CALLERS, name, change, draft), create=True)
     click.echo(f"{name} may call {', '.join(made['agents'])}. Its key: placet key create {name}", err=True)
 
 
@@ -45,7 +60,7 @@ def add(name: str, agents: tuple[str, ...], kind: str | None, **where: Any) -> N
 @json_option
 def list_callers(as_json: bool, **where: Any) -> None:
     """List callers and what they may call, those of the settings file included."""
-    found = in_registry(where, lambda calls: every(calls, CALLERS))
+    found = run_registry(where, lambda relay: call_all_pages(relay, "listCallers"))
     if as_json:
         print_result(found)
         return
@@ -60,13 +75,13 @@ def list_callers(as_json: bool, **where: Any) -> None:
 def remove_caller(name: str, agents: tuple[str, ...], **where: Any) -> None:
     """Keep a caller from calling, anyone or only some."""
 
-    async def unsubscribe(calls: RelayCalls) -> None:
+    async def unsubscribe(relay: Operations) -> None:
         for sink in agents:
-            await calls.ask("DELETE", f"{SUBSCRIPTIONS}/{quoted(name)}/{quoted(sink)}")
+            await relay.call("unsubscribe", source=name, sink=sink)
         if not agents:
-            await calls.ask("DELETE", f"{CALLERS}/{quoted(name)}")
+            await relay.call("removeCaller", name=name)
 
-    in_registry(where, unsubscribe)
+    run_registry(where, unsubscribe)
     click.echo(f"{name} may no longer call {', '.join(agents) or 'anyone'}.", err=True)
 
 
@@ -90,7 +105,7 @@ def add_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...],
         }
 
     draft = {"name": name, "members": members, "permissions": permissions}
-    made = in_registry(where, lambda calls: amended(calls, GROUPS, name, change, draft), create=True)
+    made = run_registry(where, lambda relay: amend_record(relay, GROUPS, name, change, draft), create=True)
     who, what = ", ".join(made["members"]) or "nobody", ", ".join(made["permissions"]) or "nothing"
     click.echo(f"{name}: {who}; may {what}.", err=True)
 
@@ -100,7 +115,7 @@ def add_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...],
 @json_option
 def list_groups(as_json: bool, **where: Any) -> None:
     """List groups, their members and what they may do, those of the settings file included."""
-    found = in_registry(where, lambda calls: every(calls, GROUPS))
+    found = run_registry(where, lambda relay: call_all_pages(relay, "listGroups"))
     if as_json:
         print_result(found)
         return
@@ -125,61 +140,55 @@ def remove_group(name: str, members: tuple[str, ...], permissions: tuple[str, ..
             "permissions": _without(known["permissions"], permissions),
         }
 
-    async def lessen(calls: RelayCalls) -> None:
+    async def reduce(relay: Operations) -> None:
         if members or permissions:
-            await amended(calls, GROUPS, name, change)
+            await amend_record(relay, GROUPS, name, change)
         else:
-            await calls.ask("DELETE", f"{GROUPS}/{quoted(name)}")
+            await relay.call("removeGroup", name=name)
 
-    in_registry(where, lessen)
+    run_registry(where, reduce)
     click.echo(f"Removed {', '.join((*members, *permissions)) or name}.", err=True)
 
 
-async def amended(
-    calls: RelayCalls,
-    path: str,
+async def amend_record(
+    relay: Operations,
+    operations: RecordOperations,
     name: str,
     change: Callable[[dict[str, Any]], dict[str, Any]],
     draft: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Put what `change` makes of somebody in their place; make the `draft`, if there is one, of nobody.
+    """Replace a record with what `change` makes of it; create `draft`, if given, where there is none.
 
-    What others change at the same moment stays: whoever was removed meanwhile must not come back with this.
+    A change that someone else makes at the same moment is kept: `change` is then applied to the new record.
     """
-    known = await _known(calls, path, name)
+    known = await _find_record(relay, operations, name)
     for _ in range(ATTEMPTS):
         try:
+            saved: dict[str, Any]
             if known is not None:
-                return await _put(calls, f"{path}/{quoted(name)}", change(known), known["rev"])
-            if draft is not None:
-                return await _made(calls, path, draft)
-            raise CaseNotFound(f"There is no {name}.")
+                body, rev = change(known), known["rev"]
+                saved = await relay.call(operations.change, body, if_match=rev, name=name)
+            elif draft is not None:
+                saved = await relay.call(operations.create, draft)
+            else:
+                raise CaseNotFound(f"There is no {name}.")
+            return saved
         except PlacetError as refusal:
-            present = await _known(calls, path, name) if refusal.status == CONFLICT else known
+            present = await _find_record(relay, operations, name) if refusal.status == CONFLICT else known
             if _rev(present) == _rev(known):
                 raise
             known = present
     raise RelayConflict(f"Others keep changing {name}; try again.")
 
 
-async def _known(calls: RelayCalls, path: str, name: str) -> dict[str, Any] | None:
+async def _find_record(relay: Operations, operations: RecordOperations, name: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = await calls.ask("GET", f"{path}/{quoted(name)}")
+        found: dict[str, Any] = await relay.call(operations.get, name=name)
     except PlacetError as refusal:
         if refusal.status != NOT_FOUND:
             raise
         return None
     return found
-
-
-async def _made(calls: RelayCalls, path: str, draft: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = await calls.ask("POST", path, draft)
-    return made
-
-
-async def _put(calls: RelayCalls, path: str, draft: dict[str, Any], rev: int | None) -> dict[str, Any]:
-    put: dict[str, Any] = await calls.put(path, draft, rev=rev)
-    return put
 
 
 def _rev(known: dict[str, Any] | None) -> int | None:

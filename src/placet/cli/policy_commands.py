@@ -9,23 +9,24 @@ import click
 import msgspec
 
 from placet.cli.options import json_option, print_table
-from placet.cli.policy_calls import at, where_options
 from placet.cli.policy_files import FILE, draft_of, policies_in
-from placet.cli.relay_calls import RelayCalls, every, quoted
+from placet.cli.relay_operations import location_options, run_policies
 from placet.cli.results import print_result
 from placet.desk import clock
 from placet.errors import PlacetError, ValidationFailed
+from placet.http.operations import Operations, call_all_pages
 from placet.protocol.duration import parse_duration
 from placet.relay.policies.policy import Policy
 from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line
 
 ENTRY = re.compile(r"^group\.policies\[(\d+)\]\S*")  # what the API calls the policies that a command names
+policy_options = location_options("policies")
 
 
 @click.command()
 @click.argument("file", type=FILE)
-@where_options
+@policy_options
 @click.option("--update", metavar="ID", help="Make the one policy in FILE the next version of this one.")
 @click.option("--bind", is_flag=True, help="Also bind them, in this order, to every message.")
 @json_option
@@ -38,25 +39,25 @@ def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any)
     if update is not None and (len(policies) != 1 or bind):
         raise click.UsageError("--update takes one policy, and no --bind.")
 
-    async def work(calls: RelayCalls) -> list[dict[str, Any]]:
+    async def work(relay: Operations) -> list[dict[str, Any]]:
         if update is not None:
-            return [await calls.ask("PUT", f"/policies/{quoted(update)}", draft_of(policies[0]))]
-        saved = await _saved(calls, policies, as_json=as_json)
+            return [await relay.call("updatePolicy", draft_of(policies[0]), policy_id=update)]
+        saved = await _save_all(relay, policies, as_json=as_json)
         if bind:
             ids = [one["policyId"] for one in saved]
-            made = await _bind(calls, ids, name=file.stem, level={"bindingLevel": "TENANT"})
+            made = await _bind(relay, ids, name=file.stem, level={"bindingLevel": "TENANT"})
             click.echo(f"Bound to every message, by {made['id']}.", err=True)
         return saved
 
-    saved = at(where, work, create=True)
+    saved = run_policies(where, work, create=True)
     if as_json:
         print_result(saved)
     elif update is not None:
-        _tell_saved(saved[0])
+        _print_saved(saved[0])
 
 
 @click.command("list")
-@where_options
+@policy_options
 @click.option("--type", "kind", metavar="TYPE", help="Only those of this type, such as REGEX_DETECTION.")
 @click.option("--name", metavar="TEXT", help="Only those with this in their name.")
 @click.option("--retired", is_flag=True, help="Also those that were retired.")
@@ -64,12 +65,14 @@ def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any)
 def list_policies(kind: str | None, name: str | None, retired: bool, as_json: bool, **where: Any) -> None:
     """List policies, each in its newest version, and where they are bound."""
 
-    async def work(calls: RelayCalls) -> list[dict[str, Any]]:
-        found = await every(calls, "/policies", type=kind, name=name, retired="true" if retired else None)
-        bound = await _bound(calls)
+    async def work(relay: Operations) -> list[dict[str, Any]]:
+        found = await call_all_pages(
+            relay, "listPolicies", type=kind, name=name, retired="true" if retired else None
+        )
+        bound = await _find_bindings(relay)
         return [{**one, "bound": bound.get(one["policyId"], [])} for one in found]
 
-    listed = at(where, work)
+    listed = run_policies(where, work)
     if as_json:
         print_result(listed)
         return
@@ -82,18 +85,21 @@ def list_policies(kind: str | None, name: str | None, retired: bool, as_json: bo
 
 @click.command()
 @click.argument("policy_id", metavar="ID")
-@where_options
+@policy_options
 @click.option("--version", "number", metavar="N", help="Default: the newest.")
 @json_option
 def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> None:
     """Show a policy, in its newest version or in another."""
-    path = f"/policies/{quoted(policy_id)}" + (f"/versions/{quoted(number)}" if number else "")
 
-    async def work(calls: RelayCalls) -> dict[str, Any]:
-        found: dict[str, Any] = await calls.ask("GET", path)
-        return {**found, "bound": (await _bound(calls)).get(policy_id, [])}
+    async def work(relay: Operations) -> dict[str, Any]:
+        found: dict[str, Any] = (
+            await relay.call("getPolicyVersion", policy_id=policy_id, version=number)
+            if number
+            else await relay.call("getPolicy", policy_id=policy_id)
+        )
+        return {**found, "bound": (await _find_bindings(relay)).get(policy_id, [])}
 
-    found = at(where, work)
+    found = run_policies(where, work)
     if as_json:
         print_result(found)
         return
@@ -107,7 +113,7 @@ def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> Non
 
 @click.command()
 @click.argument("policy_ids", metavar="ID...", nargs=-1, required=True)
-@where_options
+@policy_options
 @click.option("--agent", metavar="ID", help="Only messages that this agent sends or receives.")
 @click.option("--source", metavar="ID", help="Only messages from this caller, to --sink.")
 @click.option("--sink", metavar="ID", help="Only messages to this agent, from --source.")
@@ -141,10 +147,10 @@ def bind(
     level = {**_level(agent, source, sink), "priority": priority}
     window = {"validFrom": valid_from, "validTo": valid_to}
 
-    async def work(calls: RelayCalls) -> dict[str, Any]:
-        return await _bind(calls, list(policy_ids), name=name, level={**level, **window})
+    async def work(relay: Operations) -> dict[str, Any]:
+        return await _bind(relay, list(policy_ids), name=name, level={**level, **window})
 
-    made = at(where, work)
+    made = run_policies(where, work)
     if as_json:
         print_result(made)
         return
@@ -158,37 +164,34 @@ def bind(
 
 @click.command()
 @click.argument("binding_id", metavar="BINDING")
-@where_options
+@policy_options
 def unbind(binding_id: str, **where: Any) -> None:
     """Delete a binding, and its group if nothing else is bound to it."""
 
-    async def work(calls: RelayCalls) -> None:
-        binding = await calls.ask("GET", f"/policy-bindings/{quoted(binding_id)}")
-        await calls.ask("DELETE", f"/policy-bindings/{quoted(binding_id)}")
-        others = await calls.ask("GET", "/policy-bindings", groupId=binding["groupId"])
+    async def work(relay: Operations) -> None:
+        binding = await relay.call("getPolicyBinding", id=binding_id)
+        await relay.call("deletePolicyBinding", id=binding_id)
+        others = await relay.call("listPolicyBindings", group_id=binding["groupId"])
         if not others["content"]:
-            await calls.ask("DELETE", f"/policy-groups/{quoted(binding['groupId'])}")
+            await relay.call("deletePolicyGroup", id=binding["groupId"])
 
-    at(where, work)
+    run_policies(where, work)
     click.echo(f"Unbound {binding_id}.", err=True)
 
 
 @click.command()
 @click.argument("policy_id", metavar="ID")
-@where_options
+@policy_options
 def retire(policy_id: str, **where: Any) -> None:
     """Retire a policy that no group names any more: it is never in force again, and stays readable."""
 
-    async def work(calls: RelayCalls) -> None:
-        await calls.ask("DELETE", f"/policies/{quoted(policy_id)}")
-
-    at(where, work)
+    run_policies(where, lambda relay: relay.call("retirePolicy", policy_id=policy_id))
     click.echo(f"Retired {policy_id}.", err=True)
 
 
 @click.command()
 @click.argument("policy", metavar="FILE|ID")
-@where_options
+@policy_options
 @click.option("--version", "number", metavar="N", help="Another than the newest version of the policy ID.")
 @click.option("--since", default="1d", show_default=True, metavar="TIME", help="A time, or so long ago.")
 @click.option("--until", metavar="TIME", help="A time, or so long ago; default: now.")
@@ -229,11 +232,7 @@ def replay(
         "limits": {"messages": messages, "seconds": seconds, "examples": examples},
     }
 
-    async def work(calls: RelayCalls) -> dict[str, Any]:
-        found: dict[str, Any] = await calls.ask("POST", "/policies/replay", asked)
-        return found
-
-    done = at(where, work)
+    done = run_policies(where, lambda relay: relay.call("replayPolicy", asked))
     if as_json:
         print_result(done)
         return
@@ -246,48 +245,48 @@ def replay(
     click.echo(done["summary"])
 
 
-async def _saved(calls: RelayCalls, policies: list[Policy], *, as_json: bool) -> list[dict[str, Any]]:
+async def _save_all(relay: Operations, policies: list[Policy], *, as_json: bool) -> list[dict[str, Any]]:
     saved: list[dict[str, Any]] = []
     for place, one in enumerate(policies):
         try:
-            saved.append(await calls.ask("POST", "/policies", draft_of(one)))
+            saved.append(await relay.call("createPolicy", draft_of(one)))
         except PlacetError as refusal:
             refusal.add_note(
                 f"This is about policies[{place}], {one.name}; {len(saved)} before it are saved."
             )
             raise
         if not as_json:
-            _tell_saved(saved[-1])
+            _print_saved(saved[-1])
     return saved
 
 
-def _tell_saved(policy: dict[str, Any]) -> None:
+def _print_saved(policy: dict[str, Any]) -> None:
     click.echo(policy["policyId"])
     click.echo(f"{mark_hidden(policy['name'])}, version {policy['version']}", err=True)
 
 
 async def _bind(
-    calls: RelayCalls, policy_ids: list[str], *, name: str, level: dict[str, Any]
+    relay: Operations, policy_ids: list[str], *, name: str, level: dict[str, Any]
 ) -> dict[str, Any]:
     entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(policy_ids)]
     try:
-        group = await calls.ask("POST", "/policy-groups", {"name": name, "policies": entries})
+        group = await relay.call("createPolicyGroup", {"name": name, "policies": entries})
     except PlacetError as refusal:
         refusal.message = ENTRY.sub(lambda found: f"Argument {int(found[1]) + 1}", refusal.message)
         raise
     try:
-        made: dict[str, Any] = await calls.ask("POST", "/policy-bindings", {"groupId": group["id"], **level})
+        made: dict[str, Any] = await relay.call("createPolicyBinding", {"groupId": group["id"], **level})
     except Exception:
-        await calls.ask("DELETE", f"/policy-groups/{quoted(group['id'])}")
+        await relay.call("deletePolicyGroup", id=group["id"])
         raise
     return made
 
 
-async def _bound(calls: RelayCalls) -> dict[str, list[dict[str, Any]]]:
+async def _find_bindings(relay: Operations) -> dict[str, list[dict[str, Any]]]:
     """By policy, the bindings that bring it."""
-    groups = {one["id"]: one for one in await every(calls, "/policy-groups")}
+    groups = {one["id"]: one for one in await call_all_pages(relay, "listPolicyGroups")}
     bound: dict[str, list[dict[str, Any]]] = {}
-    for binding in await every(calls, "/policy-bindings"):
+    for binding in await call_all_pages(relay, "listPolicyBindings"):
         for entry in groups.get(binding["groupId"], {}).get("policies", []):
             bound.setdefault(entry["policy"]["policyId"], []).append(binding)
     return bound
