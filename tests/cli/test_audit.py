@@ -49,10 +49,10 @@ async def fill(path: Path) -> None:
     trail = StoredAuditLog(store, now=clock.now)
     for number in range(3):
         way, name = subscription(), f"call-{number}"
-        trail.note(
+        trail.record(
             trail.row("COMMUNICATION_AUDIT", way, correlation_id=name, action="LOG", message="Passed.")
         )
-        trail.note(
+        trail.record(
             trail.row(
                 "REGEX_DETECTION",
                 way,
@@ -70,8 +70,8 @@ async def fill(path: Path) -> None:
         message="A person approved this message.",
         metadata=resolved,
     )
-    trail.note(decided)
-    trail.note(trail.row("HITL", subscription(tenant="other"), correlation_id="foreign"))
+    trail.record(decided)
+    trail.record(trail.row("HITL", subscription(tenant="other"), correlation_id="foreign"))
     await trail.aclose()
     await store.aclose()
 
@@ -117,7 +117,7 @@ class Busy(LocalOperations):
         super().__init__(AuditApi(store, self._trail, now=clock.now).routes(), operator_request("busy"))
 
     def happen(self, name: str) -> None:
-        self._trail.note(
+        self._trail.record(
             self._trail.row("COMMUNICATION_AUDIT", subscription(tenant="busy"), correlation_id=name)
         )
 

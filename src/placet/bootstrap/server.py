@@ -289,7 +289,7 @@ class Parts:
         return (*FrontPage(renderer=self.renderer, replies=self.replies).routes(), *inbox.routes())
 
     async def _reviewed_by(self, principal: Principal) -> str | None:
-        return await self.relay.reviewed_by(principal) if self.relay is not None else None
+        return await self.relay.find_case_owner(principal) if self.relay is not None else None
 
     def add_demo(self) -> DemoDoor:
         """Open the demo's anonymous door, for loopback only."""

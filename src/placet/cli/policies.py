@@ -132,7 +132,7 @@ def _check(policies: list[Policy], detectors: DetectorRegistry) -> None:
 
 def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
     """Everything about one leg; the text is the caller's own, so matches are shown."""
-    (piece,) = found.masked([Scannable(PATH, text)])
+    (piece,) = found.mask([Scannable(PATH, text)])
     return {
         "leg": leg,
         "outcome": found.outcome,

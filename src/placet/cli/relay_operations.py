@@ -211,10 +211,10 @@ async def _policy_routes(store: Store, settings: Settings) -> AsyncIterator[tupl
     relay = settings.relay or RelaySettings()
     settled = [] if relay.policies is None else read_settings_policies(relay.policies, now=clock.now())
     audit_log = StoredAuditLog(store, now=clock.now)
-    policies = PolicyRepository(store, trail=audit_log, now=clock.now, of_settings=settled)
+    policies = PolicyRepository(store, trail=audit_log, now=clock.now, settings_policies=settled)
     members = LiveRegistry(snapshot_from_settings(relay, os.environ), store=store)
     detectors = load_replay_detectors()
-    cache = PolicyCache(store, detectors, now=clock.now, of_settings=settled)
+    cache = PolicyCache(store, detectors, now=clock.now, settings_policies=settled)
     try:
         yield (
             *EvaluationApi(policies, detectors, cache).routes(),

@@ -103,8 +103,10 @@ class Relay:
         self.retention = RetentionJob(world.store, self.keeping, now=world.now)
         self.detectors = load_detectors()
         settled = _read_settings_policies(world)
-        self.books = PolicyRepository(world.store, trail=self.trail, now=world.now, of_settings=settled)
-        self.shelf = _build_policy_cache(world, self.detectors, self.books, settled)
+        self.policy_repository = PolicyRepository(
+            world.store, trail=self.trail, now=world.now, settings_policies=settled
+        )
+        self.policy_cache = _build_policy_cache(world, self.detectors, self.policy_repository, settled)
         self.pushes = PushProxy(_build_webhook_repository(world), world.check_push)
         self.book = StoredTaskRepository(world.store, now=world.now)
         self.holds = self._holds()
@@ -116,7 +118,7 @@ class Relay:
         self.tags = RELAY_TAGS
         self.access = RelayAccess(self.routes, self.members)
         self.pushing = self._pushing()
-        self.holding.resuming.told = self.pushing.notifier.decided
+        self.holding.resuming.notify_caller = self.pushing.notifier.notify
         self.grpc = self._grpc_door()
         self.served: dict[str, App] = {PREFIX: self.app, WEBHOOKS: self.pushing.reception}
         """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
@@ -159,7 +161,7 @@ class Relay:
             now=world.now,
             monotonic=world.monotonic,
             registry=self.members,
-            inspector=PolicyInspector(self.shelf, holder=self.holds, trail=self.trail, now=world.now),
+            inspector=PolicyInspector(self.policy_cache, holder=self.holds, trail=self.trail, now=world.now),
             trail=self.trail,
             book=self.book,
         )
@@ -201,18 +203,18 @@ class Relay:
             *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
             *CallersApi(enrolment).routes(),
             *GroupsApi(enrolment).routes(),
-            *EvaluationApi(self.books, self.detectors, self.shelf, self.members).routes(),
+            *EvaluationApi(self.policy_repository, self.detectors, self.policy_cache, self.members).routes(),
             *ReplayApi(
-                self.books, world.store, make=load_replay_detectors, monotonic=world.monotonic
+                self.policy_repository, world.store, make=load_replay_detectors, monotonic=world.monotonic
             ).routes(),
-            *PolicyApi(self.books, self.detectors).routes(),
-            *PolicyGroupApi(self.books).routes(),
-            *BindingApi(self.books, self.members).routes(),
+            *PolicyApi(self.policy_repository, self.detectors).routes(),
+            *PolicyGroupApi(self.policy_repository).routes(),
+            *BindingApi(self.policy_repository, self.members).routes(),
             *AuditApi(world.store, self.trail, now=world.now).routes(),
             *TenantApi(self.keeping, self.trail).routes(),
         ]
 
-    async def reviewed_by(self, principal: Principal) -> str | None:
+    async def find_case_owner(self, principal: Principal) -> str | None:
         """Whose cases a principal may read and decide through the approvals API; None: nobody's."""
         try:
             member = await self.members.membership(principal)
@@ -223,7 +225,7 @@ class Relay:
 
     def concerns(self) -> list[str]:
         """What an operator should look at, without any tenant's name: whoever asks may be anyone."""
-        failed = len(self.shelf.failures)
+        failed = len(self.policy_cache.failures)
         found = [f"The newest policies of {failed} tenants are not in force."] if failed else []
         if self.trail.behind:
             found.append("The audit cannot be written; calls are refused once too many events wait.")
@@ -232,7 +234,7 @@ class Relay:
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         await self.keeping.start()
-        await self.shelf.open()
+        await self.policy_cache.open()
         self._beside.append(asyncio.create_task(self.retention.run()))
         self._beside.append(asyncio.create_task(self.strays.run()))
         if self.grpc is not None:
@@ -250,7 +252,7 @@ class Relay:
         await self.holds.aclose()
         await self.book.aclose()
         await self.trail.aclose()
-        await self.shelf.aclose()
+        await self.policy_cache.aclose()
         await self.detectors.aclose()
 
 
@@ -276,11 +278,16 @@ def _read_settings_policies(world: RelayDependencies) -> list[Policy]:
 
 
 def _build_policy_cache(
-    world: RelayDependencies, detectors: DetectorRegistry, books: PolicyRepository, settled: list[Policy]
+    world: RelayDependencies,
+    detectors: DetectorRegistry,
+    policy_repository: PolicyRepository,
+    settled: list[Policy],
 ) -> PolicyCache:
-    shelf = PolicyCache(world.store, detectors, now=world.now, of_settings=settled, read=books.library)
-    books.changed = shelf.reload
-    return shelf
+    policy_cache = PolicyCache(
+        world.store, detectors, now=world.now, settings_policies=settled, read=policy_repository.library
+    )
+    policy_repository.changed = policy_cache.reload
+    return policy_cache
 
 
 def _build_webhook_repository(world: RelayDependencies) -> WebhookRepository:

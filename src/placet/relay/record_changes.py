@@ -27,7 +27,7 @@ class RecordChange(Struct, Generic[T], frozen=True, kw_only=True):
     delete: tuple[ConfigRecord, ...] = ()
     message: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    gives: T
+    result: T
 
 
 class RecordEditor(Protocol[P_co]):

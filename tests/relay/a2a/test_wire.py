@@ -500,10 +500,10 @@ def test_a_stream_is_cut_into_the_same_events_however_it_arrives(lines: list[byt
         at_once = EventSplitter(limit=1000)
         piecemeal = EventSplitter(limit=1000)
         events = at_once.feed(whole)
-        unread = EventSplitter(limit=1000)
-        passed = b"".join(unread.feed_whole(whole[i : i + size]) for i in range(0, len(whole), size))
-        assert passed + unread.rest == whole
-        assert unread.rest.strip() == at_once.rest.strip()
+        unreadable = EventSplitter(limit=1000)
+        passed = b"".join(unreadable.feed_whole(whole[i : i + size]) for i in range(0, len(whole), size))
+        assert passed + unreadable.rest == whole
+        assert unreadable.rest.strip() == at_once.rest.strip()
         pieces = [event for i in range(0, len(whole), size) for event in piecemeal.feed(whole[i : i + size])]
         assert b"".join(pieces) + piecemeal.rest == b"".join(events) + at_once.rest == whole
         assert [get_event_data(event) for event in pieces if get_event_data(event)] == [
@@ -523,10 +523,10 @@ def test_an_event_beyond_the_limit_is_noticed_before_it_ends() -> None:
     assert splitter.feed(b"data: 1\n\ndata: 23456789") == [b"data: 1\n\n"]
     assert splitter.overrun
     assert splitter.feed(b"\n\ndata: 1\n\n") == []
-    unread = EventSplitter(limit=10)
-    assert unread.feed_whole(b"data: 1\n\ndata: 23456789") == b"data: 1\n\n"
-    assert unread.overrun
-    assert unread.feed_whole(b"\n\n") == b""
+    unreadable = EventSplitter(limit=10)
+    assert unreadable.feed_whole(b"data: 1\n\ndata: 23456789") == b"data: 1\n\n"
+    assert unreadable.overrun
+    assert unreadable.feed_whole(b"\n\n") == b""
 
 
 json_values = st.recursive(

@@ -40,26 +40,32 @@ class PolicyDesk:
         store: Store,
         detectors: DetectorRegistry,
         clock: FakeClock,
-        of_settings: Sequence[Policy] = (),
+        settings_policies: Sequence[Policy] = (),
     ) -> None:
         self.store = store
         self.clock = clock
         self.trail = StoredAuditLog(store, now=clock)
         self.detectors = detectors
-        self.books = PolicyRepository(store, trail=self.trail, now=clock, of_settings=of_settings)
-        self.shelf = PolicyCache(
-            store, detectors, now=clock, of_settings=of_settings, read=self.books.library
+        self.policy_repository = PolicyRepository(
+            store, trail=self.trail, now=clock, settings_policies=settings_policies
         )
-        self.books.changed = self.shelf.reload
+        self.policy_cache = PolicyCache(
+            store,
+            detectors,
+            now=clock,
+            settings_policies=settings_policies,
+            read=self.policy_repository.library,
+        )
+        self.policy_repository.changed = self.policy_cache.reload
         roster = snapshot_from_settings(
             RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {}
         )
         self.routes: tuple[Route, ...] = (
-            *EvaluationApi(self.books, detectors, self.shelf).routes(),
-            *ReplayApi(self.books, store, make=load_detectors, monotonic=time.monotonic).routes(),
-            *PolicyApi(self.books, detectors).routes(),
-            *PolicyGroupApi(self.books).routes(),
-            *BindingApi(self.books, LiveRegistry(roster)).routes(),
+            *EvaluationApi(self.policy_repository, detectors, self.policy_cache).routes(),
+            *ReplayApi(self.policy_repository, store, make=load_detectors, monotonic=time.monotonic).routes(),
+            *PolicyApi(self.policy_repository, detectors).routes(),
+            *PolicyGroupApi(self.policy_repository).routes(),
+            *BindingApi(self.policy_repository, LiveRegistry(roster)).routes(),
         )
 
     async def ask(
@@ -105,14 +111,14 @@ class PolicyDesk:
 
 @asynccontextmanager
 async def policy_desk(
-    store: Store | None = None, of_settings: Sequence[Policy] = ()
+    store: Store | None = None, settings_policies: Sequence[Policy] = ()
 ) -> AsyncIterator[PolicyDesk]:
     """Over a store of its own, unless one is given."""
-    desk = PolicyDesk(store or open_memory_store(), load_detectors(), FakeClock(), of_settings)
+    desk = PolicyDesk(store or open_memory_store(), load_detectors(), FakeClock(), settings_policies)
     try:
-        await desk.shelf.open()
+        await desk.policy_cache.open()
         yield desk
     finally:
         await desk.trail.aclose()
-        await desk.shelf.aclose()
+        await desk.policy_cache.aclose()
         await desk.detectors.aclose()

@@ -84,7 +84,7 @@ async def test_a_binding_that_could_not_work_is_refused(desk: PolicyDesk, body: 
 
 async def test_what_is_bound_applies_at_once_and_what_is_unbound_does_not(desk: PolicyDesk):
     async def names() -> list[str]:
-        inspector = await desk.shelf.inspector("default")
+        inspector = await desk.policy_cache.inspector("default")
         assert inspector is not None
         applied = inspector.applies(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=desk.clock())
         return [one.policy.name for one in applied]
@@ -160,8 +160,8 @@ async def test_two_servers_never_leave_a_binding_without_its_group(desk: PolicyD
                 other.ask("DELETE", f"/policy-groups/{group_id}"),
                 return_exceptions=True,
             )
-            (await desk.books.library("default")).book()
-            (await other.books.library("default")).book()
+            (await desk.policy_repository.library("default")).book()
+            (await other.policy_repository.library("default")).book()
 
 
 async def test_what_the_store_does_not_take_changes_nothing():
@@ -198,12 +198,12 @@ async def test_the_audit_tells_of_bindings(desk: PolicyDesk):
 async def test_what_is_bound_to_nothing_leaves_what_is_in_force_as_it_is(desk: PolicyDesk):
     bound_group = await group(desk, "secret")
     await bound(desk, bound_group)
-    before = desk.shelf.find("default")
+    before = desk.policy_cache.find("default")
     await group(desk, "unbound")
-    assert desk.shelf.find("default") is before
+    assert desk.policy_cache.find("default") is before
     policy = (await desk.ask("GET", f"/policy-groups/{bound_group}"))["policies"][0]["policy"]["policyId"]
     await desk.ask("PUT", f"/policies/{policy}", regex_draft("other"))
-    assert desk.shelf.find("default") is not before
+    assert desk.policy_cache.find("default") is not before
 
 
 async def test_a_name_that_nobody_has_is_told(desk: PolicyDesk):

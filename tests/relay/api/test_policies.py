@@ -166,7 +166,7 @@ async def test_a_retired_policy_stays_readable_and_never_comes_back(desk: Policy
             await desk.ask(method, path, body)
     with pytest.raises(ValidationFailed, match="which was retired"):
         await grouped(desk, made["policyId"])
-    assert (await desk.books.library("default")).in_force() == ()
+    assert (await desk.policy_repository.library("default")).in_force() == ()
 
 
 @pytest.mark.parametrize("ref", [{}, {"version": "1"}])

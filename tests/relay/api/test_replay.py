@@ -42,7 +42,7 @@ async def passed(
     said: str | None = None,
     answered: str | None = None,
     *,
-    way: Subscription = SUBSCRIPTION,
+    exchange: Subscription = SUBSCRIPTION,
     task_id: str | None = None,
 ) -> None:
     """Something that the relay carried some time ago."""
@@ -51,10 +51,10 @@ async def passed(
         payload["requestBody"] = msgspec.Raw(msgspec.json.encode(question(said)))
     if answered is not None:
         payload["responseBody"] = msgspec.Raw(msgspec.json.encode(answer(answered, task_id or "t1")))
-    desk.trail.note(
+    desk.trail.record(
         desk.trail.row(
             "COMMUNICATION_AUDIT",
-            way,
+            exchange,
             correlation_id="c1",
             action="LOG",
             transport="JSONRPC",
@@ -130,7 +130,7 @@ async def test_time_and_parties_narrow_it_down(desk: PolicyDesk):
     )
     await passed(desk, "secret-1")
     middle = desk.clock.advance(timedelta(hours=1))
-    await passed(desk, "secret-2", way=user)
+    await passed(desk, "secret-2", exchange=user)
     for asked, count in (
         ({}, 2),
         ({"since": middle.isoformat()}, 1),

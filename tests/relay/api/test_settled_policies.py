@@ -27,7 +27,7 @@ FIRST = SETTLED[0].policy_id
 @pytest.fixture
 async def desk() -> AsyncIterator[PolicyDesk]:
     """An operator before an empty store, with two policies in the settings."""
-    async with policy_desk(of_settings=SETTLED) as found:
+    async with policy_desk(settings_policies=SETTLED) as found:
         yield found
 
 

@@ -41,7 +41,7 @@ async def main(path: str) -> None:
     store = await SqliteStore.open(path)
     trail = StoredAuditLog(store, now=clock.now)
     for number in range(10**9):
-        trail.note(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=str(number)))
+        trail.record(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=str(number)))
         say("noted", number, time.monotonic())
         if number % BETWEEN_HOLDS == 0:
             events = [

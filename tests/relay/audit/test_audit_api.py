@@ -60,7 +60,7 @@ async def fill(server: RunningServer) -> None:
         trail.row("HITL", subscription(tenant="other"), correlation_id="call-1", task_id="t-1"),
     ]
     server.advance(seconds=1)
-    trail.note(*rows)
+    trail.record(*rows)
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ class Desk:
 
     async def note(self, tenant: str, *names: str, payload: dict[str, Any] | None = None) -> None:
         for name in names:
-            self.trail.note(
+            self.trail.record(
                 self.trail.row(
                     "COMMUNICATION_AUDIT",
                     subscription(tenant=tenant),

@@ -29,7 +29,7 @@ async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
     store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
     trail = StoredAuditLog(store, now=clock)
     for _ in range(120):
-        trail.note(
+        trail.record(
             trail.row(
                 "COMMUNICATION_AUDIT", subscription(), correlation_id="again", payload={"requestBody": body}
             )
@@ -52,7 +52,7 @@ async def test_a_trace_shows_its_first_steps_and_counts_all_of_them(tmp_path):
     trail = StoredAuditLog(store, now=clock)
     for number in range(MOST_STEPS + 7):
         clock.advance(timedelta(seconds=1))
-        trail.note(
+        trail.record(
             trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id="again", message=str(number))
         )
     found = await AuditApi(store, trail, now=clock).trace(REQUEST)

@@ -54,7 +54,7 @@ class Flaky(InMemorySqliteStore):
 
 def noted(trail: StoredAuditLog, *names: str) -> None:
     for name in names:
-        trail.note(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name))
+        trail.record(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name))
 
 
 async def names(store: InMemorySqliteStore) -> list[str]:
@@ -138,7 +138,7 @@ async def test_an_id_that_no_store_would_keep_does_not_keep_its_event_out():
     store = InMemorySqliteStore()
     trail = StoredAuditLog(store, now=FakeClock())
     row = trail.row("HITL", subscription(), correlation_id="c", task_id="t" * 100_000)
-    trail.note(row)
+    trail.record(row)
     await trail.flush()
     assert row.task_id == "t" * MAX_ID
     assert await names(store) == ["c"]
@@ -245,7 +245,7 @@ async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_ord
             made.append(name)
             return trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name, stamp=stamp)
 
-        trail.note_later(make, size=1000)
+        trail.record_later(make, size=1000)
 
     later("first")
     began = clock()
@@ -272,7 +272,7 @@ async def test_no_more_is_put_off_than_there_is_room_for():
             made.append(number)
             return trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=f"c{number}")
 
-        trail.note_later(make, size=1)
+        trail.record_later(make, size=1)
 
     for number in range(MAX_UNBUILT + 2):
         later(number)
@@ -293,8 +293,8 @@ async def test_a_call_that_cannot_be_told_in_full_is_told_without_its_messages(
     trail = StoredAuditLog(store, now=FakeClock())
     asked = call("What is the weather?")
     odd = reply(asked, id=["no", "text"])
-    way = Exchange(subscription=subscription(), call=asked, correlation_id="c", headers={}, size=100)
-    CallRecorder(trail).note(way, CallOutcome(size=200, reply=odd), timedelta(microseconds=5))
+    exchange = Exchange(subscription=subscription(), call=asked, correlation_id="c", headers={}, size=100)
+    CallRecorder(trail).note(exchange, CallOutcome(size=200, reply=odd), timedelta(microseconds=5))
     await trail.flush()
     rows, _ = await store.list_audit_events("default", ALL, page=0, size=10)
     event = json.loads(rows[0].body)

@@ -142,8 +142,8 @@ class Plain:
 @pytest.mark.anyio
 async def test_a_plug_in_is_asked_by_its_port_whatever_else_its_methods_are_called():
     found = inspector([policy(plugin_draft("x-words", words=["fool"]))], TalkativeDetector())
-    way = {name: value for name, value in WAY.items() if name != "at"}
-    assert found.glance(Plain(), **way, now=lambda: NOW) is QuickCheck.UNSURE
+    exchange = {name: value for name, value in WAY.items() if name != "at"}
+    assert found.check_quickly(Plain(), **exchange, now=lambda: NOW) is QuickCheck.UNSURE
     assert (await look(found, "you fool")).outcome is Outcome.BLOCK
 
 

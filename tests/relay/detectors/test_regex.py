@@ -167,7 +167,7 @@ async def test_a_match_at_every_character_of_ten_megabytes_is_bounded_and_wholly
     assert time.process_time() - started < 30
     assert len(seen.findings) <= 2 * MAX_MATCHES
     assert seen.outcome in (Outcome.MASK, Outcome.HOLD)
-    assert seen.outcome is Outcome.HOLD or "a" not in seen.masked([Scannable("p", text)])[0].text.replace(
+    assert seen.outcome is Outcome.HOLD or "a" not in seen.mask([Scannable("p", text)])[0].text.replace(
         "[MASKED:REGEX]", ""
     )
 
@@ -177,7 +177,7 @@ async def test_a_zero_width_match_counts_and_masks_all(detector: RegexDetector):
     for pattern in (r"\b", r"(?=secret)"):
         seen = await look(inspector([regex_policy(pattern, "MASK")], detector), "a secret")
         assert seen.outcome is Outcome.MASK, pattern
-        assert seen.masked([Scannable("p", "a secret")])[0].text == "[MASKED:REGEX]", pattern
+        assert seen.mask([Scannable("p", "a secret")])[0].text == "[MASKED:REGEX]", pattern
 
 
 @pytest.mark.anyio

@@ -212,7 +212,7 @@ async def test_nobody_holds_a_message_on_a_task_that_is_not_theirs(kit: Kit) -> 
 async def test_the_first_hold_of_a_task_has_its_texts_remembered_only_once_approved(kit: Kit) -> None:
     answer = await kit.hold()
     assert isinstance(answer, AnswerVerdict)
-    assert digest_text("a tulip") not in await kit.holds.approved(said("a tulip"))
+    assert digest_text("a tulip") not in await kit.holds.list_approved(said("a tulip"))
 
 
 async def test_a_case_without_a_hold_is_delivered_and_does_nothing(kit: Kit) -> None:

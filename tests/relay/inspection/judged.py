@@ -81,14 +81,14 @@ class MemoryTrail:
     def payloads_for(self, tenant: str) -> PayloadMode:
         return self.payloads
 
-    def note(self, *events: AuditRow) -> None:
+    def record(self, *events: AuditRow) -> None:
         if self.full:
             raise Unavailable("The audit is full.")
         with self.lock:
             self.rows += events
 
-    def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
-        self.note(make())
+    def record_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
+        self.record(make())
 
     async def flush(self) -> None:
         return None
@@ -135,16 +135,16 @@ class MemoryHolder:
         )
         return AnswerVerdict(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
 
-    async def approved(self, exchange: InspectionRequest) -> frozenset[str]:
+    async def list_approved(self, exchange: InspectionRequest) -> frozenset[str]:
         return frozenset(digest_text(text) for text in self.let_pass)
 
 
 class Judged:
     """What a test needs of a relay with policies."""
 
-    def __init__(self, url: str, shelf: PolicyCache, holder: MemoryHolder, trail: MemoryTrail) -> None:
+    def __init__(self, url: str, policy_cache: PolicyCache, holder: MemoryHolder, trail: MemoryTrail) -> None:
         self.url = url
-        self.shelf = shelf
+        self.policy_cache = policy_cache
         self.holder = holder
         self.trail = trail
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -226,8 +226,8 @@ def judged_relay(
     """A relay of these settings that judges by the store's policies."""
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    shelf = PolicyCache(store, detectors, now=clock.now)
-    found = Judged(url, shelf, MemoryHolder(), MemoryTrail())
+    policy_cache = PolicyCache(store, detectors, now=clock.now)
+    found = Judged(url, policy_cache, MemoryHolder(), MemoryTrail())
     lookup = SystemLookup()
     relay = build_relay_app(
         settings,
@@ -243,7 +243,7 @@ def judged_relay(
         ),
         now=clock.now,
         monotonic=clock.monotonic,
-        inspector=PolicyInspector(shelf, holder=found.holder, trail=found.trail, now=clock.now),
+        inspector=PolicyInspector(policy_cache, holder=found.holder, trail=found.trail, now=clock.now),
         trail=found.trail,
     )
 
@@ -251,7 +251,7 @@ def judged_relay(
 
     async def close() -> None:
         await relay.aclose()
-        await shelf.aclose()
+        await policy_cache.aclose()
         await detectors.aclose()
         lookup.close()
 

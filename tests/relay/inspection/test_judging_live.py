@@ -284,7 +284,7 @@ def test_no_message_passes_unjudged_while_policies_change(
     async def bind_anew(rev: int) -> None:
         bound = build_group_record("default", group("changing", "changing"), rev=rev, now=NOW)
         await store.change_records(save=[bound, build_revision_record("default", rev=rev, now=NOW)])
-        await relay.shelf.reload("default")
+        await relay.policy_cache.reload("default")
 
     def change() -> int:
         rev = 1

@@ -79,7 +79,7 @@ def test_policies_that_cannot_be_read_leave_the_earlier_ones_in_force_and_are_to
     server.run(
         server.parts.store.change_records(save=[broken, build_revision_record("default", rev=1, now=now)])
     )
-    server.run(relay.shelf.reload("default"))
+    server.run(relay.policy_cache.reload("default"))
     with server.client() as anyone:
         told = anyone.get("/readyz").json()
     assert told["concerns"] == ["The newest policies of 1 tenants are not in force."]

@@ -51,14 +51,14 @@ async def bind(store: Store, *policies: Policy, rev: int = 1, tenant: str = TENA
 async def shelf_of(
     store: Store | None,
     *,
-    of_settings: list[Policy] | None = None,
+    settings_policies: list[Policy] | None = None,
     detectors: DetectorRegistry | None = None,
 ) -> AsyncIterator[PolicyCache]:
     found = PolicyCache(
         store,
         detectors or DetectorRegistry([RegexDetector()]),
         now=clock.now,
-        of_settings=of_settings or (),
+        settings_policies=settings_policies or (),
     )
     try:
         yield found
@@ -73,9 +73,9 @@ async def outcome(inspector: PolicyEvaluator | None, text: str) -> str:
     return found.outcome.value
 
 
-async def until(shelf: PolicyCache, text: str, wanted: str, tenant: str = TENANT) -> None:
+async def until(policy_cache: PolicyCache, text: str, wanted: str, tenant: str = TENANT) -> None:
     async with asyncio.timeout(60):
-        while await outcome(shelf.find(tenant), text) != wanted:  # noqa: ASYNC110 - told by nobody
+        while await outcome(policy_cache.find(tenant), text) != wanted:  # noqa: ASYNC110 - told by nobody
             await asyncio.sleep(0.005)
 
 
@@ -89,32 +89,32 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 async def test_stored_policies_are_in_force_for_their_tenant_only() -> None:
     store = open_memory_store()
     await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as shelf:
-        await shelf.open()
-        assert await outcome(shelf.find(TENANT), "a secret") == "BLOCK"
-        assert await outcome(await shelf.inspector("other"), "a secret") == "PASS"
+    async with shelf_of(store) as policy_cache:
+        await policy_cache.open()
+        assert await outcome(policy_cache.find(TENANT), "a secret") == "BLOCK"
+        assert await outcome(await policy_cache.inspector("other"), "a secret") == "PASS"
 
 
 @pytest.mark.anyio
 async def test_policies_of_the_settings_are_in_force_for_the_default_tenant_besides_stored_ones() -> None:
     store = open_memory_store()
     await bind(store, regex_policy("secret", "MASK"), tenant="default")
-    async with shelf_of(store, of_settings=[regex_policy("password", "BLOCK", "file")]) as shelf:
-        await shelf.open()
-        found = shelf.find("default")
+    async with shelf_of(store, settings_policies=[regex_policy("password", "BLOCK", "file")]) as policy_cache:
+        await policy_cache.open()
+        found = policy_cache.find("default")
         assert [await outcome(found, text) for text in ("secret", "password")] == ["MASK", "BLOCK"]
-        assert await outcome(await shelf.inspector("other"), "password") == "PASS"
+        assert await outcome(await policy_cache.inspector("other"), "password") == "PASS"
 
 
 @pytest.mark.anyio
 async def test_a_change_is_in_force_once_a_reload_returns() -> None:
     store = open_memory_store()
     await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as shelf:
-        await shelf.open()
+    async with shelf_of(store) as policy_cache:
+        await policy_cache.open()
         await bind(store, regex_policy("password", policy_id="p2"), rev=2)
-        await shelf.reload(TENANT)
-        found = shelf.find(TENANT)
+        await policy_cache.reload(TENANT)
+        found = policy_cache.find(TENANT)
         assert [await outcome(found, text) for text in ("secret", "password")] == ["PASS", "BLOCK"]
 
 
@@ -122,19 +122,19 @@ async def test_a_change_is_in_force_once_a_reload_returns() -> None:
 async def test_a_change_is_followed_by_itself() -> None:
     store = open_memory_store()
     await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as shelf:
-        await shelf.open()
+    async with shelf_of(store) as policy_cache:
+        await policy_cache.open()
         await bind(store, regex_policy("password", policy_id="p2"), rev=2)
-        await until(shelf, "password", "BLOCK")
+        await until(policy_cache, "password", "BLOCK")
 
 
 @pytest.mark.anyio
 async def test_a_tenant_that_appears_later_is_met_with_its_policies() -> None:
     store = open_memory_store()
-    async with shelf_of(store) as shelf:
-        await shelf.open()
+    async with shelf_of(store) as policy_cache:
+        await policy_cache.open()
         await bind(store, regex_policy("secret"), tenant="new")
-        assert await outcome(await shelf.inspector("new"), "secret") == "BLOCK"
+        assert await outcome(await policy_cache.inspector("new"), "secret") == "BLOCK"
 
 
 @pytest.mark.anyio
@@ -154,16 +154,16 @@ async def test_the_old_policies_serve_until_the_new_ones_are_ready() -> None:
 
     store, detector = open_memory_store(), Gated()
     await bind(store, regex_policy("secret"))
-    async with shelf_of(store, detectors=DetectorRegistry([detector])) as shelf:
-        await shelf.open()
+    async with shelf_of(store, detectors=DetectorRegistry([detector])) as policy_cache:
+        await policy_cache.open()
         detector.may_go_on.clear()
         detector.preparing.clear()
         await bind(store, regex_policy("password", policy_id="p2"), rev=2)
         await asyncio.wait_for(detector.preparing.wait(), 10)
-        found = shelf.find(TENANT)
+        found = policy_cache.find(TENANT)
         assert [await outcome(found, text) for text in ("secret", "password")] == ["BLOCK", "PASS"]
         detector.may_go_on.set()
-        await until(shelf, "password", "BLOCK")
+        await until(policy_cache, "password", "BLOCK")
 
 
 @pytest.mark.anyio
@@ -172,21 +172,21 @@ async def test_policies_that_cannot_be_made_ready_leave_the_old_ones_in_force_an
 ) -> None:
     store = open_memory_store()
     await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as shelf:
-        await shelf.open()
-        assert not shelf.failures
+    async with shelf_of(store) as policy_cache:
+        await policy_cache.open()
+        assert not policy_cache.failures
         dangling = build_group_record(TENANT, group("g", "nowhere"), rev=2, now=NOW)
         with logged(caplog):
             await store.change_records(save=[dangling, build_revision_record(TENANT, rev=2, now=NOW)])
-            await shelf.reload(TENANT)
-        assert "earlier ones stay in force" in shelf.failures[TENANT]
+            await policy_cache.reload(TENANT)
+        assert "earlier ones stay in force" in policy_cache.failures[TENANT]
         assert "cannot be made ready" in caplog.text
-        assert await outcome(shelf.find(TENANT), "secret") == "BLOCK"
+        assert await outcome(policy_cache.find(TENANT), "secret") == "BLOCK"
 
         repaired = build_group_record(TENANT, group("g", "p1"), rev=3, now=NOW)
         await store.change_records(save=[repaired, build_revision_record(TENANT, rev=3, now=NOW)])
-        await shelf.reload(TENANT)
-        assert not shelf.failures
+        await policy_cache.reload(TENANT)
+        assert not policy_cache.failures
 
 
 @pytest.mark.anyio
@@ -199,18 +199,18 @@ async def test_nothing_passes_where_stored_policies_cannot_be_read_at_the_start(
         build_revision_record(TENANT, rev=2, now=NOW), kind="binding", id="broken", rev=1, body=b"{"
     )
     await store.save_record(broken)
-    async with shelf_of(store) as shelf:
+    async with shelf_of(store) as policy_cache:
         with logged(caplog):
-            await shelf.open()
-        assert shelf.find(TENANT) is None
-        assert await shelf.inspector(TENANT) is None
-        assert "nothing passes" in shelf.failures[TENANT]
-        assert shelf.find("default") is not None
+            await policy_cache.open()
+        assert policy_cache.find(TENANT) is None
+        assert await policy_cache.inspector(TENANT) is None
+        assert "nothing passes" in policy_cache.failures[TENANT]
+        assert policy_cache.find("default") is not None
 
 
 def test_policies_of_the_settings_that_cannot_be_checked_here_stop_the_start() -> None:
     with pytest.raises(SettingsError, match="no detector for"):
-        PolicyCache(None, DetectorRegistry([]), now=clock.now, of_settings=[regex_policy("secret")])
+        PolicyCache(None, DetectorRegistry([]), now=clock.now, settings_policies=[regex_policy("secret")])
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "[[policies]]\nname = 'x'"])

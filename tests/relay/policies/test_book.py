@@ -20,8 +20,8 @@ from tests.relay.policies.samples import NOW, binding, group, regex_draft, regex
 LEG = Leg.REQUEST_FROM_SOURCE
 
 
-def applying(book: PolicySet, source: str = "alice", sink: str = "bank", **over: Any) -> list[str]:
-    found = book.applying(source=source, sink=sink, leg=over.get("leg", LEG), at=over.get("at", NOW))
+def find_applicable(book: PolicySet, source: str = "alice", sink: str = "bank", **over: Any) -> list[str]:
+    found = book.find_applicable(source=source, sink=sink, leg=over.get("leg", LEG), at=over.get("at", NOW))
     return [f"{one.level}:{one.policy.policy_id}" for one in found.policies]
 
 
@@ -35,19 +35,19 @@ def book(*bindings: Any, groups: int = 3) -> PolicySet:
 
 
 def test_a_tenant_wide_binding_applies_to_everyone_and_an_unbound_group_to_nobody():
-    assert applying(book(binding("b", "g1"))) == ["TENANT:p1"]
+    assert find_applicable(book(binding("b", "g1"))) == ["TENANT:p1"]
 
 
 def test_an_agents_binding_applies_to_what_it_sends_and_to_what_it_receives():
     bound = book(binding("b", "g0", "AGENT", agentId="bank"))
-    assert applying(bound) == applying(bound, "bank", "alice") == ["AGENT:p0"]
-    assert applying(bound, "alice", "shop") == []
+    assert find_applicable(bound) == find_applicable(bound, "bank", "alice") == ["AGENT:p0"]
+    assert find_applicable(bound, "alice", "shop") == []
 
 
 def test_a_subscriptions_binding_applies_to_its_pair_in_its_direction_only():
     bound = book(binding("b", "g0", "SUBSCRIPTION", sourceAgentId="alice", sinkAgentId="bank"))
-    assert applying(bound) == ["SUBSCRIPTION:p0"]
-    assert applying(bound, "bank", "alice") == applying(bound, "alice", "shop") == []
+    assert find_applicable(bound) == ["SUBSCRIPTION:p0"]
+    assert find_applicable(bound, "bank", "alice") == find_applicable(bound, "alice", "shop") == []
 
 
 def test_wide_levels_come_first_then_low_priorities_then_the_older_binding():
@@ -56,10 +56,10 @@ def test_wide_levels_come_first_then_low_priorities_then_the_older_binding():
         binding("b", "g1", "TENANT", priority=9),
         binding("a", "g2", "AGENT", agentId="alice", priority=1),
     )
-    assert applying(bound) == ["TENANT:p1", "AGENT:p2", "SUBSCRIPTION:p0"]
+    assert find_applicable(bound) == ["TENANT:p1", "AGENT:p2", "SUBSCRIPTION:p0"]
     older = replace(binding("z", "g0", priority=5), created_at=NOW - timedelta(days=1))
     bound = book(binding("a", "g1", priority=5), older, binding("m", "g2", priority=4))
-    assert applying(bound) == ["TENANT:p2", "TENANT:p0", "TENANT:p1"]
+    assert find_applicable(bound) == ["TENANT:p2", "TENANT:p0", "TENANT:p1"]
 
 
 def test_within_a_group_the_order_index_decides():
@@ -75,26 +75,26 @@ def test_within_a_group_the_order_index_decides():
     listed = replace(group("g"), policies=shuffled.policies)
     policies = [regex_policy("x", policy_id=one) for one in ("p0", "p1")]
     found = PolicySet(policies=policies, groups=[listed], bindings=[binding("b", "g")])
-    assert applying(found) == ["TENANT:p1", "TENANT:p0"]
+    assert find_applicable(found) == ["TENANT:p1", "TENANT:p0"]
 
 
 def test_a_policy_brought_twice_applies_once_where_it_comes_first():
     bound = book(binding("a", "g0", "AGENT", agentId="bank"), binding("b", "g0"))
-    assert applying(bound) == ["TENANT:p0"]
+    assert find_applicable(bound) == ["TENANT:p0"]
 
 
 def test_an_agent_that_writes_to_itself_is_looked_at_once():
     bound = book(binding("a", "g0", "AGENT", agentId="bank"))
-    assert applying(bound, "bank", "bank") == ["AGENT:p0"]
+    assert find_applicable(bound, "bank", "bank") == ["AGENT:p0"]
 
 
 def test_only_policies_of_the_leg_apply():
     policies = [regex_policy("x", policy_id="p0", legs={"responseToSource": True})]
     found = PolicySet.for_everyone(policies, now=NOW)
-    assert applying(found) == []
-    assert applying(found, leg=Leg.RESPONSE_TO_SOURCE) == ["TENANT:p0"]
-    assert [one.policy_id for one in found.bound(Leg.RESPONSE_TO_SOURCE)] == ["p0"]
-    assert found.bound(LEG) == ()
+    assert find_applicable(found) == []
+    assert find_applicable(found, leg=Leg.RESPONSE_TO_SOURCE) == ["TENANT:p0"]
+    assert [one.policy_id for one in found.list_bound(Leg.RESPONSE_TO_SOURCE)] == ["p0"]
+    assert found.list_bound(LEG) == ()
 
 
 def test_the_newest_version_applies_unless_the_group_names_another():
@@ -102,7 +102,7 @@ def test_the_newest_version_applies_unless_the_group_names_another():
     second = create_next_version(first, parse_policy_draft(regex_draft("two")), now=NOW)
     tenth = replace(second, version="10")
     newest = PolicySet.for_everyone([tenth, first, second], now=NOW)
-    assert newest.applying(source="a", sink="b", leg=LEG, at=NOW).policies[0].policy.version == "10"
+    assert newest.find_applicable(source="a", sink="b", leg=LEG, at=NOW).policies[0].policy.version == "10"
     pinned = parse_group_draft(
         {"name": "g", "policies": [{"orderIndex": 0, "policy": {"policyId": "p1", "version": "1"}}]}
     )
@@ -111,20 +111,20 @@ def test_the_newest_version_applies_unless_the_group_names_another():
         groups=[replace(group("g"), policies=pinned.policies)],
         bindings=[binding("b", "g")],
     )
-    assert book.applying(source="a", sink="b", leg=LEG, at=NOW).policies[0].policy.version == "1"
+    assert book.find_applicable(source="a", sink="b", leg=LEG, at=NOW).policies[0].policy.version == "1"
 
 
 def test_windows_open_and_close_and_the_answer_says_how_long_it_holds():
     later, end = NOW + timedelta(hours=1), NOW + timedelta(hours=2)
     bound = book(binding("a", "g0", validFrom=later.isoformat(), validTo=end.isoformat()), binding("b", "g1"))
-    before = bound.applying(source="a", sink="b", leg=LEG, at=NOW)
+    before = bound.find_applicable(source="a", sink="b", leg=LEG, at=NOW)
     assert [one.policy.policy_id for one in before.policies] == ["p1"]
     assert (before.since, before.until) == (None, later)
-    within = bound.applying(source="a", sink="b", leg=LEG, at=later)
+    within = bound.find_applicable(source="a", sink="b", leg=LEG, at=later)
     assert len(within.policies) == 2
     assert (within.since, within.until) == (later, end)
     assert [within.holds(at) for at in (NOW, later, end)] == [False, True, False]
-    assert applying(bound, at=end) == ["TENANT:p1"]
+    assert find_applicable(bound, at=end) == ["TENANT:p1"]
 
 
 @pytest.mark.parametrize(

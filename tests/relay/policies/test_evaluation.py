@@ -27,7 +27,7 @@ PIECES = [Scannable("message.parts[0].text", TEXT)]
 def applied(*actions: str) -> tuple[AppliedPolicy, ...]:
     policies = [regex_policy("x", action, f"p{n}", name=f"P{n}") for n, action in enumerate(actions)]
     book = PolicySet.for_everyone(policies, now=NOW)
-    return book.applying(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
+    return book.find_applicable(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
 
 
 def match(rule: int, start: int = 10, end: int = 21, **over: Any) -> Match:
@@ -128,7 +128,7 @@ def test_a_place_that_the_message_does_not_have_is_a_doubt_not_a_finding(lie: di
 
 def test_what_scores_below_the_threshold_is_no_match():
     book = PolicySet.for_everyone([policy(entity_draft("US_SSN", 0.7))], now=NOW)
-    policies = book.applying(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
+    policies = book.find_applicable(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
     for score, outcome in ((0.69, Outcome.PASS), (0.7, Outcome.HOLD)):
         assert evaluate_scans(policies, [stage(1, match(0, score=score))], PIECES).outcome is outcome
 
@@ -154,13 +154,13 @@ def test_findings_beyond_the_limit_are_covered_by_the_last_one():
     found = evaluate_scans(applied("MASK"), [stage(1, *matches)], pieces)
     assert len(found.findings) == MAX_FINDINGS
     assert found.findings[-1].end == len(text)
-    assert "a" not in found.masked(pieces)[0].text
+    assert "a" not in found.mask(pieces)[0].text
 
 
 def masked(text: str, *spans: tuple[int, int, str]) -> str:
     pieces = [Scannable("other", "untouched"), Scannable("p", text)]
     matches = [match(0, start, end, entity=entity, piece=1) for start, end, entity in spans]
-    first, second = evaluate_scans(applied("MASK"), [stage(1, *matches)], pieces).masked(pieces)
+    first, second = evaluate_scans(applied("MASK"), [stage(1, *matches)], pieces).mask(pieces)
     assert first == pieces[0]
     return second.text
 
@@ -188,7 +188,7 @@ def test_only_what_mask_policies_found_is_masked_also_when_the_message_is_held()
     policies = applied("MASK", "HUMAN_REVIEW_REQUIRED")
     found = evaluate_scans(policies, [stage(2, match(0, 3, 6), match(1))], PIECES)
     assert found.outcome is Outcome.HOLD
-    assert found.masked(PIECES)[0].text == "my [MASKED:US_SSN] is 536-22-8764"
+    assert found.mask(PIECES)[0].text == "my [MASKED:US_SSN] is 536-22-8764"
 
 
 @given(

@@ -26,7 +26,7 @@ def judged(texts: list[str], policies: list[Policy], *, only_joined: bool = Fals
 def masked(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> list[str]:
     pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
     found = judged(texts, policies, only_joined=only_joined)
-    return [piece.text for piece in found.masked(pieces)]
+    return [piece.text for piece in found.mask(pieces)]
 
 
 def test_a_match_across_texts_is_masked_in_each_of_them() -> None:

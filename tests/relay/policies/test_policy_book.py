@@ -169,7 +169,7 @@ async def pass_by(path: Path, text: str) -> None:
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
     payload = {"version": "1.0", "method": "SendMessage", "requestBody": call}
-    trail.note(
+    trail.record(
         trail.row(
             "COMMUNICATION_AUDIT", subscription(), correlation_id="c", transport="JSONRPC", payload=payload
         )

@@ -17,7 +17,7 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.tasks.background_calls import LEASE, BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle
-from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskHold
+from placet.relay.tasks.task_repository import StoredTaskRepository, Task
 from placet.relay.tasks.task_view import ABANDONED
 from placet.testing.clock import FakeClock
 
@@ -52,9 +52,9 @@ class Kit:
         return (await self.calls.keep(ANN, call, self.job, None, TaskHandle())).id
 
     async def get(self, task_id: str) -> dict[str, Any]:
-        entry = await self.own.now(ANN, task_id)
+        entry = await self.own.find(ANN, task_id)
         assert entry is not None
-        found: dict[str, Any] = self.own.told(call_of("GetTask", id=task_id), entry)["result"]
+        found: dict[str, Any] = self.own.build_answer(call_of("GetTask", id=task_id), entry)["result"]
         return found
 
 
@@ -77,7 +77,7 @@ async def test_a_task_whose_server_has_stopped_is_told_as_failed(kit: Kit) -> No
     assert after["status"]["state"] == "TASK_STATE_FAILED"
     assert after["status"]["message"]["parts"] == [{"text": ABANDONED}]
     assert "metadata" not in after
-    entry = await kit.own.now(ANN, task_id)
+    entry = await kit.own.find(ANN, task_id)
     assert entry is not None
     with pytest.raises(A2AError, match="has ended"):
         await kit.own.answer(ANN, call_of("CancelTask", id=task_id), entry)
@@ -94,9 +94,9 @@ async def test_a_task_is_told_as_working_for_as_long_as_somebody_waits(kit: Kit)
     task_id = await kit.keep()
     for _ in range(3):
         kit.clock.advance(LEASE - timedelta(seconds=1))
-        entry = await kit.own.now(ANN, task_id)
+        entry = await kit.own.find(ANN, task_id)
         assert entry is not None
-        assert not entry.given_up(kit.clock())
+        assert not entry.is_abandoned(kit.clock())
         await renewed(kit, task_id)
     assert (await kit.get(task_id))["status"]["state"] == "TASK_STATE_WORKING"
     kit.job.set_result(None)
@@ -106,7 +106,7 @@ async def test_a_task_is_told_as_working_for_as_long_as_somebody_waits(kit: Kit)
 
 async def renewed(kit: Kit, task_id: str) -> None:
     for _ in range(3000):
-        entry = await kit.own.now(ANN, task_id)
+        entry = await kit.own.find(ANN, task_id)
         if entry is not None and entry.until == kit.clock() + LEASE:
             return
         await asyncio.sleep(0.005)
@@ -127,7 +127,8 @@ async def test_a_late_answer_about_a_task_that_waits_for_a_person_leaves_it_wait
         id="held",
         owner="ann",
         upstream_id="held",
-        mask=TaskHold(hold_id="h", metadata={"relay_reason": "HITL_HELD"}),
+        hold_id="h",
+        hold_metadata={"relay_reason": "HITL_HELD"},
         approved=("a text",),
     )
     await kit.book.write("default", "errands", "task", held)
@@ -137,6 +138,6 @@ async def test_a_late_answer_about_a_task_that_waits_for_a_person_leaves_it_wait
     kit.job.set_result(A2AReply(dialect=RPC_1_0, operation="send", document=document))
     await kit.calls.wait(ANN, task_id)
     assert (await kit.get("held"))["metadata"] == {"relay_reason": "HITL_HELD"}
-    entry = await kit.own.now(ANN, "held")
+    entry = await kit.own.find(ANN, "held")
     assert entry is not None
     assert entry.approved == ("a text",)

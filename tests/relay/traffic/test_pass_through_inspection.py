@@ -60,10 +60,10 @@ class Watcher:
         self.say: Say = lambda leg, exchange: PASS
         self.lock = threading.Lock()
 
-    def watches(self, leg: Leg, subscription: Subscription) -> bool:
+    def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         return True
 
-    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
+    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         return QuickCheck.UNSURE
 
     async def inspect(self, leg: Leg, exchange: InspectionRequest) -> Verdict:
@@ -71,7 +71,7 @@ class Watcher:
             self.asked.append((leg, exchange))
         return self.say(leg, exchange)
 
-    def withholds(self, subscription: Subscription) -> bool:
+    def must_withhold(self, subscription: Subscription) -> bool:
         return False
 
     async def inspect_stream(

@@ -221,7 +221,7 @@ def test_a_policy_that_comes_into_force_looks_at_the_rest_of_a_stream(
 
     async def change() -> None:
         await put_in_force(store, {"later": DRAFTS["masked"]}, "raw", rev=2)
-        await relay.shelf.reload("default")
+        await relay.policy_cache.reload("default")
 
     lines = []
     with client.stream("POST", "", json=CALL, headers={"Authorization": "Bearer later"}) as response:

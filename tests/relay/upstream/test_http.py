@@ -177,10 +177,10 @@ async def test_whoever_stops_waiting_for_a_while_has_the_answer_afterwards() -> 
         asked = client.send("POST", peer.url, {}, b"{}", 5.0, ends)
         assert asked is not None
         early = Deadlines(0.02, PendingRequest.interrupt)
-        assert await asked.head_by(early) is None
+        assert await asked.wait_for_head(early) is None
         assert ends.count == 0
         peer.say(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nla")
-        response = await asked.head_by(early)
+        response = await asked.wait_for_head(early)
         assert response is not None
         assert not response.whole
         assert response.read_now() is None

@@ -134,7 +134,12 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         )
         if nowhere and self.path_task is None and self.operation in SEND_OPERATIONS and not self.query:
             return []
-        named = [self.path_task, get_text(params, TASK_ID), get_text(message, TASK_ID), *self._in_query()]
+        named = [
+            self.path_task,
+            get_text(params, TASK_ID),
+            get_text(message, TASK_ID),
+            *self._list_query_tasks(),
+        ]
         if self.operation in OPERATIONS_BY_TASK_ID or (
             self.dialect.legacy and self.operation in PUSH_OPERATIONS_BY_ID
         ):
@@ -148,7 +153,7 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
             named += references
         return list(dict.fromkeys(one for one in named if one))
 
-    def _in_query(self) -> list[str]:
+    def _list_query_tasks(self) -> list[str]:
         """The tasks that the query names, where an agent might look for them too."""
         if not self.query:
             return []
@@ -167,29 +172,29 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         if self.operation in SEND_OPERATIONS:
             holder = next((name for name in MESSAGE if name in params), None)
             if holder is not None:
-                found.look(params, holder, "message")
-            found.look(params, "metadata", "params.metadata")
-            self._look_at_configuration(found)
-        self._look_at_params(found, {holder, "metadata", "configuration"} if holder else set())
+                found.collect(params, holder, "message")
+            found.collect(params, "metadata", "params.metadata")
+            self._collect_configuration(found)
+        self._collect_params(found, {holder, "metadata", "configuration"} if holder else set())
         if self.dialect.rpc and self.document is not None:
-            found.look_at_fixed(self.document, "id", "id")
+            found.collect_identifier(self.document, "id", "id")
             if not RPC_REQUEST_FIELDS.issuperset(self.document):
-                found.look_at_others(self.document, "call", leaving=RPC_REQUEST_FIELDS)
+                found.collect_other_members(self.document, "call", except_for=RPC_REQUEST_FIELDS)
         for told in (self.tenant, self.path_task, self.path_push):
             if told is not None:
-                found.look_beside(told, "path")
+                found.collect_extra(told, "path")
         if self.query and not _PAGING_QUERY.fullmatch(self.query):
-            found.look_beside(unquote_plus(self.query), "query")
+            found.collect_extra(unquote_plus(self.query), "query")
         for name, value in self.headers.items():
             if (
                 name in INSPECTED_HEADERS
                 and value not in ROUTINE_HEADER_VALUES
                 and not _TRACEPARENT.fullmatch(value)
             ):
-                found.look_beside(value, f"headers.{name}")
+                found.collect_extra(value, f"headers.{name}")
         return found
 
-    def _look_at_params(self, found: TextCollector, seen: set[str]) -> None:
+    def _collect_params(self, found: TextCollector, seen: set[str]) -> None:
         params = self.params
         if seen.issuperset(params):
             return
@@ -200,14 +205,14 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         for name in params:
             if name in IDENTIFIER_PARAMS or (name in KNOWN_FIELDS and is_routine_value(params[name])):
                 others.add(name)
-                found.look_at_fixed(params, name, f"params.{name}")
+                found.collect_identifier(params, name, f"params.{name}")
         addressed = PUSH_TARGET_FIELDS if self.operation == "push_create" and params.get("url") else ()
-        found.look_at_others(params, "params", leaving={*seen, *configs, *others, *addressed})
+        found.collect_other_members(params, "params", except_for={*seen, *configs, *others, *addressed})
 
-    def _look_at_configuration(self, found: TextCollector) -> None:
+    def _collect_configuration(self, found: TextCollector) -> None:
         configuration = self.params.get("configuration")
         if not isinstance(configuration, dict):
-            found.look(self.params, "configuration", "params.configuration")
+            found.collect(self.params, "configuration", "params.configuration")
             return
         path = "params.configuration"
         configs = {
@@ -218,7 +223,7 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         plain = {
             name for name in configuration if name in KNOWN_FIELDS and is_routine_value(configuration[name])
         }
-        found.look_at_others(configuration, path, leaving=configs | plain)
+        found.collect_other_members(configuration, path, except_for=configs | plain)
 
     @property
     def plain(self) -> bytes | None:
@@ -228,19 +233,19 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
 
     def pieces(self) -> list[TextPiece]:
         """Every text of the message and of what is said beside it, with its path."""
-        return [place.piece for place in self._texts.places]
+        return [location.piece for location in self._texts.locations]
 
     def opaque(self) -> list[str]:
         """Where the message carries content that is no text."""
-        return [one.path for one in self._texts.unread]
+        return [one.path for one in self._texts.unreadable]
 
-    def unread(self) -> list[UnreadableContent]:
+    def unreadable(self) -> list[UnreadableContent]:
         """The same with the content itself."""
-        return self._texts.unread
+        return self._texts.unreadable
 
     def with_texts(self, texts: Sequence[str]) -> Json:
         """The whole document with other texts, one for each piece and in their order."""
-        return replace_texts(self.document or {}, self._texts.places, texts)
+        return replace_texts(self.document or {}, self._texts.locations, texts)
 
     @property
     def path(self) -> str:
@@ -300,8 +305,8 @@ def _collect_push_config(found: TextCollector, holder: Json, name: str, path: st
     """All of a push config but the address, which is the relay's by then."""
     config = holder[name]
     addressed = PUSH_TARGET_FIELDS if config.get("url") else ()
-    found.look_at_fixed(config, "id", f"{path}.id")
-    found.look_at_others(config, path, leaving=("id", *addressed))
+    found.collect_identifier(config, "id", f"{path}.id")
+    found.collect_other_members(config, path, except_for=("id", *addressed))
 
 
 def _quote(text: str | None) -> str:

@@ -88,7 +88,7 @@ class A2AError(Exception):
         self.data = data or {}
 
     @property
-    def words(self) -> ErrorCodes:
+    def codes(self) -> ErrorCodes:
         """Codes and names of this problem."""
         return ERROR_CODES[self.kind]
 
@@ -102,30 +102,30 @@ def as_agent_error(problem: A2AError) -> A2AError:
 
 def get_error_status(problem: A2AError, dialect: Dialect) -> int:
     """The HTTP status: JSON-RPC says everything in the body."""
-    return 200 if dialect.rpc else problem.words.status
+    return 200 if dialect.rpc else problem.codes.status
 
 
 def build_error_body(problem: A2AError, dialect: Dialect, rpc_id: RpcId = None) -> dict[str, Any]:
     """The body of the error; also the data of the event that ends a stream."""
-    words = problem.words
+    codes = problem.codes
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": words.reason,
+        "reason": codes.reason,
         "domain": "a2a-protocol.org",
         "metadata": {name: str(value) for name, value in problem.data.items()},
     }
     if dialect.rpc:
-        error: dict[str, Any] = {"code": words.rpc_code, "message": problem.message}
+        error: dict[str, Any] = {"code": codes.rpc_code, "message": problem.message}
         if problem.data or not dialect.legacy:
             error["data"] = problem.data if dialect.legacy else [info]
         return {"jsonrpc": "2.0", "id": rpc_id, "error": error}
     body: dict[str, Any] = {
         "error": {
-            "code": words.status,
-            "status": words.rpc_status,
+            "code": codes.status,
+            "status": codes.rpc_status,
             "message": problem.message,
             "details": [info],
         }
     }
     # Clients of 0.3 over HTTP look for these two at the top.
-    return body | {"type": words.legacy_type, "message": problem.message} if dialect.legacy else body
+    return body | {"type": codes.legacy_type, "message": problem.message} if dialect.legacy else body

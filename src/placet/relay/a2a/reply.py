@@ -137,26 +137,26 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
             if about is not None and about is not result:
                 seen.update(names)
         if self.message is not None:
-            found.look({"message": self.message}, "message", "message")
+            found.collect({"message": self.message}, "message", "message")
         for about, inner in ((self.status_update, "status"), (self.artifact_update, "artifact")):
             if about is not None:
-                found.look(about, inner, inner, leaving=STATUS_FIELDS)
-                found.look(about, "metadata", "metadata")
-                found.look_at_others(about, "update", leaving=UPDATE_FIELDS)
+                found.collect(about, inner, inner, except_for=STATUS_FIELDS)
+                found.collect(about, "metadata", "metadata")
+                found.collect_other_members(about, "update", except_for=UPDATE_FIELDS)
         for index, task in enumerate(self.tasks):
             _collect_task(found, task, f"tasks[{index}]." if self.operation == "list" else "")
-        seen.update(self._seen_tasks(found))
+        seen.update(self._collect_listed_items(found))
         if not any(
             result is one for one in (*self.tasks, self.message, self.status_update, self.artifact_update)
         ):
-            found.look_at_others(result, "result", leaving=seen)
+            found.collect_other_members(result, "result", except_for=seen)
         if self.dialect.rpc:
             _collect_envelope(found, document)
         if self.error is not None:
-            found.look(document, "error", "error")
+            found.collect(document, "error", "error")
         return found
 
-    def _seen_tasks(self, found: TextCollector) -> Sequence[str]:
+    def _collect_listed_items(self, found: TextCollector) -> Sequence[str]:
         """Under which names the tasks stand; what stands among them and is none is looked at."""
         if self.operation != "list":
             return () if self.task is None or self.task is self.result else ("task",)
@@ -165,7 +165,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
             return ()
         for index, one in enumerate(listed):
             if not isinstance(one, dict):
-                found.look_at(listed, index, f"tasks[{index}]")
+                found.collect_item(listed, index, f"tasks[{index}]")
         return ("tasks",)
 
     @property
@@ -175,21 +175,21 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
 
     def pieces(self) -> list[TextPiece]:
         """Every text the agent wrote, with its path; what `history` has of the caller's is left out."""
-        return [place.piece for place in self._texts.places]
+        return [location.piece for location in self._texts.locations]
 
     def opaque(self) -> list[str]:
         """Where the agent's answer carries content that is no text."""
-        return [one.path for one in self._texts.unread]
+        return [one.path for one in self._texts.unreadable]
 
-    def unread(self) -> list[UnreadableContent]:
+    def unreadable(self) -> list[UnreadableContent]:
         """The same with the content itself."""
-        return self._texts.unread
+        return self._texts.unreadable
 
     def with_texts(self, texts: Sequence[str]) -> Json:
         """The whole document with other texts, one for each piece and in their order."""
-        return replace_texts(self.document, self._texts.places, texts)
+        return replace_texts(self.document, self._texts.locations, texts)
 
-    def again(self) -> "A2AReply":
+    def copy(self) -> "A2AReply":
         """The same answer as another object, with all that was found out about it."""
         twin = A2AReply(dialect=self.dialect, operation=self.operation, document=self.document)
         twin.__dict__.update(self.__dict__)
@@ -220,29 +220,29 @@ def _collect_envelope(found: TextCollector, document: Json) -> None:
     """What stands around the result of JSON-RPC, which should be nothing but an id."""
     for name in ("jsonrpc", "id"):
         if not is_routine_value(document.get(name)):
-            found.look_at_fixed(document, name, name)
+            found.collect_identifier(document, name, name)
     if not RPC_RESPONSE_FIELDS.issuperset(document):
-        found.look_at_others(document, "answer", leaving=RPC_RESPONSE_FIELDS)
+        found.collect_other_members(document, "answer", except_for=RPC_RESPONSE_FIELDS)
     if not isinstance(document.get("result", {}), dict):
-        found.look(document, "result", "result")
+        found.collect(document, "result", "result")
 
 
 def _collect_task(found: TextCollector, task: Json, path: str) -> None:
     if not is_routine_value(task.get("id")):
-        found.look_at_fixed(task, "id", f"{path}id")
-    found.look(task, "status", f"{path}status", leaving=STATUS_FIELDS)
-    found.look(task, "artifacts", f"{path}artifacts")
-    found.look(task, "metadata", f"{path}metadata")
+        found.collect_identifier(task, "id", f"{path}id")
+    found.collect(task, "status", f"{path}status", except_for=STATUS_FIELDS)
+    found.collect(task, "artifacts", f"{path}artifacts")
+    found.collect(task, "metadata", f"{path}metadata")
     if not TASK_FIELDS.issuperset(task):
-        found.look_at_others(task, f"{path}task", leaving=TASK_FIELDS)
+        found.collect_other_members(task, f"{path}task", except_for=TASK_FIELDS)
     listed = task.get("history")
     history: list[Any] = listed if isinstance(listed, list) else []
     if listed is not history:
-        found.look(task, "history", f"{path}history")
+        found.collect(task, "history", f"{path}history")
     for index, message in enumerate(history):
         # A message that does not say who wrote it may be anyone's.
         if not isinstance(message, dict) or get_role(message) != "user":
-            found.look_at(history, index, f"{path}history[{index}]")
+            found.collect_item(history, index, f"{path}history[{index}]")
 
 
 def parse_reply(dialect: Dialect, operation: Operation, body: bytes) -> A2AReply:

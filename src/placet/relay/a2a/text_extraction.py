@@ -100,10 +100,10 @@ class TextCollector:
     """The texts of some parts of a document, in order, and what there is besides that is no text."""
 
     def __init__(self) -> None:
-        self.places: list[TextLocation] = []
-        self.unread: list[UnreadableContent] = []
+        self.locations: list[TextLocation] = []
+        self.unreadable: list[UnreadableContent] = []
 
-    def look(self, holder: Json, name: str, path: str, *, leaving: Iterable[str] = ()) -> None:
+    def collect(self, holder: Json, name: str, path: str, *, except_for: Iterable[str] = ()) -> None:
         """Look at what stands in an object under this name, but for some of its own members.
 
         Raises A2AError for what is too deep, or too much, to be looked at.
@@ -111,32 +111,32 @@ class TextCollector:
         value = holder.get(name)
         if isinstance(value, dict) and name not in FREE_FORM_FIELDS:
             for member in value:
-                if member in leaving:
+                if member in except_for:
                     if not is_routine_value(value[member]):
-                        self.look_at_fixed(value, member, _extend_path(path, f".{member}"))
+                        self.collect_identifier(value, member, _extend_path(path, f".{member}"))
                 else:
                     self._member(value, member, path, free=False, depth=1)
         else:
             self._collect(value, holder, name, path, free=name in FREE_FORM_FIELDS, depth=0)
 
-    def look_at_others(self, holder: Json, path: str, *, leaving: Iterable[str]) -> None:
+    def collect_other_members(self, holder: Json, path: str, *, except_for: Iterable[str]) -> None:
         """Look at all members of an object but those that are known: nobody knows what the others are for."""
         for name in holder:
-            if name not in leaving:
+            if name not in except_for:
                 self._member(holder, name, path, free=False, depth=1)
 
-    def look_at_fixed(self, holder: Json, name: str, path: str) -> None:
+    def collect_identifier(self, holder: Json, name: str, path: str) -> None:
         """Look at an id or a word that belongs to the protocol, unless it can say nothing else."""
         value = holder.get(name)
         if not is_routine_value(value):
             self._collect(value, holder, name, path, free=True, depth=1, role="fixed")
 
-    def look_beside(self, text: str, path: str) -> None:
+    def collect_extra(self, text: str, path: str) -> None:
         """Look at a text that travels beside the document."""
         if not is_routine_value(text):
             self._add(TextLocation(TextPiece(path, text, "fixed"), None, path))
 
-    def look_at(self, holder: list[Any], index: int, path: str) -> None:
+    def collect_item(self, holder: list[Any], index: int, path: str) -> None:
         """Look at one item of a list."""
         self._collect(holder[index], holder, index, path, free=False, depth=0)
 
@@ -164,65 +164,65 @@ class TextCollector:
                 self._add(TextLocation(TextPiece(path, format_number(value), role), holder, key))
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                place = _extend_path(path, f"[{index}]")
-                self._collect(item, value, index, place, free=free, depth=depth + 1, role=role)
+                location = _extend_path(path, f"[{index}]")
+                self._collect(item, value, index, location, free=free, depth=depth + 1, role=role)
         elif isinstance(value, dict):
             for name in value:
                 self._member(value, name, path, free=free, depth=depth + 1)
 
     def _member(self, holder: Json, name: str, path: str, *, free: bool, depth: int) -> None:
         item = holder[name]
-        place = _extend_path(path, f".{name[:MAX_PATH_STEP]}")
+        location = _extend_path(path, f".{name[:MAX_PATH_STEP]}")
         if free or name not in FIELD_NAMES:
-            self._add(TextLocation(TextPiece(place, name, "key"), holder, name))
+            self._add(TextLocation(TextPiece(location, name, "key"), holder, name))
         elif name in SPECIAL_FIELDS:
             if name in FILE_FIELDS and isinstance(item, str):
-                self._file(holder, name, place)
+                self._file(holder, name, location)
                 return
             if name in STRUCTURE_FIELDS and not isinstance(item, dict):
                 if not is_routine_value(item):
-                    self.look_at_fixed(holder, name, place)
+                    self.collect_identifier(holder, name, location)
                 return
             free = name in FREE_FORM_FIELDS
         if (
             type(item) is str and depth <= MAX_DEPTH and ":" not in item[:5]
         ):  # the short way: most of what there is
             if item:
-                self._add(TextLocation(TextPiece(place, item), holder, name))
+                self._add(TextLocation(TextPiece(location, item), holder, name))
             return
-        self._collect(item, holder, name, place, free=free, depth=depth)
+        self._collect(item, holder, name, location, free=free, depth=depth)
 
     def _address(self, value: str, holder: Any, key: str | int, path: str) -> None:
         """Look at the file that stands in an address."""
-        self._look_into(
+        self._collect_file_text(
             decode_data_url(value), value, TextLocation(TextPiece(path, "", "fixed"), holder, key)
         )
 
     def _file(self, holder: Json, name: str, path: str) -> None:
         content = holder[name]
-        self._look_into(
+        self._collect_file_text(
             decode_text_file(content), content, TextLocation(TextPiece(path, "", "file"), holder, name)
         )
 
-    def _look_into(self, text: str | None, content: str, place: TextLocation) -> None:
-        piece = place.piece
+    def _collect_file_text(self, text: str | None, content: str, location: TextLocation) -> None:
+        piece = location.piece
         if text is None or is_page_description(text):
-            self.unread.append(UnreadableContent(piece.path, content))
+            self.unreadable.append(UnreadableContent(piece.path, content))
         if text is not None:
-            self._add(place._replace(piece=TextPiece(piece.path, text, piece.role)))
+            self._add(location._replace(piece=TextPiece(piece.path, text, piece.role)))
 
-    def _add(self, place: TextLocation) -> None:
-        if len(self.places) >= MAX_TEXTS:
+    def _add(self, location: TextLocation) -> None:
+        if len(self.locations) >= MAX_TEXTS:
             raise A2AError("params", f"The message holds more than {MAX_TEXTS} texts.")
-        self.places.append(place)
-        piece = place.piece
+        self.locations.append(location)
+        piece = location.piece
         if piece.text[:5].lower() != "data:":  # that is looked into as a whole
             for content in find_data_urls(piece.text):
                 if (text := decode_text_file(content)) is None or is_page_description(text):
-                    self.unread.append(UnreadableContent(piece.path, content))
+                    self.unreadable.append(UnreadableContent(piece.path, content))
 
 
-def replace_texts(document: Json, places: Sequence[TextLocation], texts: Sequence[str]) -> Json:
+def replace_texts(document: Json, locations: Sequence[TextLocation], texts: Sequence[str]) -> Json:
     """The document with other texts in these places of it; the document itself is left alone.
 
     Where a number stood, a changed one is a text.
@@ -230,16 +230,16 @@ def replace_texts(document: Json, places: Sequence[TextLocation], texts: Sequenc
     """
     values: dict[int, dict[str | int, str]] = {}
     names: dict[int, dict[str, str]] = {}
-    for place, text in zip(places, texts, strict=True):
-        if text == place.piece.text:
+    for location, text in zip(locations, texts, strict=True):
+        if text == location.piece.text:
             continue
-        if place.piece.role == "fixed":
+        if location.piece.role == "fixed":
             raise A2AError("refused", CANNOT_MASK)
-        if place.piece.role == "key":
-            names.setdefault(id(place.holder), {})[str(place.key)] = text
+        if location.piece.role == "key":
+            names.setdefault(id(location.holder), {})[str(location.key)] = text
         else:
-            value = encode_text_file(text) if place.piece.role == "file" else text
-            values.setdefault(id(place.holder), {})[place.key] = value
+            value = encode_text_file(text) if location.piece.role == "file" else text
+            values.setdefault(id(location.holder), {})[location.key] = value
     rewritten: Json = _rewrite(document, values, names)
     return rewritten
 

@@ -163,7 +163,7 @@ class ApprovalApi(HttpApi):
     @approvals.get(ONE, "getApproval", reply=Approval, errors=(CaseNotFound,))
     async def get(self, request: RelayRequest) -> Approval:
         """Read an approval."""
-        return approval_of(await self._settling.settle(await self._own(request)))
+        return approval_of(await self._settling.resolve(await self._own(request)))
 
     @approvals.post(
         f"{ONE}/resolve",
@@ -186,7 +186,7 @@ class ApprovalApi(HttpApi):
             responded_by=RespondedBy(name=member.name),
         )
         await self._desk.answer(hold.case_id, answer)
-        return approval_of(await self._settling.settle(hold))
+        return approval_of(await self._settling.resolve(hold))
 
     @approvals.post(
         f"{ONE}/link",

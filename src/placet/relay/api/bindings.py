@@ -105,9 +105,9 @@ class _Bindings:
 class BindingApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, books: PolicyRepository, members: LiveRegistry | None = None) -> None:
-        self._books = books
-        self._records = Records(books, _Bindings())
+    def __init__(self, policy_repository: PolicyRepository, members: LiveRegistry | None = None) -> None:
+        self._books = policy_repository
+        self._records = Records(policy_repository, _Bindings())
         self._members = members
 
     @bindings.create(
@@ -158,7 +158,7 @@ class BindingApi(HttpApi):
                 ),
                 message=f"{member.name} put policy bindings into another order.",
                 metadata={"operation": "REORDERED", **msgspec.to_builtins(asked)},
-                gives=BindingList(content=tuple(view_of(one) for one in saved)),
+                result=BindingList(content=tuple(view_of(one) for one in saved)),
             )
 
         return await self._books.change(member, plan)

@@ -108,8 +108,8 @@ class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_u
 class PolicyApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, books: PolicyRepository, detectors: DetectorRegistry) -> None:
-        self._books = books
+    def __init__(self, policy_repository: PolicyRepository, detectors: DetectorRegistry) -> None:
+        self._books = policy_repository
         self._detectors = detectors
 
     @policies.create(PATH, "createPolicy", body=PolicyRequest, reply=PolicyView, errors=(RelayConflict,))
@@ -176,7 +176,7 @@ class PolicyApi(HttpApi):
                 save=(build_policy_record(member.tenant, kept, rev=newest.rev + 1, now=now),),
                 message=f"{member.name} retired the policy {policy.name}.",
                 metadata=_metadata(policy, "RETIRED"),
-                gives=None,
+                result=None,
             )
 
         await self._books.change(member, plan)
@@ -233,7 +233,7 @@ class PolicyApi(HttpApi):
             save=(record,),
             message=said,
             metadata=_metadata(policy, what),
-            gives=view_of((Versioned(value=kept, rev=1),)),
+            result=view_of((Versioned(value=kept, rev=1),)),
         )
 
 

@@ -73,9 +73,9 @@ class _Groups:
 class PolicyGroupApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, books: PolicyRepository) -> None:
-        self._books = books
-        self._records = Records(books, _Groups())
+    def __init__(self, policy_repository: PolicyRepository) -> None:
+        self._books = policy_repository
+        self._records = Records(policy_repository, _Groups())
 
     @groups.create(PATH, "createPolicyGroup", body=GroupDraft, reply=GroupView, errors=(RelayConflict,))
     async def create(self, request: RelayRequest) -> GroupView:

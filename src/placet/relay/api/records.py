@@ -97,7 +97,7 @@ class Records(Generic[P, S]):
                 delete=(self._record(request, name, seen),),
                 message=f"{request.member.name} {told.deed}.",
                 metadata={"operation": "DELETED", **told.metadata},
-                gives=None,
+                result=None,
             )
 
         await self._keeper.change(request.member, change)
@@ -116,7 +116,7 @@ class Records(Generic[P, S]):
             save=(self._record(request, name, held),),
             message=f"{request.member.name} {told.deed}.",
             metadata={"operation": operation, **told.metadata},
-            gives=held,
+            result=held,
         )
 
     def _record(self, request: RelayRequest, name: str, held: Versioned[S]) -> ConfigRecord:

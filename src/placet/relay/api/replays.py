@@ -48,13 +48,13 @@ class ReplayApi(HttpApi):
 
     def __init__(
         self,
-        books: PolicyRepository,
+        policy_repository: PolicyRepository,
         store: AuditStore,
         *,
         make: Callable[[], DetectorRegistry],
         monotonic: Callable[[], float],
     ) -> None:
-        self._books = books
+        self._books = policy_repository
         self._store = store
         self._make = make
         self._monotonic = monotonic

@@ -130,12 +130,12 @@ class EvaluationApi(HttpApi):
 
     def __init__(
         self,
-        books: PolicyRepository,
+        policy_repository: PolicyRepository,
         detectors: DetectorRegistry,
         in_force: Inspectors,
         members: LiveRegistry | None = None,
     ) -> None:
-        self._books = books
+        self._books = policy_repository
         self._members = members
         self._detectors = detectors
         self._in_force = in_force
@@ -213,7 +213,7 @@ class EvaluationApi(HttpApi):
         pieces = extract_pieces(carrier)
         unreadable = holds_files and bool(carrier.opaque())
         found = await self._found(inspectors, pieces, leg, asked, unreadable=unreadable)
-        masked = found.masked(pieces)
+        masked = found.mask(pieces)
         goes = found.outcome is not Outcome.BLOCK
         return LegView(
             leg=leg,
@@ -256,14 +256,14 @@ class EvaluationApi(HttpApi):
 
 
 async def tried_policy(
-    raw: dict[str, Any], tenant: str, detectors: DetectorRegistry, books: PolicyRepository
+    raw: dict[str, Any], tenant: str, detectors: DetectorRegistry, policy_repository: PolicyRepository
 ) -> Policy:
     """The policy that somebody wants to try: a saved version, or one that is nowhere yet."""
     if "policyId" in raw and "config" not in raw:
-        return _saved(raw, await books.policies(tenant))
+        return _saved(raw, await policy_repository.policies(tenant))
     draft = parse_policy_draft(raw)
     await asyncio.to_thread(detectors.check, draft)
-    return create_policy(draft, policy_id=UNSAVED, now=books.now())
+    return create_policy(draft, policy_id=UNSAVED, now=policy_repository.now())
 
 
 class _Saved(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -54,7 +54,7 @@ class AuditLog(Protocol):
         """
         ...
 
-    def note(self, *events: AuditRow) -> None:
+    def record(self, *events: AuditRow) -> None:
         """Keep events: written within a moment, in order, many at a time.
 
         Raises Unavailable when so much waits to be written that no more may pass unrecorded.
@@ -65,7 +65,7 @@ class AuditLog(Protocol):
         """What makes an event one of now that is made later."""
         ...
 
-    def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
+    def record_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
         """Keep an event that is made when it is written, in the order of all that was noted.
 
         Between calls that follow each other at full speed, making it costs twice as much. `make` raises

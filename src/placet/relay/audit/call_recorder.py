@@ -68,60 +68,64 @@ class CallRecorder:
     def admit(self) -> None:
         """Raise A2AError while nothing more can be written down: nothing may pass then."""
         try:
-            self._trail.note()
+            self._trail.record()
         except Unavailable as full:
             raise A2AError("busy", full.message) from full
 
-    def note(self, way: Exchange, told: CallOutcome, took_for: timedelta) -> None:
+    def note(self, exchange: Exchange, told: CallOutcome, took_for: timedelta) -> None:
         """Write down a call that has come to its end; raises Unavailable."""
-        make = partial(self._event, way, told, took_for, self._trail.stamp())
-        size = way.size + told.size
+        make = partial(self._event, exchange, told, took_for, self._trail.stamp())
+        size = exchange.size + told.size
         # Of an answer in which nothing was found nothing more will become known either.
-        over = told.reply is not None and not told.streamed and not way.handle.goes_on
-        if over and size <= MAX_DEFERRED_BYTES and way.ledger.silent:
-            self._trail.note_later(make, size=size + EVENT_OVERHEAD_BYTES)
+        over = told.reply is not None and not told.streamed and not exchange.handle.goes_on
+        if over and size <= MAX_DEFERRED_BYTES and exchange.findings_record.is_empty:
+            self._trail.record_later(make, size=size + EVENT_OVERHEAD_BYTES)
         else:
-            self._trail.note(make())
+            self._trail.record(make())
 
-    def _event(self, way: Exchange, told: CallOutcome, took_for: timedelta, stamp: EventStamp) -> AuditRow:
+    def _event(
+        self, exchange: Exchange, told: CallOutcome, took_for: timedelta, stamp: EventStamp
+    ) -> AuditRow:
         """The event of a call, in any case: one that could not be told in full is told without the rest."""
         try:
-            return self._row(way, told, took_for, stamp)
+            return self._row(exchange, told, took_for, stamp)
         except Exception as error:
             log.error("the event of a call is kept without its messages: %s", redact_traceback(error))
             return self._trail.row(
                 EVENT_TYPE,
-                way.subscription,
-                correlation_id=way.correlation_id,
-                action=_choose_action(way.ledger.outcome, told, told.reply),
-                transport=way.transport or get_transport(way.call.dialect),
+                exchange.subscription,
+                correlation_id=exchange.correlation_id,
+                action=_choose_action(exchange.findings_record.outcome, told, told.reply),
+                transport=exchange.transport or get_transport(exchange.call.dialect),
                 took_for=took_for,
                 metadata=PAYLOAD_OMITTED,
                 stamp=stamp,
             )
 
-    def _row(self, way: Exchange, told: CallOutcome, took_for: timedelta, stamp: EventStamp) -> AuditRow:
-        call, ledger, dialect = way.call, way.ledger, way.call.dialect
-        found = [one for of_leg in ledger.findings.values() for one in of_leg]
+    def _row(self, exchange: Exchange, told: CallOutcome, took_for: timedelta, stamp: EventStamp) -> AuditRow:
+        call, findings_record, dialect = exchange.call, exchange.findings_record, exchange.call.dialect
+        found = [one for of_leg in findings_record.findings.values() for one in of_leg]
         reply = told.reply if not told.streamed else _merge_stream(call, told)
         about = reply if reply is not None and reply.error is None else None
         metadata: dict[str, Any] = {
-            "requestBytes": way.size,
+            "requestBytes": exchange.size,
             "responseBytes": told.size,
             "streamed": told.streamed,
         }
-        if way.pushed:
+        if exchange.pushed:
             metadata["pushed"] = True
-        if ledger.opaque:
-            metadata["notLookedAt"] = {leg.value: list(paths) for leg, paths in ledger.opaque.items()}
+        if findings_record.opaque:
+            metadata["notLookedAt"] = {
+                leg.value: list(paths) for leg, paths in findings_record.opaque.items()
+            }
         state = about.state if about is not None else None
         return self._trail.row(
             EVENT_TYPE,
-            way.subscription,
-            correlation_id=way.correlation_id,
-            action=_choose_action(ledger.outcome, told, reply),
-            transport=way.transport or get_transport(dialect),
-            message=_describe(told, reply) if not way.pushed else "The agent pushed a notification.",
+            exchange.subscription,
+            correlation_id=exchange.correlation_id,
+            action=_choose_action(findings_record.outcome, told, reply),
+            transport=exchange.transport or get_transport(dialect),
+            message=_describe(told, reply) if not exchange.pushed else "The agent pushed a notification.",
             task_id=omit_sensitive_id((about.task_id if about is not None else None) or call.task_id, found),
             context_id=omit_sensitive_id(
                 (about.context_id if about is not None else None) or call.context_id, found
@@ -129,7 +133,7 @@ class CallRecorder:
             message_id=omit_sensitive_id(call.message_id, found),
             task_state=state,
             took_for=took_for,
-            payload=self._payload(way, told, reply, state),
+            payload=self._payload(exchange, told, reply, state),
             metadata=metadata,
             stamp=stamp,
         )
@@ -138,7 +142,7 @@ class CallRecorder:
         self, subscription: Subscription, dialect: Dialect, problem: A2AError, correlation_id: str
     ) -> None:
         """Write down what was no call at all."""
-        self._trail.note(
+        self._trail.record(
             self._trail.row(
                 "VALIDATION_RESULT",
                 subscription,
@@ -146,25 +150,25 @@ class CallRecorder:
                 action="ERROR",
                 transport=get_transport(dialect),
                 message=problem.message,
-                payload={"version": dialect.version, "errorCode": problem.words.rpc_code},
+                payload={"version": dialect.version, "errorCode": problem.codes.rpc_code},
             )
         )
 
     def _payload(
-        self, way: Exchange, told: CallOutcome, reply: A2AReply | None, state: str | None
+        self, exchange: Exchange, told: CallOutcome, reply: A2AReply | None, state: str | None
     ) -> dict[str, Any]:
-        call, findings = way.call, way.ledger.findings
+        call, findings = exchange.call, exchange.findings_record.findings
         payload: dict[str, Any] = {
             "version": call.dialect.version,
-            "method": PUSH_METHOD if way.pushed else _METHODS[call.dialect.version, call.operation],
+            "method": PUSH_METHOD if exchange.pushed else _METHODS[call.dialect.version, call.operation],
             "httpStatus": told.status,
         }
         if state is not None:
             payload["taskState"] = state
         if told.problem is not None:
             payload["errorMessage"] = told.problem.message
-            payload["errorCode"] = told.problem.words.rpc_code
-        payloads = self._trail.payloads_for(way.subscription.tenant)
+            payload["errorCode"] = told.problem.codes.rpc_code
+        payloads = self._trail.payloads_for(exchange.subscription.tenant)
         if payloads == "none":
             return payload
         first = findings.get(Leg.REQUEST_FROM_SOURCE, ())

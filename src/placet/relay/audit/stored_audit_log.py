@@ -71,13 +71,13 @@ class StoredAuditLog:
         """See `Trail`."""
         return self._payloads_for(tenant)
 
-    def note(self, *events: AuditRow) -> None:
+    def record(self, *events: AuditRow) -> None:
         """See `Trail`."""
         self._admit()
         for event in events:
             self._add(event, len(event.body))
 
-    def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
+    def record_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
         """See `Trail`."""
         self._admit()
         if len(self._waiting) < MAX_UNBUILT:
@@ -128,16 +128,16 @@ class StoredAuditLog:
             while self._waiting:
                 if len(self._waiting) < BATCH:
                     await self._gather()
-                batch = await self._made()
-                await self._keep(batch)
+                batch = await self._build_batch()
+                await self._store_batch(batch)
                 for _ in batch:
                     self._bytes -= self._waiting.popleft()[1]
                 self._written += len(batch)
-                self._tell()
+                self._notify_flushed()
         finally:
             self._writer = None
 
-    async def _made(self) -> list[AuditRow]:
+    async def _build_batch(self) -> list[AuditRow]:
         """The next events that are to be written, all of them made; others have their turns meanwhile."""
         made: list[AuditRow] = []
         for place, (event, _) in enumerate(list(islice(self._waiting, BATCH))):
@@ -146,7 +146,7 @@ class StoredAuditLog:
                 await asyncio.sleep(0)
         return made
 
-    async def _keep(self, batch: Sequence[AuditRow]) -> None:
+    async def _store_batch(self, batch: Sequence[AuditRow]) -> None:
         wait = RETRY_AFTER
         while True:
             try:
@@ -161,7 +161,7 @@ class StoredAuditLog:
                 if len(batch) == 1:
                     log.exception("an audit event cannot be written: %s", batch[0].id)
                 for event in batch if len(batch) > 1 else ():
-                    await self._keep([event])
+                    await self._store_batch([event])
                 return
             else:
                 self.behind = False
@@ -174,7 +174,7 @@ class StoredAuditLog:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), BATCH_DELAY.total_seconds())
 
-    def _tell(self) -> None:
+    def _notify_flushed(self) -> None:
         told = [one for one in self._flushed if one[0] <= self._written]
         self._flushed = [one for one in self._flushed if one[0] > self._written]
         for _, done in told:

@@ -37,7 +37,7 @@ class TenantRetention:
     async def start(self) -> None:
         """Read what is stored, now and whenever it was changed, also by another process."""
         await self.load()
-        self._store.add_record_listener(self._changed)
+        self._store.add_record_listener(self._on_records_changed)
 
     async def load(self) -> None:
         """Read what is stored."""
@@ -106,7 +106,7 @@ class TenantRetention:
         await self.load()
         return keeping
 
-    def _changed(self, tenant: str | None) -> None:
+    def _on_records_changed(self, tenant: str | None) -> None:
         self._stale = True
         if self._loading is None or self._loading.done():
             self._loading = asyncio.get_running_loop().create_task(self._reload())

@@ -91,7 +91,7 @@ class PolicyEvaluator:
         self._book = book
         self._views: dict[tuple[str, str, Leg], _PairView] = {}
         shared: dict[tuple[str, tuple[tuple[str, str], ...]], _RuleBundle] = {}
-        self._bundles = {leg: _build_bundles(book.bound(leg), detectors, shared) for leg in Leg}
+        self._bundles = {leg: _build_bundles(book.list_bound(leg), detectors, shared) for leg in Leg}
 
     async def inspect(
         self, pieces: Sequence[Scannable], *, source: str, sink: str, leg: Leg, at: datetime
@@ -113,7 +113,7 @@ class PolicyEvaluator:
             return view.clean
         return evaluate_scans(applied, [_build_result(step, scan) for step, scan in scans], pieces)
 
-    def glance(
+    def check_quickly(
         self, message: PlainMessage, *, source: str, sink: str, leg: Leg, now: Callable[[], datetime]
     ) -> QuickCheck:
         """Whether nothing looks, or nothing fits anywhere in a message's JSON; any failure leaves it open."""
@@ -139,7 +139,7 @@ class PolicyEvaluator:
         """The policies that are looked at, in order."""
         return self._view(source, sink, leg, at).applicable.policies
 
-    def able(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[AppliedPolicy, ...]:
+    def list_acting(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[AppliedPolicy, ...]:
         """Those of them that would not only note what they find, but mask, hold or block it."""
         applied = self.applies(source=source, sink=sink, leg=leg, at=at)
         return tuple(one for one in applied if one.policy.action.strictness >= PolicyAction.MASK.strictness)
@@ -151,13 +151,13 @@ class PolicyEvaluator:
     def _view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
         view = self._views.get((source, sink, leg))
         if view is None or not view.applicable.holds(at):
-            view = self._views[source, sink, leg] = self._seen(source, sink, leg, at)
+            view = self._views[source, sink, leg] = self._build_view(source, sink, leg, at)
             while len(self._views) > MAX_VIEWS:
                 del self._views[next(iter(self._views))]
         return view
 
-    def _seen(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
-        applicable = self._book.applying(source=source, sink=sink, leg=leg, at=at)
+    def _build_view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
+        applicable = self._book.find_applicable(source=source, sink=sink, leg=leg, at=at)
         places = {_get_policy_key(one.policy): place for place, one in enumerate(applicable.policies)}
         steps = (_build_step(bundle, places) for bundle in self._bundles[leg])
         return _PairView(

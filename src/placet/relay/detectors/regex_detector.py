@@ -93,13 +93,13 @@ class PreparedPatterns:
         found = self.scan_now(pieces, wanted)
         if found is not None:
             return found
-        timed = self._timed_of(wanted)
+        timed = self._list_timed(wanted)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._scan, pieces, wanted, timed, self._deadline())
 
     def scan_now(self, pieces: Sequence[Scannable], wanted: frozenset[int] | None = None) -> Scan | None:
         """What comes of a short message that needs no thread; None for any other."""
-        if (self._timed and self._timed_of(wanted)) or not self._is_short(pieces):
+        if (self._timed and self._list_timed(wanted)) or not self._is_short(pieces):
             return None
         started = time.thread_time()  # what others take of a busy machine says nothing about the patterns
         found = CLEAN if self._is_clean(pieces) else self._scan(pieces, wanted, [], self._deadline())
@@ -126,7 +126,7 @@ class PreparedPatterns:
         except UnicodeEncodeError:
             return False
 
-    def _timed_of(self, wanted: frozenset[int] | None) -> list[int]:
+    def _list_timed(self, wanted: frozenset[int] | None) -> list[int]:
         return self._timed if wanted is None else [number for number in self._timed if number in wanted]
 
     def _deadline(self) -> float:

@@ -73,7 +73,7 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
         host, port = parse_grpc_listen(self._settings)
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            self._port = self._bound(server, place)
+            self._port = self._bind_port(server, place)
         except RuntimeError as error:
             raise SettingsError(f"relay.grpc.listen: {place} cannot be listened on.") from error
         await server.start()
@@ -85,7 +85,7 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
         if server is not None:
             await server.stop(STOP_WITHIN_S)
 
-    def _bound(self, server: grpc.aio.Server, place: str) -> int:
+    def _bind_port(self, server: grpc.aio.Server, place: str) -> int:
         settings = self._settings
         if settings.certificate is None or settings.key is None:
             port: int = server.add_insecure_port(place)
@@ -186,8 +186,8 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
         if principal.name is None:
             raise InvalidToken("Call agents with an API key: `authorization: Bearer …`.")
         sink = (await self._registry.subscription(principal.name, agent_id)).sink
-        spoken = await self._app.calls.spoken(sink, RPC_1_0)
-        return RPC_1_0 if spoken.rpc else REST_1_0
+        choose_dialect = await self._app.calls.choose_dialect(sink, RPC_1_0)
+        return RPC_1_0 if choose_dialect.rpc else REST_1_0
 
 
 def _get_result(document: Any) -> Any:

@@ -21,7 +21,7 @@ CODES_BY_HTTP_STATUS = {
     502: grpc.StatusCode.UNAVAILABLE,
     503: grpc.StatusCode.UNAVAILABLE,
 }
-_BY_CODE: dict[int, ErrorCodes] = {words.rpc_code: words for words in reversed(ERROR_CODES.values())}
+_BY_CODE: dict[int, ErrorCodes] = {codes.rpc_code: codes for codes in reversed(ERROR_CODES.values())}
 _UNKNOWN = ErrorCodes(-32603, 500, "INTERNAL", "INTERNAL_ERROR", "InternalError")
 
 
@@ -47,8 +47,8 @@ class GrpcRefusal(Exception):
 def refusal_from_error(failure: PlacetError | A2AError) -> GrpcRefusal:
     """What was raised, as a refusal."""
     if isinstance(failure, A2AError):
-        words = failure.words
-        return GrpcRefusal(grpc.StatusCode[words.rpc_status], failure.message, words.reason)
+        codes = failure.codes
+        return GrpcRefusal(grpc.StatusCode[codes.rpc_status], failure.message, codes.reason)
     return GrpcRefusal(CODES_BY_HTTP_STATUS.get(failure.status, grpc.StatusCode.INTERNAL), failure.message)
 
 
@@ -56,8 +56,8 @@ def refusal_from_document(error: Any) -> GrpcRefusal:
     """An error of A2A's JSON, in either binding, as a refusal."""
     found = error if isinstance(error, dict) else {}
     code, message = found.get("code"), found.get("message")
-    words = _BY_CODE.get(code, _UNKNOWN) if isinstance(code, int) else _UNKNOWN
-    name, reason = words.rpc_status, _find_reason(found) or words.reason
+    codes = _BY_CODE.get(code, _UNKNOWN) if isinstance(code, int) else _UNKNOWN
+    name, reason = codes.rpc_status, _find_reason(found) or codes.reason
     if isinstance(found.get("status"), str) and found["status"] in grpc.StatusCode.__members__:
         name = found["status"]
     return GrpcRefusal(grpc.StatusCode[name], message if isinstance(message, str) else "", reason)

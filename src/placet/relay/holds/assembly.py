@@ -23,7 +23,7 @@ class HoldSubsystem:
         )
         self.courier = RelayCourier(self.resuming)
         calls.own.guard = TaskGuard(holds, self.settling)
-        holds.store.add_change_listener(calls.own.look_again)
+        holds.store.add_change_listener(calls.own.wake_all)
 
     async def aclose(self) -> None:
         """Give up what is under way."""

@@ -17,10 +17,10 @@ ASK_LATER = f"{FULL}, and this answer would too; ask for it again when some of t
 class BacklogFull(A2AError):
     """A message that would wait is refused instead, since too many of its caller's wait."""
 
-    def __init__(self, exchange: InspectionRequest, most: int) -> None:
+    def __init__(self, request: InspectionRequest, most: int) -> None:
         # Whoever is told that the relay is busy sends the same again, and an agent that has answered would
         # do its work again. An agent that pushes is to push again.
-        answered = exchange.reply is not None and not exchange.pushed
+        answered = request.reply is not None and not request.pushed
         super().__init__(
             "refused" if answered else "busy",
             (ASK_LATER if answered else SEND_LATER).format(most=most),
@@ -37,34 +37,36 @@ class Backlog:
         self._coming: Counter[tuple[str, str]] = Counter()
 
     @asynccontextmanager
-    async def room(self, exchange: InspectionRequest) -> AsyncIterator[None]:
+    async def reserve(self, request: InspectionRequest) -> AsyncIterator[None]:
         """Room to write one more hold in; raises BacklogFull.
 
         Whoever came before and is still writing counts, even if the store has theirs by now: of two who want
         the last place, rather none gets it than both.
         """
-        caller = exchange.subscription.tenant, exchange.subscription.source.name
+        caller = request.subscription.tenant, request.subscription.source.name
         before = self._coming[caller]
         self._coming[caller] += 1
         try:
-            if before + await self._waiting(*caller) >= self.most and not await self._goes_on(exchange):
-                raise BacklogFull(exchange, self.most)
+            if before + await self._count_pending(*caller) >= self.most and not await self._was_approved(
+                request
+            ):
+                raise BacklogFull(request, self.most)
             yield
         finally:
             self._coming[caller] -= 1
             if not self._coming[caller]:
                 del self._coming[caller]
 
-    async def _waiting(self, tenant: str, caller: str) -> int:
+    async def _count_pending(self, tenant: str, caller: str) -> int:
         # A page that begins where the limit ends brings no messages along, which may be large.
         asked = HoldFilter(status="PENDING", source=caller)
         _, total = await self._store.list_holds(tenant, asked, page=self.most, size=1)
         return total
 
-    async def _goes_on(self, exchange: InspectionRequest) -> bool:
+    async def _was_approved(self, request: InspectionRequest) -> bool:
         """Whether a person has let it go on, and it is to wait again: it has had its place."""
-        if exchange.task_id is None:
+        if request.task_id is None:
             return False
-        asked = HoldFilter(status="APPROVED", task_id=exchange.task_id)
-        found, _ = await self._store.list_holds(exchange.subscription.tenant, asked, page=0, size=1)
+        asked = HoldFilter(status="APPROVED", task_id=request.task_id)
+        found, _ = await self._store.list_holds(request.subscription.tenant, asked, page=0, size=1)
         return any(decode_hold_body(hold).done_at is None for hold in found)

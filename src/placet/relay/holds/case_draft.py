@@ -100,7 +100,7 @@ def hold_reason_from_evaluation(evaluation: Evaluation) -> HoldReason:
 
 def build_draft(
     frozen: FrozenMessage,
-    exchange: InspectionRequest,
+    request: InspectionRequest,
     matched: HoldReason,
     pieces: Sequence[Scannable],
     *,
@@ -110,8 +110,8 @@ def build_draft(
     max_context_bytes: int,
 ) -> CaseDraft:
     """The question, with the message and what was found in it."""
-    matter, subscription = frozen.frame.matter, exchange.subscription
-    facts = _build_facts(frozen, exchange, matched, task_id)
+    matter, subscription = frozen.frame.matter, request.subscription
+    facts = _build_facts(frozen, request, matched, task_id)
     return CaseDraft(
         type="approval",
         prompt=build_prompt(matter, subscription),
@@ -151,9 +151,9 @@ def join_visible_texts(pieces: Sequence[Scannable]) -> str:
     return replace_unstorable("\n".join(said))[:MAX_TEXT]
 
 
-def find_data_parts(exchange: InspectionRequest, reply: A2AReply | None) -> list[Any] | None:
+def find_data_parts(request: InspectionRequest, reply: A2AReply | None) -> list[Any] | None:
     """The data parts of what is held; None if there are none."""
-    holders = [exchange.call.message or {}] if reply is None else _list_part_holders(reply)
+    holders = [request.call.message or {}] if reply is None else _list_part_holders(reply)
     found = [part["data"] for holder in holders for part in get_parts(holder) if "data" in part]
     return found or None
 
@@ -164,10 +164,10 @@ def get_author_role(matter: HoldKind) -> Literal["user", "agent"]:
 
 
 def _build_facts(
-    frozen: FrozenMessage, exchange: InspectionRequest, matched: HoldReason, task_id: str
+    frozen: FrozenMessage, request: InspectionRequest, matched: HoldReason, task_id: str
 ) -> dict[str, Any]:
     """All that a reviewer is told about a message, besides what is in it."""
-    frame, subscription = frozen.frame, exchange.subscription
+    frame, subscription = frozen.frame, request.subscription
     return {
         "matter": frame.matter,
         "leg": frame.leg.value,
@@ -182,7 +182,7 @@ def _build_facts(
         "files": [format_label(path) for path in matched.opaque[:MAX_LIST_ITEMS]],
         "digest": frozen.digest,
         "task_id": format_label(task_id),
-        "correlation_id": format_label(exchange.correlation_id),
+        "correlation_id": format_label(request.correlation_id),
     }
 
 

@@ -40,7 +40,7 @@ class RelayCourier:
                 status=None, error=None, took_for=timedelta(0), retry_after=LOOK_AGAIN_IN, under_way=True
             )
         del self._jobs[release.hold_id]
-        return await self._told(release, job, request.last)
+        return await self._build_reply(release, job, request.last)
 
     async def aclose(self) -> None:
         """Give up what is under way; it is owed still."""
@@ -49,7 +49,7 @@ class RelayCourier:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
 
-    async def _told(self, release: Release, job: "asyncio.Task[None]", last: bool) -> DeliveryReply:
+    async def _build_reply(self, release: Release, job: "asyncio.Task[None]", last: bool) -> DeliveryReply:
         failure = job.exception()
         if failure is None:
             return DeliveryReply(status=200, error=None, took_for=timedelta(0))

@@ -93,16 +93,16 @@ def select_stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name in STORED_HEADERS}
 
 
-def freeze_call(leg: Leg, exchange: InspectionRequest, document: dict[str, Any] | None) -> FrozenMessage:
+def freeze_call(leg: Leg, request: InspectionRequest, document: dict[str, Any] | None) -> FrozenMessage:
     """A call that waits, with this document."""
     data = b"" if document is None else msgspec.json.encode(document)
-    return FrozenMessage(frame=_build_frame("request", leg, exchange), data=data)
+    return FrozenMessage(frame=_build_frame("request", leg, request), data=data)
 
 
 def freeze_reply(
     matter: Literal["response", "input"],
     leg: Leg,
-    exchange: InspectionRequest,
+    request: InspectionRequest,
     reply: A2AReply,
     *,
     upstream_task: str | None,
@@ -110,13 +110,13 @@ def freeze_reply(
 ) -> FrozenMessage:
     """An answer that waits, in the caller's own names; the agent's own are kept beside it."""
     frame = replace(
-        _build_frame(matter, leg, exchange), upstream_task=upstream_task, upstream_context=upstream_context
+        _build_frame(matter, leg, request), upstream_task=upstream_task, upstream_context=upstream_context
     )
     return FrozenMessage(frame=frame, data=msgspec.json.encode(reply.document))
 
 
-def _build_frame(matter: HoldKind, leg: Leg, exchange: InspectionRequest) -> MessageFrame:
-    call = exchange.call
+def _build_frame(matter: HoldKind, leg: Leg, request: InspectionRequest) -> MessageFrame:
+    call = request.call
     return MessageFrame(
         matter=matter,
         leg=leg,
@@ -128,7 +128,7 @@ def _build_frame(matter: HoldKind, leg: Leg, exchange: InspectionRequest) -> Mes
         path_push=call.path_push,
         tenant=call.tenant,
         query=call.query,
-        headers=select_stored_headers(exchange.headers),
-        webhook=exchange.webhook,
-        pushed=exchange.pushed,
+        headers=select_stored_headers(request.headers),
+        webhook=request.webhook,
+        pushed=request.pushed,
     )

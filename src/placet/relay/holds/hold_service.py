@@ -44,7 +44,7 @@ from placet.relay.registry.subscriptions import Subscription
 from placet.relay.settings import MAX_PENDING_HOLDS
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.reasons import reason_to_metadata
-from placet.relay.tasks.task_repository import Task, TaskHold, TaskRepository, row_from_task
+from placet.relay.tasks.task_repository import Task, TaskRepository, row_from_task
 from placet.relay.tasks.task_view import task_view
 
 REQUEST_LEGS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})
@@ -81,49 +81,49 @@ class HoldService:
         self._under_way: set[asyncio.Task[AnswerVerdict]] = set()
 
     async def hold(
-        self, leg: Leg, exchange: InspectionRequest, evaluation: Evaluation
+        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
     ) -> AnswerVerdict | RefuseVerdict:
         """See `Holder`."""
         try:
             if leg in REQUEST_LEGS:
-                return await self._hold_call(leg, exchange, evaluation)
-            return await self._hold_reply(leg, exchange, evaluation)
+                return await self._hold_call(leg, request, evaluation)
+            return await self._hold_reply(leg, request, evaluation)
         except TaskOwnedByRelay as spoken_for:
-            return self._answered(exchange, spoken_for.entry)
+            return self._build_verdict(request, spoken_for.entry)
         except A2AError as problem:
             return RefuseVerdict(problem)
 
-    async def approved(self, exchange: InspectionRequest) -> frozenset[str]:
+    async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
         """See `Holder`."""
-        about = get_target_task_id(exchange.call) if exchange.reply is None else exchange.reply.task_id
+        about = get_target_task_id(request.call) if request.reply is None else request.reply.task_id
         found: set[str] = set()
-        for task_id in (exchange.task_id, about):
-            entry = None if task_id is None else await self.places.named(exchange.subscription, task_id)
-            if entry is not None and entry.owner == exchange.subscription.source.name:
+        for task_id in (request.task_id, about):
+            entry = None if task_id is None else await self.places.named(request.subscription, task_id)
+            if entry is not None and entry.owner == request.subscription.source.name:
                 found.update(entry.approved)
         return frozenset(found)
 
-    async def asks(self, exchange: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
+    async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
         """Hold an answer, an event or a push in which the agent asks for input; None for any other.
 
         What policies say of it was heard before. A task that is held already stays held once.
         """
-        reply = exchange.reply
+        reply = request.reply
         if reply is None or reply.state != "input-required":
             return None
-        if exchange.subscription.sink.input_required != "hold":
+        if request.subscription.sink.input_required != "hold":
             return None
         try:
-            return await self._hold_question(exchange, reply)
+            return await self._hold_question(request, reply)
         except TaskOwnedByRelay as spoken_for:
-            return self._answered(exchange, spoken_for.entry)
+            return self._build_verdict(request, spoken_for.entry)
         except A2AError as problem:
             return RefuseVerdict(problem)
 
-    async def face(self, subscription: Subscription, task_id: str) -> Task | None:
+    async def find_relay_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """The task under either of its names, if the relay speaks for it by now; None if the agent does."""
         entry = await self.places.named(subscription, task_id)
-        return entry if entry is not None and (entry.mask or entry.ending) else None
+        return entry if entry is not None and (entry.hold_id or entry.ending) else None
 
     async def aclose(self) -> None:
         """Finish what is being taken over."""
@@ -131,21 +131,19 @@ class HoldService:
 
     # What is frozen
 
-    async def _hold_call(
-        self, leg: Leg, exchange: InspectionRequest, evaluation: Evaluation
-    ) -> AnswerVerdict:
-        call = exchange.call
+    async def _hold_call(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> AnswerVerdict:
+        call = request.call
         if call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
-        place = await self.places.of_call(exchange)
+        place = await self.places.locate_call(request)
         pieces = call.pieces()
-        masked = evaluation.masked(pieces)
+        masked = evaluation.mask(pieces)
         document = call.document
         if masked != tuple(pieces):
             document = call.with_texts([piece.text for piece in masked])
         taking = NewHold(
-            exchange=exchange,
-            frozen=freeze_call(leg, exchange, document),
+            request=request,
+            frozen=freeze_call(leg, request, document),
             matched=hold_reason_from_evaluation(evaluation),
             pieces=pieces,
             source="POLICY_ESCALATION",
@@ -154,50 +152,50 @@ class HoldService:
         return await self._take(taking)
 
     async def _hold_reply(
-        self, leg: Leg, exchange: InspectionRequest, evaluation: Evaluation
+        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
     ) -> AnswerVerdict:
-        reply = exchange.reply
+        reply = request.reply
         if reply is None:
             raise A2AError("refused", CANNOT_HOLD)
         pieces = reply.pieces()
-        masked = evaluation.masked(pieces)
+        masked = evaluation.mask(pieces)
         if masked != tuple(pieces):
             reply = replace(reply, document=reply.with_texts([piece.text for piece in masked]))
-        taking = await self._answer_taken("response", leg, exchange, reply)
+        taking = await self._freeze_answer("response", leg, request, reply)
         return await self._take(
             replace(taking, matched=hold_reason_from_evaluation(evaluation), pieces=pieces)
         )
 
-    async def _hold_question(self, exchange: InspectionRequest, reply: A2AReply) -> AnswerVerdict:
-        taking = await self._answer_taken("input", Leg.RESPONSE_TO_SOURCE, exchange, reply)
+    async def _hold_question(self, request: InspectionRequest, reply: A2AReply) -> AnswerVerdict:
+        taking = await self._freeze_answer("input", Leg.RESPONSE_TO_SOURCE, request, reply)
         entry = taking.place.entry
         if entry is None:
             raise A2AError("agent_response", "The agent asks for input without a task.")
         pieces = reply.pieces()
-        source: DetectionSource = "PUSH_NOTIFICATION" if exchange.pushed else "AGENT_INPUT_REQUIRED"
+        source: DetectionSource = "PUSH_NOTIFICATION" if request.pushed else "AGENT_INPUT_REQUIRED"
         return await self._take(replace(taking, pieces=pieces, source=source))
 
-    async def _answer_taken(
-        self, matter: Literal["response", "input"], leg: Leg, exchange: InspectionRequest, reply: A2AReply
+    async def _freeze_answer(
+        self, matter: Literal["response", "input"], leg: Leg, request: InspectionRequest, reply: A2AReply
     ) -> NewHold:
         """An answer in the caller's own names; raises A2AProblem for what has no task to wait in."""
-        subscription = exchange.subscription
+        subscription = request.subscription
         noted = reply
         if reply.error is None:
-            noted = await self._access.note(subscription, reply, own=exchange.task_id)
-        place = await self.places.of_reply(exchange, noted)
-        if place.entry is None and exchange.call.message is None:
+            noted = await self._access.note(subscription, reply, own=request.task_id)
+        place = await self.places.locate_reply(request, noted)
+        if place.entry is None and request.call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
-        theirs = exchange.upstream_task
+        theirs = request.upstream_task
         if theirs is None and reply.task_id is not None:
             theirs = reply.task_id
             known = await self.book.find(subscription.tenant, subscription.sink.id, "task", theirs)
             theirs = theirs if known is None else known.upstream_id or theirs
         frozen = freeze_reply(
-            matter, leg, exchange, noted, upstream_task=theirs, upstream_context=reply.context_id
+            matter, leg, request, noted, upstream_task=theirs, upstream_context=reply.context_id
         )
         return NewHold(
-            exchange=exchange,
+            request=request,
             frozen=frozen,
             matched=AGENT_INPUT_REASON,
             pieces=(),
@@ -218,57 +216,60 @@ class HoldService:
 
     async def _take_once(self, taking: NewHold) -> AnswerVerdict:
         """Open the case and write the hold, once: a message that comes again meets the hold it has."""
-        exchange, known = taking.exchange, taking.place.entry
-        subscription = exchange.subscription
+        request, known = taking.request, taking.place.entry
+        subscription = request.subscription
         name = known.id if known is not None else taking.content
         secret = await self.store.get_or_create_secret("relay", minting.secret())
         async with self._lock(subscription.tenant, subscription.sink.id, name):
-            if known is not None and known.id != exchange.task_id:
-                held = await self.face(subscription, known.id)
+            if known is not None and known.id != request.task_id:
+                held = await self.find_relay_task(subscription, known.id)
                 if held is not None:  # by what came a moment before
                     if not taking.is_held_by(held, secret):
                         raise unavailable_task_error(held)
-                    return self._answered(exchange, held)
+                    return self._build_verdict(request, held)
             for count in range(MAX_ATTEMPTS):
                 hold_id, entry = taking.names(secret, count)
                 earlier = await self.store.get_hold(hold_id)
                 if earlier is None:
                     try:
-                        return self._answered(exchange, await self._filed(taking, secret, hold_id, entry))
+                        return self._build_verdict(
+                            request, await self._file_within_limit(taking, secret, hold_id, entry)
+                        )
                     except RelayConflict:
                         earlier = await self.store.get_hold(hold_id)
                 if earlier is not None and earlier.status == "PENDING":
                     waiting = await self.places.named(subscription, earlier.task_id)
-                    return self._answered(exchange, waiting or entry)
+                    return self._build_verdict(request, waiting or entry)
         raise Unavailable()
 
-    async def _filed(self, taking: NewHold, secret: str, hold_id: str, entry: Task) -> Task:
+    async def _file_within_limit(self, taking: NewHold, secret: str, hold_id: str, entry: Task) -> Task:
         """The task of a new hold; raises BacklogFull, which is written down, if there is no room for one."""
         try:
-            async with self._backlog.room(taking.exchange):
+            async with self._backlog.reserve(taking.request):
                 return await self._file(taking, secret, hold_id, entry)
         except BacklogFull:
-            self.trail.note(taking.turned_away(self.trail, self._backlog.most))
+            self.trail.record(taking.build_backlog_event(self.trail, self._backlog.most))
             raise
 
     async def _file(self, taking: NewHold, secret: str, hold_id: str, entry: Task) -> Task:
-        exchange, subscription = taking.exchange, taking.exchange.subscription
+        request, subscription = taking.request, taking.request.subscription
         draft = build_draft(
             taking.frozen,
-            exchange,
+            request,
             taking.matched,
             taking.pieces,
-            data=find_data_parts(exchange, taking.reply),
+            data=find_data_parts(request, taking.reply),
             task_id=entry.id,
             timeout=self._timeout,
             max_context_bytes=self.desk.limits.max_context_bytes,
         )
-        case_id = await self._asked(draft, subscription.tenant, secret, hold_id)
+        case_id = await self._open_case(draft, subscription.tenant, secret, hold_id)
         now = self.now()
         metadata = reason_to_metadata(taking.matched.metadata)
         masked = replace(
             entry,
-            mask=TaskHold(hold_id=hold_id, metadata=metadata),
+            hold_id=hold_id,
+            hold_metadata=metadata,
             upstream_id=taking.frozen.frame.upstream_task or entry.upstream_id,
         )
         hold = taking.row(hold_id, case_id, masked, metadata, now)
@@ -280,7 +281,7 @@ class HoldService:
             await self.notices.tell(hold)
         return masked
 
-    async def _asked(self, draft: CaseDraft, tenant: str, secret: str, hold_id: str) -> str:
+    async def _open_case(self, draft: CaseDraft, tenant: str, secret: str, hold_id: str) -> str:
         """The case of a hold, which is open.
 
         One may be there from a server that died before it wrote the hold. If it was closed meanwhile, nothing
@@ -308,8 +309,8 @@ class HoldService:
             rows.append(row_from_task(tenant, agent, "context", context, at))
         return rows
 
-    def _answered(self, exchange: InspectionRequest, entry: Task) -> AnswerVerdict:
-        call = exchange.call
+    def _build_verdict(self, request: InspectionRequest, entry: Task) -> AnswerVerdict:
+        call = request.call
         face = task_view(entry, call.dialect, self.now())
         return AnswerVerdict(build_task_reply(face, call.operation, call.dialect, call.rpc_id))
 

@@ -12,7 +12,7 @@ class MessageHolder(Protocol):
     """Takes messages over until a person has decided."""
 
     async def hold(
-        self, leg: Leg, exchange: InspectionRequest, evaluation: Evaluation
+        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
     ) -> AnswerVerdict | RefuseVerdict:
         """Hold what a policy found, durably; the verdict is what the caller gets meanwhile.
 
@@ -20,7 +20,7 @@ class MessageHolder(Protocol):
         """
         ...
 
-    async def approved(self, exchange: InspectionRequest) -> frozenset[str]:
+    async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
         """Digests (`digest_text`) of the texts that a person has let pass in this task (ruling 26).
 
         What is in it is not held again, in `history` or on a later leg; whatever else is found still counts.

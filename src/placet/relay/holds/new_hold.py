@@ -42,7 +42,7 @@ MAX_ATTEMPTS = 16
 class NewHold(Struct, frozen=True, kw_only=True):
     """All that is known of the message."""
 
-    exchange: InspectionRequest
+    request: InspectionRequest
     frozen: FrozenMessage
     matched: HoldReason
     pieces: Sequence[Scannable]
@@ -54,7 +54,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
     @property
     def content(self) -> str:
         """What is said, by its digest: the same again if the same is said in another call."""
-        said: object = self.exchange.call.message if self.reply is None else self.reply.document
+        said: object = self.request.call.message if self.reply is None else self.reply.document
         if self.reply is not None and self.reply.dialect.rpc:
             said = self.reply.document.get("result", self.reply.error)
         return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
@@ -64,8 +64,8 @@ class NewHold(Struct, frozen=True, kw_only=True):
 
         Nobody without the secret can tell from them what was said.
         """
-        subscription, known, frame = self.exchange.subscription, self.place.entry, self.frozen.frame
-        said = self.exchange.call.message_id if self.reply is None else _get_reply_key(self.reply)
+        subscription, known, frame = self.request.subscription, self.place.entry, self.frozen.frame
+        said = self.request.call.message_id if self.reply is None else _get_reply_key(self.reply)
         parts = (
             subscription.tenant,
             subscription.source.name,
@@ -93,12 +93,12 @@ class NewHold(Struct, frozen=True, kw_only=True):
         if self.reply is not None:
             return True
         own = (self.names(secret, count)[0] for count in range(MAX_ATTEMPTS))
-        return entry.mask is not None and entry.mask.hold_id in own
+        return entry.hold_id is not None and entry.hold_id in own
 
     def row(self, hold_id: str, case_id: str, entry: Task, metadata: Json, now: datetime) -> HoldRow:
         """The hold as it is written."""
-        exchange, matched, frame = self.exchange, self.matched, self.frozen.frame
-        subscription = exchange.subscription
+        request, matched, frame = self.request, self.matched, self.frozen.frame
+        subscription = request.subscription
         body = HoldBody(
             frame=frame,
             digest=self.frozen.digest,
@@ -106,10 +106,10 @@ class NewHold(Struct, frozen=True, kw_only=True):
             reason=metadata,
             role=get_author_role(frame.matter),
             text=join_visible_texts(self.pieces),
-            data=find_data_parts(exchange, self.reply),
+            data=find_data_parts(request, self.reply),
             summary=build_summary(frame.matter, subscription, matched),
             context_id=entry.context_id or entry.id,
-            message_id=omit_sensitive_id(exchange.call.message_id, matched.findings),
+            message_id=omit_sensitive_id(request.call.message_id, matched.findings),
             policy=matched.policy,
             matched=matched.content,
             texts=tuple(dict.fromkeys([*map(digest_text, self._texts()), *self._files()])),
@@ -125,7 +125,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
             sink=subscription.sink.id,
             task_id=entry.id,
             policy_name=None if matched.policy is None else matched.policy.name,
-            correlation_id=exchange.correlation_id,
+            correlation_id=request.correlation_id,
             created_at=now,
             body=msgspec.json.encode(body),
             envelope=self.frozen.data,
@@ -138,8 +138,8 @@ class NewHold(Struct, frozen=True, kw_only=True):
 
     def _files(self) -> list[str]:
         """What a person is told of and cannot be shown, by its digests."""
-        held = self.reply or self.exchange.call
-        return [digest_file(one.content) for one in held.unread()[:MAX_APPROVED_TEXTS]]
+        held = self.reply or self.request.call
+        return [digest_file(one.content) for one in held.unreadable()[:MAX_APPROVED_TEXTS]]
 
     def events(self, trail: AuditLog, hold: HoldRow) -> list[AuditRow]:
         """What the audit is told of a hold."""
@@ -151,18 +151,18 @@ class NewHold(Struct, frozen=True, kw_only=True):
             metadata={
                 "approvalId": hold.id,
                 "caseId": hold.case_id,
-                **self._why,
+                **self._reason_metadata,
                 "digest": self.frozen.digest,
                 "policyName": hold.policy_name,
             },
         )
-        found = build_summary(self.frozen.frame.matter, self.exchange.subscription, self.matched)
+        found = build_summary(self.frozen.frame.matter, self.request.subscription, self.matched)
         return [
             event("HITL", found),
             event("HITL_GUARD", "The task is guarded until a person has decided.", task_state="working"),
         ]
 
-    def turned_away(self, trail: AuditLog, most: int) -> AuditRow:
+    def build_backlog_event(self, trail: AuditLog, most: int) -> AuditRow:
         """What the audit is told when there was no room for a hold."""
         known, policy = self.place.entry, self.matched.policy
         return self._event(
@@ -172,25 +172,25 @@ class NewHold(Struct, frozen=True, kw_only=True):
             action="BLOCK",
             task_id=None if known is None else known.id,
             metadata={
-                **self._why,
+                **self._reason_metadata,
                 "policyName": None if policy is None else policy.name,
                 "maxPendingHolds": most,
             },
         )
 
     @property
-    def _why(self) -> dict[str, str]:
+    def _reason_metadata(self) -> dict[str, str]:
         return {"detectionSource": self.source, "leg": self.frozen.frame.leg.value}
 
     def _event(self, trail: AuditLog, type: str, message: str, **told: Any) -> AuditRow:
-        exchange = self.exchange
+        request = self.request
         return trail.row(
             type,
-            exchange.subscription,
-            correlation_id=exchange.correlation_id,
+            request.subscription,
+            correlation_id=request.correlation_id,
             transport="JSONRPC" if self.frozen.frame.dialect.rpc else "REST",
             message=message,
-            message_id=omit_sensitive_id(exchange.call.message_id, self.matched.findings),
+            message_id=omit_sensitive_id(request.call.message_id, self.matched.findings),
             **told,
         )
 

@@ -24,7 +24,7 @@ from placet.relay.holds.message_holder import digest_text
 from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.tasks.reasons import HitlRejected, Timeout, reason_to_metadata
 from placet.relay.tasks.relay_tasks import RelayTasks
-from placet.relay.tasks.task_repository import Task, TaskEnding, TaskHold, TaskRepository, row_from_task
+from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository, row_from_task
 
 MAX_ATTEMPTS = 16
 MAX_APPROVED_DIGESTS = 5_000
@@ -60,7 +60,7 @@ class HoldResolver:
         case = await self.store.get_case(case_id)
         return case is not None and self._now() - case.created_at < HOLD_WRITE_GRACE
 
-    async def settle(self, hold: HoldRow) -> HoldRow:
+    async def resolve(self, hold: HoldRow) -> HoldRow:
         """The hold as its case has decided; unchanged while that is open."""
         for _ in range(MAX_ATTEMPTS):
             if hold.status != "PENDING":
@@ -82,7 +82,7 @@ class HoldResolver:
         """
         body = replace(decode_hold_body(hold), done_at=self._now())
         rows = [self._row(hold, entry) for entry in entries]
-        events = [] if reply is None else [self._passed(hold, body, reply)]
+        events = [] if reply is None else [self._build_resumed_event(hold, body, reply)]
         return await self._change(hold, body, rows, events, tell=True)
 
     async def fail(self, hold: HoldRow, words: str) -> HoldRow:
@@ -90,9 +90,9 @@ class HoldResolver:
         body = replace(decode_hold_body(hold), done_at=self._now(), failure=words)
         entry = await self.entry(hold)
         rows = []
-        if entry is not None and entry.mask is not None and entry.mask.hold_id == hold.id:
+        if entry is not None and entry.hold_id == hold.id:
             ending = TaskEnding(dialect=body.frame.dialect, failure=words)
-            rows.append(self._row(hold, replace(entry, mask=None, ending=ending)))
+            rows.append(self._row(hold, replace(entry, hold_id=None, hold_metadata=None, ending=ending)))
         event = self._event(hold, body, "ERROR", words, "failed", {})
         return await self._change(hold, body, rows, [event], tell=True)
 
@@ -132,7 +132,7 @@ class HoldResolver:
         body = replace(decode_hold_body(hold), resolution=resolution)
         entry = await self.entry(hold)
         rows = []
-        if entry is not None and entry.mask is not None and entry.mask.hold_id == hold.id:
+        if entry is not None and entry.hold_id == hold.id:
             rows.append(self._row(hold, _resolve_task(entry, hold, body, resolution)))
         approved = resolution.action == "APPROVED"
         words = "A person approved this message." if approved else RESOLUTION_MESSAGES[resolution.action]
@@ -158,13 +158,13 @@ class HoldResolver:
         await self.store.update_hold(changed, tasks=rows, events=events)
         self._book.adopt(rows)
         if tell:
-            self._own.tell(hold.tenant, hold.sink, hold.task_id)
+            self._own.wake(hold.tenant, hold.sink, hold.task_id)
         return changed
 
     def _row(self, hold: HoldRow, entry: Task) -> TaskRow:
         return row_from_task(hold.tenant, hold.sink, "task", entry, self._now())
 
-    def _passed(self, hold: HoldRow, body: HoldBody, reply: A2AReply) -> AuditRow:
+    def _build_resumed_event(self, hold: HoldRow, body: HoldBody, reply: A2AReply) -> AuditRow:
         """The message in the audit that went on, without its content: that stands where it was held."""
         failed = reply.error is not None
         released = body.frame.matter == "response"
@@ -233,10 +233,10 @@ def _resolve_task(entry: Task, hold: HoldRow, body: HoldBody, resolution: Resolu
         said = (digest_text(resolution.message),) if resolution.message else ()
         approved = tuple(dict.fromkeys((*entry.approved, *body.texts, *said)))[-MAX_APPROVED_DIGESTS:]
         # It goes on: from now on the agent is waited for, not a person.
-        mask = TaskHold(hold_id=hold.id, metadata=reason_to_metadata(Timeout()))
-        return replace(entry, mask=mask, approved=approved)
+        metadata = reason_to_metadata(Timeout())
+        return replace(entry, hold_id=hold.id, hold_metadata=metadata, approved=approved)
     metadata = {} if resolution.action == "WITHDRAWN" else build_rejection_metadata(body)
     ending = TaskEnding(
         dialect=body.frame.dialect, failure=RESOLUTION_MESSAGES[resolution.action], metadata=metadata
     )
-    return replace(entry, mask=None, ending=ending)
+    return replace(entry, hold_id=None, hold_metadata=None, ending=ending)

@@ -61,10 +61,10 @@ class HoldResumer:
         forwarding: HeldMessageForwarder,
         registry: Registry,
         book: TaskRepository,
-        told: NotifyCaller | None = None,
+        notify_caller: NotifyCaller | None = None,
     ) -> None:
         self.settling = settling
-        self.told = told
+        self.notify_caller = notify_caller
         """Tells a caller that wants to be told of changes."""
         self._forwarding = forwarding
         self._registry = registry
@@ -78,47 +78,47 @@ class HoldResumer:
         if hold is None or hold.case_id != case_id:
             log.warning("nothing is held for the case %s", case_id)
             return
-        hold = await self.settling.settle(hold)
+        hold = await self.settling.resolve(hold)
         body = decode_hold_body(hold)
         if hold.status == "PENDING":
             raise RetryLater("The case is not closed yet.")
         if body.done_at is not None:
             return
         if hold.status == "APPROVED":
-            await self._go_on(hold, body)
+            await self._carry_out(hold, body)
         else:
             await self._give_up(hold, body)
-        await self._tell(hold, body)
+        await self._notify(hold, body)
 
     async def fail(self, hold_id: str, words: str) -> None:
         """No more is tried: the task fails for all to see."""
         hold = await self.settling.store.get_hold(hold_id)
         if hold is not None and decode_hold_body(hold).done_at is None:
             await self.settling.fail(hold, words)
-            await self._tell(hold, decode_hold_body(hold))
+            await self._notify(hold, decode_hold_body(hold))
 
     # Going on
 
-    async def _go_on(self, hold: HoldRow, body: HoldBody) -> None:
+    async def _carry_out(self, hold: HoldRow, body: HoldBody) -> None:
         frozen = frozen_message_from_hold(hold, body)
         if frozen.digest != body.digest or not await self._is_what_was_shown(hold, body):
             await self.settling.fail(hold, CHANGED)
             return
         try:
-            way = await self._way(hold, body, frozen)
-            reply = await self._carry(hold, body, frozen, way)
+            exchange = await self._build_exchange(hold, body, frozen)
+            reply = await self._deliver(hold, body, frozen, exchange)
         except AnsweredByRelay:
-            await self._taken_over(hold)
+            await self._finish_held_again(hold)
         except CaseNotFound:
-            await self._failed(hold.id, NOT_ALLOWED)
+            await self._fail_hold(hold.id, NOT_ALLOWED)
         except Unavailable as outage:
             raise RetryLater(outage.message) from outage
         except A2AError as problem:
             if problem.kind in TRANSIENT_KINDS or isinstance(problem.__cause__, ConnectTimeout):
                 raise RetryLater(problem.message) from problem
-            await self._failed(hold.id, problem.message)
+            await self._fail_hold(hold.id, problem.message)
         else:
-            await self._left(hold, body, way, reply)
+            await self._finish(hold, body, exchange, reply)
 
     async def _is_what_was_shown(self, hold: HoldRow, body: HoldBody) -> bool:
         """Whether digest, caller and agent are those on the reviewer's page, as long as there is one."""
@@ -127,21 +127,23 @@ class HoldResumer:
         shown = {"digest": body.digest, "caller": format_label(hold.source), "agent": format_label(hold.sink)}
         return not isinstance(held, dict) or all(held.get(name) == value for name, value in shown.items())
 
-    async def _carry(self, hold: HoldRow, body: HoldBody, frozen: FrozenMessage, way: Exchange) -> A2AReply:
+    async def _deliver(
+        self, hold: HoldRow, body: HoldBody, frozen: FrozenMessage, exchange: Exchange
+    ) -> A2AReply:
         matter = frozen.frame.matter
         if matter == "response":
-            return await self._forwarding.release(way, frozen.reply())
+            return await self._forwarding.release(exchange, frozen.reply())
         if body.ran_as is not None:  # the agent has it: all that is left is to ask what came of it
-            return await self._forwarding.forward(_build_status_query(way, body.ran_as), _ignore_task_id)
+            return await self._forwarding.forward(_build_status_query(exchange, body.ran_as), _ignore_task_id)
 
         async def named(task_id: str) -> None:
             current = await self.settling.store.get_hold(hold.id)
             if current is not None:
                 await self.settling.note(current, replace(decode_hold_body(current), ran_as=task_id))
 
-        return await self._send(hold, body, way, named)
+        return await self._send(hold, body, exchange, named)
 
-    async def _send(self, hold: HoldRow, body: HoldBody, way: Exchange, named: OnTaskId) -> A2AReply:
+    async def _send(self, hold: HoldRow, body: HoldBody, exchange: Exchange, named: OnTaskId) -> A2AReply:
         """Forward a message, and once more at most if nobody knows whether it has arrived.
 
         What is about to be sent is written down before: a server that is killed does not know either.
@@ -150,7 +152,7 @@ class HoldResumer:
             raise A2AError("agent_response", DELIVERY_UNKNOWN)
         await self.settling.note(hold, replace(body, sent=body.sent + 1))
         try:
-            return await self._forwarding.forward(way, named)
+            return await self._forwarding.forward(exchange, named)
         except (A2AError, Unavailable) as problem:
             if not isinstance(problem.__cause__, ResponseTruncated | ConnectionClosed):
                 current = await self.settling.store.get_hold(hold.id)
@@ -158,7 +160,7 @@ class HoldResumer:
                     await self.settling.note(current, replace(decode_hold_body(current), sent=body.sent))
             raise
 
-    async def _way(self, hold: HoldRow, body: HoldBody, frozen: FrozenMessage) -> Exchange:
+    async def _build_exchange(self, hold: HoldRow, body: HoldBody, frozen: FrozenMessage) -> Exchange:
         """The way on, with the agent's credentials as they are now; raises CaseNotFound if there is none."""
         subscription = await self._registry.subscription(hold.source, hold.sink)
         if subscription.tenant != hold.tenant:
@@ -195,36 +197,38 @@ class HoldResumer:
 
     # What it leaves
 
-    async def _taken_over(self, hold: HoldRow) -> None:
+    async def _finish_held_again(self, hold: HoldRow) -> None:
         """Held once more: the task belongs to another hold now, or the answer was about another task."""
         entry = await self.settling.entry(hold)
-        if entry is not None and entry.mask is not None and entry.mask.hold_id == hold.id:
-            await self._failed(hold.id, BAD_ANSWER)
+        if entry is not None and entry.hold_id == hold.id:
+            await self._fail_hold(hold.id, BAD_ANSWER)
         else:
-            await self._leave(hold, [])
+            await self._mark_done(hold, [])
 
-    async def _left(self, hold: HoldRow, body: HoldBody, way: Exchange, reply: A2AReply) -> None:
+    async def _finish(self, hold: HoldRow, body: HoldBody, exchange: Exchange, reply: A2AReply) -> None:
         entry = await self.settling.entry(hold)
-        if entry is None or entry.mask is None or entry.mask.hold_id != hold.id:
-            await self._leave(hold, [], reply)
+        if entry is None or entry.hold_id != hold.id:
+            await self._mark_done(hold, [], reply)
             return
-        theirs = way.handle.upstream_id or body.frame.upstream_task or entry.upstream_id
+        theirs = exchange.handle.upstream_id or body.frame.upstream_task or entry.upstream_id
         ending = _build_ending(reply)
         if ending is None and theirs is None:
             ending = TaskEnding(dialect=reply.dialect, failure=BAD_ANSWER)
-        await self._know_conversation(hold, entry, reply)
-        await self._leave(hold, [replace(entry, mask=None, ending=ending, upstream_id=theirs)], reply)
+        await self._link_context(hold, entry, reply)
+        await self._mark_done(
+            hold, [replace(entry, hold_id=None, hold_metadata=None, ending=ending, upstream_id=theirs)], reply
+        )
 
-    async def _leave(self, hold: HoldRow, entries: list[Task], reply: A2AReply | None = None) -> None:
+    async def _mark_done(self, hold: HoldRow, entries: list[Task], reply: A2AReply | None = None) -> None:
         current = await self.settling.store.get_hold(hold.id)
         await self.settling.finish(current or hold, entries, reply)
 
-    async def _failed(self, hold_id: str, words: str) -> None:
+    async def _fail_hold(self, hold_id: str, words: str) -> None:
         current = await self.settling.store.get_hold(hold_id)
         if current is not None:
             await self.settling.fail(current, words)
 
-    async def _know_conversation(self, hold: HoldRow, entry: Task, reply: A2AReply) -> None:
+    async def _link_context(self, hold: HoldRow, entry: Task, reply: A2AReply) -> None:
         """Have a conversation that the relay named lead to the agent's own."""
         ours, theirs = entry.context_id, reply.context_id
         if ours is None or theirs is None or ours == theirs:
@@ -242,7 +246,7 @@ class HoldResumer:
                 await self._cancel(hold, body, theirs)
             except (A2AError, CaseNotFound, Unavailable) as failure:
                 log.info("the agent's task could not be canceled: %s", failure)
-        await self._leave(hold, [])
+        await self._mark_done(hold, [])
 
     async def _cancel(self, hold: HoldRow, body: HoldBody, task_id: str) -> None:
         subscription = await self._registry.subscription(hold.source, hold.sink)
@@ -259,12 +263,12 @@ class HoldResumer:
             )
         )
 
-    async def _tell(self, hold: HoldRow, body: HoldBody) -> None:
-        if self.told is None:
+    async def _notify(self, hold: HoldRow, body: HoldBody) -> None:
+        if self.notify_caller is None:
             return
         try:
             subscription = await self._registry.subscription(hold.source, hold.sink)
-            await self.told(subscription, hold.task_id, hold.correlation_id)
+            await self.notify_caller(subscription, hold.task_id, hold.correlation_id)
         except CaseNotFound:
             log.info("%s is no longer told of its tasks", subscription_from_hold(hold, body).source.name)
 
@@ -279,8 +283,8 @@ def _build_ending(reply: A2AReply) -> TaskEnding | None:
     return TaskEnding(dialect=reply.dialect, task=reply.task) if reply.final and reply.task else None
 
 
-def _build_status_query(way: Exchange, task_id: str) -> Exchange:
-    asking = build_follow_up(way, task_id, "get")
+def _build_status_query(exchange: Exchange, task_id: str) -> Exchange:
+    asking = build_follow_up(exchange, task_id, "get")
     return replace(asking, after=Leg.REQUEST_TO_SINK)
 
 

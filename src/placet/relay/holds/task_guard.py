@@ -25,24 +25,24 @@ class TaskGuard:
         self._holds = holds
         self._settling = settling
 
-    async def asks(self, exchange: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
+    async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
         """See `Guard`."""
-        return await self._holds.asks(exchange)
+        return await self._holds.hold_input_request(request)
 
     async def withdraw(self, subscription: Subscription, entry: Task) -> Task:
         """See `Guard`; the case is cancelled, and nobody can answer it any more."""
-        hold = await self._holds.store.get_hold(entry.mask.hold_id) if entry.mask is not None else None
+        hold = await self._holds.store.get_hold(entry.hold_id) if entry.hold_id is not None else None
         if hold is None:
             raise A2AError("not_cancelable", DECIDED)
         with suppress(AlreadyClosed, CaseExpired):
             await self._holds.desk.cancel(hold.case_id, case_owner(subscription.tenant), reason=WITHDRAWN)
-        hold = await self._settling.settle(hold)
+        hold = await self._settling.resolve(hold)
         ended = await self._settling.entry(hold)
         if hold.status != "WITHDRAWN" or ended is None:
             raise A2AError("not_cancelable", DECIDED)
         return ended
 
-    async def untold(self, subscription: Subscription) -> Sequence[Task]:
+    async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
         """See `Guard`; the newest of those that wait, then the newest of all."""
         found: dict[str, Task] = {}
         for status in PENDING_FIRST:

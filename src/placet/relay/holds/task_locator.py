@@ -29,11 +29,11 @@ class TaskLocator:
         self._book = book
         self._access = access
 
-    async def of_call(self, exchange: InspectionRequest) -> HoldTarget:
+    async def locate_call(self, request: InspectionRequest) -> HoldTarget:
         """The task that a call is about; raises A2AError if it is not its caller's, or waits already."""
-        subscription, call = exchange.subscription, exchange.call
-        if exchange.task_id is not None:
-            given = await self._given(exchange, exchange.task_id, call.context_id)
+        subscription, call = request.subscription, request.call
+        if request.task_id is not None:
+            given = await self._find_or_create(request, request.task_id, call.context_id)
             return HoldTarget(entry=given, context_id=given.context_id)
         target = get_target_task_id(call)
         if target is None:
@@ -43,24 +43,24 @@ class TaskLocator:
         entry = await self.named(subscription, target)
         if entry is None or entry.owner != subscription.source.name:
             raise A2AError("task_not_found", TASK_NOT_FOUND)
-        if entry.mask is not None or entry.ending is not None:
+        if entry.hold_id is not None or entry.ending is not None:
             raise unavailable_task_error(entry)
         return HoldTarget(entry=entry, context_id=entry.context_id or call.context_id)
 
-    async def of_reply(self, exchange: InspectionRequest, noted: A2AReply) -> HoldTarget:
+    async def locate_reply(self, request: InspectionRequest, noted: A2AReply) -> HoldTarget:
         """The task that an answer in the caller's own names is about."""
         entry = None
-        if exchange.task_id is not None:
-            entry = await self._given(exchange, exchange.task_id, noted.context_id)
+        if request.task_id is not None:
+            entry = await self._find_or_create(request, request.task_id, noted.context_id)
         elif noted.task_id is not None:
-            entry = await self.named(exchange.subscription, noted.task_id)
+            entry = await self.named(request.subscription, noted.task_id)
         context_id = noted.context_id if entry is None else entry.context_id or noted.context_id
         return HoldTarget(entry=entry, context_id=context_id)
 
-    async def _given(self, exchange: InspectionRequest, task_id: str, context_id: str | None) -> Task:
+    async def _find_or_create(self, request: InspectionRequest, task_id: str, context_id: str | None) -> Task:
         """The task that the relay has named before, known to the book or just about to be."""
-        entry = await self.named(exchange.subscription, task_id)
-        owner = exchange.subscription.source.name
+        entry = await self.named(request.subscription, task_id)
+        owner = request.subscription.source.name
         return entry or Task(id=task_id, owner=owner, upstream_id=None, context_id=context_id)
 
     async def named(self, subscription: Subscription, task_id: str) -> Task | None:

@@ -22,13 +22,13 @@ MAX_FINDINGS = 100
 
 
 def build_detection_events(
-    trail: AuditLog, leg: Leg, exchange: InspectionRequest, found: Evaluation
+    trail: AuditLog, leg: Leg, request: InspectionRequest, found: Evaluation
 ) -> list[AuditRow]:
     """One event for each detector whose policies found something, or could not look."""
     kinds = dict.fromkeys(
         one.policy.policy_type for one in (*found.matched, *(one.applied for one in found.unchecked))
     )
-    return [_build_event(kind, trail, leg, exchange, found) for kind in kinds]
+    return [_build_event(kind, trail, leg, request, found) for kind in kinds]
 
 
 def get_event_type(kind: str) -> str:
@@ -38,12 +38,12 @@ def get_event_type(kind: str) -> str:
 
 
 def _build_event(
-    kind: str, trail: AuditLog, leg: Leg, exchange: InspectionRequest, found: Evaluation
+    kind: str, trail: AuditLog, leg: Leg, request: InspectionRequest, found: Evaluation
 ) -> AuditRow:
     matched = [one for one in found.matched if one.policy.policy_type == kind]
     unchecked = [one for one in found.unchecked if one.applied.policy.policy_type == kind]
     findings = [one for one in found.findings if one.detector == kind]
-    about = exchange.reply or exchange.call
+    about = request.reply or request.call
     metadata: dict[str, Any] = {
         "leg": leg,
         "outcome": found.outcome,
@@ -60,12 +60,12 @@ def _build_event(
         metadata["notLookedAt"] = list(found.opaque)
     return trail.row(
         get_event_type(kind),
-        exchange.subscription,
-        correlation_id=exchange.correlation_id,
+        request.subscription,
+        correlation_id=request.correlation_id,
         action=_choose_action(matched, failed=bool(unchecked)),
-        transport=get_transport(exchange.call.dialect),
+        transport=get_transport(request.call.dialect),
         message=_describe(matched, failed=bool(unchecked)),
-        task_id=omit_sensitive_id(about.task_id, found.findings) or exchange.task_id,
+        task_id=omit_sensitive_id(about.task_id, found.findings) or request.task_id,
         context_id=omit_sensitive_id(about.context_id, found.findings),
         message_id=omit_sensitive_id(about.message_id, found.findings),
         metadata=metadata,

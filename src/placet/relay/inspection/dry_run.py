@@ -74,8 +74,8 @@ async def evaluate_pieces(
         found = await inspector.inspect(joined.scannables, source=source, sink=sink, leg=leg, at=at)
         found = split_findings(found, joined, pieces) if joined.spans else found
     if unreadable:
-        able = inspector.able(source=source, sink=sink, leg=leg, at=at)
-        found = hold_unchecked(found, able, UNREADABLE_FILE)
+        list_acting = inspector.list_acting(source=source, sink=sink, leg=leg, at=at)
+        found = hold_unchecked(found, list_acting, UNREADABLE_FILE)
     return found
 
 

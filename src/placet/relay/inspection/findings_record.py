@@ -17,7 +17,7 @@ class FindingsRecord:
         """The strictest of all legs."""
 
     @property
-    def silent(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing to say."""
         return not self.findings and not self.opaque and self.outcome is Outcome.PASS
 

@@ -32,7 +32,7 @@ class InspectionRequest(Struct, frozen=True, kw_only=True):
     """Where the agent is to push to, if the caller wants to be told of changes."""
     pushed: bool = False
     """Whether the agent told it unasked, by a push notification; the call then only names the task."""
-    ledger: FindingsRecord | None = None
+    findings_record: FindingsRecord | None = None
     """Where those who look write what they found, for the audit of the call as a whole."""
 
 
@@ -80,19 +80,19 @@ class QuickCheck(Enum):
 class MessageInspector(Protocol):
     """Looks at every message. Whatever it raises ends the exchange: no error becomes a pass."""
 
-    def watches(self, leg: Leg, subscription: Subscription) -> bool:
+    def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         """Whether anything looks at this leg at all; a leg nobody looks at costs nothing."""
         ...
 
-    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
+    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         """What can be said without waiting, as of nearly all messages. Raises nothing: doubt is unsure."""
         ...
 
-    async def inspect(self, leg: Leg, exchange: InspectionRequest) -> Verdict:
+    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
         """What becomes of the message."""
         ...
 
-    def withholds(self, subscription: Subscription) -> bool:
+    def must_withhold(self, subscription: Subscription) -> bool:
         """Whether a stream must be seen whole before its caller gets any text of it.
 
         That is so wherever something could be masked, refused or held of which each half is in another event.
@@ -100,7 +100,7 @@ class MessageInspector(Protocol):
         ...
 
     async def inspect_stream(
-        self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
+        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
         """What becomes of all events of a stream together."""
         ...
@@ -109,24 +109,24 @@ class MessageInspector(Protocol):
 class PassthroughInspector:
     """An `Inspector` that looks at nothing."""
 
-    def watches(self, leg: Leg, subscription: Subscription) -> bool:
+    def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         """Nothing does."""
         return False
 
-    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
+    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         """Nothing looks."""
         return QuickCheck.UNWATCHED
 
-    async def inspect(self, leg: Leg, exchange: InspectionRequest) -> Verdict:
+    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
         """Everything passes."""
         return PASS
 
-    def withholds(self, subscription: Subscription) -> bool:
+    def must_withhold(self, subscription: Subscription) -> bool:
         """No stream waits."""
         return False
 
     async def inspect_stream(
-        self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
+        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
         """Everything passes."""
         return PASS

@@ -49,14 +49,14 @@ class PolicyCache:
         detectors: DetectorRegistry,
         *,
         now: Callable[[], datetime],
-        of_settings: Sequence[Policy] = (),
+        settings_policies: Sequence[Policy] = (),
         read: Callable[[str], Awaitable[PolicySnapshot]] | None = None,
     ) -> None:
         self._store = store
         self._read = read
         self._detectors = detectors
         self._now = now
-        self._of_settings = tuple({one.policy_id: one for one in of_settings}.values())
+        self._of_settings = tuple({one.policy_id: one for one in settings_policies}.values())
         self._ready: dict[str, _CachedPolicies] = {}
         self._failures: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -71,7 +71,7 @@ class PolicyCache:
         """
         tenants = {DEFAULT_TENANT}
         if self._store is not None:
-            self._store.add_record_listener(self._changed)
+            self._store.add_record_listener(self._on_records_changed)
             for kind in ("policy", "policy_group", "binding"):
                 tenants.update(record.tenant for record in await self._store.list_records(kind))
         for tenant in sorted(tenants):
@@ -99,7 +99,7 @@ class PolicyCache:
             try:
                 await self._load(tenant)
             except Exception as error:
-                self._tell(tenant, error)
+                self._report_failure(tenant, error)
             else:
                 if self._failures.pop(tenant, None) is not None:
                     log.warning("the policies of tenant %s are in force again", tenant)
@@ -118,9 +118,9 @@ class PolicyCache:
         if known is not None and known.rev == rev and tenant not in self._failures:
             return
         library = await self._library(tenant)
-        bound = library.bound()
+        bound = library.select_bound()
         if known is None or known.bound != bound:
-            made = await asyncio.to_thread(self._make, tenant, library)
+            made = await asyncio.to_thread(self._build_evaluator, tenant, library)
         else:
             made = known.inspector  # what changed is bound to nothing
         self._ready[tenant] = _CachedPolicies(rev=library.rev, bound=bound, inspector=made)
@@ -130,12 +130,12 @@ class PolicyCache:
             return PolicySnapshot()
         return await (read_policy_snapshot(self._store, tenant) if self._read is None else self._read(tenant))
 
-    def _make(self, tenant: str, library: PolicySnapshot) -> PolicyEvaluator:
+    def _build_evaluator(self, tenant: str, library: PolicySnapshot) -> PolicyEvaluator:
         policies = library.in_force()
         groups = [one.value for one in library.groups.values()]
         bindings = [one.value for one in library.bindings.values()]
         if tenant == DEFAULT_TENANT and self._of_settings:
-            group, binding = self._for_everyone()
+            group, binding = self._build_settings_binding()
             policies, groups, bindings = (
                 (*policies, *self._of_settings),
                 [*groups, group],
@@ -145,7 +145,7 @@ class PolicyCache:
             PolicySet(policies=policies, groups=groups, bindings=bindings), self._detectors
         )
 
-    def _for_everyone(self) -> tuple[PolicyGroup, Binding]:
+    def _build_settings_binding(self) -> tuple[PolicyGroup, Binding]:
         now = self._of_settings[0].created_at
         entries = tuple(
             GroupEntry(order_index=place, policy=PolicyRef(policy_id=one.policy_id))
@@ -165,24 +165,24 @@ class PolicyCache:
             except ValidationFailed as refusal:
                 raise SettingsError(f"relay.policies: {refusal.message}") from refusal
 
-    def _changed(self, tenant: str | None) -> None:
+    def _on_records_changed(self, tenant: str | None) -> None:
         """Records changed: have everyone's, or one tenant's, looked at beside the traffic."""
         for one in list(self._ready) if tenant is None else [tenant]:
-            self._beside(one, after_s=0.0)
+            self._schedule_reload(one, after_s=0.0)
 
-    def _beside(self, tenant: str, *, after_s: float) -> None:
+    def _schedule_reload(self, tenant: str, *, after_s: float) -> None:
         """Have a tenant's policies read again; what was to happen later happens at this time instead."""
         if (earlier := self._due.pop(tenant, None)) is not None:
             earlier.cancel()
-        self._due[tenant] = asyncio.get_running_loop().call_later(after_s, self._begin, tenant)
+        self._due[tenant] = asyncio.get_running_loop().call_later(after_s, self._start_reload, tenant)
 
-    def _begin(self, tenant: str) -> None:
+    def _start_reload(self, tenant: str) -> None:
         del self._due[tenant]
         task = asyncio.create_task(self.reload(tenant))
         self._reloading.add(task)
         task.add_done_callback(self._reloading.discard)
 
-    def _tell(self, tenant: str, error: Exception) -> None:
+    def _report_failure(self, tenant: str, error: Exception) -> None:
         old = tenant in self._ready
         told = "the earlier ones stay in force" if old else "nothing passes until they can"
         reason = error.message if isinstance(error, PlacetError) else type(error).__name__
@@ -190,7 +190,7 @@ class PolicyCache:
         log.error(
             "the policies of tenant %s cannot be made ready: %s", tenant, told, exc_info=error, stacklevel=2
         )
-        self._beside(tenant, after_s=RETRY_AFTER_S)
+        self._schedule_reload(tenant, after_s=RETRY_AFTER_S)
 
 
 def read_settings_policies(file: str, *, now: datetime) -> list[Policy]:

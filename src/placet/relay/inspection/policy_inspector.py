@@ -60,68 +60,73 @@ class PolicyInspector:
     """The `Inspector` that knows policies."""
 
     def __init__(
-        self, shelf: PolicyCache, *, holder: MessageHolder, trail: AuditLog, now: Callable[[], datetime]
+        self,
+        policy_cache: PolicyCache,
+        *,
+        holder: MessageHolder,
+        trail: AuditLog,
+        now: Callable[[], datetime],
     ) -> None:
-        self._shelf = shelf
+        self._shelf = policy_cache
         self._holder = holder
         self._trail = trail
         self._now = now
 
-    def watches(self, leg: Leg, subscription: Subscription) -> bool:
+    def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         """Whether a policy is in force for the leg; also if nobody knows."""
         return self._strictest(leg, subscription) is not None
 
-    def withholds(self, subscription: Subscription) -> bool:
+    def must_withhold(self, subscription: Subscription) -> bool:
         """Whether a policy on the way back does more than to note what it finds."""
         found = (self._strictest(leg, subscription) for leg in _RESPONSE_LEGS)
         return any(one is not None and one.strictness >= PolicyAction.MASK.strictness for one in found)
 
-    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
+    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         """Whether nothing is found in all of a message at once."""
         inspector = self._shelf.find(subscription.tenant)
         if inspector is None:
             return QuickCheck.UNSURE
-        return inspector.glance(
+        return inspector.check_quickly(
             message, source=subscription.source.name, sink=subscription.sink.id, leg=leg, now=self._now
         )
 
-    async def inspect(self, leg: Leg, exchange: InspectionRequest) -> Verdict:
+    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
         """See `Inspector`."""
-        message: A2ACall | A2AReply = exchange.call
-        if leg in _RESPONSE_LEGS and exchange.reply is not None:
-            message = exchange.reply
+        message: A2ACall | A2AReply = request.call
+        if leg in _RESPONSE_LEGS and request.reply is not None:
+            message = request.reply
         pieces = message.pieces()
         members = [get_text_group(one.path) for one in pieces] if len(pieces) > 1 else []
-        found = await self._evaluate(leg, exchange, pieces, members, message.unread())
+        found = await self._evaluate(leg, request, pieces, members, message.unreadable())
         if found.outcome is Outcome.PASS:
             return PASS
-        self._trail.note(*build_detection_events(self._trail, leg, exchange, found))
+        self._trail.record(*build_detection_events(self._trail, leg, request, found))
         if found.outcome is Outcome.BLOCK:
             return RefuseVerdict(_build_refusal(found))
         if found.outcome is Outcome.HOLD:
-            return await self._held(leg, exchange, found)
+            return await self._hold(leg, request, found)
         if found.outcome is Outcome.MASK:
-            return ChangeVerdict(message.with_texts([one.text for one in found.masked(pieces)]))
+            return ChangeVerdict(message.with_texts([one.text for one in found.mask(pieces)]))
         return PASS
 
     async def inspect_stream(
-        self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
+        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
         """All events at once; to be held, they become the one answer that a person can decide about."""
         pieces = [reply.pieces() for reply in replies]
         every = [piece for own in pieces for piece in own]
-        unread = [one for reply in replies for one in reply.unread()]
-        about = replace(exchange, reply=next((one for one in replies if one.task_id is not None), None))
-        found = await self._evaluate(leg, about, every, _group_stream_texts(replies, pieces), unread)
+        unreadable = [one for reply in replies for one in reply.unreadable()]
+        about = replace(request, reply=next((one for one in replies if one.task_id is not None), None))
+        found = await self._evaluate(leg, about, every, _group_stream_texts(replies, pieces), unreadable)
         if found.outcome is Outcome.HOLD:
-            return await self._held_together(leg, exchange, replies)
+            return await self._hold_stream(leg, request, replies)
         if found.outcome is Outcome.PASS:
             return PASS
-        self._trail.note(*build_detection_events(self._trail, leg, about, found))
+        self._trail.record(*build_detection_events(self._trail, leg, about, found))
         if found.outcome is Outcome.BLOCK:
             return RefuseVerdict(_build_refusal(found))
         if found.outcome is Outcome.MASK:
-            texts = iter([one.text for one in found.masked(every)])
+            texts = iter([one.text for one in found.mask(every)])
             changed = [
                 replace(reply, document=reply.with_texts([next(texts) for _ in own])) if own else reply
                 for reply, own in zip(replies, pieces, strict=True)
@@ -140,12 +145,12 @@ class PolicyInspector:
     async def _evaluate(
         self,
         leg: Leg,
-        exchange: InspectionRequest,
+        request: InspectionRequest,
         pieces: Sequence[Scannable],
         members: Sequence[TextGroupMember | None],
-        unread: Sequence[UnreadableContent],
+        unreadable: Sequence[UnreadableContent],
     ) -> Evaluation:
-        way = exchange.subscription
+        way = request.subscription
         inspector = self._shelf.find(way.tenant) or await self._shelf.inspector(way.tenant)
         if inspector is None:
             raise A2AError("busy", NOT_READY)
@@ -156,86 +161,88 @@ class PolicyInspector:
                 joined.scannables, source=way.source.name, sink=way.sink.id, leg=leg, at=self._now()
             )
             if found.outcome is not Outcome.PASS:
-                found = await self._reconsidered(exchange, pieces, joined, found)
-        if unread:
-            found = replace(found, opaque=tuple(one.path for one in unread))
-            if way.sink.unreadable_files == "hold" and exchange.call.operation != "extended_card":
-                able = inspector.able(source=way.source.name, sink=way.sink.id, leg=leg, at=self._now())
-                found = await self._doubted(exchange, found, able, unread)
-        if exchange.ledger is not None and (unread or found.outcome is not Outcome.PASS):
-            exchange.ledger.add(leg, found)
+                found = await self._refine(request, pieces, joined, found)
+        if unreadable:
+            found = replace(found, opaque=tuple(one.path for one in unreadable))
+            if way.sink.unreadable_files == "hold" and request.call.operation != "extended_card":
+                list_acting = inspector.list_acting(
+                    source=way.source.name, sink=way.sink.id, leg=leg, at=self._now()
+                )
+                found = await self._hold_unreadable(request, found, list_acting, unreadable)
+        if request.findings_record is not None and (unreadable or found.outcome is not Outcome.PASS):
+            request.findings_record.add(leg, found)
         return found
 
-    async def _doubted(
+    async def _hold_unreadable(
         self,
-        exchange: InspectionRequest,
+        request: InspectionRequest,
         found: Evaluation,
-        able: Sequence[AppliedPolicy],
-        unread: Sequence[UnreadableContent],
+        list_acting: Sequence[AppliedPolicy],
+        unreadable: Sequence[UnreadableContent],
     ) -> Evaluation:
         """Files that nobody can read wait for a person, but for those that one has let pass before."""
-        if not able:
+        if not list_acting:
             return found
-        approved = await self._holder.approved(exchange)
-        if all(digest_file(one.content) in approved for one in unread):
+        approved = await self._holder.list_approved(request)
+        if all(digest_file(one.content) in approved for one in unreadable):
             return found
-        return hold_unchecked(found, able, UNREADABLE_FILE)
+        return hold_unchecked(found, list_acting, UNREADABLE_FILE)
 
-    async def _reconsidered(
-        self, exchange: InspectionRequest, pieces: Sequence[Scannable], joined: JoinedTexts, found: Evaluation
+    async def _refine(
+        self, request: InspectionRequest, pieces: Sequence[Scannable], joined: JoinedTexts, found: Evaluation
     ) -> Evaluation:
         across = find_spanning_texts(found, joined)
         if joined.spans:
             found = split_findings(found, joined, pieces)
         if found.outcome is not Outcome.HOLD:
             return found
-        return await self._spared(exchange, pieces, found, across)
+        return await self._exempt_approved(request, pieces, found, across)
 
-    async def _spared(
+    async def _exempt_approved(
         self,
-        exchange: InspectionRequest,
+        request: InspectionRequest,
         pieces: Sequence[Scannable],
         found: Evaluation,
         across: Mapping[str, Sequence[int]],
     ) -> Evaluation:
         """What a person has let pass before is not held again; halves of it are not the whole."""
-        approved = await self._holder.approved(exchange)
+        approved = await self._holder.list_approved(request)
         if not approved:
             return found
         passed = {
             number
             for number, one in enumerate(pieces)
-            if digest_text(one.text) in approved or _is_echoed_rpc_id(one, exchange)
+            if digest_text(one.text) in approved or _is_echoed_rpc_id(one, request)
         }
         for text, halves in across.items():
             if digest_text(text) not in approved:
                 passed.difference_update(halves)
         return exempt_approved(found, passed, all_approved=len(passed) == len(pieces))
 
-    async def _held(self, leg: Leg, exchange: InspectionRequest, found: Evaluation) -> Verdict:
-        if exchange.call.operation not in HOLDABLE_OPERATIONS:
+    async def _hold(self, leg: Leg, request: InspectionRequest, found: Evaluation) -> Verdict:
+        if request.call.operation not in HOLDABLE_OPERATIONS:
             return RefuseVerdict(_build_refusal(found))
         # What led to a hold is on disk before the hold is: no person decides about what nobody can trace.
         async with asyncio.timeout(FLUSH_WITHIN_S):
             await self._trail.flush()
-        return await self._holder.hold(leg, exchange, found)
+        return await self._holder.hold(leg, request, found)
 
-    async def _held_together(
-        self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
+    async def _hold_stream(
+        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
         """A stream cannot wait: its events become the one answer they come to, which is looked at anew."""
-        whole = merge_events(replies, exchange.call.rpc_id)
+        whole = merge_events(replies, request.call.rpc_id)
         if whole is None:
             raise A2AError("agent_response", "The agent's stream says nothing.")
-        verdict = await self.inspect(leg, replace(exchange, reply=whole))
+        verdict = await self.inspect(leg, replace(request, reply=whole))
         if isinstance(verdict, ChangeVerdict):
             return ReleaseVerdict((replace(whole, document=verdict.document),))
         return ReleaseVerdict((whole,)) if isinstance(verdict, PassVerdict) else verdict
 
 
-def _is_echoed_rpc_id(piece: Scannable, exchange: InspectionRequest) -> bool:
+def _is_echoed_rpc_id(piece: Scannable, request: InspectionRequest) -> bool:
     """Whether it is the id of the call that an answer repeats, which is another each time."""
-    return exchange.reply is not None and (piece.path, piece.text) == ("id", str(exchange.call.rpc_id))
+    return request.reply is not None and (piece.path, piece.text) == ("id", str(request.call.rpc_id))
 
 
 def _build_refusal(found: Evaluation) -> A2AError:

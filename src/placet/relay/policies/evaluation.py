@@ -86,7 +86,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     opaque: tuple[str, ...] = ()
     """Where the message carries content that is no text, such as files: nobody looked at it."""
 
-    def masked(self, pieces: Sequence[Scannable]) -> tuple[Scannable, ...]:
+    def mask(self, pieces: Sequence[Scannable]) -> tuple[Scannable, ...]:
         """The texts to forward: without what MASK policies found, now or when a held message is released."""
         return mask_pieces(pieces, (one for one in self.findings if one.action is PolicyAction.MASK))
 

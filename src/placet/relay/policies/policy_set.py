@@ -68,23 +68,23 @@ class PolicySet:
         binding = Binding(id="everyone", group_id=group.id, binding_level=BindingLevel.TENANT, created_at=now)
         return cls(policies=listed, groups=(group,), bindings=(binding,))
 
-    def bound(self, leg: Leg) -> tuple[Policy, ...]:
+    def list_bound(self, leg: Leg) -> tuple[Policy, ...]:
         """Every version that may apply to some message on this leg, now or later."""
         every = (binding for bindings in self._bindings.values() for binding in bindings)
         groups = dict.fromkeys(binding.group_id for binding in every)
-        found = (policy for group_id in groups for policy in self._of_group(group_id))
+        found = (policy for group_id in groups for policy in self._list_group_policies(group_id))
         return tuple({_get_version_key(one): one for one in found if leg in one.config.enabled_legs}.values())
 
-    def applying(self, *, source: str, sink: str, leg: Leg, at: datetime) -> ApplicablePolicies:
+    def find_applicable(self, *, source: str, sink: str, leg: Leg, at: datetime) -> ApplicablePolicies:
         """What applies to a message, in order: wide levels first, then low priority, then place in the group.
 
         A policy that several bindings bring applies once, where it comes first.
         """
         found: dict[tuple[str, str], AppliedPolicy] = {}
         moments: set[datetime] = set()
-        for binding in self._covering(source, sink):
+        for binding in self._list_bindings(source, sink):
             moments.update(_list_bounds(binding.valid_from, binding.valid_to))
-            for policy in self._of_group(binding.group_id):
+            for policy in self._list_group_policies(binding.group_id):
                 if leg not in policy.config.enabled_legs:
                     continue
                 moments.update(_list_bounds(policy.valid_from, policy.valid_to))
@@ -102,7 +102,7 @@ class PolicySet:
             until=min((moment for moment in moments if moment > at), default=None),
         )
 
-    def _covering(self, source: str, sink: str) -> list[Binding]:
+    def _list_bindings(self, source: str, sink: str) -> list[Binding]:
         scopes = dict.fromkeys(
             (
                 (BindingLevel.TENANT, None, None, None),
@@ -114,11 +114,11 @@ class PolicySet:
         found = (binding for scope in scopes for binding in self._bindings.get(scope, ()))
         return sorted(found, key=lambda binding: binding.order)
 
-    def _of_group(self, group_id: str) -> Iterator[Policy]:
+    def _list_group_policies(self, group_id: str) -> Iterator[Policy]:
         entries = sorted(self._groups[group_id].policies, key=lambda entry: entry.order_index)
-        return (self._resolved(entry.policy) for entry in entries)
+        return (self._resolve(entry.policy) for entry in entries)
 
-    def _resolved(self, ref: PolicyRef) -> Policy:
+    def _resolve(self, ref: PolicyRef) -> Policy:
         if ref.version is None:
             return self._newest[ref.policy_id]
         return self._versions[ref.policy_id, ref.version]
@@ -127,7 +127,7 @@ class PolicySet:
         for group in self._groups.values():
             for entry in group.policies:
                 try:
-                    self._resolved(entry.policy)
+                    self._resolve(entry.policy)
                 except KeyError:
                     version = f" in version {quote(entry.policy.version)}" if entry.policy.version else ""
                     raise_invalid(

@@ -66,7 +66,7 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             for one in versions
         )
 
-    def bound(self) -> "PolicySnapshot":
+    def select_bound(self) -> "PolicySnapshot":
         """Only what messages can meet: the bindings, their groups, and the policies of those."""
         named = {one.value.group_id for one in self.bindings.values()}
         groups = {group_id: self.groups[group_id] for group_id in sorted(named) if group_id in self.groups}

@@ -61,7 +61,7 @@ class PolicyRepository:
         *,
         trail: AuditLog,
         now: Callable[[], datetime],
-        of_settings: Iterable[Policy] = (),
+        settings_policies: Iterable[Policy] = (),
     ) -> None:
         self.changed: Callable[[str], Awaitable[None]] | None = None
         """Told of each change in a tenant, and waited for."""
@@ -70,7 +70,7 @@ class PolicyRepository:
         self._known: dict[str, PolicySnapshot] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.now = now
-        self._settled = {one.policy_id: _build_settings_version(one) for one in of_settings}
+        self._settled = {one.policy_id: _build_settings_version(one) for one in settings_policies}
 
     def settled(self, tenant: str) -> Mapping[str, PolicyVersions]:
         """The policies of a tenant that stand in the settings, by id."""
@@ -106,12 +106,12 @@ class PolicyRepository:
                 self._remember(tenant, result)
                 if self.changed is not None:
                     await self.changed(tenant)
-                return change.gives
+                return change.result
         raise RelayConflict("Others change the policies of this tenant all the time; try again.")
 
     def note(self, member: Membership, message: str, metadata: Mapping[str, Any]) -> None:
         """Have the audit tell of something that changed nothing."""
-        self._trail.note(self._trail.change(member, message, metadata=dict(metadata)))
+        self._trail.record(self._trail.change(member, message, metadata=dict(metadata)))
 
     async def _write(self, member: Membership, change: RecordChange[T], rev: int) -> None:
         await self._store.change_records(

@@ -45,4 +45,4 @@ class PushSubsystem:
             trail=trail,
             monotonic=monotonic,
         )
-        pushes.decided = self.notifier.decided
+        pushes.notify = self.notifier.notify

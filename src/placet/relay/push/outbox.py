@@ -21,7 +21,7 @@ class PushOutbox:
         self._now = now
         self._wake = wake
 
-    async def owe(self, webhook: Webhook, reply: A2AReply) -> None:
+    async def enqueue(self, webhook: Webhook, reply: A2AReply) -> None:
         """Tell the caller behind a webhook, in the shape that its version expects."""
         now = self._now()
         owed = Delivery(

@@ -34,7 +34,7 @@ class PushProxy:
 
     def __init__(self, webhooks: WebhookRepository, check: Callable[[str], Awaitable[None]]) -> None:
         self.webhooks = webhooks
-        self.decided: NotifyTask | None = None
+        self.notify: NotifyTask | None = None
         """Tells a caller where a task stands of which the relay speaks itself."""
         self._check = check
         self._later: set[asyncio.Task[None]] = set()
@@ -65,14 +65,14 @@ class PushProxy:
         webhook = await self.webhooks.find(webhook_id)
         return None if webhook is None else webhook.task
 
-    def tell_later(
+    def notify_later(
         self, ended: Awaitable[bool], subscription: Subscription, task_id: str, about: str
     ) -> None:
         """Tell the caller of a task once it has `ended` here; `about` is the correlation id."""
 
         async def tell() -> None:
-            if await ended and self.decided is not None:
-                await self.decided(subscription, task_id, about)
+            if await ended and self.notify is not None:
+                await self.notify(subscription, task_id, about)
 
         task = asyncio.create_task(tell())
         self._later.add(task)
@@ -84,7 +84,7 @@ class PushProxy:
             task.cancel()
         await asyncio.gather(*self._later, return_exceptions=True)
 
-    async def answered(
+    async def rewrite_answer(
         self, subscription: Subscription, call: A2ACall, webhook_id: str | None, reply: A2AReply, task: str
     ) -> A2AReply:
         """An answer about configs in the caller's own words; `task` is the agent's name of the task.
@@ -92,12 +92,12 @@ class PushProxy:
         Raises A2AError for a config that is not the caller's.
         """
         if call.operation == "push_delete":
-            await self.deleted(subscription, call)
+            await self.remove_config(subscription, call)
             return reply
         result = reply.document.get("result") if reply.dialect.rpc else reply.document
-        known = await self._known(subscription, result)
+        known = await self._find_targets(subscription, result)
         if webhook_id is not None:
-            known |= await self._made(call, webhook_id, result, task)
+            known |= await self._register_created(call, webhook_id, result, task)
         shown = restore_push_targets(result, known, call.dialect)
         if shown is None and result is not None:
             raise A2AError("task_not_found", CONFIG_NOT_FOUND)
@@ -113,9 +113,9 @@ class PushProxy:
         if webhook_id is not None:
             await self._keep(call, webhook_id, task_id)
         if call.operation == "push_delete":
-            await self.deleted(subscription, call)
+            await self.remove_config(subscription, call)
             return build_answer(None if call.dialect.rpc else {}, call)
-        found = await self.webhooks.of_task(subscription.tenant, subscription.sink.id, task_id)
+        found = await self.webhooks.list_for_task(subscription.tenant, subscription.sink.id, task_id)
         configs = {
             one.config: build_config(self.webhooks.address(one), one.config or task_id, task_id, call.dialect)
             for one in found
@@ -136,22 +136,24 @@ class PushProxy:
                 webhook = replace(webhook, unknown=True)
                 await self.webhooks.bind(webhook, task=None, shown=task_id, config=config)
 
-    async def deleted(self, subscription: Subscription, call: A2ACall) -> None:
+    async def remove_config(self, subscription: Subscription, call: A2ACall) -> None:
         """The agent has let a config go."""
         config = get_config_id(call)
         if call.operation != "push_delete" or call.task_id is None:
             return
-        for webhook in await self.webhooks.of_task(subscription.tenant, subscription.sink.id, call.task_id):
+        for webhook in await self.webhooks.list_for_task(
+            subscription.tenant, subscription.sink.id, call.task_id
+        ):
             if webhook.config == config and webhook.owner == subscription.source.name:
                 await self.webhooks.close(webhook)
 
-    async def refused(self, webhook_id: str) -> None:
+    async def discard_webhook(self, webhook_id: str) -> None:
         """The agent did not take the webhook."""
         webhook = await self.webhooks.find(webhook_id)
         if webhook is not None and webhook.task is None:
             await self.webhooks.close(webhook)
 
-    async def _known(self, subscription: Subscription, result: Any) -> dict[str, PushTarget]:
+    async def _find_targets(self, subscription: Subscription, result: Any) -> dict[str, PushTarget]:
         found: dict[str, PushTarget] = {}
         for url in list_config_urls(result):
             webhook_id = self.webhooks.id_in(url)
@@ -160,7 +162,9 @@ class PushProxy:
                 found[url] = self.webhooks.address(webhook)
         return found
 
-    async def _made(self, call: A2ACall, webhook_id: str, result: Any, task: str) -> dict[str, PushTarget]:
+    async def _register_created(
+        self, call: A2ACall, webhook_id: str, result: Any, task: str
+    ) -> dict[str, PushTarget]:
         """The config that was just made, whatever address the agent says it has now."""
         async with self.webhooks.lock(webhook_id):
             webhook = await self.webhooks.find(webhook_id)

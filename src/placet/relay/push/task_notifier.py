@@ -31,13 +31,13 @@ class TaskNotifier:
         self._webhooks = webhooks
         self._notices = notices
 
-    async def decided(self, subscription: Subscription, task_id: str, correlation_id: str) -> None:
+    async def notify(self, subscription: Subscription, task_id: str, correlation_id: str) -> None:
         """Tell the caller where its task stands, by its own name for it, if it asked to be told.
 
         What cannot be told now is logged: the caller can still ask.
         """
         tenant, agent = subscription.tenant, subscription.sink.id
-        for webhook in await self._webhooks.of_task(tenant, agent, task_id):
+        for webhook in await self._webhooks.list_for_task(tenant, agent, task_id):
             if webhook.owner != subscription.source.name or webhook.final is not None:
                 continue
             try:
@@ -52,19 +52,19 @@ class TaskNotifier:
     async def current(self, subscription: Subscription, webhook: Webhook) -> A2AReply | None:
         """The task of a webhook as its caller would get it now, judged as a whole; raises A2AError."""
         call = build_task_call(webhook.dialect, "get", webhook.shown or "")
-        reply = (await self._calls.whole(_build_exchange(subscription, call, webhook.correlation_id))).reply
+        reply = (await self._calls.handle(_build_exchange(subscription, call, webhook.correlation_id))).reply
         return reply if reply is not None and reply.task is not None else None
 
     async def _tell(
         self, subscription: Subscription, webhook: Webhook, task_id: str, correlation_id: str
     ) -> None:
-        entry = await self._calls.own.now(subscription, task_id)
+        entry = await self._calls.own.find(subscription, task_id)
         if webhook.unknown and entry is not None and entry.upstream_id is not None:
             await self._announce(subscription, webhook, entry.upstream_id, correlation_id)
         reply = await self.current(subscription, webhook)
         if reply is None:
             return
-        await self._notices.owe(webhook, reply)
+        await self._notices.enqueue(webhook, reply)
         if reply.state in TERMINAL:
             async with self._webhooks.lock(webhook.id):
                 again = await self._webhooks.find(webhook.id)
@@ -76,13 +76,15 @@ class TaskNotifier:
     ) -> None:
         """Tell the agent of a webhook that was made before it knew the task."""
         async with self._webhooks.lock(webhook.id):
-            known, token = await self._webhooks.announced(webhook, task)
+            known, token = await self._webhooks.renew_token(webhook, task)
         address = PushTarget(
             url=self._webhooks.url(webhook.id), token=token, authentication=build_bearer_authentication(token)
         )
         call = build_create_call(address, known.config or task, task, webhook.dialect)
-        way = _build_exchange(subscription, call, correlation_id)
-        await self._calls.exchange(replace(way, after=Leg.REQUEST_TO_SINK), within=ANNOUNCE_WITHIN_S)
+        exchange = _build_exchange(subscription, call, correlation_id)
+        await self._calls.send_and_receive(
+            replace(exchange, after=Leg.REQUEST_TO_SINK), within=ANNOUNCE_WITHIN_S
+        )
 
 
 def _build_exchange(subscription: Subscription, call: A2ACall, correlation_id: str) -> Exchange:

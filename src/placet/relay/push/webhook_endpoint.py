@@ -82,7 +82,7 @@ class WebhookEndpoint:
             body = await read_body_in_time(self._read_body, scope, receive, limits, noun="notification")
             reply = _parse_notification(scope, body)
             async with self._webhooks.lock(webhook.id):
-                await self._take_in(webhook.id, reply, len(body))
+                await self._process(webhook.id, reply, len(body))
         headers = [(b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 204, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
@@ -109,31 +109,31 @@ class WebhookEndpoint:
             raise InvalidToken("This is not the webhook's token.")
         return webhook
 
-    async def _take_in(self, webhook_id: str, reply: A2AReply, size: int) -> None:
+    async def _process(self, webhook_id: str, reply: A2AReply, size: int) -> None:
         webhook = await self._webhooks.find(webhook_id)
         if webhook is None:
             raise CaseNotFound(WEBHOOK_NOT_FOUND)
         subscription = await self._registry.subscription(webhook.owner, webhook.agent)
         if subscription.tenant != webhook.tenant:
             raise CaseNotFound(WEBHOOK_NOT_FOUND)
-        webhook = await self._matched(subscription, webhook, reply)
+        webhook = await self._match_task(subscription, webhook, reply)
         mark = _digest_notification(reply)
-        if mark in webhook.seen or _is_after_final(webhook, reply) or await self._held(webhook):
+        if mark in webhook.seen or _is_after_final(webhook, reply) or await self._is_relay_task(webhook):
             return
-        way = _build_exchange(subscription, webhook, size)
-        withheld = self._calls.withheld(way)
-        if withheld and reply.artifact_update is not None:
+        exchange = _build_exchange(subscription, webhook, size)
+        is_withheld = self._calls.is_withheld(exchange)
+        if is_withheld and reply.artifact_update is not None:
             return  # told whole in the end: what is looked for may stand half in this piece, half in the next
-        told = await self._judged(way, reply)
-        if withheld and told is not None and told.status_update is not None and told.final:
-            told = await self._whole(subscription, webhook, told)
+        told = await self._inspect(exchange, reply)
+        if is_withheld and told is not None and told.status_update is not None and told.final:
+            told = await self._fetch_whole_task(subscription, webhook, told)
         if told is not None:
-            await self._notices.owe(webhook, told)
+            await self._notices.enqueue(webhook, told)
         final = told.state if told is not None and told.state in TERMINAL else webhook.final
         seen = (*webhook.seen, mark)[-MAX_SEEN:] if mark else webhook.seen
         await self._webhooks.save(replace(webhook, seen=seen, final=final))
 
-    async def _matched(self, subscription: Subscription, webhook: Webhook, reply: A2AReply) -> Webhook:
+    async def _match_task(self, subscription: Subscription, webhook: Webhook, reply: A2AReply) -> Webhook:
         """The webhook, bound to the task that the notification names; raises for any other task."""
         task_id = reply.task_id
         if task_id is None:
@@ -159,22 +159,24 @@ class WebhookEndpoint:
         shown = task_id if entry is None or entry.shown_as is None else entry.shown_as
         return await self._webhooks.bind(webhook, task=task_id, shown=shown, config=None)
 
-    async def _held(self, webhook: Webhook) -> bool:
+    async def _is_relay_task(self, webhook: Webhook) -> bool:
         """Whether the relay speaks for the task: the caller is told when a person has decided."""
         entry = await self._book.find(webhook.tenant, webhook.agent, "task", webhook.shown or "")
-        return entry is not None and (entry.mask is not None or entry.ending is not None)
+        return entry is not None and (entry.hold_id is not None or entry.ending is not None)
 
-    async def _whole(self, subscription: Subscription, webhook: Webhook, told: A2AReply) -> A2AReply:
+    async def _fetch_whole_task(
+        self, subscription: Subscription, webhook: Webhook, told: A2AReply
+    ) -> A2AReply:
         """The whole task that has ended, or what stands for it while a person looks at it."""
         try:
             whole = await self._notifier.current(subscription, webhook)
         except A2AError:
             return told
-        if whole is None or not (whole.final or await self._held(webhook)):
+        if whole is None or not (whole.final or await self._is_relay_task(webhook)):
             return told
         return whole
 
-    async def _judged(self, way: Exchange, reply: A2AReply) -> A2AReply | None:
+    async def _inspect(self, exchange: Exchange, reply: A2AReply) -> A2AReply | None:
         """What the caller may be told; None if nothing. Raises while it cannot be said."""
         began = self._monotonic()
         told: A2AReply | None = None
@@ -182,14 +184,14 @@ class WebhookEndpoint:
         try:
             if self._audit is not None:
                 self._audit.admit()
-            told = await self._calls.inward(way, reply)
+            told = await self._calls.process_reply(exchange, reply)
         except AnsweredByRelay as taken:
-            told = (await self._calls.taken(way, taken)).reply
+            told = (await self._calls.answer_from_relay(exchange, taken)).reply
         except A2AError as found:
             problem = found
         if self._audit is not None:
             took_for = timedelta(seconds=self._monotonic() - began)
-            self._audit.note(way, CallOutcome(status=204, size=0, reply=told, problem=problem), took_for)
+            self._audit.note(exchange, CallOutcome(status=204, size=0, reply=told, problem=problem), took_for)
         if problem is None or problem.kind == "refused":
             return told
         if problem.kind in ("internal", "busy"):

@@ -99,7 +99,7 @@ class WebhookRepository:
         await self.save(webhook)
         return webhook, token
 
-    async def announced(self, webhook: Webhook, task: str) -> tuple[Webhook, str]:
+    async def renew_token(self, webhook: Webhook, task: str) -> tuple[Webhook, str]:
         """The webhook with a new token, for an agent that knows the task by now; the token is not kept."""
         token = secrets.token_urlsafe(32)
         known = replace(webhook, token=hash_token(token), unknown=False, task=task)
@@ -136,7 +136,7 @@ class WebhookRepository:
             return webhook
         # The list first: a webhook that is listed and not bound is harmless.
         async with self.lock(f"{bound.tenant}\0{bound.agent}\0{shown}"):
-            earlier = await self._listed(bound.tenant, bound.agent, shown)
+            earlier = await self._list_ids(bound.tenant, bound.agent, shown)
             if bound.id not in earlier:
                 await self._list(bound, shown, [*earlier, bound.id][-MAX_PER_TASK:])
         await self.save(bound)
@@ -146,16 +146,16 @@ class WebhookRepository:
                 await self.close(found)
         return bound
 
-    async def of_task(self, tenant: str, agent: str, shown: str) -> list[Webhook]:
+    async def list_for_task(self, tenant: str, agent: str, shown: str) -> list[Webhook]:
         """The open webhooks of a task, by its caller's name for it."""
-        found = [await self.find(one) for one in await self._listed(tenant, agent, shown)]
+        found = [await self.find(one) for one in await self._list_ids(tenant, agent, shown)]
         return [one for one in found if one is not None]
 
     async def close(self, webhook: Webhook) -> None:
         """Take nothing more in, and forget the caller's address."""
         await self.save(replace(webhook, closed=True, sealed=b"", seen=()))
 
-    async def _listed(self, tenant: str, agent: str, shown: str) -> list[str]:
+    async def _list_ids(self, tenant: str, agent: str, shown: str) -> list[str]:
         row = await self._store.get_task(tenant, agent, "webhooks", shown)
         return [] if row is None else msgspec.json.decode(row.body, type=list[str])
 

@@ -75,11 +75,11 @@ class LiveRegistry:
         now = self._monotonic()
         if await read_registry_revision(store) != self.enrolled.rev:
             enrolled = await read_stored_registry(store)
-            self._roster = self.joined(enrolled)
+            self._roster = self.merge(enrolled)
             self.enrolled = enrolled
         self._look_at = now + REFRESH_INTERVAL_S
 
-    def joined(self, enrolled: StoredRegistry) -> RegistrySnapshot:
+    def merge(self, enrolled: StoredRegistry) -> RegistrySnapshot:
         """Everyone in the settings, and everyone else in the store."""
         settled = self.settled
         return RegistrySnapshot(

@@ -77,7 +77,7 @@ class RegistryEditor:
             except RelayConflict:
                 continue
             self.members.forget()
-            return change.gives
+            return change.result
         raise RelayConflict("Others change the registry all the time; try again.")
 
     def check(self, name: str, value: RegistryEntry) -> None:
@@ -91,7 +91,7 @@ class RegistryEditor:
 
     def _present(self, enrolled: StoredRegistry) -> RegistryState:
         members = self.members
-        return RegistryState(enrolled=enrolled, settled=members.settled, everyone=members.joined(enrolled))
+        return RegistryState(enrolled=enrolled, settled=members.settled, everyone=members.merge(enrolled))
 
 
 def check_principals(member: Membership, everyone: RegistrySnapshot, *principals: str) -> None:

@@ -61,7 +61,7 @@ class TaskAccess:
         about a task that the relay has, unless that is the caller's name `own`.
         """
         if reply.operation == "list":
-            return await self._listed(subscription, reply)
+            return await self._filter_listed(subscription, reply)
         if any(one is not None and len(one) > MAX_ID_LENGTH for one in (reply.task_id, reply.context_id)):
             raise A2AError("agent_response", ID_TOO_LONG)
         if reply.context_id is not None:
@@ -91,7 +91,7 @@ class TaskAccess:
         """The caller's own conversation of this name; raises A2AError for another's."""
         return await self._context(subscription, context_id)
 
-    async def _listed(self, subscription: Subscription, reply: A2AReply) -> A2AReply:
+    async def _filter_listed(self, subscription: Subscription, reply: A2AReply) -> A2AReply:
         """A page with the caller's own tasks only; the others are not counted either."""
         listed = reply.result.get("tasks")
         if not isinstance(listed, list):
@@ -125,7 +125,7 @@ class TaskAccess:
 
 
 def _check_not_held(entry: Task, reply: A2AReply, own: str | None) -> A2AReply:
-    if (entry.mask is not None or entry.ending is not None) and entry.id != own:
+    if (entry.hold_id is not None or entry.ending is not None) and entry.id != own:
         raise TaskOwnedByRelay(entry)
     return reply
 

@@ -94,7 +94,7 @@ class BackgroundCalls:
         await self._renew_until(job, tenant, agent, entry.id)
         reply, failure = await _await_outcome(job)
         known = await self.book.find(tenant, agent, "task", entry.id)
-        if known is not None and known.mask is not None:
+        if known is not None and known.hold_id is not None:
             return  # the answer is held: whoever holds it says how it ends
         theirs = reply.task_id if reply is not None and reply.task is not None else None
         theirs = handle.upstream_id if theirs == entry.id else theirs
@@ -108,7 +108,9 @@ class BackgroundCalls:
         known = await self.book.find(tenant, agent, "task", theirs)
         if known is None:
             known = Task(id=theirs, owner=owner, upstream_id=theirs)
-        if known.mask is None and known.ending is None:  # or the caller has it, and the relay speaks for it
+        if (
+            known.hold_id is None and known.ending is None
+        ):  # or the caller has it, and the relay speaks for it
             joined = replace(known, shown_as=entry.id, context_id=entry.context_id)
             await self.book.write(tenant, agent, "task", joined)
         if minted and reply is not None and reply.context_id and entry.context_id:
@@ -128,7 +130,7 @@ class BackgroundCalls:
                 raise
             with suppress(A2AError, Unavailable):  # the disk takes nothing; it may the next time
                 known = await self.book.find(tenant, agent, "task", task_id)
-                if known is not None and known.mask is None and known.ending is None and not job.done():
+                if known is not None and known.hold_id is None and known.ending is None and not job.done():
                     await self.book.write(tenant, agent, "task", replace(known, until=self.now() + LEASE))
 
 

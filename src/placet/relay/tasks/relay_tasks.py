@@ -43,7 +43,7 @@ class TaskHandle:
 class HoldGuard(Protocol):
     """Holds what agents ask of people, and lets go of what callers withdraw."""
 
-    async def asks(self, exchange: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
+    async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
         """Hold an answer in which the agent asks for input; None for any other."""
         ...
 
@@ -51,7 +51,7 @@ class HoldGuard(Protocol):
         """End a task that waits for a person; raises A2AError if a person was faster."""
         ...
 
-    async def untold(self, subscription: Subscription) -> Sequence[Task]:
+    async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
         """Some of the caller's tasks that are or were held and of which the agent knows nothing."""
         ...
 
@@ -65,52 +65,52 @@ class RelayTasks:
         self._now = now
         self._waiting: dict[tuple[str, str, str], set[asyncio.Event]] = {}
 
-    def speaks_for(self, entry: Task, call: A2ACall, *, besides: str | None = None) -> bool:
+    def answers_for(self, entry: Task, call: A2ACall, *, besides: str | None = None) -> bool:
         """Whether the agent is not to be asked; `besides` is the task of which it is to be asked now."""
         if entry.upstream_id is None:
             return entry.id != besides
-        return (entry.mask is not None or entry.ending is not None) and (
+        return (entry.hold_id is not None or entry.ending is not None) and (
             call.operation in RELAY_OPERATIONS and entry.id != besides
         )
 
     async def answer(self, subscription: Subscription, call: A2ACall, entry: Task) -> Json:
         """What there is to say; raises A2AError for what cannot be done with the task."""
-        told = NOT_ANSWERED if entry.mask is None else WAITS_FOR_DECISION
+        told = NOT_ANSWERED if entry.hold_id is None else WAITS_FOR_DECISION
         if call.operation == "cancel":
-            entry = await self._canceled(subscription, entry)
+            entry = await self._cancel(subscription, entry)
         elif call.operation not in ("get", "subscribe"):
-            raise A2AError("unsupported", ENDED if self._over(entry) else told)
-        return self.told(call, entry)
+            raise A2AError("unsupported", ENDED if self._has_ended(entry) else told)
+        return self.build_answer(call, entry)
 
-    def told(self, call: A2ACall, entry: Task) -> Json:
+    def build_answer(self, call: A2ACall, entry: Task) -> Json:
         """The task as it stands, as an answer to this call."""
-        return build_task_reply(self.face(call.dialect, entry), call.operation, call.dialect, call.rpc_id)
+        return build_task_reply(self.view(call.dialect, entry), call.operation, call.dialect, call.rpc_id)
 
-    def face(self, dialect: Dialect, entry: Task) -> Json:
+    def view(self, dialect: Dialect, entry: Task) -> Json:
         """The task as it stands."""
         return task_view(entry, dialect, self._now())
 
-    async def _canceled(self, subscription: Subscription, entry: Task) -> Task:
-        if self._over(entry):
+    async def _cancel(self, subscription: Subscription, entry: Task) -> Task:
+        if self._has_ended(entry):
             raise A2AError("not_cancelable", ENDED)
-        if entry.mask is None or self.guard is None:
+        if entry.hold_id is None or self.guard is None:
             raise A2AError("not_cancelable", NOT_ANSWERED)
         return await self.guard.withdraw(subscription, entry)
 
-    def _over(self, entry: Task) -> bool:
-        return entry.ending is not None or entry.given_up(self._now())
+    def _has_ended(self, entry: Task) -> bool:
+        return entry.ending is not None or entry.is_abandoned(self._now())
 
-    async def now(self, subscription: Subscription, task_id: str) -> Task | None:
+    async def find(self, subscription: Subscription, task_id: str) -> Task | None:
         """The task as the book has it."""
         return await self._book.find(subscription.tenant, subscription.sink.id, "task", task_id)
 
-    async def let_go(self, subscription: Subscription, task_id: str) -> Task | None:
+    async def wait_until_released(self, subscription: Subscription, task_id: str) -> Task | None:
         """The task once the relay no longer holds it; None if there is no such task."""
         key = (subscription.tenant, subscription.sink.id, task_id)
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
-            while (entry := await self.now(subscription, task_id)) is not None and entry.mask is not None:
+            while (entry := await self.find(subscription, task_id)) is not None and entry.hold_id is not None:
                 await event.wait()
                 event.clear()
             return entry
@@ -119,12 +119,12 @@ class RelayTasks:
             if not self._waiting[key]:
                 del self._waiting[key]
 
-    def tell(self, tenant: str, agent: str, task_id: str) -> None:
+    def wake(self, tenant: str, agent: str, task_id: str) -> None:
         """Wake whoever waits: the relay has let go of the task."""
         for event in self._waiting.get((tenant, agent, task_id), ()):
             event.set()
 
-    def look_again(self, case_id: str | None) -> None:
+    def wake_all(self, case_id: str | None) -> None:
         """Wake everyone who waits if another process wrote (None): it may have let go of any task."""
         if case_id is None:
             for events in self._waiting.values():

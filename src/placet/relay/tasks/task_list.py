@@ -24,12 +24,14 @@ async def add_relay_tasks(
         return reply
     shown = [await _view_listed_task(own, subscription, call, one) for one in tasks]
     known = {one.get("id") for one in shown if isinstance(one, dict)}
-    untold = [one for one in await _list_relay_only_tasks(own, subscription, call) if one["id"] not in known]
-    if not untold and all(new is old for new, old in zip(shown, tasks, strict=True)):
+    list_relay_only_tasks = [
+        one for one in await _list_relay_only_tasks(own, subscription, call) if one["id"] not in known
+    ]
+    if not list_relay_only_tasks and all(new is old for new, old in zip(shown, tasks, strict=True)):
         return reply
-    result = reply.result | {"tasks": [*untold, *shown]}
+    result = reply.result | {"tasks": [*list_relay_only_tasks, *shown]}
     if isinstance(result.get("totalSize"), int):
-        result["totalSize"] += len(untold)
+        result["totalSize"] += len(list_relay_only_tasks)
     document = reply.document | {"result": result} if reply.dialect.rpc else result
     return replace(reply, document=document)
 
@@ -38,11 +40,11 @@ async def _view_listed_task(own: RelayTasks, subscription: Subscription, call: A
     task_id = task.get("id") if isinstance(task, dict) else None
     if not isinstance(task_id, str):
         return task
-    entry = await own.now(subscription, task_id)
-    if entry is None or (entry.mask is None and entry.ending is None):
+    entry = await own.find(subscription, task_id)
+    if entry is None or (entry.hold_id is None and entry.ending is None):
         asks = own.guard is not None and subscription.sink.input_required == "hold"
         return _hide_input_request(task) if asks else task
-    return own.face(call.dialect, entry)
+    return own.view(call.dialect, entry)
 
 
 def _hide_input_request(task: Json) -> Json:
@@ -63,7 +65,7 @@ async def _list_relay_only_tasks(
     if own.guard is None or any(asked.get(name) for name in PAGE_TOKEN):
         return []
     context_id = next((asked[name] for name in CONTEXT_ID if asked.get(name)), None)
-    found = [own.face(call.dialect, one) for one in await own.guard.untold(subscription)]
+    found = [own.view(call.dialect, one) for one in await own.guard.list_relay_only_tasks(subscription)]
     return [
         one
         for one in found

@@ -53,14 +53,6 @@ class TaskEnding(Struct, frozen=True, kw_only=True):
     """Why the relay canceled it; such a task has nothing else."""
 
 
-class TaskHold(Struct, frozen=True, kw_only=True):
-    """What stands before a task while the relay has it: nobody else is asked of it or told of it."""
-
-    hold_id: str
-    metadata: Json
-    """The `relay_reason` that callers see."""
-
-
 class Task(Struct, frozen=True, kw_only=True):
     """One task or conversation as its caller names it."""
 
@@ -72,8 +64,10 @@ class Task(Struct, frozen=True, kw_only=True):
     """What the caller was told it is called, where that is not the agent's name for it."""
     context_id: str | None = None
     ending: TaskEnding | None = None
-    mask: TaskHold | None = None
-    """Set while a hold has the task, whether or not the agent knows it."""
+    hold_id: str | None = None
+    """The hold that has the task, whether or not the agent knows the task."""
+    hold_metadata: Json | None = None
+    """The `relay_reason` metadata that callers see while the task is held."""
     approved: tuple[str, ...] = ()
     """Digests of texts that a person has let pass in this task."""
     since: datetime | None = None
@@ -81,9 +75,9 @@ class Task(Struct, frozen=True, kw_only=True):
     until: datetime | None = None
     """When whoever waits for the agent's answer would have been heard of again, if somebody still did."""
 
-    def given_up(self, now: datetime) -> bool:
+    def is_abandoned(self, now: datetime) -> bool:
         """Whether nobody waits for the agent's answer any more: the server that did has stopped."""
-        going_on = self.mask is None and self.ending is None and self.upstream_id is None
+        going_on = self.hold_id is None and self.ending is None and self.upstream_id is None
         return going_on and self.until is not None and now >= self.until
 
 
@@ -123,7 +117,7 @@ def row_from_task(tenant: str, agent: str, kind: NameKind, entry: Task, at: date
     """An entry as it is stored; raises A2AProblem for an id that no store takes."""
     if not can_be_stored(tenant, agent, entry.id):
         raise A2AError("params", "The name of a task or a conversation is too long, or is no text.")
-    if entry.mask is not None or entry.ending is not None or entry.upstream_id is None:
+    if entry.hold_id is not None or entry.ending is not None or entry.upstream_id is None:
         entry = replace(entry, since=at)
     body = _encode(entry)
     if not can_be_stored(body):
@@ -188,7 +182,7 @@ class StoredTaskRepository:
     async def find(self, tenant: str, agent: str, kind: NameKind, id: str) -> Task | None:
         """See `TaskRepository`."""
         key = (tenant, agent, kind, id)
-        entry = self._at_hand(key)
+        entry = self._get_cached(key)
         if entry is None:
             age = self._known.age
             row = (
@@ -196,7 +190,7 @@ class StoredTaskRepository:
                 if can_be_stored(tenant, agent, id)
                 else None
             )
-            entry = self._at_hand(key)  # somebody may have written it meanwhile
+            entry = self._get_cached(key)  # somebody may have written it meanwhile
             if entry is None and row is not None:
                 if age == self._known.age:
                     self._known.keep(key, row.body)
@@ -211,17 +205,17 @@ class StoredTaskRepository:
         if self._unwritten_bytes >= MAX_UNWRITTEN_BYTES:
             raise A2AError("busy", BUSY)
         row = row_from_task(tenant, agent, kind, entry, self._now())
-        self._await_writing(row)
+        self._queue_write(row)
         if at_once:
             try:
-                await self._written(key, row)
+                await self._wait_until_written(key, row)
             except Unavailable as outage:
                 raise A2AError("busy", BUSY) from outage
 
     def adopt(self, rows: Iterable[TaskRow]) -> None:
         """See `TaskRepository`. The rows are written again in case an older entry is still queued."""
         for row in rows:
-            self._await_writing(row)
+            self._queue_write(row)
 
     async def flush(self) -> None:
         """See `TaskRepository`."""
@@ -240,15 +234,15 @@ class StoredTaskRepository:
         except Unavailable:
             log.error("%d names of tasks were lost: the database takes nothing", len(self._unwritten))
 
-    def _await_writing(self, row: TaskRow) -> None:
+    def _queue_write(self, row: TaskRow) -> None:
         key = _get_key(row)
-        self._take_off(key)
+        self._dequeue(key)
         self._unwritten[key] = row  # at the end: the order of names is the order on disk
         self._unwritten_bytes += _estimate_size(row.body)
         if self._behind is None or self._behind.done():
             self._behind = asyncio.create_task(self._write_behind())
 
-    async def _written(self, key: TaskKey, row: TaskRow) -> None:
+    async def _wait_until_written(self, key: TaskKey, row: TaskRow) -> None:
         """Return when this is on disk, with whatever else waits."""
         async with self._writing:
             while self._unwritten.get(key) is row:
@@ -270,15 +264,15 @@ class StoredTaskRepository:
         await self._store.save_tasks([row for _, row in batch])
         for key, row in batch:
             if self._unwritten.get(key) is row:
-                self._take_off(key)
+                self._dequeue(key)
                 self._known.keep(key, row.body)
 
-    def _take_off(self, key: TaskKey) -> None:
+    def _dequeue(self, key: TaskKey) -> None:
         row = self._unwritten.pop(key, None)
         if row is not None:
             self._unwritten_bytes -= _estimate_size(row.body)
 
-    def _at_hand(self, key: TaskKey) -> Task | None:
+    def _get_cached(self, key: TaskKey) -> Task | None:
         unwritten = self._unwritten.get(key)
         return self._known.get(key) if unwritten is None else task_from_row(unwritten)
 
@@ -310,7 +304,7 @@ class _TaskCache:
         if isinstance(body, Task):
             return body
         entry = _decode_task(body)
-        if entry.ending is None and entry.mask is None:
+        if entry.ending is None and entry.hold_id is None:
             self._bodies[key] = (size, entry)
         return entry
 

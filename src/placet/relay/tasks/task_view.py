@@ -16,11 +16,11 @@ ABANDONED = "The relay was stopped while the agent worked, and does not know wha
 def task_view(entry: Task, dialect: Dialect, now: datetime) -> Json:
     """The task as it stands: working while a person or the agent is waited for, then as it ended."""
     ending, at = entry.ending, entry.since or now
-    if entry.given_up(now):
+    if entry.is_abandoned(now):
         said = _build_status_message(entry, TaskEnding(dialect=dialect, failure=ABANDONED), dialect)
         return _build_task(entry, "failed", entry.until or at, dialect, said=said)
-    if entry.mask is not None or ending is None:
-        metadata = reason_to_metadata(Timeout()) if entry.mask is None else entry.mask.metadata
+    if entry.hold_id is not None or ending is None:
+        metadata = reason_to_metadata(Timeout()) if entry.hold_id is None else entry.hold_metadata
         return _build_task(entry, "working", at, dialect, metadata=metadata)
     if ending.task is not None:
         return translate_task(ending.task, ending.dialect, dialect)

@@ -85,72 +85,87 @@ class CallHandler:
         self._inspector = inspector
         self._pushes = pushes
 
-    async def whole(self, way: Exchange) -> RelayAnswer:
+    async def handle(self, exchange: Exchange) -> RelayAnswer:
         """The answer to a call that is not streamed; raises A2AError."""
-        if way.call.operation != "send":
-            return await self.exchange(way, within=self._early.within_s)
+        if exchange.call.operation != "send":
+            return await self.send_and_receive(exchange, within=self._early.within_s)
         loop = asyncio.get_running_loop()
         began = loop.time()
         early = began + self._early.within_s
-        offer = self._directory.at_hand(way.subscription.sink)
+        offer = self._directory.get_cached_card(exchange.subscription.sink)
         if offer is None:
-            return await self.early.unless_late(way, partial(self.exchange, way, within=self._call_s), early)
+            return await self.early.answer_or_return_early(
+                exchange, partial(self.send_and_receive, exchange, within=self._call_s), early
+            )
         try:
-            call = await self.outward(way)
+            call = await self.prepare_request(exchange)
             url = resolve_url(offer, call)
             # Nearly every agent answers soon, over a connection that is there: that takes no task of its own.
-            asked = self._send(way, call, url) if loop.time() - began < INLINE_WITHIN_S else None
+            asked = self._send(exchange, call, url) if loop.time() - began < INLINE_WITHIN_S else None
             if asked is None:
-                ask = partial(self._or_taken, way, partial(self._ask_agent, way, call, url, self._call_s))
-                return await self.early.unless_late(way, ask, early)
+                ask = partial(
+                    self._catch_relay_answer,
+                    exchange,
+                    partial(self._ask_agent, exchange, call, url, self._call_s),
+                )
+                return await self.early.answer_or_return_early(exchange, ask, early)
             try:
-                response = await asked.head_by(self._early)
+                response = await asked.wait_for_head(self._early)
             except NETWORK_ERRORS as failure:
                 raise as_a2a_error(failure) from failure
             if response is None or not response.whole:
-                hear = partial(self._or_taken, way, partial(self._hear, way, asked))
-                return await self.early.unless_late(way, hear, early, asked)
-            return await self._received(way, response)
+                hear = partial(
+                    self._catch_relay_answer, exchange, partial(self._await_answer, exchange, asked)
+                )
+                return await self.early.answer_or_return_early(exchange, hear, early, asked)
+            return await self._read_answer(exchange, response)
         except AnsweredByRelay as taken:
-            return await self.taken(way, taken)
+            return await self.answer_from_relay(exchange, taken)
 
-    async def _or_taken(self, way: Exchange, answer: Callable[[], Awaitable[RelayAnswer]]) -> RelayAnswer:
+    async def _catch_relay_answer(
+        self, exchange: Exchange, answer: Callable[[], Awaitable[RelayAnswer]]
+    ) -> RelayAnswer:
         try:
             return await answer()
         except AnsweredByRelay as taken:
-            return await self.taken(way, taken)
+            return await self.answer_from_relay(exchange, taken)
 
-    async def exchange(self, way: Exchange, *, within: float) -> RelayAnswer:
+    async def send_and_receive(self, exchange: Exchange, *, within: float) -> RelayAnswer:
         """There and back."""
         try:
-            call = await self.outward(way)
-            url = await self.url_for(way, call)
-            return await self._ask_agent(way, call, url, within)
+            call = await self.prepare_request(exchange)
+            url = await self.url_for(exchange, call)
+            return await self._ask_agent(exchange, call, url, within)
         except AnsweredByRelay as taken:
-            return await self.taken(way, taken)
+            return await self.answer_from_relay(exchange, taken)
 
-    def _send(self, way: Exchange, call: A2ACall, url: URL) -> PendingRequest | None:
+    def _send(self, exchange: Exchange, call: A2ACall, url: URL) -> PendingRequest | None:
         try:
             return self.upstream.send(
-                way.subscription.sink,
+                exchange.subscription.sink,
                 call.method,
                 url,
-                headers=way.headers,
+                headers=exchange.headers,
                 body=call.body(),
                 within=self._call_s,
             )
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 
-    async def _ask_agent(self, way: Exchange, call: A2ACall, url: URL, within: float) -> RelayAnswer:
+    async def _ask_agent(self, exchange: Exchange, call: A2ACall, url: URL, within: float) -> RelayAnswer:
         begun = self.upstream.begin(
-            way.subscription.sink, call.method, url, headers=way.headers, body=call.body(), within=within
+            exchange.subscription.sink,
+            call.method,
+            url,
+            headers=exchange.headers,
+            body=call.body(),
+            within=within,
         )
-        return await self._received(way, await self._head(begun))
+        return await self._read_answer(exchange, await self._head(begun))
 
-    async def _hear(self, way: Exchange, asked: PendingRequest) -> RelayAnswer:
+    async def _await_answer(self, exchange: Exchange, asked: PendingRequest) -> RelayAnswer:
         """The answer to what was sent before."""
-        return await self._received(way, await self._head(asked.head()))
+        return await self._read_answer(exchange, await self._head(asked.head()))
 
     async def _head(self, answering: Awaitable[T]) -> T:
         try:
@@ -158,7 +173,7 @@ class CallHandler:
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 
-    async def _received(self, way: Exchange, response: UpstreamResponse) -> RelayAnswer:
+    async def _read_answer(self, exchange: Exchange, response: UpstreamResponse) -> RelayAnswer:
         """The answer of which the head is there."""
         try:
             check_response_head(response)
@@ -169,70 +184,70 @@ class CallHandler:
             raise as_a2a_error(failure) from failure
         finally:
             response.close()
-        return await self.answer(way, response, kind, body)
+        return await self.answer(exchange, response, kind, body)
 
-    async def taken(self, way: Exchange, taken: AnsweredByRelay) -> RelayAnswer:
+    async def answer_from_relay(self, exchange: Exchange, taken: AnsweredByRelay) -> RelayAnswer:
         """What the relay answers itself, in the caller's own names."""
-        call = way.call
+        call = exchange.call
         reply = A2AReply(dialect=call.dialect, operation=call.operation, document=taken.document)
-        noted = await self._access.note(way.subscription, reply, own=reply.task_id)
-        if way.webhook is not None and noted.task_id is not None:
-            await self._pushes.bind(way.webhook, task=None, shown=noted.task_id)
+        noted = await self._access.note(exchange.subscription, reply, own=reply.task_id)
+        if exchange.webhook is not None and noted.task_id is not None:
+            await self._pushes.bind(exchange.webhook, task=None, shown=noted.task_id)
         return RelayAnswer(body=noted.body(), content_type=call.dialect.content_type, reply=noted)
 
     # The way there
 
-    def asks_for_pushes(self, way: Exchange) -> bool:
+    def has_push_config(self, exchange: Exchange) -> bool:
         """Whether `addressed` may have anything to do."""
-        return way.call.operation in CONFIG_CARRYING_OPERATIONS and may_contain_config(way.call)
+        return exchange.call.operation in CONFIG_CARRYING_OPERATIONS and may_contain_config(exchange.call)
 
-    async def addressed(self, way: Exchange) -> Exchange:
+    async def register_webhook(self, exchange: Exchange) -> Exchange:
         """The way with a webhook of the relay's, if the caller wants to be told of changes.
 
         Raises A2AError for an address that may not be called.
         """
-        call, webhook = await self._pushes.take(way.subscription, way.call, way.correlation_id)
-        return way if webhook is None else replace(way, call=call, webhook=webhook)
+        call, webhook = await self._pushes.take(exchange.subscription, exchange.call, exchange.correlation_id)
+        return exchange if webhook is None else replace(exchange, call=call, webhook=webhook)
 
-    async def outward(self, way: Exchange) -> A2ACall:
+    async def prepare_request(self, exchange: Exchange) -> A2ACall:
         """The call as the agent gets it; raises A2AError if it may not pass, Taken if the relay answers."""
-        if way.past(Leg.REQUEST_TO_SINK):
-            return way.call
-        call = way.call
-        if self._unsure(Leg.REQUEST_FROM_SOURCE, way, call):
-            call = await self._ask_on_request(Leg.REQUEST_FROM_SOURCE, way, call)
-        entries = await self._access.entries(way.subscription, call) if call.task_ids else []
+        if exchange.has_passed(Leg.REQUEST_TO_SINK):
+            return exchange.call
+        call = exchange.call
+        if self._must_inspect(Leg.REQUEST_FROM_SOURCE, exchange, call):
+            call = await self._inspect_request(Leg.REQUEST_FROM_SOURCE, exchange, call)
+        entries = await self._access.entries(exchange.subscription, call) if call.task_ids else []
         for entry in entries:
-            if self.own.speaks_for(entry, call, besides=way.handle.task_id):
+            if self.own.answers_for(entry, call, besides=exchange.handle.task_id):
                 if is_config_operation(call):
-                    raise AnsweredByRelay(await self._own_configs(way, call, entry))
-                raise AnsweredByRelay(await self.own.answer(way.subscription, call, entry))
+                    raise AnsweredByRelay(await self._answer_configs(exchange, call, entry))
+                raise AnsweredByRelay(await self.own.answer(exchange.subscription, call, entry))
         if entries or call.context_id is not None:
-            call = await self._access.admit(way.subscription, call, entries)
-        if self._unsure(Leg.REQUEST_TO_SINK, way, call):
-            call = await self._ask_on_request(Leg.REQUEST_TO_SINK, way, call)
+            call = await self._access.admit(exchange.subscription, call, entries)
+        if self._must_inspect(Leg.REQUEST_TO_SINK, exchange, call):
+            call = await self._inspect_request(Leg.REQUEST_TO_SINK, exchange, call)
         return call
 
-    async def url_for(self, way: Exchange, call: A2ACall) -> URL:
+    async def url_for(self, exchange: Exchange, call: A2ACall) -> URL:
         """Where the agent takes this call."""
-        return resolve_url(await self._directory.offer(way.subscription.sink), call)
+        return resolve_url(await self._directory.offer(exchange.subscription.sink), call)
 
-    async def spoken(self, sink: RegisteredAgent, preferred: Dialect) -> Dialect:
+    async def choose_dialect(self, sink: RegisteredAgent, preferred: Dialect) -> Dialect:
         """The dialect that is preferred, if the agent offers its binding, else one that it offers."""
         offered = [one.dialect for one in (await self._directory.offer(sink)).interfaces]
         if preferred in offered or not offered:
             return preferred
         return next((one for one in offered if one.binding == preferred.binding), offered[0])
 
-    def _unsure(self, leg: Leg, way: Exchange, call: A2ACall) -> bool:
+    def _must_inspect(self, leg: Leg, exchange: Exchange, call: A2ACall) -> bool:
         """Whether a call has to be inspected on a leg."""
-        if way.after is not None and way.past(leg):
+        if exchange.after is not None and exchange.has_passed(leg):
             return False
-        return self._inspector.glance(leg, way.subscription, call) is QuickCheck.UNSURE
+        return self._inspector.check_quickly(leg, exchange.subscription, call) is QuickCheck.UNSURE
 
-    async def _ask_on_request(self, leg: Leg, way: Exchange, call: A2ACall) -> A2ACall:
+    async def _inspect_request(self, leg: Leg, exchange: Exchange, call: A2ACall) -> A2ACall:
         verdict = await apply_verdict(
-            way, self._inspector.inspect(leg, build_inspection_request(way, call, None))
+            exchange, self._inspector.inspect(leg, build_inspection_request(exchange, call, None))
         )
         return replace(call, document=verdict.document) if isinstance(verdict, ChangeVerdict) else call
 
@@ -242,12 +257,14 @@ class CallHandler:
         """Media type and body of an answer that is no stream; raises A2AError for one that is."""
         return _get_whole_media_type(response), await self.upstream.read_whole(response)
 
-    async def answer(self, way: Exchange, response: UpstreamResponse, kind: str, body: bytes) -> RelayAnswer:
+    async def answer(
+        self, exchange: Exchange, response: UpstreamResponse, kind: str, body: bytes
+    ) -> RelayAnswer:
         """A whole answer, checked; raises A2AError for what is none."""
-        call, status = way.call, response.status
-        headers = select_response_headers(response, way.headers)
+        call, status = exchange.call, response.status
+        headers = select_response_headers(response, exchange.headers)
         if not body and not call.dialect.rpc and status in (200, 202, 204):
-            await self._pushes.deleted(way.subscription, call)
+            await self._pushes.remove_config(exchange.subscription, call)
             return RelayAnswer(
                 body=b"", status=status, content_type=call.dialect.content_type, headers=headers
             )
@@ -255,7 +272,7 @@ class CallHandler:
             raise _build_not_json_error(call, status)
         reply = parse_reply(call.dialect, call.operation, body)
         try:
-            back = await self.inward(way, reply)
+            back = await self.process_reply(exchange, reply)
         except A2AError as problem:
             raise as_agent_error(problem) from problem.__cause__
         return RelayAnswer(
@@ -266,121 +283,123 @@ class CallHandler:
             reply=back,
         )
 
-    async def inward(self, way: Exchange, reply: A2AReply) -> A2AReply:
+    async def process_reply(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
         """An answer or an event as the caller gets it, the very same if nothing was changed.
 
         Raises A2AError if it may not pass, Taken if the relay answers instead.
         """
-        glance, subscription, back = self._inspector.glance, way.subscription, reply
+        check_quickly, subscription, back = self._inspector.check_quickly, exchange.subscription, reply
         from_sink = to_source = QuickCheck.CLEAR
-        if not way.past(Leg.RESPONSE_FROM_SINK):
-            if way.handle.task_id is not None:
-                await self._join(way, reply)
-            from_sink = glance(Leg.RESPONSE_FROM_SINK, subscription, back)
+        if not exchange.has_passed(Leg.RESPONSE_FROM_SINK):
+            if exchange.handle.task_id is not None:
+                await self._link_task(exchange, reply)
+            from_sink = check_quickly(Leg.RESPONSE_FROM_SINK, subscription, back)
             if from_sink is QuickCheck.UNSURE:
-                back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, back)
-            back = await self._between(way, back)
-        if not way.past(Leg.RESPONSE_TO_SOURCE):
-            to_source = glance(Leg.RESPONSE_TO_SOURCE, subscription, back)
+                back = await self._inspect_response(Leg.RESPONSE_FROM_SINK, exchange, back)
+            back = await self._rewrite_reply(exchange, back)
+        if not exchange.has_passed(Leg.RESPONSE_TO_SOURCE):
+            to_source = check_quickly(Leg.RESPONSE_TO_SOURCE, subscription, back)
             if to_source is QuickCheck.UNSURE:
-                back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
+                back = await self._inspect_response(Leg.RESPONSE_TO_SOURCE, exchange, back)
         if self.own.guard is not None and asks_for_input(back):
-            await self._ask_a_person(way, back, self.own.guard)
+            await self._hold_input_request(exchange, back, self.own.guard)
         # What was looked at is what travels: a second value of one name is in the bytes only.
         seen = from_sink is not QuickCheck.UNWATCHED or to_source is not QuickCheck.UNWATCHED
-        return back.again() if seen and back is reply else back
+        return back.copy() if seen and back is reply else back
 
-    async def inward_together(self, way: Exchange, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
+    async def process_stream(self, exchange: Exchange, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
         """All events of a stream as the caller gets them; raises as `inward` does."""
         for reply in replies:
-            await self._join(way, reply)
-        replies = await self._ask_on_stream(Leg.RESPONSE_FROM_SINK, way, replies)
-        replies = [await self._between(way, reply) for reply in replies]
-        replies = await self._ask_on_stream(Leg.RESPONSE_TO_SOURCE, way, replies)
+            await self._link_task(exchange, reply)
+        replies = await self._inspect_stream(Leg.RESPONSE_FROM_SINK, exchange, replies)
+        replies = [await self._rewrite_reply(exchange, reply) for reply in replies]
+        replies = await self._inspect_stream(Leg.RESPONSE_TO_SOURCE, exchange, replies)
         for reply in replies:
             if self.own.guard is not None and asks_for_input(reply):
-                await self._ask_a_person(way, reply, self.own.guard)
+                await self._hold_input_request(exchange, reply, self.own.guard)
         return replies
 
-    async def _between(self, way: Exchange, reply: A2AReply) -> A2AReply:
+    async def _rewrite_reply(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
         """An answer or an event between the two legs of its way back: in the caller's own names."""
         if reply.error is not None:
-            if way.webhook is not None:
-                await self._pushes.refused(way.webhook)
+            if exchange.webhook is not None:
+                await self._pushes.discard_webhook(exchange.webhook)
             return reply
         try:
-            noted = await self._access.note(way.subscription, reply, own=way.handle.task_id)
+            noted = await self._access.note(exchange.subscription, reply, own=exchange.handle.task_id)
         except TaskOwnedByRelay as spoken_for:
-            raise AnsweredByRelay(self.own.told(way.call, spoken_for.entry)) from None
-        if is_config_operation(way.call):
-            return await self._about_configs(way, noted)
-        if way.webhook is not None and reply.task_id is not None and noted.task_id is not None:
-            await self._pushes.bind(way.webhook, task=reply.task_id, shown=noted.task_id)
+            raise AnsweredByRelay(self.own.build_answer(exchange.call, spoken_for.entry)) from None
+        if is_config_operation(exchange.call):
+            return await self._rewrite_config_answer(exchange, noted)
+        if exchange.webhook is not None and reply.task_id is not None and noted.task_id is not None:
+            await self._pushes.bind(exchange.webhook, task=reply.task_id, shown=noted.task_id)
         if noted.operation == "list":
-            return await add_relay_tasks(self.own, way.subscription, way.call, noted)
-        return self._own_card(way, noted) if noted.operation == "extended_card" else noted
+            return await add_relay_tasks(self.own, exchange.subscription, exchange.call, noted)
+        return self._rewrite_card(exchange, noted) if noted.operation == "extended_card" else noted
 
-    async def _join(self, way: Exchange, reply: A2AReply) -> None:
+    async def _link_task(self, exchange: Exchange, reply: A2AReply) -> None:
         """Have the agent's name for a task lead to the one that the caller was given before."""
-        shown, theirs = way.handle.task_id, reply.task_id
+        shown, theirs = exchange.handle.task_id, reply.task_id
         if shown is None or theirs is None or theirs == shown or reply.error is not None:
             return
-        way.handle.upstream_id = theirs
-        place = (way.subscription.tenant, way.subscription.sink.id)
+        exchange.handle.upstream_id = theirs
+        place = (exchange.subscription.tenant, exchange.subscription.sink.id)
         if await self._access.book.find(*place, "task", theirs) is None:
             joined = Task(
                 id=theirs,
-                owner=way.subscription.source.name,
+                owner=exchange.subscription.source.name,
                 upstream_id=theirs,
                 shown_as=shown,
                 context_id=reply.context_id,
             )
             await self._access.book.write(*place, "task", joined, at_once=True)
 
-    async def _ask_a_person(self, way: Exchange, reply: A2AReply, guard: HoldGuard) -> None:
+    async def _hold_input_request(self, exchange: Exchange, reply: A2AReply, guard: HoldGuard) -> None:
         """Hold what the agent asks of people; whatever policies say of it was heard before."""
-        await apply_verdict(way, guard.asks(build_inspection_request(way, way.call, reply)))
-
-    async def _own_configs(self, way: Exchange, call: A2ACall, entry: Task) -> dict[str, Any]:
-        """What the relay says of the configs of a task that no agent knows."""
-        found = await self._pushes.own(way.subscription, call, way.webhook, entry.id)
-        if way.webhook is not None:
-            self.early.tell_in_the_end(way, entry, announce=True)
-        return found
-
-    async def _about_configs(self, way: Exchange, reply: A2AReply) -> A2AReply:
-        subscription, call = way.subscription, way.call
-        [entry, *_] = await self._access.entries(subscription, call)
-        return await self._pushes.answered(
-            subscription, call, way.webhook, reply, entry.upstream_id or entry.id
+        await apply_verdict(
+            exchange, guard.hold_input_request(build_inspection_request(exchange, exchange.call, reply))
         )
 
-    def watched(self, way: Exchange) -> bool:
+    async def _answer_configs(self, exchange: Exchange, call: A2ACall, entry: Task) -> dict[str, Any]:
+        """What the relay says of the configs of a task that no agent knows."""
+        found = await self._pushes.own(exchange.subscription, call, exchange.webhook, entry.id)
+        if exchange.webhook is not None:
+            self.early.notify_when_done(exchange, entry, announce=True)
+        return found
+
+    async def _rewrite_config_answer(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
+        subscription, call = exchange.subscription, exchange.call
+        [entry, *_] = await self._access.entries(subscription, call)
+        return await self._pushes.rewrite_answer(
+            subscription, call, exchange.webhook, reply, entry.upstream_id or entry.id
+        )
+
+    def is_inspected(self, exchange: Exchange) -> bool:
         """Whether anything looks at what the agent answers."""
         legs = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
-        return any(self._inspector.watches(leg, way.subscription) for leg in legs)
+        return any(self._inspector.has_policies(leg, exchange.subscription) for leg in legs)
 
-    def withheld(self, way: Exchange) -> bool:
+    def is_withheld(self, exchange: Exchange) -> bool:
         """Whether a stream must be seen whole before its caller gets any text of it."""
-        return self._inspector.withholds(way.subscription)
+        return self._inspector.must_withhold(exchange.subscription)
 
-    def _own_card(self, way: Exchange, reply: A2AReply) -> A2AReply:
-        card = self._directory.shown(way.subscription.sink, reply.result)
+    def _rewrite_card(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
+        card = self._directory.build_public_card(exchange.subscription.sink, reply.result)
         return replace(reply, document=reply.document | {"result": card} if reply.dialect.rpc else card)
 
-    async def _ask_on_response(self, leg: Leg, way: Exchange, reply: A2AReply) -> A2AReply:
+    async def _inspect_response(self, leg: Leg, exchange: Exchange, reply: A2AReply) -> A2AReply:
         verdict = await apply_verdict(
-            way, self._inspector.inspect(leg, build_inspection_request(way, way.call, reply))
+            exchange, self._inspector.inspect(leg, build_inspection_request(exchange, exchange.call, reply))
         )
         return replace(reply, document=verdict.document) if isinstance(verdict, ChangeVerdict) else reply
 
-    async def _ask_on_stream(
-        self, leg: Leg, way: Exchange, replies: Sequence[A2AReply]
+    async def _inspect_stream(
+        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
     ) -> Sequence[A2AReply]:
-        if not self._inspector.watches(leg, way.subscription):
+        if not self._inspector.has_policies(leg, exchange.subscription):
             return replies
-        exchange = build_inspection_request(way, way.call, None)
-        verdict = await apply_verdict(way, self._inspector.inspect_stream(leg, exchange, replies))
+        request = build_inspection_request(exchange, exchange.call, None)
+        verdict = await apply_verdict(exchange, self._inspector.inspect_stream(leg, request, replies))
         return verdict.replies if isinstance(verdict, ReleaseVerdict) else replies
 
     async def aclose(self) -> None:

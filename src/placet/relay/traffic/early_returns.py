@@ -37,9 +37,9 @@ class EarlyReturns:
         self._pushes = pushes
         self._now = now
 
-    async def unless_late(
+    async def answer_or_return_early(
         self,
-        way: Exchange,
+        exchange: Exchange,
         answer: Callable[[], Coroutine[Any, Any, RelayAnswer]],
         early: float,
         asked: PendingRequest | None = None,
@@ -49,67 +49,75 @@ class EarlyReturns:
         try:
             left_s = early - asyncio.get_running_loop().time()
             await asyncio.wait({job}, timeout=max(left_s, 0))
-            while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
+            while (
+                not job.done() and exchange.handle.asking
+            ):  # it may be held any moment, under a name of its own
                 await asyncio.wait({job}, timeout=POLL_S)
-            return job.result() if job.done() else await self.answer(way, job)
+            return job.result() if job.done() else await self.answer(exchange, job)
         except BaseException:  # nobody will come back for an answer
             job.cancel()
             if asked is not None:
                 asked.give_up()
             raise
 
-    async def answer(self, way: Exchange, job: "asyncio.Task[RelayAnswer]") -> RelayAnswer:
+    async def answer(self, exchange: Exchange, job: "asyncio.Task[RelayAnswer]") -> RelayAnswer:
         """A task to come back to, for a call that goes on."""
-        call, way.handle.goes_on = way.call, True
-        known = await self._known_already(way)
+        call, exchange.handle.goes_on = exchange.call, True
+        known = await self._find_known_task(exchange)
         if known is not None:
             entry = known
             self._overdue.follow(job)
         else:
             entry = await self._overdue.keep(
-                way.subscription, call, asyncio.ensure_future(_get_reply(job)), call.context_id, way.handle
+                exchange.subscription,
+                call,
+                asyncio.ensure_future(_get_reply(job)),
+                call.context_id,
+                exchange.handle,
             )
-            await self._tell_of(way, entry)
+            await self._bind_webhook(exchange, entry)
         document = build_task_reply(
             task_view(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
         )
         reply = A2AReply(dialect=call.dialect, operation=call.operation, document=document)
         return RelayAnswer(body=reply.body(), content_type=call.dialect.content_type, reply=reply)
 
-    def tell_in_the_end(self, way: Exchange, entry: Task, *, announce: bool) -> None:
+    def notify_when_done(self, exchange: Exchange, entry: Task, *, announce: bool) -> None:
         """Have the caller told when the call behind a task of our own has ended.
 
         An agent that goes on with the task tells of it itself, once the webhook was announced to it.
         """
-        subscription = way.subscription
+        subscription = exchange.subscription
 
-        async def ended() -> bool:
+        async def has_ended() -> bool:
             await self._overdue.wait(subscription, entry.id)
-            known = await self._own.now(subscription, entry.id)
-            if known is None or known.mask is not None:
+            known = await self._own.find(subscription, entry.id)
+            if known is None or known.hold_id is not None:
                 return False
             return known.ending is not None or announce
 
-        self._pushes.tell_later(ended(), subscription, entry.id, way.correlation_id)
+        self._pushes.notify_later(has_ended(), subscription, entry.id, exchange.correlation_id)
 
-    async def _known_already(self, way: Exchange) -> Task | None:
+    async def _find_known_task(self, exchange: Exchange) -> Task | None:
         """The task under the name that its caller has for it.
 
         That is the one that a message was sent to, or that the agent has pushed while the call went on.
         """
-        task_id = get_target_task_id(way.call)
-        if task_id is None and way.webhook is not None:
-            task_id = await self._pushes.task_of(way.webhook)
+        task_id = get_target_task_id(exchange.call)
+        if task_id is None and exchange.webhook is not None:
+            task_id = await self._pushes.task_of(exchange.webhook)
         if task_id is None:
             return None
-        return await self._book.find(way.subscription.tenant, way.subscription.sink.id, "task", task_id)
+        return await self._book.find(
+            exchange.subscription.tenant, exchange.subscription.sink.id, "task", task_id
+        )
 
-    async def _tell_of(self, way: Exchange, entry: Task) -> None:
+    async def _bind_webhook(self, exchange: Exchange, entry: Task) -> None:
         """Have the caller told of a task of our own by the webhook of its call."""
-        if way.webhook is None:
+        if exchange.webhook is None:
             return
-        await self._pushes.bind(way.webhook, task=None, shown=entry.id)
-        self.tell_in_the_end(way, entry, announce=False)
+        await self._pushes.bind(exchange.webhook, task=None, shown=entry.id)
+        self.notify_when_done(exchange, entry, announce=False)
 
 
 async def _get_reply(job: "asyncio.Task[RelayAnswer]") -> A2AReply | None:

@@ -51,10 +51,10 @@ class Exchange(Struct, frozen=True, kw_only=True):
     after: Leg | None = None
     """The last leg that a held message had passed, with which it goes on."""
     handle: TaskHandle = field(default_factory=TaskHandle)
-    ledger: FindingsRecord = field(default_factory=FindingsRecord)
+    findings_record: FindingsRecord = field(default_factory=FindingsRecord)
     """What was found on the way, for the audit of the call as a whole."""
 
-    def past(self, leg: Leg) -> bool:
+    def has_passed(self, leg: Leg) -> bool:
         """Whether the message has passed this leg before."""
         return self.after is not None and LEG_ORDER[leg] <= LEG_ORDER[self.after]
 
@@ -77,37 +77,37 @@ class AnsweredByRelay(Exception):
         self.document = document
 
 
-def build_inspection_request(way: Exchange, call: A2ACall, reply: A2AReply | None) -> InspectionRequest:
+def build_inspection_request(exchange: Exchange, call: A2ACall, reply: A2AReply | None) -> InspectionRequest:
     """What those who look at a message are asked about."""
     return InspectionRequest(
-        subscription=way.subscription,
-        correlation_id=way.correlation_id,
+        subscription=exchange.subscription,
+        correlation_id=exchange.correlation_id,
         call=call,
         reply=reply,
-        headers=way.headers,
-        task_id=way.handle.task_id,
-        upstream_task=way.handle.upstream_id,
-        webhook=way.webhook,
-        pushed=way.pushed,
-        ledger=way.ledger,
+        headers=exchange.headers,
+        task_id=exchange.handle.task_id,
+        upstream_task=exchange.handle.upstream_id,
+        webhook=exchange.webhook,
+        pushed=exchange.pushed,
+        findings_record=exchange.findings_record,
     )
 
 
 async def apply_verdict(
-    way: Exchange, verdict: Awaitable[Verdict | StreamVerdict | None]
+    exchange: Exchange, verdict: Awaitable[Verdict | StreamVerdict | None]
 ) -> PassVerdict | ChangeVerdict | ReleaseVerdict:
     """What lets a message go on; raises A2AError or Taken for what does not, and for every failure."""
-    way.handle.asking += 1
+    exchange.handle.asking += 1
     try:
         found = await verdict or PASS
     except A2AError:
         raise
     except Exception as error:
-        told = {"correlation_id": way.correlation_id}
+        told = {"correlation_id": exchange.correlation_id}
         log.error("a message could not be checked: %s", redact_traceback(error), extra=told)
         raise A2AError("internal", NOT_CHECKED) from error
     finally:
-        way.handle.asking -= 1
+        exchange.handle.asking -= 1
     if isinstance(found, RefuseVerdict):
         raise found.problem
     if isinstance(found, AnswerVerdict):

@@ -43,51 +43,51 @@ class HeldMessageForwarder:
     def __init__(self, calls: CallHandler) -> None:
         self._calls = calls
 
-    async def forward(self, way: Exchange, named: OnTaskId) -> A2AReply:
+    async def forward(self, exchange: Exchange, named: OnTaskId) -> A2AReply:
         """The answer to a call, whole, as its caller may see it; a stream's events come to one answer.
 
         Raises A2AError, and Taken if the message or its answer is held once more.
         """
         calls = self._calls
-        call = await calls.outward(way)
-        url = await self._url_for(way, call)
+        call = await calls.prepare_request(exchange)
+        url = await self._url_for(exchange, call)
         try:
             async with asyncio.timeout(calls.limits.call_for.total_seconds()):
-                reply = await self._ask(way, call, url, named)
+                reply = await self._ask(exchange, call, url, named)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
-        return await calls.inward(way, reply)
+        return await calls.process_reply(exchange, reply)
 
-    async def release(self, way: Exchange, reply: A2AReply) -> A2AReply:
+    async def release(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
         """An answer that was held, as its caller may see it; raises as `forward` does."""
-        return await self._calls.inward(way, reply)
+        return await self._calls.process_reply(exchange, reply)
 
-    async def cancel(self, way: Exchange) -> None:
+    async def cancel(self, exchange: Exchange) -> None:
         """Have the agent give up a task, if it can be reached and knows how; raises A2AError if not."""
         calls = self._calls
-        url = await calls.url_for(way, way.call)
+        url = await calls.url_for(exchange, exchange.call)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
-                await self._ask(way, way.call, url, _ignore_task_id)
+                await self._ask(exchange, exchange.call, url, _ignore_task_id)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 
     async def dialect_of(self, sink: RegisteredAgent, preferred: Dialect) -> Dialect:
         """The dialect to call an agent in: one that it speaks."""
-        return await self._calls.spoken(sink, preferred)
+        return await self._calls.choose_dialect(sink, preferred)
 
-    async def _url_for(self, way: Exchange, call: A2ACall) -> URL:
+    async def _url_for(self, exchange: Exchange, call: A2ACall) -> URL:
         """Where the agent takes this call; whatever becomes of reading its card, nothing was sent yet."""
         try:
-            return await self._calls.url_for(way, call)
+            return await self._calls.url_for(exchange, call)
         except A2AError as problem:
             if isinstance(problem.__cause__, ResponseTruncated | ConnectionClosed):
                 raise A2AError(problem.kind, problem.message) from None
             raise
 
-    async def _ask(self, way: Exchange, call: A2ACall, url: URL, named: OnTaskId) -> A2AReply:
-        upstream, sink = self._calls.upstream, way.subscription.sink
-        response = await upstream.begin(sink, call.method, url, headers=way.headers, body=call.body())
+    async def _ask(self, exchange: Exchange, call: A2ACall, url: URL, named: OnTaskId) -> A2AReply:
+        upstream, sink = self._calls.upstream, exchange.subscription.sink
+        response = await upstream.begin(sink, call.method, url, headers=exchange.headers, body=call.body())
         try:
             if response.status in UNAVAILABLE_STATUSES:
                 doubt = (
@@ -128,10 +128,12 @@ class HeldMessageForwarder:
         return found
 
 
-def build_follow_up(way: Exchange, task_id: str, operation: Operation) -> Exchange:
+def build_follow_up(exchange: Exchange, task_id: str, operation: Operation) -> Exchange:
     """The way of another call about the task that a call has led to."""
     return replace(
-        way, call=build_task_call(way.call.dialect, operation, task_id, way.call.tenant), webhook=None
+        exchange,
+        call=build_task_call(exchange.call.dialect, operation, task_id, exchange.call.tenant),
+        webhook=None,
     )
 
 

@@ -88,16 +88,16 @@ class RelayApp:
         """Serve one request; what is refused before it is a call is raised for the server to tell."""
         agent_id, slash, below = get_path_below(scope, PREFIX).partition("/")
         if slash + below in WELL_KNOWN_PATHS:
-            agent, by_anyone = await self._readable(scope, agent_id)
+            agent, by_anyone = await self._find_card_agent(scope, agent_id)
             await self._card(scope, send, agent, by_anyone=by_anyone)
             return
-        arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
-        if isinstance(arrived, RelayAnswer):
-            await _send(send, _build_reply(arrived, correlation_id))
-        elif arrived.call.streamed:
-            await self._stream(arrived, receive, send)
+        received, correlation_id = await self._receive_call(scope, receive, agent_id, slash + below)
+        if isinstance(received, RelayAnswer):
+            await _send(send, _build_reply(received, correlation_id))
+        elif received.call.streamed:
+            await self._stream(received, receive, send)
         else:
-            await _send(send, _build_reply(await self._whole(arrived), correlation_id))
+            await _send(send, _build_reply(await self._whole(received), correlation_id))
 
     async def reply(self, scope: Scope, receive: Receive) -> Reply | None:
         """The whole reply to a request whose body is there; None, with nothing done, if it is told in pieces.
@@ -107,14 +107,14 @@ class RelayApp:
         agent_id, slash, below = get_path_below(scope, PREFIX).partition("/")
         if slash + below in WELL_KNOWN_PATHS:
             return None
-        arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
-        if isinstance(arrived, RelayAnswer):
-            return _build_reply(arrived, correlation_id)
-        if arrived.call.streamed:
+        received, correlation_id = await self._receive_call(scope, receive, agent_id, slash + below)
+        if isinstance(received, RelayAnswer):
+            return _build_reply(received, correlation_id)
+        if received.call.streamed:
             return None
-        return _build_reply(await self._whole(arrived), correlation_id)
+        return _build_reply(await self._whole(received), correlation_id)
 
-    async def _arrived(
+    async def _receive_call(
         self, scope: Scope, receive: Receive, agent_id: str, path: str
     ) -> tuple[Exchange | RelayAnswer, str]:
         """The call in a request, or what to say to one that is none; and its correlation id."""
@@ -144,59 +144,61 @@ class RelayApp:
         await self._directory.aclose()
         await self._calls.upstream.aclose()
 
-    async def _whole(self, way: Exchange) -> RelayAnswer:
+    async def _whole(self, exchange: Exchange) -> RelayAnswer:
         """The answer to a call that is not streamed, once the audit has it."""
         began = time.perf_counter()
         problem: A2AError | None = None
         try:
             if self._audit is not None:
                 self._audit.admit()
-            if self._calls.asks_for_pushes(way):
-                answer = await self._calls.whole(await self._calls.addressed(way))
+            if self._calls.has_push_config(exchange):
+                answer = await self._calls.handle(await self._calls.register_webhook(exchange))
             else:
-                answer = await self._calls.whole(way)
+                answer = await self._calls.handle(exchange)
         except A2AError as found:
-            problem, answer = found, _build_error_answer(found, way.call.dialect, way.call.rpc_id)
+            problem, answer = found, _build_error_answer(found, exchange.call.dialect, exchange.call.rpc_id)
         except (Exception, asyncio.CancelledError):
-            self._write_down_failure(way, began)
+            self._record_failure(exchange, began)
             raise
         try:
-            self._write_down(way, began, None, answer, problem)
+            self._record(exchange, began, None, answer, problem)
         except Unavailable as full:
             problem = A2AError("busy", full.message)
-            answer = _build_error_answer(problem, way.call.dialect, way.call.rpc_id)
+            answer = _build_error_answer(problem, exchange.call.dialect, exchange.call.rpc_id)
         return answer
 
-    async def _stream(self, way: Exchange, receive: Receive, send: Send) -> None:
+    async def _stream(self, exchange: Exchange, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        stream = _CallerStream(send, way.correlation_id)
+        stream = _CallerStream(send, exchange.correlation_id)
         problem: A2AError | None = None
         answer: RelayAnswer | None = None
         try:
             if self._audit is not None:
                 self._audit.admit()
-            answer = await self.streams.relay(await self._calls.addressed(way), receive, stream.write)
+            answer = await self.streams.relay(
+                await self._calls.register_webhook(exchange), receive, stream.write
+            )
         except A2AError as found:
-            problem, answer = found, _build_error_answer(found, way.call.dialect, way.call.rpc_id)
+            problem, answer = found, _build_error_answer(found, exchange.call.dialect, exchange.call.rpc_id)
         except (Exception, asyncio.CancelledError):
-            self._write_down_failure(way, began, stream)
+            self._record_failure(exchange, began, stream)
             raise
         try:
-            self._write_down(way, began, stream, answer, problem)
+            self._record(exchange, began, stream, answer, problem)
         except Unavailable as full:
             problem = A2AError("busy", full.message)
-            answer = _build_error_answer(problem, way.call.dialect, way.call.rpc_id)
-        told_in_events = problem is not None and way.call.dialect.rpc
+            answer = _build_error_answer(problem, exchange.call.dialect, exchange.call.rpc_id)
+        told_in_events = problem is not None and exchange.call.dialect.rpc
         if answer is not None and told_in_events and not stream.begun:
             await stream.write(b"data: " + answer.body + b"\n\n")  # who asked for events is told in events
         if stream.begun:
             await stream.end()
         elif answer is not None:
-            await _send(send, _build_reply(answer, way.correlation_id))
+            await _send(send, _build_reply(answer, exchange.correlation_id))
 
-    def _write_down(
+    def _record(
         self,
-        way: Exchange,
+        exchange: Exchange,
         began: float,
         stream: "_CallerStream | None",
         answer: RelayAnswer | None,
@@ -208,18 +210,20 @@ class RelayApp:
         took_for = timedelta(seconds=time.perf_counter() - began)
         if stream is not None and (answer is None or stream.begun):
             told = CallOutcome(size=stream.size, events=stream.kept, streamed=True)
-            self._audit.note(way, told, took_for)
+            self._audit.note(exchange, told, took_for)
         elif answer is not None:
             size, reply = len(answer.body), answer.reply
             told = CallOutcome(status=answer.status, size=size, reply=reply, problem=problem)
-            self._audit.note(way, told, took_for)
+            self._audit.note(exchange, told, took_for)
 
-    def _write_down_failure(self, way: Exchange, began: float, stream: "_CallerStream | None" = None) -> None:
+    def _record_failure(
+        self, exchange: Exchange, began: float, stream: "_CallerStream | None" = None
+    ) -> None:
         """Have the audit tell of a call that neither the agent nor the relay has ended."""
         failed = A2AError("internal", CALL_INTERRUPTED)
-        answer = _build_error_answer(failed, way.call.dialect, way.call.rpc_id)
+        answer = _build_error_answer(failed, exchange.call.dialect, exchange.call.rpc_id)
         with suppress(Unavailable):
-            self._write_down(way, began, stream, answer, failed)
+            self._record(exchange, began, stream, answer, failed)
 
     async def _subscription(self, scope: Scope, agent_id: str) -> Subscription:
         principal = await self._authenticate(scope)
@@ -227,7 +231,7 @@ class RelayApp:
             raise InvalidToken("Call agents with an API key: `Authorization: Bearer …`.")
         return await self._registry.subscription(principal.name, agent_id)
 
-    async def _readable(self, scope: Scope, agent_id: str) -> tuple[RegisteredAgent, bool]:
+    async def _find_card_agent(self, scope: Scope, agent_id: str) -> tuple[RegisteredAgent, bool]:
         """The agent whose card is asked for, and whether anyone may read it."""
         if self._public_cards and all(name != b"authorization" for name, _ in scope["headers"]):
             return await self._registry.agent(agent_id), True

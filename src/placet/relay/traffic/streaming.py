@@ -50,43 +50,43 @@ class StreamRelay:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def relay(self, way: Exchange, receive: Receive, write: Write) -> RelayAnswer | None:
+    async def relay(self, exchange: Exchange, receive: Receive, write: Write) -> RelayAnswer | None:
         """Relay a stream to its end; returns a whole answer instead if that is what the agent gave.
 
         Raises A2AError while nothing has been written; later problems become the stream's last event.
         """
         calls = self._calls
         try:
-            call = await calls.outward(way)
-            url = await calls.url_for(way, call)
-            response = await self._begin(way, call, url)
+            call = await calls.prepare_request(exchange)
+            url = await calls.url_for(exchange, call)
+            response = await self._begin(exchange, call, url)
         except AnsweredByRelay as taken:
-            await self._own(way, taken, receive, write)
+            await self._own(exchange, taken, receive, write)
             return None
         goes_on = False
         try:
             if get_media_type(response) != EVENTS_TYPE or response.status != 200:
-                return await self._whole(way, response)
-            if calls.withheld(way):
-                goes_on = await self._withhold(way, response, receive, write)
+                return await self._whole(exchange, response)
+            if calls.is_withheld(exchange):
+                goes_on = await self._withhold(exchange, response, receive, write)
             else:
-                await self._pump(way, response, receive, write)
+                await self._pump(exchange, response, receive, write)
             return None
         finally:
             if not goes_on:
                 response.close()
 
-    async def _begin(self, way: Exchange, call: A2ACall, url: URL) -> UpstreamResponse:
+    async def _begin(self, exchange: Exchange, call: A2ACall, url: URL) -> UpstreamResponse:
         upstream, limits = self._calls.upstream, self._calls.limits
         try:
             async with asyncio.timeout(limits.stream_idle_for.total_seconds()):
                 return await upstream.begin(
-                    way.subscription.sink, call.method, url, headers=way.headers, body=call.body()
+                    exchange.subscription.sink, call.method, url, headers=exchange.headers, body=call.body()
                 )
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 
-    async def _whole(self, way: Exchange, response: UpstreamResponse) -> RelayAnswer:
+    async def _whole(self, exchange: Exchange, response: UpstreamResponse) -> RelayAnswer:
         """What the agent says instead of a stream."""
         calls = self._calls
         try:
@@ -95,9 +95,9 @@ class StreamRelay:
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
         try:
-            return await calls.answer(way, response, kind, body)
+            return await calls.answer(exchange, response, kind, body)
         except AnsweredByRelay as taken:
-            return await calls.taken(way, taken)
+            return await calls.answer_from_relay(exchange, taken)
 
     async def close(self) -> None:
         """End every stream, so that a stopping server need not wait."""
@@ -107,10 +107,12 @@ class StreamRelay:
         if self._open:
             await asyncio.wait(set(self._open), timeout=2.0)
 
-    async def _pump(self, way: Exchange, response: UpstreamResponse, receive: Receive, write: Write) -> None:
+    async def _pump(
+        self, exchange: Exchange, response: UpstreamResponse, receive: Receive, write: Write
+    ) -> None:
         """Read and write until one side ends."""
         calls, limits = self._calls, self._calls.limits
-        pass_on = _EventForwarder(calls, way)
+        pass_on = _EventForwarder(calls, exchange)
         silence = IdleTimeout(limits.stream_idle_for.total_seconds())
         taking_in = IdleTimeout(limits.read_for.total_seconds())
         watch = self._watch(receive, response.close)
@@ -124,10 +126,12 @@ class StreamRelay:
                     pass_on.check()
         except AnsweredByRelay as taken:
             response.close()  # whatever comes of it, nobody reads on
-            await self._until_decided(way, await calls.taken(way, taken), receive, write, watch)
+            await self._until_decided(
+                exchange, await calls.answer_from_relay(exchange, taken), receive, write, watch
+            )
         except (A2AError, TimeoutError) as failure:
             if not watch.done():
-                await write(_encode_error_event(_to_error(failure), way.call))
+                await write(_encode_error_event(_to_error(failure), exchange.call))
         except CallerDisconnected:
             pass
         finally:
@@ -138,10 +142,10 @@ class StreamRelay:
     # Streams that are judged as a whole
 
     async def _withhold(
-        self, way: Exchange, response: UpstreamResponse, receive: Receive, write: Write
+        self, exchange: Exchange, response: UpstreamResponse, receive: Receive, write: Write
     ) -> bool:
         """Tell all of a stream once it was judged; returns whether it is still read, for later."""
-        stream = WithheldStream(self._calls, way, response)
+        stream = WithheldStream(self._calls, exchange, response)
         job = asyncio.create_task(stream.run())
         job.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever has left heard it
         gone = asyncio.Event()
@@ -149,16 +153,20 @@ class StreamRelay:
         goes_on = False
         try:
             await write(b"")
-            if await self._listen(way, stream, job, gone, write):
+            if await self._listen(exchange, stream, job, gone, write):
                 await self._tell(job.result(), write)
             elif not gone.is_set():
                 goes_on = True
-                await write(_encode_body_event((await self._go_on_without(way, stream, job, response)).body))
+                await write(
+                    _encode_body_event((await self._go_on_without(exchange, stream, job, response)).body)
+                )
         except AnsweredByRelay as taken:
             response.close()
-            await self._until_decided(way, await self._calls.taken(way, taken), receive, write, watch)
+            await self._until_decided(
+                exchange, await self._calls.answer_from_relay(exchange, taken), receive, write, watch
+            )
         except A2AError as problem:
-            await write(_encode_error_event(as_agent_error(problem), way.call))
+            await write(_encode_error_event(as_agent_error(problem), exchange.call))
         except CallerDisconnected:
             pass
         finally:
@@ -169,7 +177,7 @@ class StreamRelay:
 
     async def _listen(
         self,
-        way: Exchange,
+        exchange: Exchange,
         stream: WithheldStream,
         job: "asyncio.Task[StreamOutcome]",
         gone: asyncio.Event,
@@ -181,7 +189,7 @@ class StreamRelay:
         until, beat_at = now() + limits.early_return_for.total_seconds(), now() + beat_s
         while not job.done() and not gone.is_set():
             # What is looked at right now may be held any moment, under a name of its own.
-            if now() >= until and not way.handle.asking:
+            if now() >= until and not exchange.handle.asking:
                 return False
             wait_s = POLL_S if now() >= until else min(until, beat_at) - now()
             await _wait_for_first(job, stream.more, gone, within=wait_s)
@@ -204,17 +212,17 @@ class StreamRelay:
 
     async def _go_on_without(
         self,
-        way: Exchange,
+        exchange: Exchange,
         stream: WithheldStream,
         job: "asyncio.Task[StreamOutcome]",
         response: UpstreamResponse,
     ) -> RelayAnswer:
         """A task for a caller that has waited long enough; the stream is read and judged all the same."""
-        calls, call, about = self._calls, way.call, stream.about
+        calls, call, about = self._calls, exchange.call, stream.about
         job.add_done_callback(lambda _: response.close())
         calls.overdue.follow(job)
         if about is None or about.task_id is None:
-            return await calls.early.answer(way, asyncio.create_task(stream.answer(job)))
+            return await calls.early.answer(exchange, asyncio.create_task(stream.answer(job)))
         built = build_task(
             task_id=about.task_id,
             context_id=about.context_id or about.task_id,
@@ -223,26 +231,31 @@ class StreamRelay:
             dialect=call.dialect,
             metadata=reason_to_metadata(Timeout()),
         )
-        return await calls.taken(
-            way, AnsweredByRelay(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
+        return await calls.answer_from_relay(
+            exchange, AnsweredByRelay(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
         )
 
     # Tasks that the relay speaks for
 
-    async def _own(self, way: Exchange, taken: AnsweredByRelay, receive: Receive, write: Write) -> None:
+    async def _own(self, exchange: Exchange, taken: AnsweredByRelay, receive: Receive, write: Write) -> None:
         """A task the relay knows by itself: told at once, and again when something has become of it."""
-        answer = await self._calls.taken(way, taken)
+        answer = await self._calls.answer_from_relay(exchange, taken)
         gone = asyncio.Event()
         watch = self._watch(receive, gone.set)
         try:
-            await self._until_decided(way, answer, receive, write, watch)
+            await self._until_decided(exchange, answer, receive, write, watch)
         except CallerDisconnected:
             pass
         finally:
             watch.cancel()
 
     async def _until_decided(
-        self, way: Exchange, answer: RelayAnswer, receive: Receive, write: Write, watch: "asyncio.Task[None]"
+        self,
+        exchange: Exchange,
+        answer: RelayAnswer,
+        receive: Receive,
+        write: Write,
+        watch: "asyncio.Task[None]",
     ) -> None:
         """Tell of a task that waits for a person or its agent, and keep the stream open for what comes of it.
 
@@ -254,9 +267,9 @@ class StreamRelay:
         task_id = None if reply is None or reply.final else reply.task_id
         if task_id is None:
             return
-        within = limits.stream_for if way.call.operation == "subscribe" else limits.early_return_for
+        within = limits.stream_for if exchange.call.operation == "subscribe" else limits.early_return_for
         until = asyncio.get_running_loop().time() + within.total_seconds()
-        decided = asyncio.ensure_future(self._decided(way, task_id))
+        decided = asyncio.ensure_future(self._wait_until_decided(exchange, task_id))
         try:
             while not decided.done() and not watch.done():
                 left_s = until - asyncio.get_running_loop().time()
@@ -271,31 +284,33 @@ class StreamRelay:
             entry = decided.result()
             if entry is not None:
                 await _write_within(
-                    write, encode_event(calls.own.told(way.call, entry)), limits.read_for.total_seconds()
+                    write,
+                    encode_event(calls.own.build_answer(exchange.call, entry)),
+                    limits.read_for.total_seconds(),
                 )
         finally:
             decided.cancel()
-        if entry is None and way.call.operation == "subscribe":
+        if entry is None and exchange.call.operation == "subscribe":
             watch.cancel()  # whoever listens to the agent watches the caller too
             await asyncio.wait({watch})
-            await self._listen_on(way, receive, write)
+            await self._listen_on(exchange, receive, write)
 
-    async def _listen_on(self, way: Exchange, receive: Receive, write: Write) -> None:
+    async def _listen_on(self, exchange: Exchange, receive: Receive, write: Write) -> None:
         """Relay what the agent tells in a stream that has begun; what it says instead is the last event."""
         try:
-            answer = await self.relay(way, receive, write)
+            answer = await self.relay(exchange, receive, write)
         except A2AError as problem:
-            await write(_encode_error_event(as_agent_error(problem), way.call))
+            await write(_encode_error_event(as_agent_error(problem), exchange.call))
         else:
             if answer is not None and answer.reply is not None:
                 event = encode_event(answer.reply.document)
                 await write(event if answer.status == 200 else ERROR_LINE + event)
 
-    async def _decided(self, way: Exchange, task_id: str) -> Task | None:
+    async def _wait_until_decided(self, exchange: Exchange, task_id: str) -> Task | None:
         """The task as it ended; None if the agent goes on with it, and is the one to be asked."""
         calls = self._calls
-        await calls.overdue.wait(way.subscription, task_id)
-        entry = await calls.own.let_go(way.subscription, task_id)
+        await calls.overdue.wait(exchange.subscription, task_id)
+        entry = await calls.own.wait_until_released(exchange.subscription, task_id)
         return None if entry is None or (entry.upstream_id is not None and entry.ending is None) else entry
 
     def _watch(self, receive: Receive, left: Callable[[], object]) -> "asyncio.Task[None]":
@@ -321,9 +336,9 @@ class _EventForwarder:
     caller knows the task by another name.
     """
 
-    def __init__(self, calls: CallHandler, way: Exchange) -> None:
+    def __init__(self, calls: CallHandler, exchange: Exchange) -> None:
         self._calls = calls
-        self._way = way
+        self._exchange = exchange
         self._splitter = EventSplitter(limit=calls.limits.max_message_bytes)
         self._read_all = False
         self._known = False
@@ -331,7 +346,7 @@ class _EventForwarder:
     async def __call__(self, chunk: bytes) -> bytes:
         """What can be passed on by now; raises A2AError for what cannot be read."""
         # A stream may last for hours, and a policy may come into force meanwhile.
-        if self._read_all or self._calls.watched(self._way):
+        if self._read_all or self._calls.is_inspected(self._exchange):
             return b"".join([await self._pass(event) for event in self._splitter.feed(chunk)])
         if self._known:
             return await self._unread(self._splitter.feed_whole(chunk))
@@ -356,10 +371,10 @@ class _EventForwarder:
     async def _pass(self, event: bytes) -> bytes:
         data = get_event_data(event)
         if data is None:
-            return b":\n\n" if self._calls.watched(self._way) else event
-        call = self._way.call
+            return b":\n\n" if self._calls.is_inspected(self._exchange) else event
+        call = self._exchange.call
         reply = parse_reply(call.dialect, call.operation, data)
-        back = await self._calls.inward(self._way, reply)
+        back = await self._calls.process_reply(self._exchange, reply)
         if back is not reply:
             self._read_all = True
             return replace_data(event, back.document)

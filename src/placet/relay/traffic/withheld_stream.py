@@ -37,9 +37,9 @@ class StreamOutcome(Struct, frozen=True, kw_only=True):
 class WithheldStream:
     """Reads one stream and judges it. Whoever began the exchange with the agent ends it."""
 
-    def __init__(self, calls: CallHandler, way: Exchange, response: UpstreamResponse) -> None:
+    def __init__(self, calls: CallHandler, exchange: Exchange, response: UpstreamResponse) -> None:
         self._calls = calls
-        self._way = way
+        self._exchange = exchange
         self._response = response
         self._splitter = EventSplitter(limit=calls.limits.max_message_bytes)
         self._events: list[bytes] = []
@@ -65,7 +65,7 @@ class WithheldStream:
             problem = A2AError("timeout", "The stream has lasted as long as it may.")
         except A2AError as found:
             problem = found
-        return await self._judged(problem)
+        return await self._inspect(problem)
 
     def take_early(self) -> bytes:
         """What may be told by now and was not yet."""
@@ -78,8 +78,8 @@ class WithheldStream:
         try:
             found = await outcome
         except AnsweredByRelay as taken:
-            return await self._calls.taken(self._way, taken)
-        reply = merge_events(found.replies, self._way.call.rpc_id)
+            return await self._calls.answer_from_relay(self._exchange, taken)
+        reply = merge_events(found.replies, self._exchange.call.rpc_id)
         if reply is None and found.problem is not None:
             raise found.problem
         return RelayAnswer(body=b"", reply=reply)
@@ -106,21 +106,21 @@ class WithheldStream:
         if self._size > self._calls.limits.max_message_bytes:
             self._events, self._replies = [], []  # what was not looked at as a whole is not told in part
             raise A2AError("agent_response", TOO_LARGE)
-        call = self._way.call
+        call = self._exchange.call
         reply = parse_reply(call.dialect, call.operation, data)
         self._events.append(event)
         self._replies.append(reply)
         if self._told == len(self._replies) - 1 and _has_no_text(reply):
             self._told += 1
-            back = await self._calls.inward(self._way, reply)
+            back = await self._calls.process_reply(self._exchange, reply)
             self._early.append(replace_data(event, back.document))
             self.more.set()
         return _is_last(reply)
 
-    async def _judged(self, problem: A2AError | None) -> StreamOutcome:
+    async def _inspect(self, problem: A2AError | None) -> StreamOutcome:
         if len(self._replies) == self._told:
             return StreamOutcome(events=[], replies=self._replies, problem=problem)
-        replies = list(await self._calls.inward_together(self._way, self._replies))
+        replies = list(await self._calls.process_stream(self._exchange, self._replies))
         if len(replies) == len(self._events):
             pairs = zip(self._events[self._told :], replies[self._told :], strict=True)
             events = [replace_data(event, reply.document) for event, reply in pairs]

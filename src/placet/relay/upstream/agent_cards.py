@@ -108,17 +108,17 @@ class AgentCardCache:
 
     async def offer(self, agent: RegisteredAgent) -> CachedCard:
         """What the agent offers; raises A2AError when its card was never read and cannot be now."""
-        known = self.at_hand(agent)
-        return known if known is not None else await asyncio.shield(self._fresh(agent))
+        known = self.get_cached_card(agent)
+        return known if known is not None else await asyncio.shield(self._start_refresh(agent))
 
-    def at_hand(self, agent: RegisteredAgent) -> CachedCard | None:
+    def get_cached_card(self, agent: RegisteredAgent) -> CachedCard | None:
         """The same, if nobody has to wait for it; what is old is read again beside."""
-        known = self._known(agent)
+        known = self._get_known(agent)
         if known is not None and self._monotonic() >= known.fresh_until:
-            _ = self._fresh(agent)
+            _ = self._start_refresh(agent)
         return known
 
-    def shown(self, agent: RegisteredAgent, card: Json) -> Json:
+    def build_public_card(self, agent: RegisteredAgent, card: Json) -> Json:
         """A card of this agent as callers see it."""
         found = rewrite_card(
             card, self._address(agent.id), serves=lambda one: self._target(agent, one) is not None
@@ -132,7 +132,7 @@ class AgentCardCache:
             task.cancel()
         await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
-    def _fresh(self, agent: RegisteredAgent) -> "asyncio.Task[CachedCard]":
+    def _start_refresh(self, agent: RegisteredAgent) -> "asyncio.Task[CachedCard]":
         place = _get_card_source(agent)
         reading = self._reading.get(place)
         if reading is None:
@@ -140,7 +140,7 @@ class AgentCardCache:
             reading.add_done_callback(lambda task: self._read(place, task))
         return reading
 
-    def _known(self, agent: RegisteredAgent) -> CachedCard | None:
+    def _get_known(self, agent: RegisteredAgent) -> CachedCard | None:
         known = self._offers.get(agent.key)
         return known if known is not None and known.place == _get_card_source(agent) else None
 
@@ -154,7 +154,7 @@ class AgentCardCache:
             card = await self._fetch(agent)
             offer = self._offer_of(agent, card)
         except A2AError:
-            known = self._known(agent)
+            known = self._get_known(agent)
             if known is None:
                 raise
             offer = replace(known, fresh_until=self._monotonic() + RETRY_AFTER_S)
@@ -168,10 +168,10 @@ class AgentCardCache:
             for one, target in found
             if target is not None
         )
-        shown = self.shown(agent, card)
+        build_public_card = self.build_public_card(agent, card)
         offer = CachedCard(
-            card=shown,
-            etag=compute_etag(shown),
+            card=build_public_card,
+            etag=compute_etag(build_public_card),
             interfaces=interfaces,
             fresh_until=self._monotonic() + FRESH_FOR_S,
             place=_get_card_source(agent),
@@ -187,7 +187,7 @@ class AgentCardCache:
         raise A2AError("agent_response", "The agent's card could not be found.")
 
     async def _get(self, agent: RegisteredAgent, url: str) -> tuple[int, bytes]:
-        own = self._same_origin(agent, self._checked(url))
+        own = self._same_origin(agent, self._check_url(url))
         headers = {"Accept": "application/json", **(agent.credentials if own else {})}
         address = URL(url, encoded=True)
         try:
@@ -209,16 +209,16 @@ class AgentCardCache:
         A card is what an agent says of itself: it must not send the relay's credentials elsewhere.
         """
         try:
-            target = self._checked(interface.url)
+            target = self._check_url(interface.url)
         except AddressRefused:
             return None
         return target if "?" not in target.url and self._same_origin(agent, target) else None
 
-    def _checked(self, url: str) -> ParsedTarget:
+    def _check_url(self, url: str) -> ParsedTarget:
         return check_url(url, allow_loopback=self._allow_loopback, networks=self._networks)
 
     def _same_origin(self, agent: RegisteredAgent, target: ParsedTarget) -> bool:
-        own = self._checked(agent.url)
+        own = self._check_url(agent.url)
         hosts = {own.host, target.host}
         same_host = len(hosts) == 1 or hosts <= LOOPBACK_HOSTS
         return same_host and (own.scheme, own.port) == (target.scheme, target.port)

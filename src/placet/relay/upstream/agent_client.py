@@ -46,7 +46,7 @@ class AgentClient:
 
         Who gets an answer closes it, whatever happens. Raises A2AError for one that is none of A2A's.
         """
-        over = self._begun(agent)
+        over = self._count_call(agent)
         response = await self._http.request(method, url, {**FIXED_HEADERS, **headers}, body, within, over)
         try:
             check_response_head(response)
@@ -69,7 +69,7 @@ class AgentClient:
 
         Raises A2AError and OSError as `begin` does; the head that comes is for `check_response_head` first.
         """
-        over = self._begun(agent)
+        over = self._count_call(agent)
         asked = None
         try:
             asked = self._http.send(method, url, {**FIXED_HEADERS, **headers}, body, within, over)
@@ -104,7 +104,7 @@ class AgentClient:
         """Close all connections; a later request opens new ones."""
         await self._http.aclose()
 
-    def _begun(self, agent: RegisteredAgent) -> Callable[[], None]:
+    def _count_call(self, agent: RegisteredAgent) -> Callable[[], None]:
         """Count an exchange, if there may be one more; returns what is called at its end."""
         key, under_way = agent.key, self._under_way
         count = under_way.get(key, 0)
@@ -112,14 +112,14 @@ class AgentClient:
             raise A2AError("busy", "Too many calls to this agent are under way.")
         under_way[key] = count + 1
 
-        def ended() -> None:
+        def end_call() -> None:
             left = under_way[key] - 1
             if left:
                 under_way[key] = left
             else:
                 del under_way[key]
 
-        return ended
+        return end_call
 
 
 def check_response_head(response: UpstreamResponse) -> None:

@@ -26,11 +26,11 @@ Origin = tuple[str, str, int]
 class ConnectionOwner(Protocol):
     """Whom a connection belongs to."""
 
-    def give_back(self, connection: "Connection") -> None:
+    def release(self, connection: "Connection") -> None:
         """Keep a connection for another request."""
         ...
 
-    def lost(self, connection: "Connection") -> None:
+    def forget_connection(self, connection: "Connection") -> None:
         """Forget a connection that has ended."""
         ...
 
@@ -140,7 +140,7 @@ class PendingRequest:
                 raise
         return self._response
 
-    async def head_by(self, early: "Deadlines[PendingRequest]") -> UpstreamResponse | None:
+    async def wait_for_head(self, early: "Deadlines[PendingRequest]") -> UpstreamResponse | None:
         """The same; None if it has not come by then, with nothing lost: it may be waited for again."""
         early.add(self)
         try:
@@ -296,7 +296,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         by_the_agent = error is None and not self._spoiled
         self._spoiled = True
-        self._keeper.lost(self)
+        self._keeper.forget_connection(self)
         asked, self._asked = self._asked, None
         if asked is None:
             return
@@ -362,4 +362,4 @@ class Connection(asyncio.Protocol):
             self.abort()
         else:
             self.resume()
-            self._keeper.give_back(self)
+            self._keeper.release(self)

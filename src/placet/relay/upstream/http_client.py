@@ -64,11 +64,11 @@ class AgentHttpClient:
         """
         try:
             origin, request = _parse_target(method, url)[0], _encode_request(method, url, headers, body)
-            connection = self._kept(origin) or await self._connect(origin)
+            connection = self._take_idle(origin) or await self._connect(origin)
         except BaseException:
             over()
             raise
-        return await connection.send(request, self._bound(within), over).head()
+        return await connection.send(request, self._get_deadlines(within), over).head()
 
     def send(
         self,
@@ -84,17 +84,17 @@ class AgentHttpClient:
         As `request`; what it raises itself is OSError for what is no request.
         """
         request = _encode_request(method, url, headers, body)
-        connection = self._kept(_parse_target(method, url)[0])
-        return None if connection is None else connection.send(request, self._bound(within), over)
+        connection = self._take_idle(_parse_target(method, url)[0])
+        return None if connection is None else connection.send(request, self._get_deadlines(within), over)
 
-    def give_back(self, connection: Connection) -> None:
+    def release(self, connection: Connection) -> None:
         """Keep a connection for another request."""
         connection.idle_since = time.monotonic()
         self._idle.setdefault(connection.origin, deque()).append(connection)
         if self._sweep is None:
             self._sweep = connection.loop.call_later(KEEP_FOR_S, self._close_idle)
 
-    def lost(self, connection: Connection) -> None:
+    def forget_connection(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         self._open.discard(connection)
         idle = self._idle.get(connection.origin)
@@ -111,7 +111,7 @@ class AgentHttpClient:
         self._idle.clear()
         await asyncio.sleep(0)  # the loop closes them in its next turn
 
-    def _bound(self, within: float | None) -> Deadlines[PendingRequest] | None:
+    def _get_deadlines(self, within: float | None) -> Deadlines[PendingRequest] | None:
         """What watches the time of an exchange; there are as many lengths of it as settings for them."""
         if within is None:
             return None
@@ -120,7 +120,7 @@ class AgentHttpClient:
             bound = self._bounds[within] = Deadlines(within, PendingRequest.time_out)
         return bound
 
-    def _kept(self, origin: Origin) -> Connection | None:
+    def _take_idle(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin)
         while idle:
             connection = idle.pop()
