@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
 from placet.channels.discord import from_environment
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Call
+from placet.ports.channel import WebhookRequest
 
 QUESTION = {
     "type": "approval",
@@ -36,9 +36,9 @@ app = FastAPI(lifespan=lifespan)
 @app.post("/discord")
 async def pressed(request: Request) -> Response:
     """Where Discord tells of presses."""
-    call = Call(method="POST", headers=dict(request.headers), body=await request.body())
+    call = WebhookRequest(method="POST", headers=dict(request.headers), body=await request.body())
     try:
-        heard = await app.state.board.hear(call)
+        heard = await app.state.board.handle_webhook(call)
     except SignatureInvalid:
         return Response(status_code=401)
     return Response(heard.body, heard.status, media_type=heard.content_type)

@@ -40,7 +40,7 @@ from unittest.mock import patch  # noqa: E402
 
 from placet.agent import Decided  # noqa: E402
 from tests.channels.loopback import loopback  # noqa: E402
-from tests.channels.slack.sockets import socket_server  # noqa: E402
+from tests.channels.slack.socket_server import socket_server  # noqa: E402
 from tests.channels.slack.workspace import APP_TOKEN, PLACE, TOKEN, Workspace  # noqa: E402
 
 

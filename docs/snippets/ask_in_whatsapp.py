@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
 from placet.channels.whatsapp import from_environment
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Call
+from placet.ports.channel import WebhookRequest
 
 QUESTION = {
     "type": "approval",
@@ -36,14 +36,14 @@ app = FastAPI(lifespan=lifespan)
 @app.api_route("/whatsapp", methods=["GET", "POST"])
 async def heard(request: Request) -> Response:
     """Where WhatsApp asks whether this is yours (GET), and tells of presses (POST)."""
-    call = Call(
+    call = WebhookRequest(
         method=request.method,
         headers=dict(request.headers),
         body=await request.body(),
         query=dict(request.query_params),
     )
     try:
-        heard = await app.state.board.hear(call)
+        heard = await app.state.board.handle_webhook(call)
     except SignatureInvalid:
         return Response(status_code=401)
     return Response(heard.body, heard.status, media_type=heard.content_type)
@@ -66,7 +66,7 @@ from unittest.mock import patch  # noqa: E402
 import httpx  # noqa: E402
 
 from placet.channels.whatsapp import WhatsAppChannel  # noqa: E402
-from placet.ports.channel import Ticket  # noqa: E402
+from placet.ports.channel import SentMessage  # noqa: E402
 from placet.testing.clock import DAYBREAK  # noqa: E402
 from tests.channels.loopback import loopback  # noqa: E402
 from tests.channels.whatsapp.cloud_api import (  # noqa: E402
@@ -108,7 +108,7 @@ async def talk(web: httpx.AsyncClient, harness: WhatsAppHarness) -> None:
         assert asked.text == "1158201444"
         deploying = asyncio.create_task(web.post("/deploy", timeout=20))
         await harness.server.until(lambda: bool(harness.shown()))
-        ticket = Ticket(channel="whatsapp", place=TO, message_id="wamid.1", sent_at=DAYBREAK)
+        ticket = SentMessage(channel="whatsapp", conversation_id=TO, message_id="wamid.1", sent_at=DAYBREAK)
         call = harness.press(ticket, harness.shown()[0].references[0], user_id=TO, name="Ada")
         forged = await web.post("/whatsapp", content=call.body + b" ", headers=dict(call.headers))
         assert forged.status_code == 401

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from placet.agent.card_facts import FACTS, facts_of
-from placet.ports.channel import ONLY_THERE
+from placet.ports.channel import ONLY_ON_PAGE
 
 
 def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:
@@ -25,7 +25,7 @@ def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:
 def test_a_button_beside_what_only_the_page_shows_says_so(unseen: dict[str, Any]) -> None:
     [name] = unseen
     assert facts_of({"who": "Ada", **unseen}, decides=True) == (
-        (ONLY_THERE, name.capitalize()),
+        (ONLY_ON_PAGE, name.capitalize()),
         ("Who", "Ada"),
     )
     assert facts_of({"who": "Ada", **unseen}, decides=False) == (("Who", "Ada"),)
@@ -34,4 +34,4 @@ def test_a_button_beside_what_only_the_page_shows_says_so(unseen: dict[str, Any]
 def test_of_many_facts_those_that_are_left_out_are_named_and_counted() -> None:
     facts = facts_of({f"fact_{number}": number + 1 for number in range(20)}, decides=True)
     assert len(facts) == FACTS + 1
-    assert facts[0] == (ONLY_THERE, "Fact 6, Fact 7, Fact 8, Fact 9, Fact 10, Fact 11 and 8 more")
+    assert facts[0] == (ONLY_ON_PAGE, "Fact 6, Fact 7, Fact 8, Fact 9, Fact 10, Fact 11 and 8 more")

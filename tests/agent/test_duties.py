@@ -11,7 +11,7 @@ import pytest
 
 from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switchboard
 from placet.errors import StillWaiting
-from placet.ports.channel import Card, Ended, Ticket
+from placet.ports.channel import Card, CaseClosure, SentMessage
 from placet.testing.channel import RecordingChannel
 from placet.testing.clock import DAYBREAK, FakeClock
 from tests.cli.strange_service import Call, Reply, StrangeService, json_reply, strange_service
@@ -117,8 +117,8 @@ def test_a_message_says_when_it_was_decided_not_when_the_agent_heard_of_it(
 
     asyncio.run(play())
     (sent,) = channel.sent
-    assert sent.ended is not None
-    assert sent.ended.at == ended
+    assert sent.closure is not None
+    assert sent.closure.at == ended
 
 
 class Rounds(RecordingChannel):
@@ -128,7 +128,7 @@ class Rounds(RecordingChannel):
         super().__init__()
         self.settled: list[int] = []
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, ticket: SentMessage, card: Card, ended: CaseClosure) -> None:
         self.settled.append(card.round)
 
 
@@ -188,14 +188,14 @@ def pressed(
         async with AsyncAgent(tell=board.tell, pending=cases, clock=clock) as agent:
             following = asyncio.create_task(agent.request("POST", f"{service.url}/act"))
             listening = asyncio.create_task(board.listen())
-            await channel.until(lambda: len(channel.sent) == 1)
+            await channel.wait_until(lambda: len(channel.sent) == 1)
             channel.press("confirm")
-            await channel.until(lambda: len(channel.answers) == 1)
+            await channel.wait_until(lambda: len(channel.answers) == 1)
             # Followed only once the person has been told: a reminder that is due by then is none.
             await asyncio.to_thread(eventually, lambda: agent.nudge("case-1"))
             clock.advance(timedelta(minutes=1))
             agent.nudge("case-1")
-            await channel.until(lambda: len(channel.sent) == 2)
+            await channel.wait_until(lambda: len(channel.sent) == 2)
             for task in (following, listening):
                 task.cancel()
             await asyncio.gather(following, listening, return_exceptions=True)

@@ -12,12 +12,20 @@ from msgspec.structs import replace
 from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
 from placet.agent.messengers import GONE, Switchboard, card_of
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
+from placet.ports.channel import (
+    Card,
+    CaseClosure,
+    Interaction,
+    InteractionUser,
+    SentMessage,
+    WebhookRequest,
+    WebhookResult,
+)
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE
 from tests.server.running import EXAMPLE, RunningServer, running
 
-ADA = Presser(platform="telegram", user_id="7", name="Ada")
+ADA = InteractionUser(platform="telegram", user_id="7", name="Ada")
 
 
 class Messenger:
@@ -27,38 +35,42 @@ class Messenger:
 
     def __init__(self) -> None:
         self.cards: list[Card] = []
-        self.settled: list[tuple[str, Ended]] = []
+        self.settled: list[tuple[str, CaseClosure]] = []
         self.answers: list[tuple[str, str]] = []
         self.stuck: set[str] = set()
         self.told = asyncio.Event()
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         self.cards.append(card)
         self.told.set()
-        return Ticket(channel=self.name, place="1", message_id=str(len(self.cards)), sent_at=card.expires_at)
+        return SentMessage(
+            channel=self.name, conversation_id="1", message_id=str(len(self.cards)), sent_at=card.expires_at
+        )
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, ticket: SentMessage, card: Card, ended: CaseClosure) -> None:
         if ticket.message_id in self.stuck:
             raise ChannelRefused()
         self.settled.append((ticket.message_id, ended))
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, press: Interaction, text: str) -> None:
         self.answers.append((press.id, text))
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, call: WebhookRequest) -> WebhookResult:
         if call.headers.get("secret") != "right":
             raise SignatureInvalid()
-        return Heard(presses=(self.press(int(call.query["card"]), call.query["action"]),))
+        return WebhookResult(interactions=(self.press(int(call.query["card"]), call.query["action"]),))
 
-    def listen(self) -> AsyncIterator[Sequence[Press]]:
+    def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         raise SettingsError()
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    def press(self, card: int, action: str, *, id: str = "press-1", presser: Presser = ADA) -> Press:
+    def press(
+        self, card: int, action: str, *, id: str = "press-1", user: InteractionUser = ADA
+    ) -> Interaction:
         button = next(one for one in self.cards[card].buttons if one.action == action)
-        return Press(id=id, reference=button.reference, presser=presser, via="telegram_inline_button")
+        return Interaction(id=id, reference=button.reference, user=user, via="telegram_inline_button")
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +165,8 @@ def test_no_card_carries_a_token(scene: Scene) -> None:
 def test_a_stranger_cannot_answer_and_is_told_so(scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
-        stranger = Presser(platform="telegram", user_id="8")
-        await scene.board.pressed(scene.messenger.press(0, "confirm", presser=stranger))
+        stranger = InteractionUser(platform="telegram", user_id="8")
+        await scene.board.pressed(scene.messenger.press(0, "confirm", user=stranger))
         assert not task.done()
         await scene.board.pressed(scene.messenger.press(0, "cancel", id="press-2"))
         outcome = await asyncio.wait_for(task, 60)
@@ -179,8 +191,8 @@ def test_a_press_that_another_agent_hears_counts_only_for_those_who_were_asked(
 
     async def play() -> None:
         task = await scene.ask()
-        presser = Presser(platform="telegram", user_id=user_id)
-        await other.board.pressed(scene.messenger.press(0, "confirm", presser=presser))
+        user = InteractionUser(platform="telegram", user_id=user_id)
+        await other.board.pressed(scene.messenger.press(0, "confirm", user=user))
         await other.board.aclose()
         await other.agent.aclose()
         assert not task.done()
@@ -305,12 +317,12 @@ def test_every_copy_is_brought_up_to_date_though_one_cannot_be(server: RunningSe
 def test_a_webhook_is_heard_only_from_the_platform(scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
-        forged = Call(method="POST", headers={}, body=b"", query={"card": "0", "action": "confirm"})
+        forged = WebhookRequest(method="POST", headers={}, body=b"", query={"card": "0", "action": "confirm"})
         with pytest.raises(SignatureInvalid):
-            await scene.board.hear(forged)
+            await scene.board.handle_webhook(forged)
         assert not task.done()
-        genuine = Call(method="POST", headers={"secret": "right"}, body=b"", query=forged.query)
-        assert (await scene.board.hear(genuine)).status == 200
+        genuine = WebhookRequest(method="POST", headers={"secret": "right"}, body=b"", query=forged.query)
+        assert (await scene.board.handle_webhook(genuine)).status == 200
         assert isinstance(await asyncio.wait_for(task, 60), Decided)
 
     scene.play(play)
@@ -366,7 +378,7 @@ def test_one_press_that_goes_wrong_stops_no_other(server: RunningServer, tmp_pat
         task = await scene.ask()
         presses = [scene.messenger.press(0, one, id=one) for one in ("cancel", "confirm")]
 
-        async def heard() -> AsyncIterator[Sequence[Press]]:
+        async def heard() -> AsyncIterator[Sequence[Interaction]]:
             for press in presses:
                 yield [press]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from placet.channels.calling import Sleep
+from placet.channels.platform_api import Sleep
 from tests.server.running import RunningServer, running
 
 

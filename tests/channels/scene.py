@@ -9,7 +9,7 @@ import httpx
 
 from placet.agent import AsyncAgent, PendingCases, Switchboard
 from placet.ports.channel import Channel
-from placet.testing.platforms import Shown
+from placet.testing.platforms import VisibleMessage
 from tests.channels.loopback import Loopback
 from tests.server.running import RunningServer
 
@@ -25,7 +25,7 @@ class Platform(Protocol):
     @property
     def server(self) -> Loopback: ...
 
-    def shown(self) -> Sequence[Shown]: ...
+    def shown(self) -> Sequence[VisibleMessage]: ...
 
 
 P = TypeVar("P", bound=Platform)

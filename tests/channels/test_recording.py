@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from placet.errors import ChannelRefused, SignatureInvalid
-from placet.ports.channel import Call
+from placet.ports.channel import WebhookRequest
 from placet.testing.channel import RecordingChannel
-from placet.testing.platforms import ended, sample_card
+from placet.testing.platforms import sample_card, sample_closure
 
 pytestmark = pytest.mark.anyio
 
@@ -16,9 +16,9 @@ async def test_cards_and_their_endings_are_remembered():
     channel, card = RecordingChannel(), sample_card()
     ticket = await channel.send(card)
     other = await channel.send(card)
-    await channel.settle(ticket, card, ended())
-    assert [(one.ticket, one.card, one.ended) for one in channel.sent] == [
-        (ticket, card, ended()),
+    await channel.mark_closed(ticket, card, sample_closure())
+    assert [(one.sent_message, one.card, one.closure) for one in channel.sent] == [
+        (ticket, card, sample_closure()),
         (other, card, None),
     ]
 
@@ -31,19 +31,19 @@ async def test_a_press_is_heard_by_listening_and_by_webhook():
         (heard,) = await anext(channel.listen())
     assert heard == made
     assert made.reference == sample_card().buttons[1].reference
-    assert (await channel.hear(channel.call_for(made))).presses == (made,)
+    assert (await channel.handle_webhook(channel.call_for(made))).interactions == (made,)
 
 
 async def test_an_ended_card_cannot_be_pressed():
     channel = RecordingChannel()
-    await channel.settle(await channel.send(sample_card()), sample_card(), ended())
+    await channel.mark_closed(await channel.send(sample_card()), sample_card(), sample_closure())
     with pytest.raises(IndexError):
         channel.press("approve")
 
 
 async def test_a_call_by_anyone_else_is_refused():
     with pytest.raises(SignatureInvalid):
-        await RecordingChannel().hear(Call(method="POST", headers={}, body=b"{}"))
+        await RecordingChannel().handle_webhook(WebhookRequest(method="POST", headers={}, body=b"{}"))
 
 
 async def test_failures_come_when_they_are_expected():
@@ -60,8 +60,8 @@ async def test_a_test_can_wait_for_what_is_said():
     await channel.send(sample_card())
     press = channel.press("approve")
     async with asyncio.TaskGroup() as group:
-        group.create_task(channel.until(lambda: bool(channel.answers)))
-        group.create_task(channel.answer(press, "Recorded."))
+        group.create_task(channel.wait_until(lambda: bool(channel.answers)))
+        group.create_task(channel.reply(press, "Recorded."))
     assert channel.answers == [(press, "Recorded.")]
     await channel.aclose()
     assert channel.is_closed

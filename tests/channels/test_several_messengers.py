@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from placet.agent import AsyncAgent, Decided, Notice, PendingCases, Switchboard
-from placet.channels.calling import Sleep
+from placet.channels.platform_api import Sleep
 from placet.channels.slack import SlackChannel
 from placet.channels.telegram import TelegramChannel
 from placet.channels.whatsapp import WhatsAppChannel
@@ -43,7 +43,7 @@ async def office() -> AsyncIterator[Office]:
         servers = [await stack.enter_async_context(loopback(api.handle)) for api in apis]
         channels: list[Channel] = [
             TelegramChannel(token=telegram.TOKEN, chat_id=str(telegram.CHAT), api_url=servers[0].url),
-            SlackChannel(token=slack.TOKEN, place=slack.PLACE, api_url=f"{servers[1].url}/api"),
+            SlackChannel(token=slack.TOKEN, conversation_id=slack.PLACE, api_url=f"{servers[1].url}/api"),
             WhatsAppChannel(
                 access_token=whatsapp.ACCESS_TOKEN,
                 phone_number_id=whatsapp.PHONE_NUMBER_ID,

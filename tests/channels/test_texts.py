@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.channels import texts
-from placet.ports.channel import Button, Card, Ended
+from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import count_utf8_bytes, count_utf16_units
 
 AT = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
@@ -95,12 +95,12 @@ def test_who_asks_always_fits(source, most, which):
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
-        (Ended(how="decided", at=AT, action="approve", by="Ada"), "Approved by Ada, Tuesday"),
-        (Ended(how="decided", at=AT, action="x-vote_yes"), "Decided: X vote yes, Tuesday"),
-        (Ended(how="decided", at=AT), "Decided, Tuesday"),
-        (Ended(how="expired", at=AT), "Expired: nobody answered in time (Tuesday"),
-        (Ended(how="withdrawn", at=AT, reason="Not\nneeded"), "Withdrawn: Not needed (Tuesday"),
-        (Ended(how="withdrawn", at=AT), "Withdrawn (Tuesday"),
+        (CaseClosure(how="decided", at=AT, action="approve", by="Ada"), "Approved by Ada, Tuesday"),
+        (CaseClosure(how="decided", at=AT, action="x-vote_yes"), "Decided: X vote yes, Tuesday"),
+        (CaseClosure(how="decided", at=AT), "Decided, Tuesday"),
+        (CaseClosure(how="expired", at=AT), "Expired: nobody answered in time (Tuesday"),
+        (CaseClosure(how="withdrawn", at=AT, reason="Not\nneeded"), "Withdrawn: Not needed (Tuesday"),
+        (CaseClosure(how="withdrawn", at=AT), "Withdrawn (Tuesday"),
     ],
 )
 def test_an_ending_is_said_in_one_line(ended, expected):

@@ -49,13 +49,13 @@ def test_a_press_in_the_messenger_is_the_answer(setting: Setting, era: str) -> N
             channel=channel, answerers=ADA, elicitation_callback=person, mode=ERA[era]
         ) as client:
             asking = asyncio.create_task(client.call_tool("ask_confirmation", {**GO, "wait_seconds": 60}))
-            await channel.until(lambda: len(channel.sent) == 1)
+            await channel.wait_until(lambda: len(channel.sent) == 1)
             channel.press("confirm")
             ended = structured(await asking)
             assert (ended["action"], ended["verified"]) == ("confirm", True)
             (sent,) = channel.sent
-            assert sent.ended is not None
-            assert sent.ended.action == "confirm"
+            assert sent.closure is not None
+            assert sent.closure.action == "confirm"
         assert channel.is_closed
 
     run(main())
@@ -76,8 +76,8 @@ def test_the_link_is_in_no_result_and_can_be_sent_again(setting: Setting) -> Non
             assert first.card.buttons == ()  # nobody may press, so there is the link alone
             await asyncio.to_thread(answer, second.card.review_url, "cancel")
             assert structured(await client.call_tool("check_question", check))["action"] == "cancel"
-            assert first.ended is not None
-            assert second.ended is not None
+            assert first.closure is not None
+            assert second.closure is not None
 
     run(main())
 
@@ -100,7 +100,7 @@ def test_buttons_work_after_a_restart_and_messages_are_brought_up_to_date(settin
         again.sent = channel.sent
         async with setting.in_process(channel=again, answerers=ADA) as client:
             again.press("skip")
-            await again.until(lambda: again.sent[0].ended is not None)
+            await again.wait_until(lambda: again.sent[0].closure is not None)
             check = {"case_id": asked["case_id"], "wait_seconds": 30}
             assert structured(await client.call_tool("check_question", check))["action"] == "skip"
 
@@ -127,7 +127,7 @@ def test_an_assistant_can_have_the_person_reminded(setting: Setting) -> None:
         channel = RecordingChannel()
         async with setting.in_process(channel=channel) as client:
             structured(await client.call_tool("ask_confirmation", {**GO, "remind_after": ["1s", "1d"]}))
-            await channel.until(lambda: len(channel.sent) == 2)
+            await channel.wait_until(lambda: len(channel.sent) == 2)
             assert [one.card.is_reminder for one in channel.sent] == [False, True]
             assert channel.sent[0].card.review_url == channel.sent[1].card.review_url
 

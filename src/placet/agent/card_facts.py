@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from placet.ports.channel import ONLY_THERE
+from placet.ports.channel import ONLY_ON_PAGE
 
 SHORT_FACT = 120
 FACTS = 6
@@ -23,7 +23,7 @@ def facts_of(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str]
     short = [name for name, value in plain.items() if 0 < len(value) <= SHORT_FACT][:FACTS]
     shown = tuple((_named(name), plain[name]) for name in short)
     unseen = [_named(name)[:SHORT_NAME] for name, value in context.items() if value and name not in short]
-    return ((ONLY_THERE, _listed(unseen)), *shown) if decides and unseen else shown
+    return ((ONLY_ON_PAGE, _listed(unseen)), *shown) if decides and unseen else shown
 
 
 def _listed(names: list[str]) -> str:

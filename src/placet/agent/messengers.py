@@ -25,7 +25,16 @@ from placet.agent.pending import PendingCase, PendingCases, Pressable
 from placet.agent.responses import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
 from placet.agent.service_responses import FollowedCase, read_moment
 from placet.errors import NotKept, PlacetError, SettingsError, Unreachable
-from placet.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press, Ticket
+from placet.ports.channel import (
+    Button,
+    Card,
+    CaseClosure,
+    Channel,
+    Interaction,
+    SentMessage,
+    WebhookRequest,
+    WebhookResult,
+)
 
 REFERENCE_BYTES = 16
 REMEMBERED = 10_000
@@ -100,15 +109,15 @@ class Switchboard:
         elif notice.name == "ended" and notice.outcome is not None:
             await self._settle(notice.case, _ended(notice.outcome, self._now()), round=notice.round)
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, call: WebhookRequest) -> WebhookResult:
         """A webhook call of the platform, answered within its deadline though a service may be slower.
 
         Raises SignatureInvalid unless the platform itself made the call.
         """
-        heard = await self._channel.hear(call)
-        if heard.reply is not None and len(heard.presses) == 1:
-            return await self._replied(heard, heard.presses[0], heard.reply)
-        await self._take(heard.presses)
+        heard = await self._channel.handle_webhook(call)
+        if heard.reply is not None and len(heard.interactions) == 1:
+            return await self._replied(heard, heard.interactions[0], heard.reply)
+        await self._take(heard.interactions)
         return heard
 
     async def listen(self) -> None:
@@ -116,7 +125,7 @@ class Switchboard:
         async for presses in self._channel.listen():
             await self._take(presses)
 
-    async def pressed(self, press: Press) -> None:
+    async def pressed(self, press: Interaction) -> None:
         """Take one press to its service, and tell whoever pressed what came of it."""
         await self._answer(press, await self._reply(press))
 
@@ -126,13 +135,15 @@ class Switchboard:
         await self._http.aclose()
         await self._channel.aclose()
 
-    async def _take(self, presses: Iterable[Press]) -> None:
+    async def _take(self, presses: Iterable[Interaction]) -> None:
         """Side by side, so that a slow service holds up nobody; each is finished whoever leaves meanwhile."""
         tasks = {self._under_way(self.pressed(press)) for press in presses}
         if tasks:
             await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
 
-    async def _replied(self, heard: Heard, press: Press, reply: Callable[[str], bytes]) -> Heard:
+    async def _replied(
+        self, heard: WebhookResult, press: Interaction, reply: Callable[[str], bytes]
+    ) -> WebhookResult:
         """The response itself tells what came of a press, unless that takes longer than a platform waits."""
         taking = self._under_way(self._reply(press))
         await asyncio.wait({taking}, timeout=ACKNOWLEDGE_WITHIN_S)
@@ -141,12 +152,12 @@ class Switchboard:
         _ = self._under_way(self._answer_later(press, taking))
         return heard
 
-    async def _answer_later(self, press: Press, taking: "asyncio.Task[str]") -> None:
+    async def _answer_later(self, press: Interaction, taking: "asyncio.Task[str]") -> None:
         await self._answer(press, await taking)
 
-    async def _answer(self, press: Press, text: str) -> None:
+    async def _answer(self, press: Interaction, text: str) -> None:
         try:
-            await self._channel.answer(press, text)
+            await self._channel.reply(press, text)
         except PlacetError as error:
             log.warning("a press could not be answered: %s", error.message)
 
@@ -156,7 +167,7 @@ class Switchboard:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _reply(self, press: Press) -> str:
+    async def _reply(self, press: Interaction) -> str:
         """What came of it; a press that comes again while it is being taken waits for the same answer."""
         reply = self._replies.get(press.id)
         if reply is not None:
@@ -166,7 +177,7 @@ class Switchboard:
             taking = self._being_taken[press.id] = self._under_way(self._taken_safely(press))
         return await asyncio.shield(taking)
 
-    async def _taken_safely(self, press: Press) -> str:
+    async def _taken_safely(self, press: Interaction) -> str:
         """Whatever is wrong with one press, the others go on."""
         try:
             reply = await self._taken(press)
@@ -177,9 +188,9 @@ class Switchboard:
         self._remember(press.id, reply)
         return reply
 
-    async def _taken(self, press: Press) -> str:
+    async def _taken(self, press: Interaction) -> str:
         """Who may answer is named here, and was when the button was sent: the file may have others' cases."""
-        who = press.presser.user_id
+        who = press.user.user_id
         found = await asyncio.to_thread(self._cases.button, press.reference)
         if who not in self._answerers:
             is_for_them = found is not None and found.pressable and found.is_for(self._channel.name, who)
@@ -192,8 +203,8 @@ class Switchboard:
         self.nudge(found.pending.case.case_id)
         return reply
 
-    async def _submitted(self, pending: PendingCase, action: str, press: Press) -> str:
-        case, presser = pending.case, press.presser
+    async def _submitted(self, pending: PendingCase, action: str, press: Interaction) -> str:
+        case, presser = pending.case, press.user
         if case.submit_url is None:
             return REPLIES[403]
         submitted_by: dict[str, str] = {"platform": presser.platform, "platform_user_id": presser.user_id}
@@ -248,7 +259,7 @@ class Switchboard:
     def _pressable(self, case: FollowedCase) -> tuple[str, ...]:
         return case.pressable if self._answerers else ()
 
-    async def _settle(self, case: FollowedCase, ended: Ended, *, round: int) -> None:
+    async def _settle(self, case: FollowedCase, ended: CaseClosure, *, round: int) -> None:
         card = card_of(case, {}, round=round)
         tickets = await asyncio.to_thread(self._cases.tickets, case)
         # The file is for all messengers of an agent: a chat's number in one may be a stranger's in another.
@@ -261,11 +272,13 @@ class Switchboard:
             except PlacetError as error:  # one copy that cannot be changed must not keep the others stale
                 log.warning("a message could not be brought up to date: %s", error.message)
 
-    async def _settle_one(self, ticket: Ticket, card: Card, ended: Ended, breaks: list[float]) -> None:
+    async def _settle_one(
+        self, ticket: SentMessage, card: Card, ended: CaseClosure, breaks: list[float]
+    ) -> None:
         """Again where the platform just was not there: what stays as it is looks open for ever."""
         while True:
             try:
-                return await self._channel.settle(ticket, card, ended)
+                return await self._channel.mark_closed(ticket, card, ended)
             except Unreachable:
                 if not breaks:
                     raise
@@ -321,16 +334,16 @@ def _label(action: str) -> str:
     return LABELS.get(action) or action.replace("_", " ").replace("-", " ").capitalize()
 
 
-def _ended(outcome: Outcome, now: datetime) -> Ended:
+def _ended(outcome: Outcome, now: datetime) -> CaseClosure:
     """When it ended is the service's to say: an agent may hear of it days later."""
     at = read_moment(outcome.raw.get(f"{outcome.status}_at")) or now
     if isinstance(outcome, Decided):
         named = (outcome.responded_by or {}).get("name")
         by = named if isinstance(named, str) else None
-        return Ended(how="decided", at=at, action=outcome.action, by=by)
+        return CaseClosure(how="decided", at=at, action=outcome.action, by=by)
     if isinstance(outcome, Cancelled):
-        return Ended(how="withdrawn", at=at, reason=outcome.reason)
-    return Ended(how="expired", at=at)
+        return CaseClosure(how="withdrawn", at=at, reason=outcome.reason)
+    return CaseClosure(how="expired", at=at)
 
 
 def _answer_key(case: FollowedCase, body: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from msgspec import Struct
 from placet.agent.service_responses import FollowedCase
 from placet.agent.trust import origin
 from placet.errors import NotKept, SettingsError
-from placet.ports.channel import Ticket
+from placet.ports.channel import SentMessage
 
 log = logging.getLogger("placet.agent")
 KEY_VARIABLE = "PLACET_AGENT_KEY"
@@ -180,14 +180,14 @@ class PendingCases:
             pressable=None if kept is None else msgspec.msgpack.decode(kept, type=Pressable),
         )
 
-    def add_ticket(self, case: FollowedCase, ticket: Ticket) -> None:
+    def add_ticket(self, case: FollowedCase, ticket: SentMessage) -> None:
         """Keep where a card was put."""
         row_id = _row_id(case)
         sealed = self._seal(row_id, msgspec.msgpack.encode(ticket))
         with self._writing() as connection:
             connection.execute("INSERT INTO ticket (id, sealed) VALUES (?, ?)", (row_id, sealed))
 
-    def tickets(self, case: FollowedCase) -> list[Ticket]:
+    def tickets(self, case: FollowedCase) -> list[SentMessage]:
         """Every card of this case, in the order they were sent."""
         row_id = _row_id(case)
         with self._lock:
@@ -195,7 +195,9 @@ class PendingCases:
                 "SELECT sealed FROM ticket WHERE id = ? ORDER BY number", (row_id,)
             )
             rows = cursor.fetchall()
-        return [msgspec.msgpack.decode(self._unsealed(row_id, sealed), type=Ticket) for (sealed,) in rows]
+        return [
+            msgspec.msgpack.decode(self._unsealed(row_id, sealed), type=SentMessage) for (sealed,) in rows
+        ]
 
     def close(self) -> None:
         """Let go of the file."""

@@ -1,1 +1,1 @@
-"""Messengers, one folder each: how a question looks there, what a press looks like, and how it is sent."""
+"""Messengers, one folder each: how a question is rendered, sent and answered there."""

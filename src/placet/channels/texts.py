@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.ports.channel import ONLY_THERE, Button, Card, Ended
+from placet.ports.channel import ONLY_ON_PAGE, Button, Card, CaseClosure
 from placet.text.truncation import Size, to_paragraphs, to_single_line, truncate
 
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
@@ -133,7 +133,7 @@ def _facts_within(card: Card, most: int) -> tuple[tuple[str, str], ...]:
     """So many facts; beside buttons the last names those that there is no room for."""
     if len(card.facts) <= most or not card.buttons or most == 0:
         return card.facts[:most]
-    return (*card.facts[: most - 1], (ONLY_THERE, ", ".join(name for name, _ in card.facts[most - 1 :])))
+    return (*card.facts[: most - 1], (ONLY_ON_PAGE, ", ".join(name for name, _ in card.facts[most - 1 :])))
 
 
 def heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len) -> str:
@@ -210,7 +210,7 @@ def action_label(action: str) -> str:
     return ACTION_LABELS.get(action) or words.capitalize() or "Answer"
 
 
-def ending(ended: Ended) -> str:
+def ending(ended: CaseClosure) -> str:
     """What became of a card in one line: "Approved by Ada, Tuesday 17 November 2026, 18:00 UTC"."""
     if ended.how == "expired":
         return f"Expired: nobody answered in time ({moment(ended.at)})"

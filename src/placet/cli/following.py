@@ -23,7 +23,7 @@ from placet.cli.progress_line import ProgressLine
 from placet.cli.screen import leave_output
 from placet.cli.telling import VIAS, Telling, open_messengers, places_for
 from placet.errors import NotKept, NotTold, PlacetError, SettingsError, StillWaiting, ValidationFailed
-from placet.ports.channel import Ended
+from placet.ports.channel import CaseClosure
 from placet.protocol.duration import parse_duration
 from placet.text.truncation import to_single_line
 
@@ -251,13 +251,13 @@ def ending_words(outcome: Outcome) -> str:
     now = datetime.now(UTC)
     if isinstance(outcome, Decided):
         name = (outcome.responded_by or {}).get("name")
-        ended = Ended(
+        ended = CaseClosure(
             how="decided", at=now, action=outcome.action, by=name if isinstance(name, str) else None
         )
         broken = " But its signature does not hold: do not act on it." if outcome.verified is False else ""
         return f"{texts.ending(ended)}.{broken}"
     if isinstance(outcome, Cancelled):
-        return f"{texts.ending(Ended(how='withdrawn', at=now, reason=outcome.reason))}."
+        return f"{texts.ending(CaseClosure(how='withdrawn', at=now, reason=outcome.reason))}."
     default = to_single_line(outcome.default_action)
     return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
 

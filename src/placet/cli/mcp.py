@@ -13,7 +13,7 @@ import click
 
 from placet.agent import PendingCases
 from placet.agent.pending import default_path
-from placet.channels.opening import NAMES
+from placet.channels.registry import CHANNEL_NAMES
 from placet.cli.options import PORT
 from placet.cli.request import DEFAULT_SERVER
 from placet.errors import SettingsError
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--via",
     "vias",
     multiple=True,
-    type=click.Choice([name for name in NAMES if name != "terminal"]),
+    type=click.Choice([name for name in CHANNEL_NAMES if name != "terminal"]),
     help="Ask the person in this messenger, so that the assistant never has the link; repeatable.",
 )
 @click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")

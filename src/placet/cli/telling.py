@@ -14,7 +14,13 @@ from msgspec import Struct
 from placet.agent import Notice, PendingCases
 from placet.agent.messengers import Switchboard, card_of
 from placet.channels import texts
-from placet.channels.opening import NAMES, answerers_of, is_heard, open_channel, why_unheard
+from placet.channels.registry import (
+    CHANNEL_NAMES,
+    can_listen,
+    explain_missing_buttons,
+    open_channel,
+    read_answerers,
+)
 from placet.cli.progress_line import ProgressLine
 from placet.cli.qr_code import qr_lines, qr_width
 from placet.errors import PlacetError, SettingsError
@@ -24,7 +30,7 @@ from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line, truncate
 
 HERE = ("print", "browser", "qr")
-VIAS = (*NAMES, *HERE)
+VIAS = (*CHANNEL_NAMES, *HERE)
 INDENT = "  "
 LONGEST_PROMPT = 600
 
@@ -108,7 +114,7 @@ def open_messengers(
     """
     reached = {via: _reached(via, environ) for via in vias if via not in HERE}
     for name in reached:
-        if why := why_unheard(name, environ):
+        if why := explain_missing_buttons(name, environ):
             line.say(f"placet: {why}")
     for name in also:
         try:
@@ -119,7 +125,7 @@ def open_messengers(
 
 
 def _reached(name: str, environ: Mapping[str, str]) -> Reached:
-    heard = answerers_of(name, environ) if can_be_heard(name, environ) else frozenset()
+    heard = read_answerers(name, environ) if can_be_heard(name, environ) else frozenset()
     return Reached(open_channel(name, environ), heard)
 
 
@@ -142,7 +148,7 @@ def places_for(
 
 def can_be_heard(via: str, environ: Mapping[str, str]) -> bool:
     """Whether an answer given there reaches this command; a terminal needs someone who can type."""
-    return is_heard(via, environ) and (via != "terminal" or sys.stdin.isatty())
+    return can_listen(via, environ) and (via != "terminal" or sys.stdin.isatty())
 
 
 class Messenger:

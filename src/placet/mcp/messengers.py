@@ -5,12 +5,17 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from placet.agent import Notice, PendingCases, Switchboard
-from placet.channels.opening import NAMES as CHANNELS
-from placet.channels.opening import answerers_of, is_heard, open_channel, why_unheard
+from placet.channels.registry import (
+    CHANNEL_NAMES,
+    can_listen,
+    explain_missing_buttons,
+    open_channel,
+    read_answerers,
+)
 from placet.errors import PlacetError
 from placet.ports.channel import Channel
 
-NAMES = tuple(name for name in CHANNELS if name != "terminal")  # standard input belongs to the client
+NAMES = tuple(name for name in CHANNEL_NAMES if name != "terminal")  # standard input belongs to the client
 
 log = logging.getLogger("placet.mcp")
 
@@ -25,7 +30,7 @@ class Messengers:
         self._listeners: list[asyncio.Task[None]] = []
 
     @property
-    def presses(self) -> bool:
+    def has_buttons(self) -> bool:
         """Whether anybody may answer by a button."""
         return bool(self._heard)
 
@@ -57,13 +62,13 @@ def open_messengers(
 ) -> Messengers | None:
     """The messengers of these names; raises SettingsError naming what one of them needs."""
     places = [(open_channel(name, environ), _answerers(name, environ)) for name in dict.fromkeys(names)]
-    for why in filter(None, (why_unheard(name, environ) for name in dict.fromkeys(names))):
+    for why in filter(None, (explain_missing_buttons(name, environ) for name in dict.fromkeys(names))):
         log.warning("%s", why)
     return Messengers(places, cases) if places else None
 
 
 def _answerers(name: str, environ: Mapping[str, str]) -> frozenset[str]:
-    return answerers_of(name, environ) if is_heard(name, environ) else frozenset()
+    return read_answerers(name, environ) if can_listen(name, environ) else frozenset()
 
 
 async def _told(board: Switchboard, notice: Notice) -> PlacetError | None:

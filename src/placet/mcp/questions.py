@@ -123,7 +123,7 @@ class Questions:
             raise ValidationFailed(
                 f"{self._open_at_most} questions are open already. Read their answers or withdraw some first."
             )
-        if self._messengers is not None and self._messengers.presses:
+        if self._messengers is not None and self._messengers.has_buttons:
             draft = {**draft, **_pressable(draft)}
         response = await self._opened(draft)
         case = read_case(response.status_code, response.content, url=str(response.url), now=self.now())

@@ -1,7 +1,7 @@
-"""The seam to people: a channel puts a question into one messenger and brings back what was pressed there.
+"""The interface to messengers: a channel sends questions to people and reports the buttons they press.
 
-Rendering and reading are pure in every channel; only sending touches the world. A channel never sees a token:
-a button carries an opaque reference, and who holds the other end of it submits the answer.
+Rendering messages and parsing webhooks are pure in every channel; only sending does I/O. A channel never sees
+a submit token: a button carries an opaque reference, and the agent that created it submits the answer.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -10,14 +10,14 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-Ending = Literal["decided", "expired", "withdrawn"]
+ClosureKind = Literal["decided", "expired", "withdrawn"]
 
-ONLY_THERE = "Only on the page"
-"""The name of a fact that lists what a message beside buttons does not show."""
+ONLY_ON_PAGE = "Only on the page"
+"""The name of the fact that lists what a message with buttons does not show."""
 
 
 class Button(Struct, frozen=True, kw_only=True):
-    """One answer that a press can give whole; `reference` stands for the case and the action."""
+    """A button that answers a question; `reference` identifies the case and the action."""
 
     action: str
     label: str
@@ -25,67 +25,67 @@ class Button(Struct, frozen=True, kw_only=True):
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """A question as a messenger shows it. Every text comes from outside: escape it for the platform."""
+    """A question for a messenger. Every text is untrusted: escape it for the platform."""
 
     prompt: str
     message: str
     type: str
     source: str
-    """Who asks: the service's name, or its host."""
+    """The name of the service that asks, or its host."""
     review_url: str
-    """The link is always offered, buttons or not."""
+    """The review link, shown with or without buttons."""
     expires_at: datetime
     default_action: str
     buttons: tuple[Button, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    """The few facts worth a line each; the page has the rest."""
+    """The most important facts; the review page shows the rest."""
     is_reminder: bool = False
     round: int = 1
-    """From the second on, the question goes on from an earlier answer."""
+    """Greater than 1 when the question follows up on an earlier answer."""
 
 
-class Ticket(Struct, frozen=True, kw_only=True):
-    """Where a card was put; kept until the case has ended, so that every copy can be brought up to date."""
+class SentMessage(Struct, frozen=True, kw_only=True):
+    """A card that was sent; stored until the case closes, so that every copy can be updated."""
 
     channel: str
-    place: str
+    conversation_id: str
     message_id: str
     details: dict[str, str] = {}
     sent_at: datetime
 
 
-class Presser(Struct, frozen=True, kw_only=True):
-    """Who pressed, as the platform vouches for it."""
+class InteractionUser(Struct, frozen=True, kw_only=True):
+    """The person who pressed a button, as the platform authenticated them."""
 
     platform: str
     user_id: str
     name: str | None = None
 
 
-class Press(Struct, frozen=True, kw_only=True):
-    """One press of a button; platforms deliver it again and out of order, always with the same `id`."""
+class Interaction(Struct, frozen=True, kw_only=True):
+    """One press of a button. Platforms may deliver it again and out of order, with the same `id`."""
 
     id: str
     reference: str
-    presser: Presser
+    user: InteractionUser
     via: str
-    """What the protocol calls this path, such as `telegram_inline_button`."""
+    """The protocol's name for this kind of button, such as `telegram_inline_button`."""
     reply_to: dict[str, str] = {}
-    """What the channel needs to answer this very press."""
+    """What the channel needs to reply to this interaction."""
 
 
-class Ended(Struct, frozen=True, kw_only=True):
-    """How a case ended, for the cards that are still out."""
+class CaseClosure(Struct, frozen=True, kw_only=True):
+    """How a case closed, for the cards that still show it as open."""
 
-    how: Ending
+    how: ClosureKind
     at: datetime
     action: str | None = None
     by: str | None = None
     reason: str | None = None
 
 
-class Call(Struct, frozen=True, kw_only=True):
-    """A request that a platform made to our webhook; header names are in lower case."""
+class WebhookRequest(Struct, frozen=True, kw_only=True):
+    """A request by a platform to our webhook; header names are in lower case."""
 
     method: str
     headers: Mapping[str, str]
@@ -93,42 +93,42 @@ class Call(Struct, frozen=True, kw_only=True):
     query: Mapping[str, str] = {}
 
 
-class Heard(Struct, frozen=True, kw_only=True):
-    """What a webhook call amounts to: the presses in it, and the answer the platform is waiting for."""
+class WebhookResult(Struct, frozen=True, kw_only=True):
+    """The interactions in a webhook request, and the response that the platform expects."""
 
-    presses: tuple[Press, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
     status: int = 200
     body: bytes = b""
     content_type: str = "application/json"
     reply: Callable[[str], bytes] | None = None
-    """Where a platform shows an answer from this very response: the body that tells it, instead of `body`."""
+    """Builds a body that shows a text to the person, for platforms that display the response itself."""
 
 
 class Channel(Protocol):
-    """One messenger. Failures on the way raise Unreachable; a platform's refusal raises ChannelRefused."""
+    """One messenger. Raises Unreachable on transport failures, ChannelRefused if the platform refuses."""
 
     name: str
 
-    async def send(self, card: Card) -> Ticket:
-        """Put a question before its person."""
+    async def send(self, card: Card) -> SentMessage:
+        """Send a question."""
         ...
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
-        """Bring a card up to date: no buttons, and what became of it; follow up where cards cannot change."""
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
+        """Update a card: remove the buttons and say how the case closed; or send a follow-up message."""
         ...
 
-    async def answer(self, press: Press, text: str) -> None:
-        """Tell whoever pressed what came of it, within the platform's deadline."""
+    async def reply(self, interaction: Interaction, text: str) -> None:
+        """Tell the person who pressed the button what happened, within the platform's deadline."""
         ...
 
-    async def hear(self, call: Call) -> Heard:
-        """Read a webhook call; raises SignatureInvalid unless the platform itself made it."""
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
+        """Parse a webhook request; raise SignatureInvalid unless the platform sent it."""
         ...
 
-    def listen(self) -> AsyncIterator[Sequence[Press]]:
-        """Presses as they come, without a public address; raises SettingsError where that cannot be."""
+    def listen(self) -> AsyncIterator[Sequence[Interaction]]:
+        """Yield interactions as they arrive, without a public address; raise SettingsError if unsupported."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...

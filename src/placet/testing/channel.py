@@ -8,19 +8,27 @@ import msgspec
 from msgspec import Struct
 
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
+from placet.ports.channel import (
+    Card,
+    CaseClosure,
+    Interaction,
+    InteractionUser,
+    SentMessage,
+    WebhookRequest,
+    WebhookResult,
+)
 from placet.testing.clock import DAYBREAK
 
 VIA = "x-recording_button"
 GENUINE = {"x-recording": "genuine"}
 
 
-class Sent(Struct, kw_only=True):
+class SentCard(Struct, kw_only=True):
     """One card, and what became of it."""
 
     card: Card
-    ticket: Ticket
-    ended: Ended | None = None
+    sent_message: SentMessage
+    closure: CaseClosure | None = None
 
 
 class RecordingChannel:
@@ -29,11 +37,11 @@ class RecordingChannel:
     name = "x-recording"
 
     def __init__(self) -> None:
-        self.sent: list[Sent] = []
-        self.answers: list[tuple[Press, str]] = []
+        self.sent: list[SentCard] = []
+        self.answers: list[tuple[Interaction, str]] = []
         self.is_closed = False
         self._failures: list[Exception] = []
-        self._presses: asyncio.Queue[Press] = asyncio.Queue()
+        self._presses: asyncio.Queue[Interaction] = asyncio.Queue()
         self._numbers = count(1)
         self._news = asyncio.Condition()
 
@@ -41,58 +49,63 @@ class RecordingChannel:
         """Raise these on the next sends, one each."""
         self._failures.extend(failures)
 
-    def press(self, action: str, *, user_id: str = "7", name: str | None = "Ada") -> Press:
+    def press(self, action: str, *, user_id: str = "7", name: str | None = "Ada") -> Interaction:
         """Press the newest button of this action; it is heard by `listen`, and is returned."""
-        buttons = [button for sent in self.sent if sent.ended is None for button in sent.card.buttons]
+        buttons = [button for sent in self.sent if sent.closure is None for button in sent.card.buttons]
         reference = [button.reference for button in buttons if button.action == action][-1]
-        press = self.pressed(reference, user_id=user_id, name=name)
-        self._presses.put_nowait(press)
-        return press
+        interaction = self.make_interaction(reference, user_id=user_id, name=name)
+        self._presses.put_nowait(interaction)
+        return interaction
 
-    def pressed(self, reference: str, *, user_id: str = "7", name: str | None = "Ada") -> Press:
+    def make_interaction(
+        self, reference: str, *, user_id: str = "7", name: str | None = "Ada"
+    ) -> Interaction:
         """A press that nobody has heard yet."""
-        presser = Presser(platform=self.name, user_id=user_id, name=name)
-        return Press(id=f"press-{next(self._numbers)}", reference=reference, presser=presser, via=VIA)
+        user = InteractionUser(platform=self.name, user_id=user_id, name=name)
+        return Interaction(id=f"press-{next(self._numbers)}", reference=reference, user=user, via=VIA)
 
-    async def until(self, holds: Callable[[], bool], *, within: float = 20) -> None:
+    async def wait_until(self, is_true: Callable[[], bool], *, within: float = 20) -> None:
         """Wait until this holds of what was sent and answered; raises TimeoutError after so many seconds."""
         async with asyncio.timeout(within), self._news:
-            await self._news.wait_for(holds)
+            await self._news.wait_for(is_true)
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         """Remember the card."""
         if self._failures:
             raise self._failures.pop(0)
-        ticket = Ticket(
-            channel=self.name, place="here", message_id=f"message-{len(self.sent) + 1}", sent_at=DAYBREAK
+        sent_message = SentMessage(
+            channel=self.name,
+            conversation_id="here",
+            message_id=f"message-{len(self.sent) + 1}",
+            sent_at=DAYBREAK,
         )
-        self.sent.append(Sent(card=card, ticket=ticket))
+        self.sent.append(SentCard(card=card, sent_message=sent_message))
         await self._notify()
-        return ticket
+        return sent_message
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Remember how it ended."""
         for sent in self.sent:
-            if sent.ticket == ticket:
-                sent.ended = ended
+            if sent.sent_message == sent_message:
+                sent.closure = closure
         await self._notify()
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, interaction: Interaction, text: str) -> None:
         """Remember what whoever pressed was told."""
-        self.answers.append((press, text))
+        self.answers.append((interaction, text))
         await self._notify()
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """Read a call that `call_for` made."""
-        if any(call.headers.get(name) != value for name, value in GENUINE.items()):
+        if any(request.headers.get(name) != value for name, value in GENUINE.items()):
             raise SignatureInvalid
-        return Heard(presses=(msgspec.json.decode(call.body, type=Press),))
+        return WebhookResult(interactions=(msgspec.json.decode(request.body, type=Interaction),))
 
-    def call_for(self, press: Press) -> Call:
+    def call_for(self, interaction: Interaction) -> WebhookRequest:
         """The webhook call for a press."""
-        return Call(method="POST", headers=GENUINE, body=msgspec.json.encode(press))
+        return WebhookRequest(method="POST", headers=GENUINE, body=msgspec.json.encode(interaction))
 
-    async def listen(self) -> AsyncIterator[Sequence[Press]]:
+    async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         """The presses that the test makes."""
         while True:
             yield (await self._presses.get(),)

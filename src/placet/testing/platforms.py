@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from placet.ports.channel import Button, Call, Card, Channel, Ended, Ticket
+from placet.ports.channel import Button, Card, CaseClosure, Channel, SentMessage, WebhookRequest
 from placet.testing.clock import DAYBREAK
 
 REVIEW_TOKEN = "r3view-t0ken-that-only-the-link-carries-0001"  # noqa: S105 - it opens nothing
@@ -69,7 +69,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 }
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class VisibleMessage(Struct, frozen=True, kw_only=True):
     """A message as people see it now: its markup read, its buttons and links taken out."""
 
     text: str
@@ -89,11 +89,11 @@ class ChannelHarness(ABC):
     channel: Channel
     secrets: tuple[str, ...] = ()
     """The channel's credentials: they reach no log, no error and no message."""
-    edits = True
+    can_edit = True
     """Whether a message can be changed later; where not, a new one follows."""
 
     @abstractmethod
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         """Every message, oldest first, as it is now."""
 
     @abstractmethod
@@ -109,26 +109,26 @@ class ChannelHarness(ABC):
         """The platform gives no proper answer to the next call."""
 
 
-class PressableHarness(ChannelHarness):
+class InteractiveHarness(ChannelHarness):
     """A platform with native buttons."""
 
     via: str
     """What the protocol calls a press on this platform."""
 
-    def vouched(self, user_id: str) -> str:
+    def verified_id(self, user_id: str) -> str:
         """The id under which a press by this person comes; some platforms' ids need more to be unique."""
         return user_id
 
     @abstractmethod
-    def press(self, ticket: Ticket, reference: str, *, user_id: str, name: str) -> Call:
+    def press(self, sent_message: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         """The webhook call for a press, as the platform makes and signs it; a new one each time."""
 
     @abstractmethod
-    def forgeries(self, call: Call) -> Sequence[Call]:
+    def forgeries(self, request: WebhookRequest) -> Sequence[WebhookRequest]:
         """The same call by someone who is not the platform: unsigned, wrongly signed, altered, old."""
 
     @abstractmethod
-    def noise(self) -> Sequence[Call]:
+    def noise(self) -> Sequence[WebhookRequest]:
         """Genuine calls that are no press: handshakes, messages, things of a later version."""
 
     @abstractmethod
@@ -156,15 +156,17 @@ def sample_card(type: str = "approval", **changes: Any) -> Card:
     return Card(**fields | changes)
 
 
-def ended(**changes: Any) -> Ended:
+def sample_closure(**changes: Any) -> CaseClosure:
     """Approved by Ada."""
     fields: dict[str, Any] = {"how": "decided", "at": DAYBREAK, "action": "approve", "by": "Ada"}
-    return Ended(**fields | changes)
+    return CaseClosure(**fields | changes)
 
 
-ENDINGS = {
-    "Approved by Ada": ended(),
-    "Rejected": ended(action="reject", by=None),
-    "Expired": ended(how="expired", action=None, by=None),
-    "Withdrawn: No longer needed": ended(how="withdrawn", action=None, by=None, reason="No longer needed"),
+CLOSURES = {
+    "Approved by Ada": sample_closure(),
+    "Rejected": sample_closure(action="reject", by=None),
+    "Expired": sample_closure(how="expired", action=None, by=None),
+    "Withdrawn: No longer needed": sample_closure(
+        how="withdrawn", action=None, by=None, reason="No longer needed"
+    ),
 }

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from placet.channels.calling import Sleep
 from placet.channels.discord import DiscordChannel
+from placet.channels.platform_api import Sleep
 from placet.testing.clock import DAYBREAK
 from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordApi, DiscordHarness
 from tests.channels.loopback import loopback

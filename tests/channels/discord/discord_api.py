@@ -10,9 +10,9 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from placet.channels.discord import DiscordChannel
-from placet.ports.channel import Call, Ticket
+from placet.ports.channel import SentMessage, WebhookRequest
 from placet.testing.clock import DAYBREAK
-from placet.testing.platforms import PressableHarness, Shown
+from placet.testing.platforms import InteractiveHarness, VisibleMessage
 from tests.channels.discord import documented_limits
 from tests.channels.loopback import HANG_UP, Answer, Loopback, Request
 
@@ -95,7 +95,7 @@ def read(content: str) -> tuple[str, tuple[str, ...]]:
     return text, links
 
 
-class DiscordHarness(PressableHarness):
+class DiscordHarness(InteractiveHarness):
     secrets = (TOKEN, INTERACTION_TOKEN)
     via = "discord_component"
 
@@ -107,13 +107,13 @@ class DiscordHarness(PressableHarness):
         self.channel = channel
         self.key = key
 
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.api.messages.values()]
 
-    def _shown(self, body: dict[str, Any]) -> Shown:
+    def _shown(self, body: dict[str, Any]) -> VisibleMessage:
         buttons = [button for row in body["components"] for button in row["components"]]
         text, links = read(body["content"])
-        return Shown(
+        return VisibleMessage(
             text=text,
             references=tuple(one["custom_id"] for one in buttons if "custom_id" in one),
             labels=tuple(one["label"] for one in buttons if "custom_id" in one),
@@ -131,13 +131,15 @@ class DiscordHarness(PressableHarness):
     def fail_next(self) -> None:
         self.server.planned.append(HANG_UP)
 
-    def signed(self, body: Any, *, at: datetime = DAYBREAK, key: Ed25519PrivateKey | None = None) -> Call:
+    def signed(
+        self, body: Any, *, at: datetime = DAYBREAK, key: Ed25519PrivateKey | None = None
+    ) -> WebhookRequest:
         """A call as Discord makes it."""
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         timestamp = str(int(at.timestamp()))
         signature = (key or self.key).sign(timestamp.encode() + raw).hex()
         headers = {"x-signature-ed25519": signature, "x-signature-timestamp": timestamp}
-        return Call(method="POST", headers=headers, body=raw)
+        return WebhookRequest(method="POST", headers=headers, body=raw)
 
     def pressing(self, reference: str, *, user_id: str = "7", name: str = "Ada") -> dict[str, Any]:
         """A press in a server."""
@@ -154,10 +156,10 @@ class DiscordHarness(PressableHarness):
             "member": {"user": user, "roles": [], "permissions": "0"},
         }
 
-    def press(self, ticket: Ticket, reference: str, *, user_id: str, name: str) -> Call:
+    def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         return self.signed(self.pressing(reference, user_id=user_id, name=name))
 
-    def forgeries(self, call: Call) -> Sequence[Call]:
+    def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         signature, timestamp = call.headers["x-signature-ed25519"], call.headers["x-signature-timestamp"]
         headers = [
             {},
@@ -172,14 +174,14 @@ class DiscordHarness(PressableHarness):
         altered = call.body.replace(b'"7"', b'"8"')
         assert altered != call.body
         return [
-            *(Call(method="POST", headers=one, body=call.body) for one in headers),
-            Call(method="POST", headers=call.headers, body=altered),
+            *(WebhookRequest(method="POST", headers=one, body=call.body) for one in headers),
+            WebhookRequest(method="POST", headers=call.headers, body=altered),
             self.signed(call.body, key=Ed25519PrivateKey.generate()),
             self.signed(call.body, at=DAYBREAK - timedelta(minutes=6)),
             self.signed(call.body, at=DAYBREAK + timedelta(minutes=6)),
         ]
 
-    def noise(self) -> Sequence[Call]:
+    def noise(self) -> Sequence[WebhookRequest]:
         press = self.pressing("x")
         bot = {"user": {"id": "9", "username": "bot", "bot": True}}
         return [

@@ -6,34 +6,34 @@ from msgspec.structs import replace
 
 from placet.channels.discord import DiscordChannel, from_environment
 from placet.errors import ChannelRefused, SettingsError, Unreachable
-from placet.ports.channel import Call, Press
-from placet.testing.platforms import ended, sample_card
+from placet.ports.channel import Interaction, WebhookRequest
+from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordHarness, problems_of, refusal
 from tests.channels.loopback import Answer
 
 pytestmark = pytest.mark.anyio
 
 
-async def pressed(harness: DiscordHarness) -> Press:
+async def pressed(harness: DiscordHarness) -> Interaction:
     ticket = await harness.channel.send(sample_card())
     call = harness.press(ticket, "h1.yes", user_id="7", name="Ada")
-    (press,) = (await harness.channel.hear(call)).presses
+    (press,) = (await harness.channel.handle_webhook(call)).interactions
     return press
 
 
 async def test_the_handshake_is_answered(harness: DiscordHarness):
-    heard = await harness.channel.hear(harness.signed({"id": "1", "type": 1}))
+    heard = await harness.channel.handle_webhook(harness.signed({"id": "1", "type": 1}))
     assert (heard.status, msgspec.json.decode(heard.body)) == (200, {"type": 1})
 
 
 async def test_a_press_is_acknowledged_without_touching_the_message(harness: DiscordHarness):
-    heard = await harness.channel.hear(harness.signed(harness.pressing("h1.yes")))
+    heard = await harness.channel.handle_webhook(harness.signed(harness.pressing("h1.yes")))
     assert msgspec.json.decode(heard.body) == {"type": 6}
     assert harness.server.requests == []
 
 
 async def test_the_response_itself_can_tell_what_came_of_a_press(harness: DiscordHarness):
-    heard = await harness.channel.hear(harness.signed(harness.pressing("h1.yes")))
+    heard = await harness.channel.handle_webhook(harness.signed(harness.pressing("h1.yes")))
     assert heard.reply is not None
     response = msgspec.json.decode(heard.reply("*Recorded* " * 500))
     assert response["type"] == 4
@@ -43,7 +43,7 @@ async def test_the_response_itself_can_tell_what_came_of_a_press(harness: Discor
 
 
 async def test_a_command_is_told_that_there_is_none(harness: DiscordHarness):
-    heard = await harness.channel.hear(harness.signed({"id": "1", "type": 2}))
+    heard = await harness.channel.handle_webhook(harness.signed({"id": "1", "type": 2}))
     assert msgspec.json.decode(heard.body)["data"]["flags"] == 64
 
 
@@ -58,8 +58,8 @@ async def test_a_command_is_told_that_there_is_none(harness: DiscordHarness):
 )
 async def test_who_pressed_is_known_in_servers_and_direct_messages(harness: DiscordHarness, changes, name):
     call = harness.signed({**harness.pressing("h1.yes"), **changes})
-    (press,) = (await harness.channel.hear(call)).presses
-    assert (press.presser.user_id, press.presser.name) == ("7", name)
+    (press,) = (await harness.channel.handle_webhook(call)).interactions
+    assert (press.user.user_id, press.user.name) == ("7", name)
 
 
 async def test_an_answer_faster_than_its_acknowledgement_is_sent_again(
@@ -67,7 +67,7 @@ async def test_an_answer_faster_than_its_acknowledgement_is_sent_again(
 ):
     press = await pressed(harness)
     harness.server.planned += [refusal(404, 10015, "Unknown Webhook")] * 2
-    await harness.channel.answer(press, "Recorded.")
+    await harness.channel.reply(press, "Recorded.")
     assert harness.told() == ["Recorded."]
     assert breaks == [0.5, 1.0]
 
@@ -75,7 +75,7 @@ async def test_an_answer_faster_than_its_acknowledgement_is_sent_again(
 async def test_after_fifteen_minutes_the_answer_is_a_reply_in_the_channel(harness: DiscordHarness):
     press = await pressed(harness)
     harness.server.planned += [refusal(401, 50027, "Invalid Webhook Token")] * 5
-    await harness.channel.answer(press, "Recorded.")
+    await harness.channel.reply(press, "Recorded.")
     assert harness.told() == []
     reply = harness.server.requests[-1].json
     assert reply["content"] == "Recorded."
@@ -86,14 +86,14 @@ async def test_after_fifteen_minutes_the_answer_is_a_reply_in_the_channel(harnes
 
 async def test_a_press_without_its_token_is_answered_in_the_channel_if_anywhere(harness: DiscordHarness):
     press = await pressed(harness)
-    await harness.channel.answer(replace(press, reply_to={}), "Recorded.")
+    await harness.channel.reply(replace(press, reply_to={}), "Recorded.")
     assert len(harness.server.requests) == 1
 
 
 async def test_a_message_that_is_gone_gets_a_new_one(harness: DiscordHarness):
     ticket = await harness.channel.send(sample_card())
     harness.api.messages.clear()
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     (shown,) = harness.shown()
     assert "Approved by Ada" in shown.text
     assert shown.problems == ()
@@ -103,7 +103,7 @@ async def test_a_bot_that_was_removed_cannot_settle(harness: DiscordHarness):
     ticket = await harness.channel.send(sample_card())
     harness.refuse_next()
     with pytest.raises(ChannelRefused, match="Missing Access"):
-        await harness.channel.settle(ticket, sample_card(), ended())
+        await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ async def test_a_person_gets_direct_messages(harness: DiscordHarness):
     channel = from_environment(environ)
     tickets = [await channel.send(sample_card()) for _ in range(2)]
     await channel.aclose()
-    assert [ticket.place for ticket in tickets] == ["777", "777"]
+    assert [ticket.conversation_id for ticket in tickets] == ["777", "777"]
     assert [one.json for one in harness.server.at("/users/@me/channels")] == [{"recipient_id": "42"}]
 
 
 async def test_without_a_key_no_call_is_believed(harness: DiscordHarness):
     channel = DiscordChannel(token=TOKEN, channel_id=PLACE, api_url=harness.server.url)
     with pytest.raises(SettingsError, match="PLACET_DISCORD_PUBLIC_KEY"):
-        await channel.hear(Call(method="POST", headers={}, body=b"{}"))
+        await channel.handle_webhook(WebhookRequest(method="POST", headers={}, body=b"{}"))
     await channel.aclose()
 
 

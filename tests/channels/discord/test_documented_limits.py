@@ -49,4 +49,4 @@ def test_what_discord_takes_passes():
 
 
 def test_markup_is_escaped_so_that_it_reads_as_written():
-    assert render.escaped("**[a](https://b)** <@1> @here") == (r"\*\*\[a\]\(https\://b\)\*\* \<\@1\> \@here")
+    assert render.escape("**[a](https://b)** <@1> @here") == (r"\*\*\[a\]\(https\://b\)\*\* \<\@1\> \@here")

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from placet.channels.discord import render
 from placet.errors import ChannelRefused
-from placet.testing.platforms import ENDINGS, ended, sample_card
+from placet.testing.platforms import CLOSURES, sample_card, sample_closure
 from tests.channels.cards import TEXT, cards
 from tests.channels.discord.discord_api import problems_of, read
 
@@ -13,21 +13,25 @@ from tests.channels.discord.discord_api import problems_of, read
 @pytest.mark.spec("7.5-channel-limits")
 @given(card=cards())
 def test_any_card_keeps_to_discords_limits(card):
-    assert problems_of(render.message(card)) == []
+    assert problems_of(render.build_message(card)) == []
 
 
 @given(card=cards(), by=TEXT, reason=TEXT, action=TEXT)
 def test_any_ending_keeps_to_discords_limits(card, by, reason, action):
-    endings = [ended(by=by, action=action), ended(how="withdrawn", reason=reason), *ENDINGS.values()]
+    endings = [
+        sample_closure(by=by, action=action),
+        sample_closure(how="withdrawn", reason=reason),
+        *CLOSURES.values(),
+    ]
     for one in endings:
-        assert problems_of(render.settled_message(card, one)) == []
-        assert problems_of(render.follow_up(card, one, "1")) == []
+        assert problems_of(render.build_closed_message(card, one)) == []
+        assert problems_of(render.build_follow_up(card, one, "1")) == []
 
 
 @pytest.mark.spec("7.5-agent-link")
 @given(card=cards())
 def test_any_card_offers_its_link(card):
-    message = render.message(card)
+    message = render.build_message(card)
     buttons = [button for row in message["components"] for button in row["components"]]
     linked = [button["url"] for button in buttons if "url" in button]
     assert [*linked, *read(message["content"])[1]] == [card.review_url]
@@ -35,12 +39,12 @@ def test_any_card_offers_its_link(card):
 
 @given(text=TEXT)
 def test_any_answer_keeps_to_discords_limits(text):
-    answer = render.answer(text)
+    answer = render.build_reply(text)
     assert [one for one in problems_of(answer) if one != "there is no text"] == []
 
 
 def test_a_question_reads_from_who_asks_to_what_silence_means():
-    text, _ = read(render.message(sample_card())["content"])
+    text, _ = read(render.build_message(sample_card())["content"])
     assert text.splitlines() == [
         "Acme asks for your approval",
         "",
@@ -61,4 +65,4 @@ def test_a_question_reads_from_who_asks_to_what_silence_means():
 )
 def test_a_link_that_cannot_be_shown_is_refused(url):
     with pytest.raises(ChannelRefused, match="link"):
-        render.message(sample_card(review_url=url))
+        render.build_message(sample_card(review_url=url))

@@ -31,7 +31,7 @@ class DiscordScene(Scene[DiscordHarness]):
     async def press(self, label: str, user_id: str = "7") -> dict[str, Any]:
         """What Discord gets for a press."""
         call = self.harness.signed(self.harness.pressing(self.reference(label), user_id=user_id))
-        heard = await self.board.hear(call)
+        heard = await self.board.handle_webhook(call)
         response: dict[str, Any] = msgspec.json.decode(heard.body)
         return response
 
@@ -77,7 +77,7 @@ async def test_a_forged_press_decides_nothing(scene: DiscordScene):
     call = scene.harness.signed(scene.harness.pressing(scene.harness.shown()[0].references[0]))
     for forgery in scene.harness.forgeries(call):
         with pytest.raises(SignatureInvalid):
-            await scene.board.hear(forgery)
+            await scene.board.handle_webhook(forgery)
     assert not task.done()
     await scene.press("Stop")
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "abort"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple, cast
 
 from placet.channels.email import EmailChannel
-from placet.testing.platforms import ChannelHarness, Shown
+from placet.testing.platforms import ChannelHarness, VisibleMessage
 
 SENDER = "Placet <placet@acme.example>"
 RECIPIENT = "ada@people.example"
@@ -213,20 +213,20 @@ def problems_of(mail: Mail) -> list[str]:
 
 class EmailHarness(ChannelHarness):
     secrets = (PASSWORD,)
-    edits = False
+    can_edit = False
 
     def __init__(self, server: MailServer, channel: EmailChannel) -> None:
         self.server = server
         self.channel = channel
 
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         return [self._shown(mail) for mail in self.server.mails]
 
-    def _shown(self, mail: Mail) -> Shown:
+    def _shown(self, mail: Mail) -> VisibleMessage:
         text, page = mail.part("plain"), Page(mail.part("html"))
         lines = text.splitlines()
         written = [line for before, line in pairwise(lines) if before.startswith("Open ")]
-        return Shown(
+        return VisibleMessage(
             text=f"{mail.message['Subject']}\n{text}",
             links=(*page.links, *(line for line in written if line.startswith("http"))),
             problems=tuple(problems_of(mail)),

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from placet.channels.email import EmailChannel, from_environment, render
 from placet.errors import ChannelRefused, SettingsError, Unreachable
-from placet.ports.channel import Call, Press, Presser
+from placet.ports.channel import Interaction, InteractionUser, WebhookRequest
 from placet.testing.clock import DAYBREAK
-from placet.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, ended, sample_card
+from placet.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, sample_card, sample_closure
 from tests.certificates import make_tls_contexts
 from tests.channels.email.conftest import channel_at
 from tests.channels.email.documented_limits import find_violations
@@ -30,7 +30,7 @@ from tests.channels.email.mail_server import (
 )
 
 Tls = tuple[ssl.SSLContext, ssl.SSLContext]
-ENVELOPE = render.Envelope(sender=SENDER, recipient=RECIPIENT, domain="acme.example")
+ENVELOPE = render.EmailEnvelope(sender=SENDER, recipient=RECIPIENT, domain="acme.example")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     ],
 )
 def test_a_subject_that_would_be_too_long_says_where_from_rather_than_what_for(source: str, subject: str):
-    assert render.subject(sample_card(source=source)).startswith(subject)
+    assert render.build_subject(sample_card(source=source)).startswith(subject)
 
 
 @pytest.mark.anyio
@@ -90,7 +90,7 @@ async def test_reminder_and_ending_are_in_the_thread_of_the_question(harness: Em
     card = sample_card()
     first = await harness.channel.send(card)
     await harness.channel.send(replace(card, is_reminder=True))
-    await harness.channel.settle(first, card, ended())
+    await harness.channel.mark_closed(first, card, sample_closure())
     question, reminder, ending = (mail.message for mail in harness.server.mails)
     assert question["Message-ID"] == first.message_id
     assert question["References"] is None
@@ -105,7 +105,7 @@ async def test_a_thread_ends_once_however_often_it_was_reminded(harness: EmailHa
     card = sample_card()
     tickets = [await harness.channel.send(card), await harness.channel.send(replace(card, is_reminder=True))]
     for ticket in tickets:
-        await harness.channel.settle(ticket, card, ended())
+        await harness.channel.mark_closed(ticket, card, sample_closure())
     assert len(harness.server.mails) == 3
 
 
@@ -113,7 +113,7 @@ async def test_a_thread_ends_once_however_often_it_was_reminded(harness: EmailHa
 async def test_a_reminder_whose_question_is_unknown_is_told_how_it_ended(harness: EmailHarness):
     card = replace(sample_card(), is_reminder=True)
     ticket = await harness.channel.send(card)
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     ending = harness.server.mails[-1].message
     assert ending["In-Reply-To"] == ticket.message_id
     assert ending["References"].split() == [ticket.details["thread"], ticket.message_id]
@@ -122,16 +122,16 @@ async def test_a_reminder_whose_question_is_unknown_is_told_how_it_ended(harness
 @pytest.mark.anyio
 async def test_an_ending_has_no_link(harness: EmailHarness):
     ticket = await harness.channel.send(sample_card())
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     assert harness.shown()[-1].links == ()
     assert REVIEW_TOKEN not in harness.server.mails[-1].part("plain")
 
 
 def test_the_same_question_is_the_same_mail():
     later = DAYBREAK + timedelta(minutes=5)
-    first, again = (render.question(sample_card(), ENVELOPE, at) for at in (DAYBREAK, later))
+    first, again = (render.build_message(sample_card(), ENVELOPE, at) for at in (DAYBREAK, later))
     assert first["Message-ID"] == again["Message-ID"]
-    other = render.question(sample_card(review_url=f"{REVIEW_URL}x"), ENVELOPE, DAYBREAK)
+    other = render.build_message(sample_card(review_url=f"{REVIEW_URL}x"), ENVELOPE, DAYBREAK)
     assert first["Message-ID"] != other["Message-ID"]
     assert REVIEW_TOKEN not in first["Message-ID"]
 
@@ -139,12 +139,12 @@ def test_the_same_question_is_the_same_mail():
 @given(st.text(st.characters(), max_size=300), st.text(st.characters(), max_size=120))
 def test_nothing_in_a_question_reaches_the_headers(prompt: str, source: str):
     card = sample_card(prompt=f"{prompt}\r\nBcc: eve@evil.example\r\n\r\n{prompt}", source=source)
-    message = render.question(card, ENVELOPE, DAYBREAK)
+    message = render.build_message(card, ENVELOPE, DAYBREAK)
     mail = Mail("", "", message.as_bytes(), encrypted=False, user=None)
     assert problems_of(mail) == []
     assert find_violations(mail.raw) == []
     assert mail.message["Bcc"] is None
-    assert mail.message["Subject"] == render.subject(card)
+    assert mail.message["Subject"] == render.build_subject(card)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_nothing_in_a_question_reaches_the_headers(prompt: str, source: str):
 def test_an_odd_link_is_refused(url: str):
     assert not render.is_linkable(url)
     with pytest.raises(ChannelRefused):
-        render.question(sample_card(review_url=url), ENVELOPE, DAYBREAK)
+        render.build_message(sample_card(review_url=url), ENVELOPE, DAYBREAK)
 
 
 # The way to the server
@@ -255,10 +255,10 @@ async def test_nobody_there_is_unreachable(harness: EmailHarness):
 @pytest.mark.anyio
 async def test_nothing_comes_back_by_mail(harness: EmailHarness):
     with pytest.raises(SettingsError, match="behind its link"):
-        await harness.channel.hear(Call(method="POST", headers={}, body=b""))
-    presser = Presser(platform="email", user_id="1")
+        await harness.channel.handle_webhook(WebhookRequest(method="POST", headers={}, body=b""))
+    presser = InteractionUser(platform="email", user_id="1")
     with pytest.raises(SettingsError):
-        await harness.channel.answer(Press(id="1", reference="r", presser=presser, via="x-email"), "no")
+        await harness.channel.reply(Interaction(id="1", reference="r", user=presser, via="x-email"), "no")
 
 
 # Settings

@@ -2,21 +2,23 @@
 
 import pytest
 
-from placet.channels.email.render import Envelope, ending, question, thread_of
+from placet.channels.email.render import EmailEnvelope, build_follow_up, build_message, thread_id
 from placet.testing.clock import DAYBREAK
-from placet.testing.platforms import ended, sample_card
+from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.email.documented_limits import find_violations
 
-ENVELOPE = Envelope(sender="Placet <a@acme.example>", recipient="ada@people.example", domain="acme.example")
+ENVELOPE = EmailEnvelope(
+    sender="Placet <a@acme.example>", recipient="ada@people.example", domain="acme.example"
+)
 
 
 def mail() -> bytes:
-    return question(sample_card(), ENVELOPE, DAYBREAK).as_bytes()
+    return build_message(sample_card(), ENVELOPE, DAYBREAK).as_bytes()
 
 
 def test_what_we_send_fits():
-    root = thread_of(sample_card(), ENVELOPE)
-    closing = ending(sample_card(), ended(), ENVELOPE, DAYBREAK, answers=root, root=root)
+    root = thread_id(sample_card(), ENVELOPE)
+    closing = build_follow_up(sample_card(), sample_closure(), ENVELOPE, DAYBREAK, answers=root, root=root)
     assert find_violations(mail()) == []
     assert find_violations(closing.as_bytes()) == []
 

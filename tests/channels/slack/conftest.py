@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from placet.channels.calling import Sleep
+from placet.channels.platform_api import Sleep
 from placet.channels.slack import SlackChannel
 from placet.testing.clock import DAYBREAK
 from tests.channels.loopback import loopback
@@ -17,7 +17,7 @@ async def harness(sleep: Sleep) -> AsyncIterator[SlackHarness]:
     async with loopback(workspace.handle) as server:
         channel = SlackChannel(
             token=TOKEN,
-            place=PLACE,
+            conversation_id=PLACE,
             signing_secret=SECRET,
             app_token=APP_TOKEN,
             api_url=f"{server.url}/api",

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from placet.channels.slack import SlackChannel, from_environment
 from placet.errors import ChannelRefused, SettingsError, Unreachable
-from placet.ports.channel import Press, Presser
-from placet.testing.platforms import MARKUP, ended, sample_card
+from placet.ports.channel import Interaction, InteractionUser
+from placet.testing.platforms import MARKUP, sample_card, sample_closure
 from tests.channels.loopback import HANG_UP, Answer
 from tests.channels.slack.workspace import (
     APP_TOKEN,
@@ -26,18 +26,18 @@ pytestmark = pytest.mark.anyio
 ENVIRON = {"PLACET_SLACK_BOT_TOKEN": TOKEN, "PLACET_SLACK_CHANNEL": PLACE}
 
 
-async def pressed(harness: SlackHarness, **changes: Any) -> Press:
+async def pressed(harness: SlackHarness, **changes: Any) -> Interaction:
     call = signed(form(harness.workspace.interaction("1.1", "ref-1", **changes)))
-    (press,) = (await harness.channel.hear(call)).presses
+    (press,) = (await harness.channel.handle_webhook(call)).interactions
     return press
 
 
 async def test_a_message_to_a_person_is_found_again_in_their_conversation(harness: SlackHarness):
     harness.server.planned.append(Answer(json={"ok": True, "channel": "D42", "ts": "1.5"}))
     ticket = await harness.channel.send(sample_card())
-    assert (ticket.place, ticket.message_id) == ("D42", "1.5")
+    assert (ticket.conversation_id, ticket.message_id) == ("D42", "1.5")
     harness.server.planned.append(Answer(json={"ok": True}))
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     assert harness.server.at("/api/chat.update")[0].json["channel"] == "D42"
 
 
@@ -61,7 +61,7 @@ async def test_a_reminder_that_was_answered_is_no_reminder_any_more_but_says_how
 ):
     card = sample_card()
     ticket = await harness.channel.send(replace(card, is_reminder=True))
-    await harness.channel.settle(ticket, card, ended())
+    await harness.channel.mark_closed(ticket, card, sample_closure())
     (shown,) = harness.shown()
     assert "Reminder" not in shown.text
     assert "Approved by Ada" in shown.text
@@ -72,7 +72,7 @@ async def test_a_reminder_that_was_answered_is_no_reminder_any_more_but_says_how
 async def test_a_message_that_cannot_change_gets_its_ending_in_a_thread(harness: SlackHarness, error: str):
     ticket = await harness.channel.send(sample_card())
     harness.server.planned.append(refusal(error))
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     follow_up = harness.server.requests[-1].json
     assert follow_up["thread_ts"] == ticket.message_id
     assert "Approved by Ada" in harness.shown()[-1].text
@@ -82,7 +82,7 @@ async def test_a_message_that_cannot_change_gets_its_ending_in_a_thread(harness:
 async def test_a_deleted_message_gets_its_ending_beside_it(harness: SlackHarness):
     ticket = await harness.channel.send(sample_card())
     harness.workspace.messages.clear()
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     assert "thread_ts" not in harness.server.requests[-1].json
     assert "Approved by Ada" in harness.shown()[-1].text
 
@@ -104,7 +104,7 @@ async def test_a_refusal_says_what_to_do(harness: SlackHarness, error: str, word
     with pytest.raises(ChannelRefused, match=words):
         await harness.channel.send(sample_card())
     with pytest.raises(ChannelRefused, match=words):
-        await harness.channel.settle(ticket, sample_card(), ended())
+        await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ async def test_trouble_of_slacks_own_is_unreachable(harness: SlackHarness, answe
 async def test_a_note_is_shown_where_the_button_was_and_to_its_presser_alone(harness: SlackHarness):
     container = {"type": "message", "message_ts": "1.1", "channel_id": "C9", "thread_ts": "1.0"}
     press = await pressed(harness, container=container)
-    await harness.channel.answer(press, "Someone <else> & you")
+    await harness.channel.reply(press, "Someone <else> & you")
     (note,) = harness.workspace.notes
     assert note == {
         "channel": "C9",
@@ -143,11 +143,11 @@ async def test_a_note_that_cannot_be_shown_is_a_refusal(harness: SlackHarness):
     press = await pressed(harness)
     harness.server.planned.append(refusal("user_not_in_channel"))
     with pytest.raises(ChannelRefused):
-        await harness.channel.answer(press, "Recorded.")
+        await harness.channel.reply(press, "Recorded.")
 
 
 async def test_a_long_note_is_cut_between_escapes(harness: SlackHarness):
-    await harness.channel.answer(await pressed(harness), "&" * 5000)
+    await harness.channel.reply(await pressed(harness), "&" * 5000)
     (note,) = harness.workspace.notes
     assert note["text"].removesuffix("…").replace("&amp;", "") == ""
 
@@ -156,29 +156,29 @@ async def test_people_of_other_workspaces_are_told_apart(harness: SlackHarness):
     guest = await pressed(harness, user={"id": "U7", "name": "ada", "team_id": "T99"})
     local = await pressed(harness, user={"id": "U7", "name": "ada"})
     nobody = await pressed(harness, user={"id": "U7"}, team=None)
-    assert guest.presser == Presser(platform="slack", user_id="T99:U7", name="ada")
-    assert local.presser == Presser(platform="slack", user_id="T01:U7", name="ada")
-    assert nobody.presser == Presser(platform="slack", user_id=":U7", name=None)
+    assert guest.user == InteractionUser(platform="slack", user_id="T99:U7", name="ada")
+    assert local.user == InteractionUser(platform="slack", user_id="T01:U7", name="ada")
+    assert nobody.user == InteractionUser(platform="slack", user_id=":U7", name=None)
 
 
 async def test_the_oldest_and_newest_signatures_that_count(harness: SlackHarness):
     body = form(harness.workspace.interaction("1.1", "ref-1"))
     now = int(signed(body).headers["x-slack-request-timestamp"])
     for at in (now - 300, now, now + 300):
-        assert (await harness.channel.hear(signed(body, at=at))).presses
+        assert (await harness.channel.handle_webhook(signed(body, at=at))).interactions
 
 
 async def test_without_a_signing_secret_no_call_is_believed(harness: SlackHarness):
-    channel = SlackChannel(token=TOKEN, place=PLACE, api_url=harness.server.url)
+    channel = SlackChannel(token=TOKEN, conversation_id=PLACE, api_url=harness.server.url)
     with pytest.raises(SettingsError, match="PLACET_SLACK_SIGNING_SECRET"):
-        await channel.hear(signed(form(harness.workspace.interaction("1.1", "ref-1"))))
+        await channel.handle_webhook(signed(form(harness.workspace.interaction("1.1", "ref-1"))))
     await channel.aclose()
 
 
 @pytest.mark.parametrize("secret", ["", " ", "\n"])
 def test_a_signing_secret_with_which_anybody_could_sign_is_refused(secret: str):
     with pytest.raises(SettingsError, match="signing secret is empty"):
-        SlackChannel(token=TOKEN, place=PLACE, signing_secret=secret)
+        SlackChannel(token=TOKEN, conversation_id=PLACE, signing_secret=secret)
 
 
 async def test_the_environment_opens_a_channel(harness: SlackHarness):
@@ -192,7 +192,7 @@ async def test_the_environment_opens_a_channel(harness: SlackHarness):
     )
     ticket = await channel.send(sample_card())
     await channel.aclose()
-    assert ticket.place == PLACE
+    assert ticket.conversation_id == PLACE
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.channels.slack.sockets import socket_server
+from tests.channels.slack.socket_server import socket_server
 from tests.channels.slack.workspace import APP_TOKEN, PLACE, TEAM, TOKEN, SlackHarness
 from tests.server.running import RunningServer, running
 

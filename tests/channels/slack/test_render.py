@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from placet.channels.slack import render
-from placet.testing.platforms import ended, sample_card
+from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.cards import TEXT, cards
 from tests.channels.slack.workspace import PLACE, problems_of, texts_of
 
@@ -14,34 +14,34 @@ POSTED = {"channel": PLACE, "unfurl_links": False, "unfurl_media": False}
 @pytest.mark.spec("7.5-channel-limits")
 @given(card=cards())
 def test_any_card_keeps_to_slacks_limits(card):
-    assert problems_of("chat.postMessage", {**POSTED, **render.message(card)}) == []
+    assert problems_of("chat.postMessage", {**POSTED, **render.build_message(card)}) == []
 
 
 @settings(max_examples=40)
 @given(card=cards(), by=TEXT, reason=TEXT, action=TEXT)
 def test_any_ending_keeps_to_slacks_limits(card, by, reason, action):
-    for one in (ended(by=by, action=action), ended(how="withdrawn", reason=reason)):
-        changed = {"channel": PLACE, "ts": "1.1", **render.settled_message(card, one)}
+    for one in (sample_closure(by=by, action=action), sample_closure(how="withdrawn", reason=reason)):
+        changed = {"channel": PLACE, "ts": "1.1", **render.build_closed_message(card, one)}
         assert problems_of("chat.update", changed) == []
-        assert problems_of("chat.postMessage", {**POSTED, **render.follow_up(card, one)}) == []
+        assert problems_of("chat.postMessage", {**POSTED, **render.build_follow_up(card, one)}) == []
 
 
 @pytest.mark.spec("7.5-agent-link")
 @given(card=cards())
 def test_any_card_offers_its_link(card):
-    buttons = render.message(card)["blocks"][-1]["elements"]
+    buttons = render.build_message(card)["blocks"][-1]["elements"]
     assert [button["url"] for button in buttons if "url" in button] == [card.review_url]
 
 
 @given(text=TEXT)
 def test_any_answer_is_short_and_no_markup(text):
-    told = render.answer(text)
-    assert len(told) <= render.ANSWER
+    told = render.build_reply(text)
+    assert len(told) <= render.MAX_REPLY
     assert not set(told) & set("<>")
 
 
 def test_a_question_reads_from_who_asks_to_what_silence_means():
-    assert texts_of(render.message(sample_card())["blocks"]) == [
+    assert texts_of(render.build_message(sample_card())["blocks"]) == [
         "Acme asks for your approval",
         "Send the newsletter to 1,200 readers?",
         "The spring issue is ready.",

@@ -8,10 +8,10 @@ import pytest
 
 from placet.agent import Decided
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Call, Ticket
+from placet.ports.channel import SentMessage, WebhookRequest
 from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
-from tests.channels.slack.sockets import socket_server
+from tests.channels.slack.socket_server import socket_server
 from tests.channels.slack.workspace import PLACE, TEAM, SlackHarness
 from tests.server.running import RunningServer
 
@@ -27,9 +27,9 @@ QUESTION = {
 class SlackScene(Scene[SlackHarness]):
     """An agent that asks through Slack, and Ada, who may answer."""
 
-    def press(self, label: str, *, user_id: str = "U7") -> Call:
+    def press(self, label: str, *, user_id: str = "U7") -> WebhookRequest:
         (stamp,) = self.harness.workspace.messages
-        ticket = Ticket(channel="slack", place=PLACE, message_id=stamp, sent_at=DAYBREAK)
+        ticket = SentMessage(channel="slack", conversation_id=PLACE, message_id=stamp, sent_at=DAYBREAK)
         return self.harness.press(ticket, self.reference(label), user_id=user_id, name="ada")
 
     async def until_told(self, *words: str) -> None:
@@ -45,7 +45,7 @@ async def scene(harness: SlackHarness, service: RunningServer, tmp_path: Path) -
 
 async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene: SlackScene):
     task = await scene.ask()
-    heard = await scene.board.hear(scene.press("Confirm"))
+    heard = await scene.board.handle_webhook(scene.press("Confirm"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
     await scene.harness.server.until(lambda: "Confirmed" in scene.harness.shown()[0].text)
     assert (heard.status, heard.body) == (200, b"")
@@ -85,18 +85,18 @@ async def test_strangers_and_forgers_decide_nothing(scene: SlackScene):
     task = await scene.ask()
     for forgery in scene.harness.forgeries(scene.press("Confirm")):
         with pytest.raises(SignatureInvalid):
-            await scene.board.hear(forgery)
-    await scene.board.hear(scene.press("Confirm", user_id="U8"))
+            await scene.board.handle_webhook(forgery)
+    await scene.board.handle_webhook(scene.press("Confirm", user_id="U8"))
     await scene.until_told("You are not among those who may answer this here.")
     assert not task.done()
-    await scene.board.hear(scene.press("Do not do it"))
+    await scene.board.handle_webhook(scene.press("Do not do it"))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "cancel"
 
 
 async def test_the_same_press_counts_once_however_often_it_comes(scene: SlackScene):
     task = await scene.ask()
     call = scene.press("Confirm")
-    await asyncio.gather(*(scene.board.hear(call) for _ in range(3)))
+    await asyncio.gather(*(scene.board.handle_webhook(call) for _ in range(3)))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "confirm"
     assert set(scene.harness.told()) == {"Your answer was recorded."}
 
@@ -104,6 +104,6 @@ async def test_the_same_press_counts_once_however_often_it_comes(scene: SlackSce
 async def test_nothing_that_slack_gets_opens_more_than_the_page(scene: SlackScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
-    await scene.board.hear(scene.press("Confirm"))
+    await scene.board.handle_webhook(scene.press("Confirm"))
     await asyncio.wait_for(task, PATIENCE_S)
     scene.assert_nothing_secret_was_sent(pending.case.submit_token)

@@ -11,9 +11,9 @@ from slack_sdk.models.blocks import Block
 from slack_sdk.signature import SignatureVerifier
 
 from placet.channels.slack import SlackChannel
-from placet.ports.channel import Call, Ticket
+from placet.ports.channel import SentMessage, WebhookRequest
 from placet.testing.clock import DAYBREAK
-from placet.testing.platforms import PressableHarness, Shown
+from placet.testing.platforms import InteractiveHarness, VisibleMessage
 from tests.channels.loopback import Answer, Loopback, Request
 from tests.channels.slack import documented_limits
 
@@ -124,7 +124,7 @@ def problems_of(method: str, body: dict[str, Any]) -> list[str]:
     return [*found, *documented_limits.find_violations(body)]
 
 
-def signed(body: bytes, *, at: int = NOW, secret: str = SECRET) -> Call:
+def signed(body: bytes, *, at: int = NOW, secret: str = SECRET) -> WebhookRequest:
     """A call as Slack signs it, by slack_sdk's own hand."""
     signature = SignatureVerifier(secret).generate_signature(timestamp=str(at), body=body)
     assert signature is not None
@@ -133,21 +133,21 @@ def signed(body: bytes, *, at: int = NOW, secret: str = SECRET) -> Call:
         "x-slack-request-timestamp": str(at),
         "x-slack-signature": signature,
     }
-    return Call(method="POST", headers=headers, body=body)
+    return WebhookRequest(method="POST", headers=headers, body=body)
 
 
 def form(payload: Any) -> bytes:
     return urlencode({"payload": msgspec.json.encode(payload).decode()}).encode()
 
 
-def with_headers(call: Call, **changes: str | None) -> Call:
+def with_headers(call: WebhookRequest, **changes: str | None) -> WebhookRequest:
     named = {name.replace("_", "-"): value for name, value in changes.items()}
     headers = {**call.headers, **named}
     kept = {name: value for name, value in headers.items() if value is not None}
-    return Call(method="POST", headers=kept, body=call.body)
+    return WebhookRequest(method="POST", headers=kept, body=call.body)
 
 
-class SlackHarness(PressableHarness):
+class SlackHarness(InteractiveHarness):
     secrets = (TOKEN, APP_TOKEN, SECRET)
     via = "slack_block_action"
 
@@ -156,16 +156,16 @@ class SlackHarness(PressableHarness):
         self.server = server
         self.channel = channel
 
-    def vouched(self, user_id: str) -> str:
+    def verified_id(self, user_id: str) -> str:
         return f"{TEAM}:{user_id}"
 
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.workspace.messages.values()]
 
-    def _shown(self, body: dict[str, Any]) -> Shown:
+    def _shown(self, body: dict[str, Any]) -> VisibleMessage:
         buttons = [element for block in body["blocks"] for element in block.get("elements", [])]
         buttons = [button for button in buttons if button["type"] == "button"]
-        return Shown(
+        return VisibleMessage(
             text="\n".join(texts_of(body["blocks"])),
             references=tuple(button["value"] for button in buttons if "value" in button),
             labels=tuple(button["text"]["text"] for button in buttons if "value" in button),
@@ -183,14 +183,16 @@ class SlackHarness(PressableHarness):
     def fail_next(self) -> None:
         self.server.planned.append(Answer(status=503, body=b"<html>upstream connect error</html>"))
 
-    def press(self, ticket: Ticket, reference: str, *, user_id: str, name: str) -> Call:
+    def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         user = {"id": user_id, "username": name, "name": name, "team_id": TEAM}
         return signed(form(self.workspace.interaction(ticket.message_id, reference, user=user)))
 
-    def forgeries(self, call: Call) -> Sequence[Call]:
-        altered = Call(method="POST", headers=call.headers, body=call.body.replace(b"4711", b"4712") + b"&")
+    def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
+        altered = WebhookRequest(
+            method="POST", headers=call.headers, body=call.body.replace(b"4711", b"4712") + b"&"
+        )
         return [
-            Call(method="POST", headers={}, body=call.body),
+            WebhookRequest(method="POST", headers={}, body=call.body),
             altered,
             signed(call.body, secret="guessed"),
             signed(call.body, at=NOW - 301),
@@ -207,7 +209,7 @@ class SlackHarness(PressableHarness):
             with_headers(call, x_slack_request_timestamp="9" * 5000),
         ]
 
-    def noise(self) -> Sequence[Call]:
+    def noise(self) -> Sequence[WebhookRequest]:
         interaction = self.workspace.interaction
         link = {"type": "button", "action_id": "placet.link", "action_ts": "1.2", "value": "x"}
         foreign = {**link, "action_id": "someone.elses"}

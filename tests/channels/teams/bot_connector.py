@@ -15,9 +15,9 @@ from joserfc import jwk, jwt
 from jsonschema import Draft6Validator
 
 from placet.channels.teams import TeamsChannel
-from placet.ports.channel import Call, Ticket
+from placet.ports.channel import SentMessage, WebhookRequest
 from placet.testing.clock import DAYBREAK
-from placet.testing.platforms import PressableHarness, Shown
+from placet.testing.platforms import InteractiveHarness, VisibleMessage
 from tests.channels.loopback import Answer, Loopback, Request
 from tests.channels.teams import documented_limits
 
@@ -153,9 +153,9 @@ def proof(kid: str | None = "key-1", *, alg: str = "RS256", key: Any = None, **c
     return f"Bearer {token}"
 
 
-def calling(activity: Any, authorization: str | None = None) -> Call:
+def calling(activity: Any, authorization: str | None = None) -> WebhookRequest:
     headers = {"content-type": "application/json", "authorization": authorization or proof()}
-    return Call(method="POST", headers=headers, body=msgspec.json.encode(activity))
+    return WebhookRequest(method="POST", headers=headers, body=msgspec.json.encode(activity))
 
 
 def invoke(reference: Any, number: int, **changes: Any) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def invoke(reference: Any, number: int, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-class TeamsHarness(PressableHarness):
+class TeamsHarness(InteractiveHarness):
     secrets = (APP_SECRET, "bot-token-")
     via = "teams_adaptive_card"
 
@@ -187,17 +187,17 @@ class TeamsHarness(PressableHarness):
         self.server = server
         self.channel = channel
 
-    def vouched(self, user_id: str) -> str:
+    def verified_id(self, user_id: str) -> str:
         return f"{TENANT}:{user_id}"
 
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         return [self._shown(message) for message in self.connector.messages.values()]
 
-    def _shown(self, message: dict[str, Any]) -> Shown:
+    def _shown(self, message: dict[str, Any]) -> VisibleMessage:
         card = message["attachments"][0]["content"]
         actions = [one for part in card["body"] if part["type"] == "ActionSet" for one in part["actions"]]
         presses = [one for one in actions if one["type"] == "Action.Execute"]
-        return Shown(
+        return VisibleMessage(
             text=shown_text(card),
             references=tuple(one["data"]["reference"] for one in presses),
             labels=tuple(one["title"] for one in presses),
@@ -229,12 +229,12 @@ class TeamsHarness(PressableHarness):
     def fail_next(self) -> None:
         self._plan(Answer(status=502, body=b"<html>Bad Gateway</html>"))
 
-    def press(self, ticket: Ticket, reference: str, *, user_id: str, name: str) -> Call:
+    def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         sender = {"id": "29:1abc", "name": name, "aadObjectId": user_id}
         number = next(self.connector.numbers)
         return calling(invoke(reference, number, replyToId=ticket.message_id, **{"from": sender}))
 
-    def forgeries(self, call: Call) -> Sequence[Call]:
+    def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         activity = msgspec.json.decode(call.body)
         stranger = signing_key("key-2")
         secret = jwk.OctKey.import_key(APP_ID)
@@ -270,18 +270,20 @@ class TeamsHarness(PressableHarness):
             proof(serviceurl="https://elsewhere.example/"),
             proof(serviceurl=None),
         ]
-        forged = [Call(method="POST", headers={"authorization": one}, body=call.body) for one in tokens]
+        forged = [
+            WebhookRequest(method="POST", headers={"authorization": one}, body=call.body) for one in tokens
+        ]
         bodies = [
             {**activity, "serviceUrl": "https://elsewhere.example/"},
             {name: value for name, value in activity.items() if name != "serviceUrl"},
             {**activity, "channelId": "webchat"},
             [],
         ]
-        unsigned = Call(method="POST", headers={}, body=call.body)
-        broken = Call(method="POST", headers=call.headers, body=b"\xff{")
+        unsigned = WebhookRequest(method="POST", headers={}, body=call.body)
+        broken = WebhookRequest(method="POST", headers=call.headers, body=b"\xff{")
         return [*forged, unsigned, broken, *(calling(body) for body in bodies)]
 
-    def noise(self) -> Sequence[Call]:
+    def noise(self) -> Sequence[WebhookRequest]:
         value = invoke("x", 1)["value"]
         changed: list[dict[str, Any]] = [
             {"type": "message", "name": None, "text": "hello"},

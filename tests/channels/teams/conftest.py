@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from placet.channels.calling import Sleep
+from placet.channels.platform_api import Sleep
 from placet.channels.teams import TeamsChannel
 from placet.testing.clock import FakeClock
 from tests.channels.loopback import loopback

@@ -7,9 +7,9 @@ import pytest
 
 from placet.channels.teams import TeamsChannel, from_environment
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
-from placet.ports.channel import Press, Presser
+from placet.ports.channel import Interaction, InteractionUser
 from placet.testing.clock import FakeClock
-from placet.testing.platforms import ended, sample_card
+from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.loopback import HANG_UP, Answer
 from tests.channels.teams.bot_connector import (
     APP_ID,
@@ -37,8 +37,10 @@ ENVIRON = {
 }
 
 
-async def pressed(harness: TeamsHarness, authorization: str | None = None, **changes: Any) -> Press:
-    (press,) = (await harness.channel.hear(calling(invoke("ref-1", 1, **changes), authorization))).presses
+async def pressed(harness: TeamsHarness, authorization: str | None = None, **changes: Any) -> Interaction:
+    (press,) = (
+        await harness.channel.handle_webhook(calling(invoke("ref-1", 1, **changes), authorization))
+    ).interactions
     return press
 
 
@@ -204,14 +206,14 @@ async def test_a_key_that_is_none_believes_nothing(harness: TeamsHarness, key: d
 async def test_people_of_other_organisations_are_told_apart(harness: TeamsHarness):
     guest = await pressed(harness, channelData={"tenant": {"id": "other"}})
     local = await pressed(harness, channelData=None)
-    assert guest.presser == Presser(platform="teams", user_id="other:4711", name="Ada")
-    assert local.presser == Presser(platform="teams", user_id=f"{TENANT}:4711", name="Ada")
+    assert guest.user == InteractionUser(platform="teams", user_id="other:4711", name="Ada")
+    assert local.user == InteractionUser(platform="teams", user_id=f"{TENANT}:4711", name="Ada")
 
 
 async def test_an_answer_among_others_names_whom_it_is_for(harness: TeamsHarness):
     place = {"id": "19:x@thread.tacv2;messageid=17", "conversationType": "channel", "tenantId": TENANT}
     press = await pressed(harness, conversation=place)
-    await harness.channel.answer(press, "Your answer was recorded.")
+    await harness.channel.reply(press, "Your answer was recorded.")
     (note,) = harness.connector.notes
     assert note == {
         "type": "message",
@@ -224,14 +226,14 @@ async def test_an_answer_among_others_names_whom_it_is_for(harness: TeamsHarness
 async def test_an_answer_to_nowhere_is_a_refusal(harness: TeamsHarness):
     press = await pressed(harness, conversation={"tenantId": TENANT})
     with pytest.raises(ChannelRefused):
-        await harness.channel.answer(press, "Your answer was recorded.")
+        await harness.channel.reply(press, "Your answer was recorded.")
 
 
 async def test_an_answer_that_teams_refuses_is_a_refusal(harness: TeamsHarness):
     press = await pressed(harness)
     harness.refuse_next()
     with pytest.raises(ChannelRefused):
-        await harness.channel.answer(press, "Your answer was recorded.")
+        await harness.channel.reply(press, "Your answer was recorded.")
 
 
 # Cards
@@ -240,9 +242,9 @@ async def test_an_answer_that_teams_refuses_is_a_refusal(harness: TeamsHarness):
 async def test_a_person_is_asked_in_a_conversation_of_their_own(harness: TeamsHarness):
     channel = from_environment(environ(harness, PLACET_TEAMS_TO=PERSON))
     tickets = [await channel.send(sample_card()) for _ in range(2)]
-    await channel.settle(tickets[0], sample_card(), ended())
+    await channel.mark_closed(tickets[0], sample_card(), sample_closure())
     await channel.aclose()
-    assert [ticket.place for ticket in tickets] == ["a:personal/1"] * 2
+    assert [ticket.conversation_id for ticket in tickets] == ["a:personal/1"] * 2
     (conversation,) = harness.connector.conversations
     assert conversation["members"] == [{"id": PERSON}]
     assert conversation["channelData"] == {"tenant": {"id": TENANT}}
@@ -260,7 +262,7 @@ async def test_ids_of_conversations_stay_whole_in_addresses(harness: TeamsHarnes
 async def test_a_card_that_is_gone_gets_its_ending_in_a_new_message(harness: TeamsHarness):
     ticket = await harness.channel.send(sample_card())
     harness.connector.messages.clear()
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     (shown,) = harness.shown()
     assert "Approved by Ada" in shown.text
     assert (shown.references, shown.links, shown.problems) == ((), (), ())
@@ -284,7 +286,9 @@ def runs(message: dict[str, Any]) -> list[str]:
 async def test_nothing_that_is_written_grows_too_large_for_a_card(harness: TeamsHarness, written: str):
     facts = ((written, written),) * 99
     ticket = await harness.channel.send(sample_card(prompt=written, message=written[::-1], facts=facts))
-    await harness.channel.settle(ticket, sample_card(prompt=written, facts=facts), ended(by=written))
+    await harness.channel.mark_closed(
+        ticket, sample_card(prompt=written, facts=facts), sample_closure(by=written)
+    )
     (shown,) = harness.shown()
     assert shown.problems == ()
 
@@ -327,7 +331,7 @@ async def test_an_update_that_is_refused_is_a_refusal(harness: TeamsHarness):
     ticket = await harness.channel.send(sample_card())
     harness.refuse_next()
     with pytest.raises(ChannelRefused):
-        await harness.channel.settle(ticket, sample_card(), ended())
+        await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
 
 
 async def test_a_refusal_in_no_known_words_is_one_too(harness: TeamsHarness):

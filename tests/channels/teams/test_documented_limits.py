@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from placet.channels.teams.render import message
+from placet.channels.teams.render import build_card
 from placet.testing.platforms import sample_card
 from tests.channels.teams import documented_limits
 from tests.channels.teams.bot_connector import TEAMS, schema
@@ -55,7 +55,7 @@ def test_the_size_is_that_of_another_projects_table():
 
 
 def test_a_question_is_an_adaptive_card():
-    assert [*schema().iter_errors(message(sample_card()))] == []
+    assert [*schema().iter_errors(build_card(sample_card()))] == []
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_a_question_is_an_adaptive_card():
     ids=range(6),
 )
 def test_the_official_schema_refuses_what_is_no_card(change: dict[str, Any]):
-    assert [*schema().iter_errors({**message(sample_card()), **change})]
+    assert [*schema().iter_errors({**build_card(sample_card()), **change})]

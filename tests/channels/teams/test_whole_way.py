@@ -10,7 +10,7 @@ import pytest
 
 from placet.agent import Decided
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Call, Heard, Ticket
+from placet.ports.channel import SentMessage, WebhookRequest, WebhookResult
 from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.teams.bot_connector import CONVERSATION, TENANT, TeamsHarness
@@ -41,8 +41,8 @@ class Held(httpx.AsyncHTTPTransport):
 class TeamsScene(Scene[TeamsHarness]):
     """An agent that asks through Teams, and Ada, who may answer."""
 
-    def press(self, label: str, *, user_id: str = "4711") -> Call:
-        ticket = Ticket(channel="teams", place=CONVERSATION, message_id="1", sent_at=DAYBREAK)
+    def press(self, label: str, *, user_id: str = "4711") -> WebhookRequest:
+        ticket = SentMessage(channel="teams", conversation_id=CONVERSATION, message_id="1", sent_at=DAYBREAK)
         return self.harness.press(ticket, self.reference(label), user_id=user_id, name="Ada")
 
 
@@ -61,7 +61,7 @@ async def scene(
     await scene.aclose()
 
 
-def said(heard: Heard) -> str:
+def said(heard: WebhookResult) -> str:
     """What Teams shows to whoever pressed."""
     body = msgspec.json.decode(heard.body)
     assert (body["statusCode"], body["type"]) == (200, "application/vnd.microsoft.activity.message")
@@ -70,7 +70,7 @@ def said(heard: Heard) -> str:
 
 async def test_a_press_in_teams_decides_the_case_and_the_card_says_so(scene: TeamsScene):
     task = await scene.ask()
-    heard = await scene.board.hear(scene.press("Approve"))
+    heard = await scene.board.handle_webhook(scene.press("Approve"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
     await scene.harness.server.until(lambda: "Approved" in scene.harness.shown()[0].text)
     assert said(heard) == "Your answer was recorded."
@@ -88,10 +88,10 @@ async def test_a_press_in_teams_decides_the_case_and_the_card_says_so(scene: Tea
 
 async def test_a_stranger_is_told_so_at_once_and_decides_nothing(scene: TeamsScene):
     task = await scene.ask()
-    heard = await scene.board.hear(scene.press("Approve", user_id="4712"))
+    heard = await scene.board.handle_webhook(scene.press("Approve", user_id="4712"))
     assert said(heard).startswith("You are not among those")
     assert not task.done()
-    await scene.board.hear(scene.press("Reject"))
+    await scene.board.handle_webhook(scene.press("Reject"))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "reject"
 
 
@@ -99,8 +99,8 @@ async def test_the_same_press_counts_once_and_a_forged_one_never(scene: TeamsSce
     task = await scene.ask()
     call = scene.press("Approve")
     with pytest.raises(SignatureInvalid):
-        await scene.board.hear(scene.harness.forgeries(call)[0])
-    heard = [await scene.board.hear(call) for _ in range(3)]
+        await scene.board.handle_webhook(scene.harness.forgeries(call)[0])
+    heard = [await scene.board.handle_webhook(call) for _ in range(3)]
     assert [said(one) for one in heard] == ["Your answer was recorded."] * 3
     assert isinstance(await asyncio.wait_for(task, PATIENCE_S), Decided)
 
@@ -108,8 +108,8 @@ async def test_the_same_press_counts_once_and_a_forged_one_never(scene: TeamsSce
 async def test_a_second_answer_comes_too_late_and_says_so(scene: TeamsScene):
     task = await scene.ask()
     first, second = scene.press("Approve"), scene.press("Reject")
-    assert said(await scene.board.hear(first)) == "Your answer was recorded."
-    assert said(await scene.board.hear(second)) in (
+    assert said(await scene.board.handle_webhook(first)) == "Your answer was recorded."
+    assert said(await scene.board.handle_webhook(second)) in (
         "This question is closed already. Your answer was not recorded.",
         "This question is closed. If its link says otherwise, answer there.",
     )
@@ -119,7 +119,7 @@ async def test_a_second_answer_comes_too_late_and_says_so(scene: TeamsScene):
 async def test_teams_is_answered_in_time_though_the_service_is_slow(scene: TeamsScene, way: Held):
     task = await scene.ask()
     way.open.clear()
-    heard = await scene.board.hear(scene.press("Approve"))
+    heard = await scene.board.handle_webhook(scene.press("Approve"))
     assert said(heard) == "Your answer is on its way."
     way.open.set()
     await asyncio.wait_for(task, PATIENCE_S)
@@ -129,6 +129,6 @@ async def test_teams_is_answered_in_time_though_the_service_is_slow(scene: Teams
 async def test_nothing_that_teams_gets_opens_more_than_the_page(scene: TeamsScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
-    await scene.board.hear(scene.press("Approve"))
+    await scene.board.handle_webhook(scene.press("Approve"))
     await asyncio.wait_for(task, PATIENCE_S)
     scene.assert_nothing_secret_was_sent(pending.case.submit_token)

@@ -12,8 +12,8 @@ import pydantic
 from aiogram import methods, types
 
 from placet.channels.telegram import TelegramChannel
-from placet.ports.channel import Call, Ticket
-from placet.testing.platforms import PressableHarness, Shown
+from placet.ports.channel import SentMessage, WebhookRequest
+from placet.testing.platforms import InteractiveHarness, VisibleMessage
 from tests.channels.loopback import Answer, Loopback, Request
 from tests.channels.telegram import documented_limits
 
@@ -127,7 +127,7 @@ def problems_of(method: str, body: dict[str, Any]) -> list[str]:
     return found
 
 
-class TelegramHarness(PressableHarness):
+class TelegramHarness(InteractiveHarness):
     secrets = (TOKEN, TOKEN.partition(":")[2], SECRET)
     via = "telegram_inline_button"
 
@@ -136,15 +136,15 @@ class TelegramHarness(PressableHarness):
         self.server = server
         self.channel = channel
 
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.api.messages.values()]
 
-    def _shown(self, body: dict[str, Any]) -> Shown:
+    def _shown(self, body: dict[str, Any]) -> VisibleMessage:
         rows = body["reply_markup"]["inline_keyboard"]
         buttons = [button for row in rows for button in row]
         text = documented_limits.read_text(body["text"])
         written = [line.partition(": ")[2] for line in text.splitlines() if line.startswith("Open ")]
-        return Shown(
+        return VisibleMessage(
             text=text,
             references=tuple(one["callback_data"] for one in buttons if "callback_data" in one),
             labels=tuple(one["text"] for one in buttons if "callback_data" in one),
@@ -164,11 +164,11 @@ class TelegramHarness(PressableHarness):
     def fail_next(self) -> None:
         self.server.planned.append(Answer(status=502, body=b"<html>Bad Gateway</html>"))
 
-    def press(self, ticket: Ticket, reference: str, *, user_id: str, name: str) -> Call:
+    def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         update = self.api.press(int(ticket.message_id), reference, user_id=int(user_id), name=name)
         return genuine(update)
 
-    def forgeries(self, call: Call) -> Sequence[Call]:
+    def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         headers = [
             {},
             {"x-telegram-bot-api-secret-token": ""},
@@ -178,9 +178,9 @@ class TelegramHarness(PressableHarness):
             {"x-telegram-bot-api-secret-token": "\udcff"},
             {"authorization": SECRET},
         ]
-        return [Call(method="POST", headers=one, body=call.body) for one in headers]
+        return [WebhookRequest(method="POST", headers=one, body=call.body) for one in headers]
 
-    def noise(self) -> Sequence[Call]:
+    def noise(self) -> Sequence[WebhookRequest]:
         user = {"id": 7, "is_bot": False, "first_name": "Ada"}
         bot = {**user, "is_bot": True}
         return [
@@ -191,15 +191,15 @@ class TelegramHarness(PressableHarness):
             genuine({"update_id": 5, "callback_query": {"id": "1", "from": user, "data": "x" * 65}}),
             genuine({"update_id": "6", "callback_query": []}),
             genuine([]),
-            Call(method="POST", headers={"x-telegram-bot-api-secret-token": SECRET}, body=b"\xff{"),
+            WebhookRequest(method="POST", headers={"x-telegram-bot-api-secret-token": SECRET}, body=b"\xff{"),
         ]
 
     def told(self) -> Sequence[str]:
         return self.api.notices
 
 
-def genuine(update: Any) -> Call:
-    return Call(
+def genuine(update: Any) -> WebhookRequest:
+    return WebhookRequest(
         method="POST",
         headers={"x-telegram-bot-api-secret-token": SECRET},
         body=msgspec.json.encode(update),

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from placet.channels.calling import Sleep
+from placet.channels.platform_api import Sleep
 from placet.channels.telegram import TelegramChannel
 from placet.testing.clock import DAYBREAK
 from tests.channels.loopback import loopback
@@ -20,7 +20,7 @@ async def harness(sleep: Sleep) -> AsyncIterator[TelegramHarness]:
             chat_id=str(CHAT),
             webhook_secret=SECRET,
             api_url=server.url,
-            ask_for_s=1,
+            poll_timeout_s=1,
             sleep=sleep,
             clock=lambda: DAYBREAK,
         )

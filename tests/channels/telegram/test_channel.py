@@ -9,19 +9,19 @@ import pytest
 from msgspec.structs import replace
 
 from placet.channels.telegram import TelegramChannel, from_environment
-from placet.channels.telegram.channel import MOST_AT_ONCE
+from placet.channels.telegram.channel import MAX_UPDATES
 from placet.errors import ChannelRefused, SettingsError, Unreachable
-from placet.ports.channel import Call, Channel, Press
-from placet.testing.platforms import ended, sample_card
+from placet.ports.channel import Channel, Interaction, WebhookRequest
+from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.loopback import HANG_UP, Answer
 from tests.channels.telegram.bot_api import CHAT, SECRET, TOKEN, TelegramHarness, refusal
 
 pytestmark = pytest.mark.anyio
 
 
-async def heard(channel: Channel, times: int = 1) -> list[Sequence[Press]]:
+async def heard(channel: Channel, times: int = 1) -> list[Sequence[Interaction]]:
     """The next presses that the channel hears by itself."""
-    found: list[Sequence[Press]] = []
+    found: list[Sequence[Interaction]] = []
     async with aclosing(channel.listen()) as listening:  # type: ignore[type-var]
         async for presses in listening:
             found.append(presses)
@@ -33,8 +33,8 @@ async def heard(channel: Channel, times: int = 1) -> list[Sequence[Press]]:
 async def test_presses_are_heard_without_a_public_address(harness: TelegramHarness):
     harness.api.updates = [harness.api.press(1, "h1.yes", user_id=7, name="Ada Lovelace")]
     ((press,),) = await heard(harness.channel)
-    assert (press.reference, press.presser.user_id, press.presser.name) == ("h1.yes", "7", "Ada Lovelace")
-    wanted = {"timeout": 1, "allowed_updates": ["callback_query"], "limit": MOST_AT_ONCE}
+    assert (press.reference, press.user.user_id, press.user.name) == ("h1.yes", "7", "Ada Lovelace")
+    wanted = {"timeout": 1, "allowed_updates": ["callback_query"], "limit": MAX_UPDATES}
     assert harness.server.requests[0].json == wanted
 
 
@@ -44,7 +44,7 @@ async def test_a_crowd_that_presses_keeps_nobody_from_being_heard(harness: Teleg
     for update in crowd:
         update["callback_query"]["message"]["text"] = "\\u0416" * 4096
     harness.api.updates = [*crowd, harness.api.press(1, "h1.yes", user_id=7)]
-    found = [press.presser.user_id for presses in await heard(harness.channel, times=4) for press in presses]
+    found = [press.user.user_id for presses in await heard(harness.channel, times=4) for press in presses]
     assert (len(found), found[-1]) == (100, "7")
 
 
@@ -122,7 +122,7 @@ async def test_a_group_that_became_a_supergroup_is_followed(harness: TelegramHar
     moved = "Bad Request: group chat was upgraded to a supergroup chat"
     harness.server.planned.append(refusal(400, moved, migrate_to_chat_id=-1009))
     ticket = await harness.channel.send(sample_card())
-    assert ticket.place == "-1009"
+    assert ticket.conversation_id == "-1009"
     assert [request.json["chat_id"] for request in harness.server.requests] == [str(CHAT), "-1009"]
 
 
@@ -132,7 +132,7 @@ async def test_a_group_that_became_a_supergroup_is_followed(harness: TelegramHar
 async def test_a_message_that_cannot_change_gets_a_reply(harness: TelegramHarness, words: str):
     ticket = await harness.channel.send(sample_card())
     harness.server.planned.append(refusal(400, f"Bad Request: {words}"))
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     follow_up = harness.server.requests[-1].json
     assert follow_up["reply_parameters"] == {"message_id": 1, "allow_sending_without_reply": True}
     assert "Approved by Ada" in harness.shown()[-1].text
@@ -143,32 +143,36 @@ async def test_a_bot_that_was_blocked_cannot_settle(harness: TelegramHarness):
     ticket = await harness.channel.send(sample_card())
     harness.refuse_next()
     with pytest.raises(ChannelRefused, match="blocked by the user"):
-        await harness.channel.settle(ticket, sample_card(), ended())
+        await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
 
 
 async def test_a_press_too_old_to_answer_is_let_go(harness: TelegramHarness):
     ticket = await harness.channel.send(sample_card())
     call = harness.press(ticket, "h1.yes", user_id="7", name="Ada")
-    (press,) = (await harness.channel.hear(call)).presses
+    (press,) = (await harness.channel.handle_webhook(call)).interactions
     old = "Bad Request: query is too old and response timeout expired or query ID is invalid"
     harness.server.planned.append(refusal(400, old))
-    await harness.channel.answer(press, "Recorded.")
+    await harness.channel.reply(press, "Recorded.")
     assert harness.told() == []
 
 
 async def test_an_answer_that_telegram_refuses_is_a_refusal(harness: TelegramHarness):
     ticket = await harness.channel.send(sample_card())
-    (press,) = (await harness.channel.hear(harness.press(ticket, "x", user_id="7", name="Ada"))).presses
+    (press,) = (
+        await harness.channel.handle_webhook(harness.press(ticket, "x", user_id="7", name="Ada"))
+    ).interactions
     harness.refuse_next()
     with pytest.raises(ChannelRefused):
-        await harness.channel.answer(press, "Recorded.")
+        await harness.channel.reply(press, "Recorded.")
 
 
 async def test_a_long_answer_opens_a_dialog_and_a_short_one_does_not(harness: TelegramHarness):
     ticket = await harness.channel.send(sample_card())
-    (press,) = (await harness.channel.hear(harness.press(ticket, "x", user_id="7", name="Ada"))).presses
+    (press,) = (
+        await harness.channel.handle_webhook(harness.press(ticket, "x", user_id="7", name="Ada"))
+    ).interactions
     for text in ("Recorded.", "You are not among those who may answer this here, so nothing was recorded."):
-        await harness.channel.answer(press, text)
+        await harness.channel.reply(press, text)
     assert [one.json["show_alert"] for one in harness.server.at("answerCallbackQuery")] == [False, True]
 
 
@@ -205,7 +209,9 @@ async def test_a_reference_too_long_for_a_button_is_refused_by_telegram(harness:
 async def test_without_a_secret_no_webhook_call_is_believed(harness: TelegramHarness):
     channel = TelegramChannel(token=TOKEN, chat_id="1", api_url=harness.server.url)
     with pytest.raises(SettingsError, match="PLACET_TELEGRAM_WEBHOOK_SECRET"):
-        await channel.hear(Call(method="POST", headers={"x-telegram-bot-api-secret-token": ""}, body=b"{}"))
+        await channel.handle_webhook(
+            WebhookRequest(method="POST", headers={"x-telegram-bot-api-secret-token": ""}, body=b"{}")
+        )
     await channel.aclose()
 
 
@@ -218,7 +224,7 @@ async def test_the_environment_opens_a_channel(harness: TelegramHarness):
     }
     channel = from_environment(environ)
     ticket = await channel.send(sample_card())
-    assert ticket.place == "99"
+    assert ticket.conversation_id == "99"
     await channel.aclose()
 
 

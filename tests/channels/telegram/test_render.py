@@ -5,7 +5,7 @@ from hypothesis import given
 
 from placet.channels.telegram import render
 from placet.errors import ChannelRefused
-from placet.testing.platforms import ENDINGS, ended, sample_card
+from placet.testing.platforms import CLOSURES, sample_card, sample_closure
 from tests.channels.cards import TEXT, cards
 from tests.channels.telegram.bot_api import problems_of
 from tests.channels.telegram.documented_limits import read_text
@@ -14,29 +14,33 @@ from tests.channels.telegram.documented_limits import read_text
 @pytest.mark.spec("7.5-channel-limits")
 @given(card=cards())
 def test_any_card_keeps_to_telegrams_limits(card):
-    assert problems_of("sendMessage", {"chat_id": 1, **render.message(card)}) == []
+    assert problems_of("sendMessage", {"chat_id": 1, **render.build_message(card)}) == []
 
 
 @given(card=cards(), by=TEXT, reason=TEXT, action=TEXT)
 def test_any_ending_keeps_to_telegrams_limits(card, by, reason, action):
-    endings = [ended(by=by, action=action), ended(how="withdrawn", reason=reason), *ENDINGS.values()]
+    endings = [
+        sample_closure(by=by, action=action),
+        sample_closure(how="withdrawn", reason=reason),
+        *CLOSURES.values(),
+    ]
     for one in endings:
-        changed = {"chat_id": 1, "message_id": 1, **render.settled_message(card, one)}
+        changed = {"chat_id": 1, "message_id": 1, **render.build_closed_message(card, one)}
         assert problems_of("editMessageText", changed) == []
-        assert problems_of("sendMessage", {"chat_id": 1, **render.follow_up(card, one, 1)}) == []
+        assert problems_of("sendMessage", {"chat_id": 1, **render.build_follow_up(card, one, 1)}) == []
 
 
 @pytest.mark.spec("7.5-agent-link")
 @given(card=cards())
 def test_any_card_offers_its_link(card):
-    message = render.message(card)
+    message = render.build_message(card)
     buttons = [button for row in message["reply_markup"]["inline_keyboard"] for button in row]
     linked = [button["url"] for button in buttons if "url" in button]
     assert linked == [card.review_url] or card.review_url in read_text(message["text"])
 
 
 def test_a_question_reads_from_who_asks_to_what_silence_means():
-    text = read_text(render.message(sample_card())["text"])
+    text = read_text(render.build_message(sample_card())["text"])
     assert text.splitlines() == [
         "Acme asks for your approval",
         "",
@@ -53,7 +57,7 @@ def test_a_question_reads_from_who_asks_to_what_silence_means():
 
 
 def test_a_long_message_is_folded():
-    assert "<blockquote expandable>" in render.message(sample_card(message="word " * 100))["text"]
+    assert "<blockquote expandable>" in render.build_message(sample_card(message="word " * 100))["text"]
 
 
 @pytest.mark.parametrize(
@@ -61,4 +65,4 @@ def test_a_long_message_is_folded():
 )
 def test_a_link_that_cannot_be_shown_is_refused(url):
     with pytest.raises(ChannelRefused, match="link"):
-        render.message(sample_card(review_url=url))
+        render.build_message(sample_card(review_url=url))

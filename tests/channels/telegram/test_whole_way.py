@@ -9,7 +9,7 @@ import pytest
 
 from placet.agent import Decided
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Ticket
+from placet.ports.channel import SentMessage
 from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.telegram.bot_api import CHAT, TelegramHarness
@@ -94,12 +94,12 @@ async def test_nothing_that_telegram_gets_opens_more_than_the_page(scene: Telegr
 
 async def test_the_same_press_by_webhook_counts_once_and_a_forged_one_never(scene: TelegramScene):
     task = await scene.ask()
-    ticket = Ticket(channel="telegram", place=str(CHAT), message_id="1", sent_at=DAYBREAK)
+    ticket = SentMessage(channel="telegram", conversation_id=str(CHAT), message_id="1", sent_at=DAYBREAK)
     call = scene.harness.press(ticket, scene.reference("Approve"), user_id="7", name="Ada")
     with pytest.raises(SignatureInvalid):
-        await scene.board.hear(scene.harness.forgeries(call)[0])
+        await scene.board.handle_webhook(scene.harness.forgeries(call)[0])
     for _ in range(3):
-        await scene.board.hear(call)
+        await scene.board.handle_webhook(call)
     outcome = await asyncio.wait_for(task, PATIENCE_S)
     await scene.aclose()
     assert isinstance(outcome, Decided)

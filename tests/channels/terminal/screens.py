@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from placet.channels.terminal import TerminalChannel
-from placet.testing.platforms import ChannelHarness, Shown
+from placet.testing.platforms import ChannelHarness, VisibleMessage
 from tests.channels.terminal.control_characters import STYLES, find_control_characters
 
 
@@ -43,20 +43,20 @@ class Screen(io.StringIO):
 
 
 class TerminalHarness(ChannelHarness):
-    edits = False
+    can_edit = False
 
     def __init__(self, screen: Screen, channel: TerminalChannel) -> None:
         self.screen = screen
         self.channel: TerminalChannel = channel
 
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         return [self._shown(text) for text in self.screen.messages]
 
-    def _shown(self, written: str) -> Shown:
+    def _shown(self, written: str) -> VisibleMessage:
         text = STYLES.sub("", written)
         links = re.findall(r"^  Open [a-z ]+:\n  (https?://\S+)$", text, flags=re.MULTILINE)
         problems = tuple(find_control_characters(written))
-        return Shown(text=text, links=tuple(links), problems=problems)
+        return VisibleMessage(text=text, links=tuple(links), problems=problems)
 
     def refuse_next(self) -> None:
         self.screen.watched.append(False)

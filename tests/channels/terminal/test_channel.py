@@ -13,12 +13,12 @@ import pytest
 
 from placet.channels.terminal import TerminalChannel, from_environment
 from placet.channels.terminal.channel import login_name
-from placet.channels.terminal.presses import whole_lines
-from placet.channels.terminal.render import Paper, is_linkable, question, wrapped
+from placet.channels.terminal.interactions import split_lines
+from placet.channels.terminal.render import TerminalLayout, build_message, is_linkable, wrap
 from placet.errors import ChannelRefused, SettingsError
-from placet.ports.channel import Button, Call, Press
+from placet.ports.channel import Button, Interaction, WebhookRequest
 from placet.testing.clock import DAYBREAK
-from placet.testing.platforms import HIDDEN, REVIEW_URL, ended, sample_card
+from placet.testing.platforms import HIDDEN, REVIEW_URL, sample_card, sample_closure
 from placet.text.width import display_width
 from tests.channels.terminal.control_characters import find_control_characters
 from tests.channels.terminal.screens import Screen, TerminalHarness, Window, window
@@ -44,11 +44,11 @@ class Listening:
     """What a channel hears, one after the other."""
 
     def __init__(self, channel: TerminalChannel) -> None:
-        self.presses = channel.listen()
+        self.interactions = channel.listen()
 
-    async def next(self) -> Sequence[Press]:
+    async def next(self) -> Sequence[Interaction]:
         async with asyncio.timeout(60):
-            return await anext(self.presses)
+            return await anext(self.interactions)
 
 
 # What is typed
@@ -63,7 +63,7 @@ async def test_a_number_is_a_press_by_whoever_sits_there(typed: TerminalHarness,
         async with asyncio.timeout(60):
             (press,) = await anext(listening)
     assert press.reference == card.buttons[1].reference
-    assert (press.presser.platform, press.presser.user_id) == ("x-terminal", "ada")
+    assert (press.user.platform, press.user.user_id) == ("x-terminal", "ada")
     assert press.via == "x-terminal_prompt"
 
 
@@ -92,13 +92,13 @@ async def test_every_question_has_numbers_of_its_own(typed: TerminalHarness, ter
     found = [press async for press in _some(listening, 2)]
     assert [press.reference for press in found] == [second.buttons[0].reference, first.buttons[0].reference]
     assert found[0].id != found[1].id
-    await typed.channel.settle(ticket, first, ended())
+    await typed.channel.mark_closed(ticket, first, sample_closure())
     terminal.type("1\n4\n")
     (press,) = await listening.next()
     assert press.reference == second.buttons[1].reference
 
 
-async def _some(listening: Listening, many: int) -> AsyncIterator[Press]:
+async def _some(listening: Listening, many: int) -> AsyncIterator[Interaction]:
     while many > 0:
         for press in await listening.next():
             many -= 1
@@ -135,7 +135,7 @@ async def test_whoever_typed_is_told_what_came_of_it(typed: TerminalHarness, ter
     listening = Listening(typed.channel)
     terminal.type("1\n")
     (press,) = await listening.next()
-    await typed.channel.answer(press, "Your answer was recorded.\x1b[2J")
+    await typed.channel.reply(press, "Your answer was recorded.\x1b[2J")
     assert typed.screen.messages[-1] == "  Your answer was recorded.⟦U+001B⟧[2J\n"
 
 
@@ -162,7 +162,7 @@ async def test_without_a_keyboard_nobody_is_listened_to(is_there: bool):
     ],
 )
 def test_typed_bytes_are_read_line_by_line(typed: bytes, lines: list[str], rest: bytes):
-    assert whole_lines(typed) == (lines, rest)
+    assert split_lines(typed) == (lines, rest)
 
 
 # What is shown
@@ -208,7 +208,7 @@ def test_the_window_says_how_wide_it_is(
     monkeypatch.setenv("COLUMNS", "70")
     termios.tcsetwinsize(terminal.keyboard, rows_and_columns)
     with open(terminal.keyboard, "w", closefd=False) as screen:
-        assert TerminalChannel(screen=screen)._paper().width == width
+        assert TerminalChannel(screen=screen)._layout().width == width
 
 
 @pytest.mark.parametrize("width", [20, 33, 80])
@@ -218,7 +218,7 @@ def test_no_line_but_the_link_is_wider_than_the_window(width: int):
         message="word " * 60 + "x" * 300,
         facts=(("N", "👩‍💻" * 60),),
     )
-    lines = question(card, (), Paper(width=width, styled=False)).splitlines()
+    lines = build_message(card, (), TerminalLayout(width=width, styled=False)).splitlines()
     assert [line for line in lines if display_width(line) > width and REVIEW_URL not in line] == []
     assert f"  {REVIEW_URL}" in lines
 
@@ -234,7 +234,7 @@ def test_no_line_but_the_link_is_wider_than_the_window(width: int):
     ],
 )
 def test_text_is_broken_between_words_and_never_inside_a_letter(text: str, lines: list[str]):
-    assert list(wrapped(text, 3)) == lines
+    assert list(wrap(text, 3)) == lines
 
 
 @pytest.mark.anyio
@@ -258,7 +258,7 @@ def test_everything_that_a_terminal_obeys_is_found():
 def test_an_odd_link_is_refused(url: str):
     assert not is_linkable(url)
     with pytest.raises(ChannelRefused):
-        question(sample_card(review_url=url), (), Paper(width=80, styled=False))
+        build_message(sample_card(review_url=url), (), TerminalLayout(width=80, styled=False))
 
 
 @pytest.mark.anyio
@@ -270,7 +270,7 @@ async def test_a_screen_that_nobody_sees_is_refused():
 @pytest.mark.anyio
 async def test_a_terminal_has_no_webhook(harness: TerminalHarness):
     with pytest.raises(SettingsError):
-        await harness.channel.hear(Call(method="POST", headers={}, body=b""))
+        await harness.channel.handle_webhook(WebhookRequest(method="POST", headers={}, body=b""))
 
 
 # Settings

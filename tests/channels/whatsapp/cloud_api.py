@@ -11,8 +11,8 @@ import msgspec
 from jsonschema import Draft202012Validator
 
 from placet.channels.whatsapp import WhatsAppChannel
-from placet.ports.channel import Call, Ticket
-from placet.testing.platforms import PressableHarness, Shown
+from placet.ports.channel import SentMessage, WebhookRequest
+from placet.testing.platforms import InteractiveHarness, VisibleMessage
 from tests.channels.loopback import Answer, Loopback, Request
 from tests.channels.whatsapp.documented_limits import find_violations
 
@@ -160,26 +160,26 @@ def refusal(status: int, code: int, message: str) -> Answer:
     return Answer(status=status, json={"error": {**error, "fbtrace_id": "x"}})
 
 
-class WhatsAppHarness(PressableHarness):
+class WhatsAppHarness(InteractiveHarness):
     secrets = (ACCESS_TOKEN, APP_SECRET, VERIFY_TOKEN)
     via = "whatsapp_reply_button"
-    edits = False
+    can_edit = False
 
     def __init__(self, api: CloudApi, server: Loopback, channel: WhatsAppChannel) -> None:
         self.api = api
         self.server = server
         self.channel: WhatsAppChannel = channel
 
-    def shown(self) -> Sequence[Shown]:
+    def shown(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.api.messages.values()]
 
-    def _shown(self, body: dict[str, Any]) -> Shown:
+    def _shown(self, body: dict[str, Any]) -> VisibleMessage:
         text = "\n\n".join(parts_of(body)).translate(READ_AS)
         action = body.get("interactive", {}).get("action", {})
         replies = [one["reply"] for one in action.get("buttons", [])]
         written = re.findall(r"^Open [a-z ]+: (https?://\S+)", text, flags=re.MULTILINE)
         button = [action["parameters"]["url"]] if "parameters" in action else []
-        return Shown(
+        return VisibleMessage(
             text=text,
             references=tuple(reply["id"] for reply in replies),
             labels=tuple(reply["title"] for reply in replies),
@@ -196,7 +196,7 @@ class WhatsAppHarness(PressableHarness):
     def fail_next(self) -> None:
         self.server.planned.append(refusal(500, 131000, "Something went wrong"))
 
-    def press(self, ticket: Ticket, reference: str, *, user_id: str, name: str) -> Call:
+    def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         return signed(
             notification(
                 contacts=[{"profile": {"name": name}, "wa_id": user_id}],
@@ -214,7 +214,7 @@ class WhatsAppHarness(PressableHarness):
             "interactive": {"type": "button_reply", "button_reply": {"id": reference, "title": "Approve"}},
         }
 
-    def forgeries(self, call: Call) -> Sequence[Call]:
+    def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         genuine = call.headers["x-hub-signature-256"]
         other = signature(call.body, "another secret")
         signatures = [
@@ -230,22 +230,22 @@ class WhatsAppHarness(PressableHarness):
         sha1 = hmac.new(APP_SECRET.encode(), call.body, hashlib.sha1).hexdigest()
         altered = call.body.replace(b"h1.", b"h2.")
         return [
-            Call(method="POST", headers={}, body=call.body),
-            Call(method="POST", headers={"x-hub-signature": f"sha1={sha1}"}, body=call.body),
+            WebhookRequest(method="POST", headers={}, body=call.body),
+            WebhookRequest(method="POST", headers={"x-hub-signature": f"sha1={sha1}"}, body=call.body),
             *(
-                Call(method="POST", headers={"x-hub-signature-256": one}, body=call.body)
+                WebhookRequest(method="POST", headers={"x-hub-signature-256": one}, body=call.body)
                 for one in signatures
             ),
-            Call(method="POST", headers=call.headers, body=altered),
-            Call(method="POST", headers=call.headers, body=call.body + b" "),
-            Call(method="PUT", headers={}, body=call.body),
+            WebhookRequest(method="POST", headers=call.headers, body=altered),
+            WebhookRequest(method="POST", headers=call.headers, body=call.body + b" "),
+            WebhookRequest(method="PUT", headers={}, body=call.body),
             challenge(**{"hub.verify_token": "guessed"}),
             challenge(**{"hub.verify_token": ""}),
             challenge(**{"hub.mode": "unsubscribe"}),
             challenge(**{"hub.challenge": "<script>"}),
         ]
 
-    def noise(self) -> Sequence[Call]:
+    def noise(self) -> Sequence[WebhookRequest]:
         reply = self.reply("wamid.1", "h1.yes")
         return [
             challenge(),
@@ -258,7 +258,9 @@ class WhatsAppHarness(PressableHarness):
             signed({"object": "page", "entry": [{"changes": []}]}),
             signed({"object": "whatsapp_business_account", "entry": [{"changes": [{"field": "calls"}]}]}),
             signed([]),
-            Call(method="POST", headers={"x-hub-signature-256": signature(b"\xff{")}, body=b"\xff{"),
+            WebhookRequest(
+                method="POST", headers={"x-hub-signature-256": signature(b"\xff{")}, body=b"\xff{"
+            ),
         ]
 
     def told(self) -> Sequence[str]:
@@ -273,21 +275,21 @@ def notification(*, phone_number_id: str = PHONE_NUMBER_ID, **value: Any) -> dic
     return {"object": "whatsapp_business_account", "entry": [{"id": "1", "changes": changes}]}
 
 
-def failed(message_id: str, code: int = 131047) -> Call:
+def failed(message_id: str, code: int = 131047) -> WebhookRequest:
     errors = [{"code": code, "title": "Re-engagement message", "message": "Re-engagement message"}]
     status = {"id": message_id, "status": "failed", "timestamp": "1", "recipient_id": TO, "errors": errors}
     return signed(notification(statuses=[status]))
 
 
-def signed(body: Any) -> Call:
+def signed(body: Any) -> WebhookRequest:
     raw = msgspec.json.encode(body)
-    return Call(method="POST", headers={"x-hub-signature-256": signature(raw)}, body=raw)
+    return WebhookRequest(method="POST", headers={"x-hub-signature-256": signature(raw)}, body=raw)
 
 
 def signature(raw: bytes, secret: str = APP_SECRET) -> str:
     return f"sha256={hmac.new(secret.encode(), raw, hashlib.sha256).hexdigest()}"
 
 
-def challenge(**changes: str) -> Call:
+def challenge(**changes: str) -> WebhookRequest:
     query = {"hub.mode": "subscribe", "hub.verify_token": VERIFY_TOKEN, "hub.challenge": "1158201444"}
-    return Call(method="GET", headers={}, body=b"", query={**query, **changes})
+    return WebhookRequest(method="GET", headers={}, body=b"", query={**query, **changes})

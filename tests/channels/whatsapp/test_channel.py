@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from placet.channels.whatsapp import WhatsAppChannel, from_environment
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
-from placet.ports.channel import Button, Call
-from placet.testing.platforms import REVIEW_TOKEN, REVIEW_URL, ended, sample_card
+from placet.ports.channel import Button, WebhookRequest
+from placet.testing.platforms import REVIEW_TOKEN, REVIEW_URL, sample_card, sample_closure
 from tests.channels.loopback import HANG_UP, Answer, Loopback
 from tests.channels.whatsapp.cloud_api import (
     ACCESS_TOKEN,
@@ -76,7 +76,7 @@ async def test_code_that_would_swallow_the_link_is_defused(harness: WhatsAppHarn
 
 async def test_an_ending_replies_to_the_question(harness: WhatsAppHarness):
     ticket = await harness.channel.send(sample_card())
-    await harness.channel.settle(ticket, sample_card(), ended())
+    await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     (reply,) = harness.api.replies_to(ticket.message_id)
     assert "Approved by Ada" in reply["text"]["body"]
     assert REVIEW_TOKEN not in reply["text"]["body"]
@@ -85,9 +85,9 @@ async def test_an_ending_replies_to_the_question(harness: WhatsAppHarness):
 async def test_an_answer_replies_to_the_press(harness: WhatsAppHarness):
     ticket = await harness.channel.send(sample_card())
     (press,) = (
-        await harness.channel.hear(harness.press(ticket, "h1.yes", user_id="4477", name="Ada"))
-    ).presses
-    await harness.channel.answer(press, "Recorded.")
+        await harness.channel.handle_webhook(harness.press(ticket, "h1.yes", user_id="4477", name="Ada"))
+    ).interactions
+    await harness.channel.reply(press, "Recorded.")
     (reply,) = harness.api.replies_to(press.id)
     assert (reply["to"], reply["text"]["body"]) == ("4477", "Recorded.")
 
@@ -110,7 +110,7 @@ async def test_a_closed_window_is_passed_by_the_template(templated: WhatsAppHarn
     assert heading == "Acme asks for your approval"
     assert prompt == "Send the newsletter to 1,200 readers?"
     assert rest.endswith(f" Open the review: {REVIEW_URL}")
-    await templated.channel.settle(ticket, sample_card(), ended())
+    await templated.channel.mark_closed(ticket, sample_card(), sample_closure())
     assert "Approved by Ada" in parts_of(list(templated.api.messages.values())[-1])[2]
     assert templated.api.problems == []
 
@@ -118,16 +118,16 @@ async def test_a_closed_window_is_passed_by_the_template(templated: WhatsAppHarn
 async def test_a_message_that_failed_afterwards_is_followed_by_the_template_once(templated: WhatsAppHarness):
     ticket = await templated.channel.send(sample_card())
     for _ in range(3):
-        heard = await templated.channel.hear(failed(ticket.message_id))
-        assert (heard.status, heard.presses) == (200, ())
-    await templated.channel.settle(ticket, sample_card(), ended())
+        heard = await templated.channel.handle_webhook(failed(ticket.message_id))
+        assert (heard.status, heard.interactions) == (200, ())
+    await templated.channel.mark_closed(ticket, sample_card(), sample_closure())
     await templated.channel.aclose()
     kinds = [body["type"] for body in templated.api.messages.values()]
     assert sorted(kinds) == ["interactive", "template", "text"]
 
 
 async def test_news_of_a_failure_may_come_before_the_message_was_confirmed(templated: WhatsAppHarness):
-    await templated.channel.hear(failed("wamid.1"))
+    await templated.channel.handle_webhook(failed("wamid.1"))
     ticket = await templated.channel.send(sample_card())
     assert [body["type"] for body in templated.api.messages.values()] == ["interactive", "template"]
     assert ticket.message_id == "wamid.2"
@@ -135,8 +135,8 @@ async def test_news_of_a_failure_may_come_before_the_message_was_confirmed(templ
 
 async def test_an_ending_replies_to_the_template_that_came_instead(templated: WhatsAppHarness):
     ticket = await templated.channel.send(sample_card())
-    await templated.channel.hear(failed(ticket.message_id))
-    await templated.channel.settle(ticket, sample_card(), ended())
+    await templated.channel.handle_webhook(failed(ticket.message_id))
+    await templated.channel.mark_closed(ticket, sample_card(), sample_closure())
     instead = [name for name, body in templated.api.messages.items() if body["type"] == "template"]
     assert len(templated.api.replies_to(instead[0])) == 1
 
@@ -144,8 +144,8 @@ async def test_an_ending_replies_to_the_template_that_came_instead(templated: Wh
 async def test_a_message_that_arrived_needs_no_template(templated: WhatsAppHarness):
     ticket = await templated.channel.send(sample_card())
     arrived = notification(statuses=[{"id": ticket.message_id, "status": "delivered"}])
-    await templated.channel.hear(signed(arrived))
-    await templated.channel.hear(failed(ticket.message_id))
+    await templated.channel.handle_webhook(signed(arrived))
+    await templated.channel.handle_webhook(failed(ticket.message_id))
     await templated.channel.aclose()
     assert len(templated.api.messages) == 1
 
@@ -153,7 +153,7 @@ async def test_a_message_that_arrived_needs_no_template(templated: WhatsAppHarne
 async def test_who_hears_nothing_takes_the_sure_way(api: CloudApi, server: Loopback):
     channel = channel_at(server, [], app_secret=None, template=TEMPLATE)
     ticket = await channel.send(sample_card())
-    await channel.settle(ticket, sample_card(), ended())
+    await channel.mark_closed(ticket, sample_card(), sample_closure())
     await channel.aclose()
     assert [body["type"] for body in api.messages.values()] == ["template", "template"]
     assert api.problems == []
@@ -164,7 +164,7 @@ async def test_a_failed_delivery_is_logged_without_its_person(
 ):
     ticket = await harness.channel.send(sample_card())
     with caplog.at_level(logging.WARNING, "placet.channels.whatsapp"):
-        await harness.channel.hear(failed(ticket.message_id, 131026))
+        await harness.channel.handle_webhook(failed(ticket.message_id, 131026))
     assert "a message did not arrive" in caplog.text
     assert TO not in caplog.text
 
@@ -173,7 +173,7 @@ async def test_a_late_failure_without_a_template_says_what_helps(
     harness: WhatsAppHarness, caplog: pytest.LogCaptureFixture
 ):
     ticket = await harness.channel.send(sample_card())
-    await harness.channel.hear(failed(ticket.message_id))
+    await harness.channel.handle_webhook(failed(ticket.message_id))
     assert "PLACET_WHATSAPP_TEMPLATE" in caplog.text
 
 
@@ -182,7 +182,7 @@ async def test_a_template_that_fails_too_is_logged(
 ):
     ticket = await templated.channel.send(sample_card())
     templated.server.planned.append(refusal(400, 132001, "Template name does not exist"))
-    await templated.channel.hear(failed(ticket.message_id))
+    await templated.channel.handle_webhook(failed(ticket.message_id))
     await templated.channel.aclose()
     assert "its template neither: There is no approved template" in caplog.text
 
@@ -205,14 +205,14 @@ async def test_a_long_link_fits_into_the_template_or_goes_without(templated: Wha
 
 
 async def test_the_webhook_answers_the_challenge_of_its_verify_token(harness: WhatsAppHarness):
-    heard = await harness.channel.hear(challenge())
+    heard = await harness.channel.handle_webhook(challenge())
     assert (heard.status, heard.body, heard.content_type) == (200, b"1158201444", "text/plain")
 
 
 async def test_many_presses_come_at_once_and_one_that_cannot_be_read_spoils_none(harness: WhatsAppHarness):
     replies = [harness.reply("wamid.1", f"h1.{number}") for number in range(3)]
     call = signed(notification(messages=[replies[2], {"id": 5}, replies[0], replies[1], replies[0]]))
-    presses = (await harness.channel.hear(call)).presses
+    presses = (await harness.channel.handle_webhook(call)).interactions
     assert [press.reference for press in presses] == ["h1.2", "h1.0", "h1.1", "h1.0"]
     assert presses[1] == presses[3]
 
@@ -222,10 +222,10 @@ async def test_a_person_without_a_visible_number_is_known_by_their_id(harness: W
     del reply["from"]
     contact = {"profile": {"name": "Ada"}, "user_id": "CH.13491208655302741918"}
     (press,) = (
-        await harness.channel.hear(signed(notification(contacts=[contact], messages=[reply])))
-    ).presses
-    assert (press.presser.user_id, press.presser.name) == ("CH.13491208655302741918", "Ada")
-    await harness.channel.answer(press, "Recorded.")
+        await harness.channel.handle_webhook(signed(notification(contacts=[contact], messages=[reply])))
+    ).interactions
+    assert (press.user.user_id, press.user.name) == ("CH.13491208655302741918", "Ada")
+    await harness.channel.reply(press, "Recorded.")
     (body,) = harness.api.messages.values()
     assert body["recipient"] == "CH.13491208655302741918"
     assert harness.api.problems == []
@@ -236,14 +236,16 @@ async def test_nothing_is_heard_without_the_secrets_of_the_webhook(server: Loopb
     channel = channel_at(server, [], **{setting: None})
     call = challenge() if setting == "verify_token" else signed(notification())
     with pytest.raises(SettingsError, match=setting.upper()):
-        await channel.hear(call)
+        await channel.handle_webhook(call)
     await channel.aclose()
 
 
 async def test_the_secret_of_an_empty_setting_is_no_secret(harness: WhatsAppHarness):
     call = signed(notification(messages=[harness.reply("wamid.1", "h1.yes")]))
     with pytest.raises(SignatureInvalid):
-        await harness.channel.hear(Call(method="POST", headers={}, body=call.body, query=challenge().query))
+        await harness.channel.handle_webhook(
+            WebhookRequest(method="POST", headers={}, body=call.body, query=challenge().query)
+        )
 
 
 # Trouble
@@ -306,7 +308,7 @@ async def test_the_environment_opens_the_channel(server: Loopback, api: CloudApi
     channel = from_environment({**ENVIRON, "PLACET_WHATSAPP_API_URL": server.url})
     ticket = await channel.send(replace(sample_card(), is_reminder=True))
     await channel.aclose()
-    assert ticket.place == TO
+    assert ticket.conversation_id == TO
     assert isinstance(channel, WhatsAppChannel)
     assert api.problems == []
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placet.channels.whatsapp import render
-from placet.testing.platforms import ended, sample_card
+from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.whatsapp.cloud_api import formatted
 from tests.channels.whatsapp.documented_limits import (
     TEMPLATE_BODY,
@@ -22,19 +22,19 @@ ROOT = Path(__file__).parents[3]
 
 
 def buttons() -> Message:
-    return render.question(sample_card("escalation"))
+    return render.build_message(sample_card("escalation"))
 
 
 def link() -> Message:
-    return render.question(sample_card("input"))
+    return render.build_message(sample_card("input"))
 
 
 def text() -> Message:
-    return render.follow_up(sample_card(), ended())
+    return render.build_follow_up(sample_card(), sample_closure())
 
 
 def template() -> Message:
-    return render.template_question(sample_card(), name="placet_question", language="en")
+    return render.build_template_message(sample_card(), name="placet_question", language="en")
 
 
 def parameters(message: Message) -> list[dict[str, str]]:
@@ -140,11 +140,11 @@ def test_only_links_that_a_button_takes_are_put_on_one(url: str, fits: bool):
 )
 def test_markup_is_defused(written: str):
     assert formatted(written)
-    assert formatted(render.plain(written)) == []
+    assert formatted(render.defuse_markup(written)) == []
 
 
 @pytest.mark.parametrize(
     "written", ["2 * 3 * 4", "snake_case_name", "a*b*c", "~/notes", "x > y", "5 * 3", "*"]
 )
 def test_what_is_no_markup_is_left_as_it_is(written: str):
-    assert render.plain(written) == written
+    assert render.defuse_markup(written) == written

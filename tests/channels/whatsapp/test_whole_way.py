@@ -8,7 +8,7 @@ import pytest
 
 from placet.agent import Decided
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Call, Ticket
+from placet.ports.channel import SentMessage, WebhookRequest
 from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.whatsapp.cloud_api import TO, WhatsAppHarness, failed, parts_of
@@ -26,9 +26,9 @@ QUESTION = {
 class WhatsAppScene(Scene[WhatsAppHarness]):
     """An agent that asks through WhatsApp, and Ada, who may answer."""
 
-    def press(self, label: str, *, user_id: str = TO) -> Call:
+    def press(self, label: str, *, user_id: str = TO) -> WebhookRequest:
         message_id = next(iter(self.harness.api.messages))
-        ticket = Ticket(channel="whatsapp", place=TO, message_id=message_id, sent_at=DAYBREAK)
+        ticket = SentMessage(channel="whatsapp", conversation_id=TO, message_id=message_id, sent_at=DAYBREAK)
         return self.harness.press(ticket, self.reference(label), user_id=user_id, name="Ada")
 
 
@@ -43,7 +43,7 @@ async def scene(
 
 async def test_a_press_in_whatsapp_decides_the_case_and_a_reply_says_so(scene: WhatsAppScene):
     task = await scene.ask()
-    await scene.board.hear(scene.press("Approve"))
+    await scene.board.handle_webhook(scene.press("Approve"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
     assert isinstance(outcome, Decided)
     assert outcome.action == "approve"
@@ -65,12 +65,12 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppSce
     task = await scene.ask()
     call, late = scene.press("Approve"), scene.press("Reject")
     with pytest.raises(SignatureInvalid):
-        await scene.board.hear(scene.harness.forgeries(call)[0])
+        await scene.board.handle_webhook(scene.harness.forgeries(call)[0])
     for _ in range(2):
-        await scene.board.hear(call)
+        await scene.board.handle_webhook(call)
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "approve"
-    await scene.board.hear(call)
-    await scene.board.hear(late)
+    await scene.board.handle_webhook(call)
+    await scene.board.handle_webhook(late)
     told = list(scene.harness.told())
     assert told[:3] == ["Your answer was recorded."] * 3
     assert told[3] in (
@@ -81,16 +81,16 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppSce
 
 async def test_a_stranger_decides_nothing(scene: WhatsAppScene):
     task = await scene.ask()
-    await scene.board.hear(scene.press("Approve", user_id="4712345"))
+    await scene.board.handle_webhook(scene.press("Approve", user_id="4712345"))
     assert list(scene.harness.told()) == ["You are not among those who may answer this here."]
     assert not task.done()
-    await scene.board.hear(scene.press("Reject"))
+    await scene.board.handle_webhook(scene.press("Reject"))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "reject"
 
 
 async def test_who_has_not_written_for_a_day_answers_by_the_link_in_the_template(scene: WhatsAppScene):
     task = await scene.ask()
-    await scene.board.hear(failed(next(iter(scene.harness.api.messages))))
+    await scene.board.handle_webhook(failed(next(iter(scene.harness.api.messages))))
     await scene.harness.server.until(lambda: len(scene.harness.api.messages) == 2)
     link = parts_of(list(scene.harness.api.messages.values())[1])[2].split(" ")[-1]
     with scene.service.page({"review_url": link}) as page:
@@ -101,6 +101,6 @@ async def test_who_has_not_written_for_a_day_answers_by_the_link_in_the_template
 async def test_nothing_that_whatsapp_gets_opens_more_than_the_page(scene: WhatsAppScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
-    await scene.board.hear(scene.press("Approve"))
+    await scene.board.handle_webhook(scene.press("Approve"))
     await asyncio.wait_for(task, PATIENCE_S)
     scene.assert_nothing_secret_was_sent(pending.case.submit_token)

@@ -9,18 +9,24 @@ from urllib.parse import quote
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
 from placet.channels.discord import render
-from placet.channels.discord.presses import MESSAGE, press_of, read_interaction, response_to, verify
+from placet.channels.discord.interactions import (
+    MESSAGE,
+    build_response,
+    interaction_from_component,
+    read_interaction,
+    verify_signature,
+)
+from placet.channels.platform_api import PlatformApi, PlatformReply, Sleep, quote_platform
 from placet.errors import ChannelRefused, SettingsError, Unreachable
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 API_URL = "https://discord.com/api/v10"
 # Discord turns away clients that do not name themselves in this form.
 USER_AGENT = "DiscordBot (https://placet.example, 1)"
 UNKNOWN_MESSAGE = 10008
 # A press may be answered only after Discord has our response to it, which is on its way meanwhile.
-BREAKS_S = (0.5, 1.0, 1.5, 2.0)
+RETRY_DELAYS_S = (0.5, 1.0, 1.5, 2.0)
 TOKEN, CHANNEL, USER, KEY, API = (
     f"PLACET_DISCORD_{name}" for name in ("BOT_TOKEN", "CHANNEL_ID", "USER_ID", "PUBLIC_KEY", "API_URL")
 )
@@ -54,46 +60,50 @@ class DiscordChannel:
             raise SettingsError(f"{TOKEN} is not the token of a Discord bot.")
         self._channel_id = channel_id
         self._user_id = user_id
-        self._key = _public_key(public_key) if public_key is not None else None
+        self._key = _parse_public_key(public_key) if public_key is not None else None
         self._sleep = sleep
         self._now = clock
         headers = {"Authorization": f"Bot {token}", "User-Agent": USER_AGENT}
         self._api = PlatformApi("Discord", api_url, headers=headers, sleep=sleep)
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         """Put the question into the channel, or before the person."""
-        return await self._send(await self._place(), render.message(card))
+        return await self._send(await self._place(), render.build_message(card))
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Take the buttons away and say how it ended; in a new message where the old one is gone."""
-        path = f"/channels/{ticket.place}/messages/{ticket.message_id}"
-        reply = await self._api.call("PATCH", path, render.settled_message(card, ended))
+        path = f"/channels/{sent_message.conversation_id}/messages/{sent_message.message_id}"
+        reply = await self._api.call("PATCH", path, render.build_closed_message(card, closure))
         if reply.is_ok:
             return
         if reply.body.get("code") != UNKNOWN_MESSAGE:
-            raise _refusal(reply)
-        await self._send(ticket.place, render.follow_up(card, ended, ticket.message_id))
+            raise _build_refusal(reply)
+        await self._send(
+            sent_message.conversation_id, render.build_follow_up(card, closure, sent_message.message_id)
+        )
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, interaction: Interaction, text: str) -> None:
         """Tell whoever pressed, for their eyes only; after fifteen minutes as a reply in the channel."""
-        body = render.answer(text)
-        if await self._followed_up(press, body):
+        body = render.build_reply(text)
+        if await self._try_follow_up(interaction, body):
             return
-        place, message_id = press.reply_to.get("channel_id"), press.reply_to.get("message_id")
+        place, message_id = interaction.reply_to.get("channel_id"), interaction.reply_to.get("message_id")
         if place is not None and message_id is not None:
-            await self._send(place, render.replying(body, message_id))
+            await self._send(place, render.make_reply_to(body, message_id))
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """The press in a call that Discord signed, and the response that Discord waits for."""
         if self._key is None:
             raise SettingsError(f"Set {KEY} to the public key of your Discord application.")
-        verify(call, self._key, self._now())
-        interaction = read_interaction(call.body)
-        press = press_of(interaction)
-        body = msgspec.json.encode(response_to(interaction))
-        return Heard(body=body) if press is None else Heard(presses=(press,), body=body, reply=_response)
+        verify_signature(request, self._key, self._now())
+        received = read_interaction(request.body)
+        interaction = interaction_from_component(received)
+        body = msgspec.json.encode(build_response(received))
+        if interaction is None:
+            return WebhookResult(body=body)
+        return WebhookResult(interactions=(interaction,), body=body, reply=_build_reply_response)
 
-    def listen(self) -> AsyncIterator[Sequence[Press]]:
+    def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         """Discord tells presses to a public address only."""
         raise SettingsError("Discord needs a public address for presses; without one, people use the link.")
 
@@ -105,28 +115,32 @@ class DiscordChannel:
         """The channel's id; that of the direct messages with a person is asked for once."""
         if self._channel_id is None:
             reply = await self._api.call("POST", "/users/@me/channels", {"recipient_id": self._user_id})
-            self._channel_id = _id_in(reply)
+            self._channel_id = _parse_id(reply)
         return self._channel_id
 
-    async def _send(self, place: str, body: dict[str, Any]) -> Ticket:
-        message_id = _id_in(await self._api.call("POST", f"/channels/{quote(place, safe='')}/messages", body))
-        return Ticket(channel=self.name, place=place, message_id=message_id, sent_at=self._now())
+    async def _send(self, place: str, body: dict[str, Any]) -> SentMessage:
+        message_id = _parse_id(
+            await self._api.call("POST", f"/channels/{quote(place, safe='')}/messages", body)
+        )
+        return SentMessage(
+            channel=self.name, conversation_id=place, message_id=message_id, sent_at=self._now()
+        )
 
-    async def _followed_up(self, press: Press, body: dict[str, Any]) -> bool:
+    async def _try_follow_up(self, interaction: Interaction, body: dict[str, Any]) -> bool:
         """Whether the answer went out by the press's own token."""
-        application = quote(press.reply_to.get("application_id", ""), safe="")
-        token = quote(press.reply_to.get("token", ""), safe="")
+        application = quote(interaction.reply_to.get("application_id", ""), safe="")
+        token = quote(interaction.reply_to.get("token", ""), safe="")
         if not application or not token:
             return False
-        for break_s in (0.0, *BREAKS_S):
-            if break_s:
-                await self._sleep(break_s)
+        for delay_s in (0.0, *RETRY_DELAYS_S):
+            if delay_s:
+                await self._sleep(delay_s)
             reply = await self._api.call(
                 "POST",
                 f"/webhooks/{application}/interaction",
                 body,
                 secret_path=f"/webhooks/{application}/{token}",
-                patience_s=5.0,
+                max_wait_s=5.0,
             )
             if reply.is_ok:
                 return True
@@ -146,31 +160,31 @@ def from_environment(environ: Mapping[str, str]) -> DiscordChannel:
     )
 
 
-def _response(text: str) -> bytes:
+def _build_reply_response(text: str) -> bytes:
     """A response to a press that tells its person what came of it."""
-    return msgspec.json.encode({"type": MESSAGE, "data": render.answer(text)})
+    return msgspec.json.encode({"type": MESSAGE, "data": render.build_reply(text)})
 
 
-def _public_key(text: str) -> Ed25519PublicKey:
+def _parse_public_key(text: str) -> Ed25519PublicKey:
     try:
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(text))
     except ValueError:
         raise SettingsError(f"{KEY} is not a public key: Discord shows it as 64 digits 0-9, a-f.") from None
 
 
-def _id_in(reply: Reply) -> str:
+def _parse_id(reply: PlatformReply) -> str:
     if not reply.is_ok:
-        raise _refusal(reply)
+        raise _build_refusal(reply)
     found = reply.body.get("id")
     if not (isinstance(found, str) and found.isascii() and found.isdigit()):
         raise Unreachable("Discord's answer does not say what it made.")
     return found
 
 
-def _refusal(reply: Reply) -> ChannelRefused:
+def _build_refusal(reply: PlatformReply) -> ChannelRefused:
     if reply.status == 401:
         return ChannelRefused(f"Discord does not know this bot; look at {TOKEN}.")
-    said = told_by("Discord", reply.body.get("message"))
+    said = quote_platform("Discord", reply.body.get("message"))
     if reply.status == 403:
         return ChannelRefused(f"The bot may not write there. {said}")
     return ChannelRefused(f"Discord does not take this. {said}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from placet.channels.texts import Lines, Room, buttons_of, ending, fits_link_button, lines_of
 from placet.errors import ChannelRefused
-from placet.ports.channel import Card, Ended
+from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
 
 # Numbers of Discord's API.
@@ -22,71 +22,71 @@ BUTTONS_PER_ROW = 5
 ROOM = Room(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
 # A link that no button takes stands in the text, and the rest makes room for it.
 ROOM_BESIDE_LINK = Room(heading=150, prompt=300, message=0, facts=0)
-LONGEST_LINK_IN_TEXT = 1200
-LONGEST_ENDING = 300
-MOST_BUTTONS = 20
+MAX_LINK_IN_TEXT = 1200
+MAX_CLOSURE = 300
+MAX_BUTTONS = 20
 STYLES: Mapping[str, int] = {"approve": SUCCESS, "confirm": SUCCESS, "reject": DANGER, "abort": DANGER}
 # Whatever starts something in Discord's Markdown, mentions, emoji, moments and addresses among it.
 _MARKUP = re.compile(r"[\\`*_~|<>#\[\]():@+-]")
 
 
-def message(card: Card) -> dict[str, Any]:
+def build_message(card: Card) -> dict[str, Any]:
     """The text and the buttons of a question; raises ChannelRefused for a link too long to show."""
     in_button = fits_link_button(card.review_url, MAX_BUTTON_LINK)
     lines = _lines(card, in_button=in_button)
-    parts = [*_question(lines), f"{_deadline(card)}\n{escaped(lines.silence)}"]
+    parts = [*_question(lines), f"{_deadline(card)}\n{escape(lines.silence)}"]
     if not in_button:
-        parts.append(f"{escaped(lines.link_label)}: <{_bracketed(card.review_url)}>")
+        parts.append(f"{escape(lines.link_label)}: <{_escape_brackets(card.review_url)}>")
     buttons = _buttons(card)
     if in_button:
         buttons.append({"type": BUTTON, "style": LINK, "label": lines.link_label, "url": card.review_url})
     return _body(parts, buttons)
 
 
-def settled_message(card: Card, ended: Ended) -> dict[str, Any]:
+def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """The same question once it has ended: no buttons, and how it ended."""
-    return _body([*_question(lines_of(card, ROOM, size=_size)), _said(ended)], [])
+    return _body([*_question(lines_of(card, ROOM, size=_size)), _closure_line(closure)], [])
 
 
-def follow_up(card: Card, ended: Ended, message_id: str) -> dict[str, Any]:
-    """How a question ended, where its own message cannot be changed any more."""
+def build_follow_up(card: Card, closure: CaseClosure, message_id: str) -> dict[str, Any]:
+    """How a question ended, where its own build_message cannot be changed any more."""
     lines = lines_of(card, ROOM_BESIDE_LINK, size=_size)
-    return replying(_body([*_question(lines), _said(ended)], []), message_id)
+    return make_reply_to(_body([*_question(lines), _closure_line(closure)], []), message_id)
 
 
-def answer(text: str) -> dict[str, Any]:
+def build_reply(text: str) -> dict[str, Any]:
     """What whoever pressed is told, for their eyes only."""
-    told = _body([escaped(truncate(text, MAX_CONTENT - 100, size=_size))], [])
+    told = _body([escape(truncate(text, MAX_CONTENT - 100, size=_size))], [])
     return {**told, "flags": SUPPRESS_EMBEDS | EPHEMERAL}
 
 
-def replying(body: dict[str, Any], message_id: str) -> dict[str, Any]:
-    """The same, for everyone, as a reply to a message that may be gone."""
+def make_reply_to(body: dict[str, Any], message_id: str) -> dict[str, Any]:
+    """The same, for everyone, as a reply to a build_message that may be gone."""
     reference = {"message_id": message_id, "fail_if_not_exists": False}
     return {**body, "flags": SUPPRESS_EMBEDS, "message_reference": reference}
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Text that reads in Discord as it was written."""
     return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _size(text: str) -> int:
     """How much of a message a text takes, a quote's mark before each line included."""
-    return count_utf16_units(escaped(text)) + 2 * (text.count("\n") + 1)
+    return count_utf16_units(escape(text)) + 2 * (text.count("\n") + 1)
 
 
 def _lines(card: Card, *, in_button: bool) -> Lines:
     url = card.review_url
-    if not in_button and (count_utf16_units(url) > LONGEST_LINK_IN_TEXT or not url.isprintable()):
+    if not in_button and (count_utf16_units(url) > MAX_LINK_IN_TEXT or not url.isprintable()):
         raise ChannelRefused("The review link is too long for Discord, or none that can be shown.")
     return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=_size)
 
 
 def _question(lines: Lines) -> list[str]:
-    facts = [f"- **{escaped(name)}**: {escaped(value)}" for name, value in lines.facts]
-    quoted = "\n".join(f"> {escaped(line)}" for line in lines.message.split("\n")) if lines.message else ""
-    return [f"**{escaped(lines.heading)}**", escaped(lines.prompt), quoted, "\n".join(facts)]
+    facts = [f"- **{escape(name)}**: {escape(value)}" for name, value in lines.facts]
+    quoted = "\n".join(f"> {escape(line)}" for line in lines.message.split("\n")) if lines.message else ""
+    return [f"**{escape(lines.heading)}**", escape(lines.prompt), quoted, "\n".join(facts)]
 
 
 def _deadline(card: Card) -> str:
@@ -95,11 +95,11 @@ def _deadline(card: Card) -> str:
     return f"Open until <t:{seconds}:F>, <t:{seconds}:R>"
 
 
-def _said(ended: Ended) -> str:
-    return f"**{escaped(truncate(ending(ended), LONGEST_ENDING, size=_size))}**"
+def _closure_line(closure: CaseClosure) -> str:
+    return f"**{escape(truncate(ending(closure), MAX_CLOSURE, size=_size))}**"
 
 
-def _bracketed(url: str) -> str:
+def _escape_brackets(url: str) -> str:
     return re.sub(r"[\s<>]", lambda found: f"%{ord(found[0]):02X}", url)
 
 
@@ -111,7 +111,7 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
             "label": button.label,
             "custom_id": button.reference,
         }
-        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_LABEL, size=count_utf16_units)
+        for button in buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_LABEL, size=count_utf16_units)
     ]
 
 

@@ -1,5 +1,10 @@
-"""E-mail: the question and its link, sent over SMTP; answers are given on the page behind the link only."""
+"""E-mail: the question with its review link, sent over SMTP. Answers are given on the review page."""
 
 from placet.channels.email.channel import EmailChannel, from_environment
+from placet.channels.plugin import ChannelPlugin
 
-__all__ = ["EmailChannel", "from_environment"]
+PLUGIN = ChannelPlugin(
+    create=from_environment,
+)
+
+__all__ = ["PLUGIN", "EmailChannel", "from_environment"]

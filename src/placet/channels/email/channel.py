@@ -10,17 +10,17 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from typing import Any, cast
 
-from placet.channels.calling import Sleep
 from placet.channels.email import render
 from placet.channels.email.smtp import SECURITIES, SMTPS_PORT, MailServer, Security
-from placet.channels.environment import require
+from placet.channels.environment import require_variables
+from placet.channels.platform_api import Sleep
 from placet.errors import SettingsError, Unreachable
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 from placet.protocol.addresses import LOOPBACK_HOSTS
 
 SUBMISSION_PORT = 587
-BREAKS_S = (5.0, 20.0)
-MOST_THREADS = 1_000
+RETRY_DELAYS_S = (5.0, 20.0)
+MAX_THREADS = 1_000
 REQUIRED = ("PLACET_EMAIL_HOST", "PLACET_EMAIL_FROM", "PLACET_EMAIL_TO")
 LINK_ONLY = "Nobody answers by e-mail: whoever gets one answers on the page behind its link."
 
@@ -48,15 +48,15 @@ class EmailChannel:
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._sender = _address("PLACET_EMAIL_FROM", sender)
-        self._recipient = _address("PLACET_EMAIL_TO", recipient)
-        self._envelope = render.Envelope(
+        self._sender = _parse_address("PLACET_EMAIL_FROM", sender)
+        self._recipient = _parse_address("PLACET_EMAIL_TO", recipient)
+        self._envelope = render.EmailEnvelope(
             sender=str(self._sender), recipient=str(self._recipient), domain=self._sender.domain
         )
         self._server = MailServer(
             host=host,
             port=port,
-            security=_security(security, host, port),
+            security=_parse_security(security, host, port),
             user=user,
             password=password,
             greeting=self._sender.domain,
@@ -66,41 +66,41 @@ class EmailChannel:
         self._now = clock
         self._ended: dict[str, None] = {}
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         """Send the question; a reminder joins its thread."""
         now = self._now()
-        message = render.question(card, self._envelope, now)
+        message = render.build_message(card, self._envelope, now)
         await self._deliver(message)
-        return Ticket(
+        return SentMessage(
             channel=self.name,
-            place=self._recipient.addr_spec,
+            conversation_id=self._recipient.addr_spec,
             message_id=str(message["Message-ID"]),
-            details={"thread": render.thread_of(card, self._envelope)},
+            details={"thread": render.thread_id(card, self._envelope)},
             sent_at=now,
         )
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Send how it ended into the thread, once though reminders are in the same one."""
-        root = ticket.details.get("thread", ticket.message_id)
-        if root != ticket.message_id and root in self._ended:
+        root = sent_message.details.get("thread", sent_message.message_id)
+        if root != sent_message.message_id and root in self._ended:
             return
-        message = render.ending(
-            card, ended, self._envelope, self._now(), answers=ticket.message_id, root=root
+        message = render.build_follow_up(
+            card, closure, self._envelope, self._now(), answers=sent_message.message_id, root=root
         )
         await self._deliver(message)
-        if len(self._ended) >= MOST_THREADS:
+        if len(self._ended) >= MAX_THREADS:
             del self._ended[next(iter(self._ended))]
         self._ended[root] = None
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, interaction: Interaction, text: str) -> None:
         """Nobody presses in a mail: raises SettingsError."""
         raise SettingsError(LINK_ONLY)
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """No mail comes back: raises SettingsError."""
         raise SettingsError(LINK_ONLY)
 
-    async def listen(self) -> AsyncIterator[Sequence[Press]]:
+    async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         """No mail comes back: raises SettingsError."""
         raise SettingsError(LINK_ONLY)
         yield ()
@@ -110,13 +110,13 @@ class EmailChannel:
 
     async def _deliver(self, message: EmailMessage) -> None:
         mail = message.as_bytes()
-        for break_s in BREAKS_S:
+        for delay_s in RETRY_DELAYS_S:
             try:
                 return await self._hand_over(mail)
             except Unreachable as error:
                 if not error.details.get("later"):
                     raise
-                await self._sleep(break_s)
+                await self._sleep(delay_s)
         return await self._hand_over(mail)
 
     async def _hand_over(self, mail: bytes) -> None:
@@ -130,10 +130,10 @@ class EmailChannel:
 
 def from_environment(environ: Mapping[str, str]) -> EmailChannel:
     """A channel from the PLACET_EMAIL_… variables; raises SettingsError naming those that are missing."""
-    require(environ, REQUIRED, purpose="send questions by e-mail")
+    require_variables(environ, REQUIRED, purpose="send questions by e-mail")
     return EmailChannel(
         host=environ["PLACET_EMAIL_HOST"],
-        port=_port(environ.get("PLACET_EMAIL_PORT") or str(SUBMISSION_PORT)),
+        port=_parse_port(environ.get("PLACET_EMAIL_PORT") or str(SUBMISSION_PORT)),
         security=environ.get("PLACET_EMAIL_SECURITY") or None,
         user=environ.get("PLACET_EMAIL_USER") or None,
         password=environ.get("PLACET_EMAIL_PASSWORD") or None,
@@ -142,13 +142,13 @@ def from_environment(environ: Mapping[str, str]) -> EmailChannel:
     )
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise SettingsError("PLACET_EMAIL_PORT is a number such as 587 or 465.")
     return int(text)
 
 
-def _security(named: str | None, host: str, port: int) -> Security:
+def _parse_security(named: str | None, host: str, port: int) -> Security:
     if named is None:
         return "tls" if port == SMTPS_PORT else "none" if host in LOOPBACK_HOSTS else "starttls"
     if named not in SECURITIES:
@@ -156,7 +156,7 @@ def _security(named: str | None, host: str, port: int) -> Security:
     return named
 
 
-def _address(setting: str, text: str) -> Address:
+def _parse_address(setting: str, text: str) -> Address:
     """One mailbox such as `Placet <placet@acme.example>`, in signs that every server takes."""
     refused = SettingsError(f"{setting} is one e-mail address, such as Ada <ada@acme.example>.")
     if not text.isascii() or not text.isprintable():

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from placet.channels import texts
 from placet.channels.texts import Lines, Room, lines_of
 from placet.errors import ChannelRefused
-from placet.ports.channel import Card, Ended
+from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import to_paragraphs, to_single_line, truncate
 
 MAX_SUBJECT = 78 - len("Subject: ")
@@ -38,7 +38,7 @@ PAGE_START = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<body 
 PAGE_END = "</body>\n</html>\n"
 
 
-class _Policy(EmailPolicy):
+class _SubjectPolicy(EmailPolicy):
     """Encodes a subject that is not ASCII as a whole; the standard way doubles spaces in a mixed one."""
 
     def fold_binary(self, name: str, value: str) -> bytes:
@@ -48,10 +48,10 @@ class _Policy(EmailPolicy):
         return f"{name}: {folded}{self.linesep}".encode("ascii")
 
 
-POLICY = _Policy(linesep="\r\n")
+POLICY = _SubjectPolicy(linesep="\r\n")
 
 
-class Envelope(Struct, frozen=True, kw_only=True):
+class EmailEnvelope(Struct, frozen=True, kw_only=True):
     """From whom to whom, as settled beforehand: nothing of a card is in here."""
 
     sender: str
@@ -59,53 +59,62 @@ class Envelope(Struct, frozen=True, kw_only=True):
     domain: str
 
 
-def question(card: Card, envelope: Envelope, now: datetime) -> EmailMessage:
+def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMessage:
     """The mail for a question; a reminder answers the first one. Raises ChannelRefused for an odd link."""
     if not is_linkable(card.review_url):
         raise ChannelRefused("The review link is too long for an e-mail, or is no web address.")
     lines = lines_of(card, ROOM)
-    root = thread_of(card, envelope)
+    root = thread_id(card, envelope)
     if card.is_reminder:
         own = f"r{int(now.timestamp())}"
-        message = _message(card, envelope, now, message_id=_with(root, own), references=(root,))
+        message = _create_message(
+            card, envelope, now, message_id=_append_to_id(root, own), references=(root,)
+        )
     else:
-        message = _message(card, envelope, now, message_id=root)
+        message = _create_message(card, envelope, now, message_id=root)
     closing = f"{lines.deadline}.\n{lines.silence}"
-    return _filled(
+    return _set_content(
         message,
-        [*_asked_text(lines), f"{lines.link_label}:\n{card.review_url}", closing, NO_REPLY],
-        [*_asked_html(lines), _link_html(lines, card.review_url), _p(closing), _p(NO_REPLY, quiet=True)],
-    )
-
-
-def ending(
-    card: Card, ended: Ended, envelope: Envelope, now: datetime, *, answers: str, root: str
-) -> EmailMessage:
-    """How a question ended, in its thread."""
-    references = tuple(dict.fromkeys((root, answers)))
-    message = _message(card, envelope, now, message_id=_with(answers, "end"), references=references)
-    heading, prompt = truncate(texts.heading(card), 150), truncate(to_paragraphs(card.prompt), 600)
-    words = truncate(texts.ending(ended), 600)
-    return _filled(
-        message,
-        [words, heading, prompt, "There is nothing left to do here."],
+        [*_plain_paragraphs(lines), f"{lines.link_label}:\n{card.review_url}", closing, NO_REPLY],
         [
-            _p(words, strong=True),
-            _p(heading),
-            _p(prompt),
-            _p("There is nothing left to do here.", quiet=True),
+            *_html_paragraphs(lines),
+            _html_link(lines, card.review_url),
+            _html_paragraph(closing),
+            _html_paragraph(NO_REPLY, quiet=True),
         ],
     )
 
 
-def thread_of(card: Card, envelope: Envelope) -> str:
+def build_follow_up(
+    card: Card, closure: CaseClosure, envelope: EmailEnvelope, now: datetime, *, answers: str, root: str
+) -> EmailMessage:
+    """How a build_message ended, in its thread."""
+    references = tuple(dict.fromkeys((root, answers)))
+    message = _create_message(
+        card, envelope, now, message_id=_append_to_id(answers, "end"), references=references
+    )
+    heading, prompt = truncate(texts.heading(card), 150), truncate(to_paragraphs(card.prompt), 600)
+    words = truncate(texts.ending(closure), 600)
+    return _set_content(
+        message,
+        [words, heading, prompt, "There is nothing left to do here."],
+        [
+            _html_paragraph(words, strong=True),
+            _html_paragraph(heading),
+            _html_paragraph(prompt),
+            _html_paragraph("There is nothing left to do here.", quiet=True),
+        ],
+    )
+
+
+def thread_id(card: Card, envelope: EmailEnvelope) -> str:
     """The Message-ID of the first mail about a case."""
     digest = sha256(b"placet e-mail\0" + card.review_url.encode("utf-8", "replace")).hexdigest()
     return f"<{digest[:20]}@{envelope.domain}>"
 
 
-def subject(card: Card) -> str:
-    """Who asks for what, and the beginning of the question, in one short line."""
+def build_subject(card: Card) -> str:
+    """Who asks for what, and the beginning of the build_message, in one short line."""
     heading, room = texts.heading(card), MAX_SUBJECT - 30 - len(RE)
     if len(heading) > room:
         heading = texts.asker(card, room)
@@ -127,18 +136,18 @@ def is_linkable(url: str) -> bool:
 # The parts of a mail
 
 
-def _with(message_id: str, part: str) -> str:
+def _append_to_id(message_id: str, part: str) -> str:
     local, _, domain = message_id.rpartition("@")
     return f"{local}.{part}@{domain}"
 
 
-def _message(
-    card: Card, envelope: Envelope, now: datetime, *, message_id: str, references: Sequence[str] = ()
+def _create_message(
+    card: Card, envelope: EmailEnvelope, now: datetime, *, message_id: str, references: Sequence[str] = ()
 ) -> EmailMessage:
     message = EmailMessage(policy=POLICY)
     message["From"] = envelope.sender
     message["To"] = envelope.recipient
-    message["Subject"] = (RE if references else "") + subject(replace(card, is_reminder=False))
+    message["Subject"] = (RE if references else "") + build_subject(replace(card, is_reminder=False))
     message["Date"] = format_datetime(now)
     message["Message-ID"] = message_id
     if references:
@@ -149,7 +158,7 @@ def _message(
     return message
 
 
-def _filled(message: EmailMessage, plain: Sequence[str], html: Sequence[str]) -> EmailMessage:
+def _set_content(message: EmailMessage, plain: Sequence[str], html: Sequence[str]) -> EmailMessage:
     text = "\n\n".join(part for part in plain if part)
     page = "\n".join((PAGE_START, *(part for part in html if part), PAGE_END))
     message.set_content(f"{text}\n", cte="quoted-printable")
@@ -157,23 +166,28 @@ def _filled(message: EmailMessage, plain: Sequence[str], html: Sequence[str]) ->
     return message
 
 
-def _asked_text(lines: Lines) -> list[str]:
+def _plain_paragraphs(lines: Lines) -> list[str]:
     facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
     return [lines.heading, lines.prompt, lines.message, "\n".join(facts)]
 
 
-def _asked_html(lines: Lines) -> list[str]:
+def _html_paragraphs(lines: Lines) -> list[str]:
     facts = [f"<b>{escape(name)}</b>: {escape(value)}" for name, value in lines.facts if name or value]
     listed = f'<p dir="auto">{"<br>".join(facts)}</p>' if facts else ""
-    return [_p(lines.heading, quiet=True), _p(lines.prompt, strong=True), _p(lines.message), listed]
+    return [
+        _html_paragraph(lines.heading, quiet=True),
+        _html_paragraph(lines.prompt, strong=True),
+        _html_paragraph(lines.message),
+        listed,
+    ]
 
 
-def _link_html(lines: Lines, url: str) -> str:
+def _html_link(lines: Lines, url: str) -> str:
     link, label = escape(url), escape(lines.link_label)
     return f'<p><a href="{link}" style="{BUTTON}">{label}</a></p>\n<p><small>{link}</small></p>'
 
 
-def _p(text: str, *, strong: bool = False, quiet: bool = False) -> str:
+def _html_paragraph(text: str, *, strong: bool = False, quiet: bool = False) -> str:
     words = escape(text).replace("\n", "<br>\n")
     marked = f"<b>{words}</b>" if strong else f"<small>{words}</small>" if quiet else words
     return f'<p dir="auto">{marked}</p>' if text else ""

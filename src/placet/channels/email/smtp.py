@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from placet.channels.calling import told_by
+from placet.channels.platform_api import quote_platform
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.protocol.addresses import LOOPBACK_HOSTS
 
@@ -40,10 +40,10 @@ class MailServer(Struct, frozen=True, kw_only=True):
 
     def deliver(self, mail: bytes, *, sender: str, recipient: str) -> None:
         """Hand over one mail; raises ChannelRefused, or Unreachable, with `later` when asked to come back."""
-        with _named_failures():
-            smtp = self._connected()
+        with _translate_errors():
+            smtp = self._connect()
             try:
-                self._introduced(smtp)
+                self._log_in(smtp)
                 smtp.sendmail(sender, [recipient], mail)
             finally:
                 # The mail is taken or not by now; a rude goodbye changes nothing.
@@ -51,14 +51,14 @@ class MailServer(Struct, frozen=True, kw_only=True):
                     smtp.quit()
                 smtp.close()
 
-    def _connected(self) -> smtplib.SMTP:
+    def _connect(self) -> smtplib.SMTP:
         if self.security == "tls":
             return smtplib.SMTP_SSL(
                 self.host, self.port, self.greeting, timeout=TIMEOUT_S, context=self._context()
             )
         return smtplib.SMTP(self.host, self.port, self.greeting, timeout=TIMEOUT_S)
 
-    def _introduced(self, smtp: smtplib.SMTP) -> None:
+    def _log_in(self, smtp: smtplib.SMTP) -> None:
         if self.security == "starttls":
             smtp.starttls(context=self._context())
         if self.user is not None:
@@ -69,7 +69,7 @@ class MailServer(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def _named_failures() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Without their causes: what SMTP errors carry may name people and repeat what was sent."""
     try:
         yield
@@ -84,9 +84,9 @@ def _named_failures() -> Iterator[None]:
         ) from None
     except smtplib.SMTPRecipientsRefused as error:
         code, said = next(iter(error.recipients.values()))
-        raise _failure(code, said) from None
+        raise _error_from_reply(code, said) from None
     except smtplib.SMTPResponseException as error:
-        raise _failure(error.smtp_code, error.smtp_error) from None
+        raise _error_from_reply(error.smtp_code, error.smtp_error) from None
     except ssl.SSLCertVerificationError:
         raise ChannelRefused(
             "The mail server's certificate does not prove that it is the right one."
@@ -95,8 +95,10 @@ def _named_failures() -> Iterator[None]:
         raise Unreachable(f"The mail server cannot be reached ({type(error).__name__}).") from None
 
 
-def _failure(code: int, said: bytes | str) -> ChannelRefused | Unreachable:
-    words = told_by("The mail server", said.decode("utf-8", "replace") if isinstance(said, bytes) else said)
+def _error_from_reply(code: int, said: bytes | str) -> ChannelRefused | Unreachable:
+    words = quote_platform(
+        "The mail server", said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    )
     if 400 <= code < 500:
         return Unreachable(f"The mail server asks to come back later. {words}", later=True)
     if 500 <= code < 600:

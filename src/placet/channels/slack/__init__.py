@@ -1,5 +1,14 @@
-"""Slack: questions with buttons under them, sent by an app's bot."""
+"""Slack: questions with buttons, posted by a bot."""
 
+from placet.channels.plugin import ChannelPlugin
 from placet.channels.slack.channel import SlackChannel, from_environment
 
-__all__ = ["SlackChannel", "from_environment"]
+PLUGIN = ChannelPlugin(
+    create=from_environment,
+    can_listen=True,
+    listen_variable="PLACET_SLACK_APP_TOKEN",
+    user_id_pattern=r"[A-Z0-9]+:[A-Z0-9]+",
+    user_id_example="T…:U…, the workspace and the person",
+)
+
+__all__ = ["PLUGIN", "SlackChannel", "from_environment"]

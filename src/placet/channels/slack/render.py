@@ -5,7 +5,7 @@ from typing import Any
 
 from placet.channels.texts import Lines, Room, buttons_of, ending, lines_of
 from placet.errors import ChannelRefused
-from placet.ports.channel import Card, Ended
+from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_single_line, truncate
 
 MAX_SECTION_FIELDS = 10
@@ -13,10 +13,10 @@ MAX_ACTION_ELEMENTS = 25
 MAX_BUTTON_TEXT = 75
 MAX_BUTTON_URL = 3000
 ROOM = Room(heading=150, prompt=1500, message=2500, facts=MAX_SECTION_FIELDS, fact_name=40, fact_value=160)
-NOTICE = 300
+MAX_NOTIFICATION = 300
 """So much of a question is read out in a notification."""
-ANSWER = 1000
-PRESS_PREFIX = "placet.press."
+MAX_REPLY = 1000
+BUTTON_ID_PREFIX = "placet.press."
 LINK_ID = "placet.link"
 STYLES: Mapping[str, str] = {
     "approve": "primary",
@@ -26,37 +26,37 @@ STYLES: Mapping[str, str] = {
 }
 
 
-def message(card: Card) -> dict[str, Any]:
+def build_message(card: Card) -> dict[str, Any]:
     """The blocks of a question; raises ChannelRefused for a link too long for a button."""
     if count_utf16_units(card.review_url) > MAX_BUTTON_URL:
         raise ChannelRefused("The review link is too long for a button in Slack.")
     lines = _lines(card)
     until = {"type": "context", "elements": [_plain(lines.deadline), _plain(lines.silence)]}
-    actions = {"type": "actions", "elements": [*_presses(card), _link(lines.link_label, card.review_url)]}
+    actions = {"type": "actions", "elements": [*_buttons(card), _link(lines.link_label, card.review_url)]}
     return _body(lines, [until, actions], notice=lines.prompt)
 
 
-def settled_message(card: Card, ended: Ended) -> dict[str, Any]:
+def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """The same question once it has ended: no buttons, and how it ended."""
     lines = _lines(card)
-    said = ending(ended)
+    said = ending(closure)
     return _body(lines, [{"type": "section", "text": _plain(said)}], notice=said)
 
 
-def follow_up(card: Card, ended: Ended) -> dict[str, Any]:
-    """How a question ended, where its own message cannot be changed any more."""
+def build_follow_up(card: Card, closure: CaseClosure) -> dict[str, Any]:
+    """How a question ended, where its own build_message cannot be changed any more."""
     lines = _lines(card)
-    said = ending(ended)
+    said = ending(closure)
     blocks = [_header(lines), *_sections(lines.prompt, said)]
-    return {"text": _notice(lines.heading, said), "blocks": blocks}
+    return {"text": _build_notification(lines.heading, said), "blocks": blocks}
 
 
-def answer(text: str) -> str:
+def build_reply(text: str) -> str:
     """What whoever pressed is told; the text is read as Slack's markup, so it is escaped."""
-    return escaped(truncate(text, ANSWER, size=lambda start: count_utf16_units(escaped(start))))
+    return escape(truncate(text, MAX_REPLY, size=lambda start: count_utf16_units(escape(start))))
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """A text in which Slack's markup finds no link, no mention and no channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -67,12 +67,12 @@ def _lines(card: Card) -> Lines:
 
 def _body(lines: Lines, last: list[dict[str, Any]], *, notice: str) -> dict[str, Any]:
     blocks = [_header(lines), *_sections(lines.prompt, lines.message), *_facts(lines), *last]
-    return {"text": _notice(lines.heading, notice), "blocks": blocks}
+    return {"text": _build_notification(lines.heading, notice), "blocks": blocks}
 
 
-def _notice(heading: str, text: str) -> str:
-    said = truncate(to_single_line(text), NOTICE)
-    return escaped(f"{heading}: {said}" if said else heading)
+def _build_notification(heading: str, text: str) -> str:
+    said = truncate(to_single_line(text), MAX_NOTIFICATION)
+    return escape(f"{heading}: {said}" if said else heading)
 
 
 def _header(lines: Lines) -> dict[str, Any]:
@@ -88,11 +88,11 @@ def _facts(lines: Lines) -> list[dict[str, Any]]:
     return [{"type": "section", "fields": fields}] if fields else []
 
 
-def _presses(card: Card) -> list[dict[str, Any]]:
+def _buttons(card: Card) -> list[dict[str, Any]]:
     return [
         {
             "type": "button",
-            "action_id": f"{PRESS_PREFIX}{number}",
+            "action_id": f"{BUTTON_ID_PREFIX}{number}",
             "text": _plain(button.label),
             "value": button.reference,
             **({"style": STYLES[button.action]} if button.action in STYLES else {}),

@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
-from placet.channels.environment import require
+from placet.channels.environment import require_variables
+from placet.channels.platform_api import PlatformApi, PlatformReply, Sleep, quote_platform
 from placet.channels.teams import render
-from placet.channels.teams.credentials import BotCredential
-from placet.channels.teams.presses import press_of, read_activity
-from placet.channels.teams.proofs import PublishedKeys, check_proof
+from placet.channels.teams.bot_token import TeamsBotAuth
+from placet.channels.teams.interactions import interaction_from_activity, read_activity
+from placet.channels.teams.request_verification import MicrosoftKeys, verify_request
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 SERVICE_URL = "https://smba.trafficmanager.net/teams"
 LOGIN_URL = "https://login.microsoftonline.com"
@@ -29,13 +29,13 @@ REQUIRED = (
 )
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 MESSAGE_TYPE = "application/vnd.microsoft.activity.message"
-ANSWER_PATIENCE_S = 2.0
+REPLY_MAX_WAIT_S = 2.0
 ON_ITS_WAY = "Your answer is on its way."
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 # Microsoft's words for what another try may well cure, under a status that says otherwise.
 BUSY = frozenset({412, 429})
-UNCHANGEABLE = frozenset({404, 405, 410})
+UPDATE_REFUSED = frozenset({404, 405, 410})
 
 
 class TeamsChannel:
@@ -66,7 +66,7 @@ class TeamsChannel:
         self._to = to
         self._conversation = None if _UUID.fullmatch(to) else to
         self._now = clock
-        credential = BotCredential(
+        credential = TeamsBotAuth(
             login_url=login_url, tenant_id=tenant_id, app_id=app_id, secret=app_secret, clock=clock
         )
         self._api = PlatformApi(
@@ -75,58 +75,67 @@ class TeamsChannel:
             auth=credential,
             sleep=sleep,
             is_busy=lambda reply: reply.status in BUSY,
-            break_s=1.0,
+            busy_delay_s=1.0,
         )
         self._keys_api = PlatformApi("Microsoft", keys_url, sleep=sleep)
-        self._keys = PublishedKeys(self._keys_api, keys_url, clock=clock)
+        self._keys = MicrosoftKeys(self._keys_api, keys_url, clock=clock)
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         """Send the question; to a person in the conversation that they and the bot have for themselves."""
-        body = _message(render.message(card), render.summary(card))
+        body = _build_activity(render.build_card(card), render.build_summary(card))
         return await self._send(await self._place(), body)
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Take the buttons away and say how it ended; in a new message where the old one cannot change."""
-        said = render.summary(card, ended)
-        body = {**_message(render.settled_message(card, ended), said), "id": ticket.message_id}
-        reply = await self._api.call("PUT", _activities(ticket.place, ticket.message_id), body)
+        said = render.build_summary(card, closure)
+        body = {
+            **_build_activity(render.build_closed_card(card, closure), said),
+            "id": sent_message.message_id,
+        }
+        reply = await self._api.call(
+            "PUT", _activities_path(sent_message.conversation_id, sent_message.message_id), body
+        )
         if reply.is_ok:
             return
-        if reply.status not in UNCHANGEABLE:
-            raise _refusal(reply)
-        await self._send(ticket.place, _message(render.follow_up(card, ended), said))
+        if reply.status not in UPDATE_REFUSED:
+            raise _build_refusal(reply)
+        await self._send(
+            sent_message.conversation_id, _build_activity(render.build_follow_up(card, closure), said)
+        )
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, interaction: Interaction, text: str) -> None:
         """Say it in the conversation, by name where others read along; for an answer that comes too late
         for the response to the press itself."""
-        place = press.reply_to.get("conversation")
+        place = interaction.reply_to.get("conversation")
         if not place:
             raise ChannelRefused("Teams did not say where this button was pressed.")
-        name = press.reply_to.get("name")
-        said = render.answer(f"{name}: {text}" if name else text)
+        name = interaction.reply_to.get("name")
+        said = render.build_reply(f"{name}: {text}" if name else text)
         body = {"type": "message", "text": said, "textFormat": "plain"}
-        reply = await self._api.call("POST", _activities(place), body, patience_s=ANSWER_PATIENCE_S)
+        reply = await self._api.call("POST", _activities_path(place), body, max_wait_s=REPLY_MAX_WAIT_S)
         if not reply.is_ok:
-            raise _refusal(reply)
+            raise _build_refusal(reply)
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """The press in a call to the messaging endpoint, if Microsoft vouches for it."""
-        activity = read_activity(call.body)
+        activity = read_activity(request.body)
         if activity is None:
             raise SignatureInvalid("This call says nothing that its token could vouch for.")
-        await check_proof(
-            call.headers.get("authorization", ""),
+        await verify_request(
+            request.headers.get("authorization", ""),
             activity,
             self._keys,
             app_id=self._app_id,
             now=self._now(),
         )
-        press = press_of(activity)
-        if press is None:
-            return Heard()
-        return Heard(presses=(press,), body=_response(ON_ITS_WAY), reply=_response)
+        interaction = interaction_from_activity(activity)
+        if interaction is None:
+            return WebhookResult()
+        return WebhookResult(
+            interactions=(interaction,), body=_build_reply_response(ON_ITS_WAY), reply=_build_reply_response
+        )
 
-    def listen(self) -> AsyncIterator[Sequence[Press]]:
+    def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         """Teams tells presses to a public address only."""
         raise SettingsError("Teams needs a public address for presses; without one, people use the link.")
 
@@ -148,16 +157,18 @@ class TeamsChannel:
             "tenantId": self._tenant_id,
             "channelData": {"tenant": {"id": self._tenant_id}},
         }
-        return _id_of(await self._api.call("POST", "/v3/conversations", body))
+        return _parse_id(await self._api.call("POST", "/v3/conversations", body))
 
-    async def _send(self, place: str, body: dict[str, Any]) -> Ticket:
-        message_id = _id_of(await self._api.call("POST", _activities(place), body))
-        return Ticket(channel=self.name, place=place, message_id=message_id, sent_at=self._now())
+    async def _send(self, place: str, body: dict[str, Any]) -> SentMessage:
+        message_id = _parse_id(await self._api.call("POST", _activities_path(place), body))
+        return SentMessage(
+            channel=self.name, conversation_id=place, message_id=message_id, sent_at=self._now()
+        )
 
 
 def from_environment(environ: Mapping[str, str]) -> TeamsChannel:
     """A channel from the PLACET_TEAMS_… variables; raises SettingsError naming those that are missing."""
-    require(environ, REQUIRED, purpose="send questions to Teams")
+    require_variables(environ, REQUIRED, purpose="send questions to Teams")
     return TeamsChannel(
         app_id=environ["PLACET_TEAMS_APP_ID"],
         app_secret=environ["PLACET_TEAMS_APP_SECRET"],
@@ -169,12 +180,12 @@ def from_environment(environ: Mapping[str, str]) -> TeamsChannel:
     )
 
 
-def _activities(place: str, message_id: str | None = None) -> str:
+def _activities_path(place: str, message_id: str | None = None) -> str:
     path = f"/v3/conversations/{quote(place, safe='')}/activities"
     return path if message_id is None else f"{path}/{quote(message_id, safe='')}"
 
 
-def _message(card: dict[str, Any], summary: str) -> dict[str, Any]:
+def _build_activity(card: dict[str, Any], summary: str) -> dict[str, Any]:
     return {
         "type": "message",
         "summary": summary,
@@ -182,24 +193,24 @@ def _message(card: dict[str, Any], summary: str) -> dict[str, Any]:
     }
 
 
-def _response(text: str) -> bytes:
+def _build_reply_response(text: str) -> bytes:
     """What the person who pressed is shown at once."""
-    return msgspec.json.encode({"statusCode": 200, "type": MESSAGE_TYPE, "value": render.answer(text)})
+    return msgspec.json.encode({"statusCode": 200, "type": MESSAGE_TYPE, "value": render.build_reply(text)})
 
 
-def _id_of(reply: Reply) -> str:
+def _parse_id(reply: PlatformReply) -> str:
     if not reply.is_ok:
-        raise _refusal(reply)
+        raise _build_refusal(reply)
     named = reply.body.get("id")
     if not isinstance(named, str) or not named:
         raise Unreachable("Teams' answer does not say what it made.")
     return named
 
 
-def _refusal(reply: Reply) -> ChannelRefused:
+def _build_refusal(reply: PlatformReply) -> ChannelRefused:
     error = reply.body.get("error")
     code = error.get("code") if isinstance(error, dict) else None
-    said = told_by("Teams", code)
+    said = quote_platform("Teams", code)
     if reply.status == 401:
         return ChannelRefused(f"Teams does not know this bot. {said}")
     if reply.status == 403:

@@ -6,7 +6,7 @@ from typing import Any
 
 from placet.channels.texts import Lines, Room, buttons_of, ending, lines_of
 from placet.errors import ChannelRefused
-from placet.ports.channel import Card, Ended
+from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
 
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
@@ -15,7 +15,7 @@ VERB = "placet.press"
 ROOM = Room(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
 PROMPT_LINES = 12
 MESSAGE_LINES = 24
-MOST_BUTTONS = 17
+MAX_BUTTONS = 17
 ACTIONS_PER_ROW = 6
 """Teams hides the actions of a row that come after these."""
 MAX_BUTTON_TITLE = 40
@@ -24,7 +24,7 @@ MAX_LINK = 4096
 ROW_WIDTH = 50
 """In characters, at the width that a chat window gives to a card."""
 BUTTON_MARGIN = 4
-ANSWER = 500
+MAX_REPLY = 500
 STYLES: Mapping[str, str] = {
     "approve": "positive",
     "confirm": "positive",
@@ -37,7 +37,7 @@ Element = dict[str, Any]
 _FUNCTION = re.compile(r"(?<=\{)(?=\{\s*(?:DATE|TIME)\b)", re.IGNORECASE)
 
 
-def message(card: Card) -> Element:
+def build_card(card: Card) -> Element:
     """Return the Adaptive Card of a question; raise ChannelRefused if the review link is too long."""
     if count_utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a card in Teams.")
@@ -47,31 +47,31 @@ def message(card: Card) -> Element:
         _text(lines.deadline, spacing="Medium", isSubtle=True),
         _text(lines.silence, spacing="None", isSubtle=True),
     ]
-    return _card([*_question(lines), *until, *_rows([*_presses(card), link])])
+    return _card([*_question(lines), *until, *_rows([*_buttons(card), link])])
 
 
-def settled_message(card: Card, ended: Ended) -> Element:
+def build_closed_card(card: Card, closure: CaseClosure) -> Element:
     """The same question once it has ended: no buttons, and how it ended."""
     lines = lines_of(card, ROOM, size=count_utf16_units)
-    return _card([*_question(lines), _text(ending(ended), spacing="Medium", weight="Bolder")])
+    return _card([*_question(lines), _text(ending(closure), spacing="Medium", weight="Bolder")])
 
 
-def follow_up(card: Card, ended: Ended) -> Element:
-    """How a question ended, where its own message cannot be changed any more."""
+def build_follow_up(card: Card, closure: CaseClosure) -> Element:
+    """How a question ended, where its own build_card cannot be changed any more."""
     lines = lines_of(card, ROOM, size=count_utf16_units)
     prompt = _paragraph(lines.prompt, PROMPT_LINES)
-    return _card([_heading(lines), *prompt, _text(ending(ended), spacing="Medium", weight="Bolder")])
+    return _card([_heading(lines), *prompt, _text(ending(closure), spacing="Medium", weight="Bolder")])
 
 
-def summary(card: Card, ended: Ended | None = None) -> str:
+def build_summary(card: Card, closure: CaseClosure | None = None) -> str:
     """What a notification says."""
     heading = lines_of(card, ROOM, size=count_utf16_units).heading
-    return heading if ended is None else ending(ended)
+    return heading if closure is None else ending(closure)
 
 
-def answer(text: str) -> str:
+def build_reply(text: str) -> str:
     """What whoever pressed is told."""
-    return truncate(text, ANSWER, size=count_utf16_units)
+    return truncate(text, MAX_REPLY, size=count_utf16_units)
 
 
 def _card(body: list[Element]) -> Element:
@@ -124,7 +124,7 @@ def _runs(text: str, **look: Any) -> list[Element]:
     return [{"type": "TextRun", "text": piece, **look} for piece in pieces if piece]
 
 
-def _presses(card: Card) -> list[Element]:
+def _buttons(card: Card) -> list[Element]:
     return [
         {
             "type": "Action.Execute",
@@ -135,12 +135,12 @@ def _presses(card: Card) -> list[Element]:
             "fallback": "drop",
             **({"style": STYLES[button.action]} if button.action in STYLES else {}),
         }
-        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
+        for button in buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
     ]
 
 
 def _rows(actions: list[Element]) -> list[Element]:
-    """Buttons side by side as far as they go: what does not fit into a row is cut off, even the link."""
+    """Buttons side by side as far as they go: what does not fit into a row is truncate off, even the link."""
     rows: list[list[Element]] = []
     for action in actions:
         if rows and len(rows[-1]) < ACTIONS_PER_ROW and _width([*rows[-1], action]) <= ROW_WIDTH:

@@ -7,28 +7,33 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from placet.channels.calling import PlatformApi, Reply, Sleep, break_after, told_by
-from placet.channels.environment import require
+from placet.channels.environment import require_variables
+from placet.channels.platform_api import PlatformApi, PlatformReply, Sleep, backoff_s, quote_platform
 from placet.channels.telegram import render
-from placet.channels.telegram.presses import Update, press_of, read_update, read_update_bytes
+from placet.channels.telegram.interactions import (
+    TelegramUpdate,
+    convert_update,
+    decode_update,
+    interaction_from_update,
+)
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 API_URL = "https://api.telegram.org"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the name of a header
-ASK_FOR_S = 50
-MOST_AT_ONCE = 25
+POLL_TIMEOUT_S = 50
+MAX_UPDATES = 25
 """Each press comes with its whole message, of which Telegram makes up to 30 KB: we read no more at once."""
 WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 REQUIRED = ("PLACET_TELEGRAM_BOT_TOKEN", "PLACET_TELEGRAM_CHAT_ID")
-TOAST = 60
+MAX_TOAST = 60
 """A longer answer needs a dialog to be read."""
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,200}")
 # Telegram tells these apart by their words alone.
 NOT_MODIFIED = "message is not modified"
-TOO_OLD = ("query is too old", "query_id_invalid", "query id is invalid")
-UNCHANGEABLE = (
+QUERY_EXPIRED = ("query is too old", "query_id_invalid", "query id is invalid")
+EDIT_REFUSED = (
     "message can't be edited",
     "message to edit not found",
     "message_id_invalid",
@@ -51,7 +56,7 @@ class TelegramChannel:
         chat_id: str,
         webhook_secret: str | None = None,
         api_url: str = API_URL,
-        ask_for_s: int = ASK_FOR_S,
+        poll_timeout_s: int = POLL_TIMEOUT_S,
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -62,45 +67,48 @@ class TelegramChannel:
         self._token = token
         self._chat_id = chat_id
         self._webhook_secret = webhook_secret
-        self._ask_for_s = ask_for_s
+        self._poll_timeout_s = poll_timeout_s
         self._sleep = sleep
         self._now = clock
         self._api = PlatformApi("Telegram", api_url, sleep=sleep)
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         """Send the question; a group that became a supergroup is found under its new id."""
-        return await self._send(render.message(card))
+        return await self._send(render.build_message(card))
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Take the keyboard away and say how it ended; in a new message where the old one cannot change."""
-        place = {"chat_id": ticket.place, "message_id": int(ticket.message_id)}
-        reply = await self._call("editMessageText", {**place, **render.settled_message(card, ended)})
-        if reply.is_ok or _says(reply, NOT_MODIFIED):
+        place = {"chat_id": sent_message.conversation_id, "message_id": int(sent_message.message_id)}
+        reply = await self._call("editMessageText", {**place, **render.build_closed_message(card, closure)})
+        if reply.is_ok or _mentions(reply, NOT_MODIFIED):
             return
-        if not _says(reply, *UNCHANGEABLE):
-            raise _refusal(reply)
-        await self._send(render.follow_up(card, ended, int(ticket.message_id)), chat_id=ticket.place)
+        if not _mentions(reply, *EDIT_REFUSED):
+            raise _build_refusal(reply)
+        await self._send(
+            render.build_follow_up(card, closure, int(sent_message.message_id)),
+            chat_id=sent_message.conversation_id,
+        )
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, interaction: Interaction, text: str) -> None:
         """Show a notice to whoever pressed; nobody waits for one any more after some minutes."""
-        shown = render.answer(text)
-        query_id = press.reply_to.get("callback_query_id", press.id)
-        body = {"callback_query_id": query_id, "text": shown, "show_alert": len(shown) > TOAST}
-        reply = await self._call("answerCallbackQuery", body, patience_s=2.0)
-        if not reply.is_ok and not _says(reply, *TOO_OLD):
-            raise _refusal(reply)
+        shown = render.build_reply(text)
+        query_id = interaction.reply_to.get("callback_query_id", interaction.id)
+        body = {"callback_query_id": query_id, "text": shown, "show_alert": len(shown) > MAX_TOAST}
+        reply = await self._call("answerCallbackQuery", body, max_wait_s=2.0)
+        if not reply.is_ok and not _mentions(reply, *QUERY_EXPIRED):
+            raise _build_refusal(reply)
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """The press in a webhook call that carries our secret."""
         if self._webhook_secret is None:
             raise SettingsError("Set PLACET_TELEGRAM_WEBHOOK_SECRET to what you gave to setWebhook.")
-        given = call.headers.get(SECRET_HEADER, "")
+        given = request.headers.get(SECRET_HEADER, "")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self._webhook_secret.encode()):
             raise SignatureInvalid("This call does not carry the secret of the webhook.")
-        press = press_of(read_update_bytes(call.body))
-        return Heard(presses=(press,) if press is not None else ())
+        interaction = interaction_from_update(decode_update(request.body))
+        return WebhookResult(interactions=(interaction,) if interaction is not None else ())
 
-    async def listen(self) -> AsyncIterator[Sequence[Press]]:
+    async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         """Presses by long polling; they are confirmed to Telegram once the next ones are asked for.
 
         Whoever stops in between gets the same presses again. Raises SettingsError while a webhook is set,
@@ -113,12 +121,12 @@ class TelegramChannel:
                 updates = await self._updates(offset)
             except Unreachable:
                 failures += 1
-                await self._sleep(break_after(failures))
+                await self._sleep(backoff_s(failures))
                 continue
             failures = 0
-            presses = tuple(filter(None, map(press_of, updates)))
-            if presses:
-                yield presses
+            interactions = tuple(filter(None, map(interaction_from_update, updates)))
+            if interactions:
+                yield interactions
             if updates:
                 offset = max(update.update_id for update in updates) + 1
 
@@ -126,36 +134,38 @@ class TelegramChannel:
         """Close the connections."""
         await self._api.aclose()
 
-    async def _send(self, body: dict[str, Any], *, chat_id: str | None = None) -> Ticket:
+    async def _send(self, body: dict[str, Any], *, chat_id: str | None = None) -> SentMessage:
         place = chat_id or self._chat_id
         reply = await self._call("sendMessage", {"chat_id": place, **body})
-        if not reply.is_ok and (moved := _moved_to(reply)):
+        if not reply.is_ok and (moved := _find_new_chat_id(reply)):
             place = moved
             reply = await self._call("sendMessage", {"chat_id": place, **body})
         result = reply.body.get("result")
         message_id = result.get("message_id") if isinstance(result, dict) else None
         if not reply.is_ok:
-            raise _refusal(reply)
+            raise _build_refusal(reply)
         if not isinstance(message_id, int):
             raise Unreachable("Telegram's answer does not say which message it sent.")
-        return Ticket(channel=self.name, place=place, message_id=str(message_id), sent_at=self._now())
+        return SentMessage(
+            channel=self.name, conversation_id=place, message_id=str(message_id), sent_at=self._now()
+        )
 
-    async def _updates(self, offset: int | None) -> list[Update]:
+    async def _updates(self, offset: int | None) -> list[TelegramUpdate]:
         after = {"offset": offset} if offset is not None else {}
-        wanted = {"allowed_updates": ["callback_query"], "limit": MOST_AT_ONCE}
-        body = {"timeout": self._ask_for_s, **wanted, **after}
-        reply = await self._call("getUpdates", body, timeout_s=self._ask_for_s + 15.0)
+        wanted = {"allowed_updates": ["callback_query"], "limit": MAX_UPDATES}
+        body = {"timeout": self._poll_timeout_s, **wanted, **after}
+        reply = await self._call("getUpdates", body, timeout_s=self._poll_timeout_s + 15.0)
         if reply.status == 409:
-            if _says(reply, "webhook"):
+            if _mentions(reply, "webhook"):
                 raise SettingsError("This bot has a webhook; delete it (deleteWebhook) to listen instead.")
             raise Unreachable("Another program listens to this bot.")
         if not reply.is_ok:
-            raise _refusal(reply)
+            raise _build_refusal(reply)
         result = reply.body.get("result")
         listed = result if isinstance(result, list) else []
-        return [update for update in map(read_update, listed) if update is not None]
+        return [update for update in map(convert_update, listed) if update is not None]
 
-    async def _call(self, method: str, body: dict[str, Any], **limits: float) -> Reply:
+    async def _call(self, method: str, body: dict[str, Any], **limits: float) -> PlatformReply:
         return await self._api.call(
             "POST", f"/bot/{method}", body, secret_path=f"/bot{self._token}/{method}", **limits
         )
@@ -163,7 +173,7 @@ class TelegramChannel:
 
 def from_environment(environ: Mapping[str, str]) -> TelegramChannel:
     """A channel from the PLACET_TELEGRAM_… variables; raises SettingsError naming those that are missing."""
-    require(environ, REQUIRED, purpose="send questions to Telegram")
+    require_variables(environ, REQUIRED, purpose="send questions to Telegram")
     return TelegramChannel(
         token=environ["PLACET_TELEGRAM_BOT_TOKEN"],
         chat_id=environ["PLACET_TELEGRAM_CHAT_ID"],
@@ -172,21 +182,21 @@ def from_environment(environ: Mapping[str, str]) -> TelegramChannel:
     )
 
 
-def _says(reply: Reply, *words: str) -> bool:
+def _mentions(reply: PlatformReply, *words: str) -> bool:
     said = str(reply.body.get("description", "")).lower()
     return any(word in said for word in words)
 
 
-def _moved_to(reply: Reply) -> str | None:
+def _find_new_chat_id(reply: PlatformReply) -> str | None:
     parameters = reply.body.get("parameters")
     moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, dict) else None
     return str(moved) if isinstance(moved, int) else None
 
 
-def _refusal(reply: Reply) -> ChannelRefused:
+def _build_refusal(reply: PlatformReply) -> ChannelRefused:
     if reply.status in (401, 404):
         return ChannelRefused("Telegram does not know this bot; look at PLACET_TELEGRAM_BOT_TOKEN.")
-    said = told_by("Telegram", reply.body.get("description"))
+    said = quote_platform("Telegram", reply.body.get("description"))
     if reply.status == 403:
         return ChannelRefused(f"The bot may not write to this chat. {said}")
     return ChannelRefused(f"Telegram does not take this. {said}")

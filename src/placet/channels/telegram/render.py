@@ -6,17 +6,17 @@ from typing import Any
 
 from placet.channels.texts import Lines, Room, buttons_of, ending, fits_link_button, lines_of
 from placet.errors import ChannelRefused
-from placet.ports.channel import Card, Ended
+from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
 
 MAX_BUTTON_TEXT = 64
-MAX_ANSWER = 200
+MAX_REPLY = 200
 MAX_LINK = 2048
 ROOM = Room(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
 # A link that no button takes stands in the text, and the rest makes room for it.
 ROOM_BESIDE_LINK = Room(heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120)
 LONG_MESSAGE = 400
-MOST_BUTTONS = 20
+MAX_BUTTONS = 20
 BUTTONS_IN_A_ROW = 2
 STYLES: Mapping[str, str] = {
     "approve": "success",
@@ -26,30 +26,30 @@ STYLES: Mapping[str, str] = {
 }
 
 
-def message(card: Card) -> dict[str, Any]:
+def build_message(card: Card) -> dict[str, Any]:
     """The text and the keyboard of a question; raises ChannelRefused for a link too long to show."""
     in_button = fits_link_button(card.review_url, MAX_LINK)
     lines = _lines(card, in_button=in_button)
-    parts = [*_question(lines), f"<i>{_e(lines.deadline)}\n{_e(lines.silence)}</i>"]
+    parts = [*_question(lines), f"<i>{_escape(lines.deadline)}\n{_escape(lines.silence)}</i>"]
     if not in_button:
-        parts.append(f"{_e(lines.link_label)}: {_e(card.review_url)}")
+        parts.append(f"{_escape(lines.link_label)}: {_escape(card.review_url)}")
     rows = _rows(card)
     if in_button:
         rows.append([{"text": lines.link_label, "url": card.review_url}])
     return _body(parts, rows)
 
 
-def settled_message(card: Card, ended: Ended) -> dict[str, Any]:
+def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """The same question once it has ended: no keyboard, and how it ended."""
     return _body(
-        [*_question(lines_of(card, ROOM, size=count_utf16_units)), f"<b>{_e(ending(ended))}</b>"], []
+        [*_question(lines_of(card, ROOM, size=count_utf16_units)), f"<b>{_escape(ending(closure))}</b>"], []
     )
 
 
-def follow_up(card: Card, ended: Ended, message_id: int) -> dict[str, Any]:
-    """How a question ended, where its own message cannot be changed any more."""
+def build_follow_up(card: Card, closure: CaseClosure, message_id: int) -> dict[str, Any]:
+    """How a question ended, where its own build_message cannot be changed any more."""
     lines = lines_of(card, ROOM_BESIDE_LINK, size=count_utf16_units)
-    parts = [f"<b>{_e(lines.heading)}</b>", _e(lines.prompt), f"<b>{_e(ending(ended))}</b>"]
+    parts = [f"<b>{_escape(lines.heading)}</b>", _escape(lines.prompt), f"<b>{_escape(ending(closure))}</b>"]
     reply_to = {"message_id": message_id, "allow_sending_without_reply": True}
     return {**_body(parts, []), "reply_parameters": reply_to}
 
@@ -62,16 +62,16 @@ def _lines(card: Card, *, in_button: bool) -> Lines:
 
 
 def _question(lines: Lines) -> list[str]:
-    facts = [f"• <b>{_e(name)}</b>: {_e(value)}" for name, value in lines.facts]
+    facts = [f"• <b>{_escape(name)}</b>: {_escape(value)}" for name, value in lines.facts]
     fold = " expandable" if len(lines.message) > LONG_MESSAGE else ""
-    quoted = f"<blockquote{fold}>{_e(lines.message)}</blockquote>" if lines.message else ""
-    return [f"<b>{_e(lines.heading)}</b>", _e(lines.prompt), quoted, "\n".join(facts)]
+    quoted = f"<blockquote{fold}>{_escape(lines.message)}</blockquote>" if lines.message else ""
+    return [f"<b>{_escape(lines.heading)}</b>", _escape(lines.prompt), quoted, "\n".join(facts)]
 
 
 def _rows(card: Card) -> list[list[dict[str, str]]]:
     buttons = [
         {"text": button.label, "callback_data": button.reference, **_style(button.action)}
-        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TEXT, size=count_utf16_units)
+        for button in buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TEXT, size=count_utf16_units)
     ]
     return [buttons[at : at + BUTTONS_IN_A_ROW] for at in range(0, len(buttons), BUTTONS_IN_A_ROW)]
 
@@ -89,10 +89,10 @@ def _body(parts: list[str], rows: list[list[dict[str, str]]]) -> dict[str, Any]:
     }
 
 
-def _e(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(text, quote=False)
 
 
-def answer(text: str) -> str:
+def build_reply(text: str) -> str:
     """What whoever pressed is told, as a notice at the top of the screen."""
-    return truncate(text, MAX_ANSWER, size=count_utf16_units)
+    return truncate(text, MAX_REPLY, size=count_utf16_units)

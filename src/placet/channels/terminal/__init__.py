@@ -1,5 +1,12 @@
-"""The terminal that the agent runs in: the question on the screen, and answers typed under it."""
+"""The terminal: questions on standard error, answered by typing a number."""
 
-from placet.channels.terminal.channel import TerminalChannel, from_environment
+from placet.channels.plugin import ChannelPlugin
+from placet.channels.terminal.channel import TerminalChannel, from_environment, login_name
 
-__all__ = ["TerminalChannel", "from_environment"]
+PLUGIN = ChannelPlugin(
+    create=from_environment,
+    can_listen=True,
+    default_answerers=lambda: frozenset({login_name()}),
+)
+
+__all__ = ["PLUGIN", "TerminalChannel", "from_environment"]

@@ -16,19 +16,26 @@ from itertools import count
 from typing import TextIO
 
 from placet.channels.terminal import render
-from placet.channels.terminal.presses import chosen, press_of, whole_lines
-from placet.channels.terminal.render import LABEL, MAX_WIDTH, MIN_WIDTH, MOST_BUTTONS, Numbered, Paper
+from placet.channels.terminal.interactions import find_button, interaction_from_button, split_lines
+from placet.channels.terminal.render import (
+    MAX_BUTTONS,
+    MAX_LABEL,
+    MAX_WIDTH,
+    MIN_WIDTH,
+    NumberedButton,
+    TerminalLayout,
+)
 from placet.channels.texts import buttons_of
 from placet.errors import ChannelRefused, SettingsError, Unreachable
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 try:
     import termios
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
-NOBODY_SEES = "Nobody sees this: standard error is not a terminal. Choose another way to tell the person."
-NOBODY_TYPES = "Nobody can type here: standard input is not a terminal. Answer by the link."
+NO_SCREEN = "Nobody sees this: standard error is not a terminal. Choose another way to tell the person."
+NO_KEYBOARD = "Nobody can type here: standard input is not a terminal. Answer by the link."
 CHUNK = 4096
 
 
@@ -57,72 +64,80 @@ class TerminalChannel:
         self._now = clock
         self._numbers = count(1)
         self._messages = count(1)
-        self._open: dict[str, tuple[Numbered, ...]] = {}
+        self._open: dict[str, tuple[NumberedButton, ...]] = {}
         self._session = secrets.token_hex(8)
         self._presses = count(1)
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         """Show the question; raises ChannelRefused where nobody sees it."""
         if not self._screen.isatty():
-            raise ChannelRefused(NOBODY_SEES)
-        shown = buttons_of(card, MOST_BUTTONS, label=LABEL)
-        answers = tuple(Numbered(number=next(self._numbers), button=button) for button in shown)
-        text = render.question(card, answers, self._paper())
-        if not self._answers():
-            self._forget_typed()
+            raise ChannelRefused(NO_SCREEN)
+        shown = buttons_of(card, MAX_BUTTONS, label=MAX_LABEL)
+        answers = tuple(NumberedButton(number=next(self._numbers), button=button) for button in shown)
+        text = render.build_message(card, answers, self._layout())
+        if not self._open_buttons():
+            self._discard_typed_input()
         self._write(text)
         message_id = f"{self._session}-{next(self._messages)}"
         self._open[message_id] = answers
-        return Ticket(channel=self.name, place=self._user, message_id=message_id, sent_at=self._now())
+        return SentMessage(
+            channel=self.name, conversation_id=self._user, message_id=message_id, sent_at=self._now()
+        )
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Say how it ended; its numbers answer nothing any more."""
-        self._open.pop(ticket.message_id, None)
-        self._write(render.ending(card, ended, self._paper()))
+        self._open.pop(sent_message.message_id, None)
+        self._write(render.build_follow_up(card, closure, self._layout()))
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, interaction: Interaction, text: str) -> None:
         """Say under what was typed what came of it."""
-        self._write(render.remark(text, self._paper()))
+        self._write(render.build_reply(text, self._layout()))
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """A terminal has no webhook: raises SettingsError."""
         raise SettingsError("A terminal has no webhook; what is typed there is heard by listening.")
 
-    async def listen(self) -> AsyncIterator[Sequence[Press]]:
+    async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         """What is typed, until the keyboard is gone; raises SettingsError where there is none."""
-        keyboard = self._keyboard_there()
+        keyboard = self._require_keyboard()
         typed = b""
-        async for chunk in _chunks(keyboard):
-            lines, typed = whole_lines(typed + chunk)
-            presses = [press for press in map(self._read, filter(None, lines)) if press is not None]
-            if presses:
-                yield presses
-        if self._answers():  # as after Ctrl-D: whoever goes on typing should know
+        async for chunk in _read_chunks(keyboard):
+            lines, typed = split_lines(typed + chunk)
+            interactions = [
+                interaction
+                for interaction in map(self._interaction_from_line, filter(None, lines))
+                if interaction is not None
+            ]
+            if interactions:
+                yield interactions
+        if self._open_buttons():  # as after Ctrl-D: whoever goes on typing should know
             with suppress(Unreachable):
                 self._write(
-                    render.remark("What is typed here is heard no more: open the link.", self._paper())
+                    render.build_reply("What is typed here is heard no more: open the link.", self._layout())
                 )
 
     async def aclose(self) -> None:
         """The terminal stays as it is."""
 
-    def _read(self, line: str) -> Press | None:
-        answers = self._answers()
-        answer = chosen(line, answers)
+    def _interaction_from_line(self, line: str) -> Interaction | None:
+        answers = self._open_buttons()
+        answer = find_button(line, answers)
         if answer is not None:
             press_id = f"{self._session}-{next(self._presses)}"
-            return press_of(answer, press_id=press_id, user=self._user)
+            return interaction_from_button(answer, press_id=press_id, user=self._user)
         if answers:
-            words = f"That is no answer here. Type {render.numbers(answers)}, or open the link."
+            words = f"That is no answer here. Type {render.list_numbers(answers)}, or open the link."
             with suppress(Unreachable):
-                self._write(render.remark(words, self._paper()))
+                self._write(render.build_reply(words, self._layout()))
         return None
 
-    def _answers(self) -> tuple[Numbered, ...]:
+    def _open_buttons(self) -> tuple[NumberedButton, ...]:
         return tuple(answer for answers in self._open.values() for answer in answers)
 
-    def _paper(self) -> Paper:
-        return Paper(width=max(MIN_WIDTH, min(self._widest, self._columns() - 1)), styled=self._styled)
+    def _layout(self) -> TerminalLayout:
+        return TerminalLayout(
+            width=max(MIN_WIDTH, min(self._widest, self._columns() - 1)), styled=self._styled
+        )
 
     def _screen_columns(self) -> int:
         try:
@@ -138,13 +153,13 @@ class TerminalChannel:
         except (OSError, ValueError) as error:
             raise Unreachable(f"The terminal is gone ({type(error).__name__}).") from None
 
-    def _keyboard_there(self) -> int:
+    def _require_keyboard(self) -> int:
         keyboard = self._keyboard
         if keyboard is None or not os.isatty(keyboard):
-            raise SettingsError(NOBODY_TYPES)
+            raise SettingsError(NO_KEYBOARD)
         return keyboard
 
-    def _forget_typed(self) -> None:
+    def _discard_typed_input(self) -> None:
         """What was typed before any question was shown answers none."""
         if self._keyboard is not None and termios is not None and os.isatty(self._keyboard):
             with suppress(termios.error):
@@ -154,7 +169,7 @@ class TerminalChannel:
 def from_environment(environ: Mapping[str, str]) -> TerminalChannel:
     """This process's own terminal; NO_COLOR and TERM=dumb mean plain text."""
     styled = "NO_COLOR" not in environ and environ.get("TERM", "") not in ("", "dumb")
-    return TerminalChannel(keyboard=_stdin(), styled=styled)
+    return TerminalChannel(keyboard=_stdin_descriptor(), styled=styled)
 
 
 def login_name() -> str:
@@ -169,14 +184,14 @@ def login_name() -> str:
         return str(os.getuid())
 
 
-def _stdin() -> int | None:
+def _stdin_descriptor() -> int | None:
     try:
         return sys.stdin.fileno()
     except (AttributeError, OSError, ValueError):
         return None
 
 
-async def _chunks(keyboard: int) -> AsyncIterator[bytes]:
+async def _read_chunks(keyboard: int) -> AsyncIterator[bytes]:
     """Bytes as they are typed, which is a line at a time; ends when the window is closed."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Queue[bytes] = asyncio.Queue()
@@ -193,7 +208,7 @@ async def _chunks(keyboard: int) -> AsyncIterator[bytes]:
     try:
         loop.add_reader(keyboard, read)
     except NotImplementedError:
-        raise SettingsError(NOBODY_TYPES) from None
+        raise SettingsError(NO_KEYBOARD) from None
     try:
         while chunk := await typed.get():
             yield chunk

@@ -8,7 +8,7 @@ from msgspec import Struct
 from placet.channels import texts
 from placet.channels.texts import Room, lines_of
 from placet.errors import ChannelRefused
-from placet.ports.channel import Button, Card, Ended
+from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import to_single_line, truncate
 from placet.text.width import display_width
 
@@ -20,19 +20,19 @@ BOLD = "\x1b[1m"
 DIM = "\x1b[2m"
 RESET = "\x1b[0m"
 ROOM = Room(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact_value=200)
-MOST_BUTTONS = 20
-LABEL = 60
+MAX_BUTTONS = 20
+MAX_LABEL = 60
 INDENT = "  "
 
 
-class Numbered(Struct, frozen=True, kw_only=True):
+class NumberedButton(Struct, frozen=True, kw_only=True):
     """An answer, and the number to type for it."""
 
     number: int
     button: Button
 
 
-class Paper(Struct, frozen=True, kw_only=True):
+class TerminalLayout(Struct, frozen=True, kw_only=True):
     """How wide to write, and whether in more than one style."""
 
     width: int
@@ -42,17 +42,17 @@ class Paper(Struct, frozen=True, kw_only=True):
         """The text in lines that fit, each of them in one style."""
         room = self.width - display_width(indent)
         return [
-            f"{indent}{self.styled_as(style, line)}" if line else ""
+            f"{indent}{self.apply_style(style, line)}" if line else ""
             for part in text.replace("\t", "    ").split("\n")
-            for line in wrapped(part, room)
+            for line in wrap(part, room)
         ]
 
-    def styled_as(self, style: str, text: str) -> str:
+    def apply_style(self, style: str, text: str) -> str:
         """The text in a style, where there are any."""
         return f"{style}{text}{RESET}" if self.styled and style and text else text
 
 
-def question(card: Card, answers: Sequence[Numbered], paper: Paper) -> str:
+def build_message(card: Card, answers: Sequence[NumberedButton], paper: TerminalLayout) -> str:
     """The question, what can be typed, and the link; raises ChannelRefused for an odd link."""
     if not is_linkable(card.review_url):
         raise ChannelRefused("The review link is too long for a terminal, or is no web address.")
@@ -63,34 +63,34 @@ def question(card: Card, answers: Sequence[Numbered], paper: Paper) -> str:
         paper.lines(lines.prompt, style=BOLD),
         paper.lines(lines.message),
         [line for fact in facts for line in paper.lines(fact)],
-        _choices(answers, paper),
+        _button_lines(answers, paper),
         [f"{INDENT}{lines.link_label}:", f"{INDENT}{card.review_url}"],
         [*paper.lines(f"{lines.deadline}.", style=DIM), *paper.lines(lines.silence, style=DIM)],
     ]
-    return _block(parts)
+    return _join_parts(parts)
 
 
-def ending(card: Card, ended: Ended, paper: Paper) -> str:
-    """How a question ended, under everything that was shown since."""
+def build_follow_up(card: Card, closure: CaseClosure, paper: TerminalLayout) -> str:
+    """Return how a case closed, below everything that was written since."""
     prompt = truncate(to_single_line(card.prompt), 200)
     heading = truncate(texts.heading(card), ROOM.heading)
     about = paper.lines(f"{heading}: {prompt}" if prompt else heading, style=DIM)
-    return _block([[*about, *paper.lines(texts.ending(ended), style=BOLD)]])
+    return _join_parts([[*about, *paper.lines(texts.ending(closure), style=BOLD)]])
 
 
-def remark(text: str, paper: Paper) -> str:
+def build_reply(text: str, paper: TerminalLayout) -> str:
     """A word to whoever types."""
     return "".join(f"{line}\n" for line in paper.lines(to_single_line(text)))
 
 
-def numbers(answers: Sequence[Numbered]) -> str:
+def list_numbers(answers: Sequence[NumberedButton]) -> str:
     """What can be typed: "1, 2 or 3"."""
     named = [str(answer.number) for answer in answers]
     return " or ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
 
 
-def wrapped(text: str, width: int) -> Iterator[str]:
-    """The text in lines of at most so many columns, broken between words, or in one that is too long."""
+def wrap(text: str, width: int) -> Iterator[str]:
+    """Yield the text in lines of at most `width` columns; a word longer than that is split."""
     line = ""
     for word in text.split(" "):
         longer = f"{line} {word}" if line else word
@@ -99,7 +99,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
             continue
         if line:
             yield line
-        *full, line = _pieces(word, width)
+        *full, line = _split_word(word, width)
         yield from full
     yield line
 
@@ -114,7 +114,7 @@ def is_linkable(url: str) -> bool:
     return fits and parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
-def _pieces(word: str, width: int) -> list[str]:
+def _split_word(word: str, width: int) -> list[str]:
     pieces = [""]
     taken = 0
     for character in word:
@@ -127,16 +127,19 @@ def _pieces(word: str, width: int) -> list[str]:
     return pieces
 
 
-def _choices(answers: Sequence[Numbered], paper: Paper) -> list[str]:
+def _button_lines(answers: Sequence[NumberedButton], paper: TerminalLayout) -> list[str]:
     if not answers:
         return []
     widest = max(len(str(answer.number)) for answer in answers)
     named = [
-        f"{INDENT}{paper.styled_as(BOLD, str(one.number).rjust(widest))}  {one.button.label}"
+        f"{INDENT}{paper.apply_style(BOLD, str(one.number).rjust(widest))}  {one.button.label}"
         for one in answers
     ]
-    return [*named, *paper.lines(f"Type {numbers(answers)} and press Enter, or open the link.", style=DIM)]
+    return [
+        *named,
+        *paper.lines(f"Type {list_numbers(answers)} and press Enter, or open the link.", style=DIM),
+    ]
 
 
-def _block(parts: Sequence[Sequence[str]]) -> str:
+def _join_parts(parts: Sequence[Sequence[str]]) -> str:
     return "\n" + "".join("".join(f"{line}\n" for line in part) + "\n" for part in parts if any(part))

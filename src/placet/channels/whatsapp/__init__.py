@@ -1,5 +1,12 @@
 """WhatsApp: questions with reply buttons, sent through the Cloud API."""
 
+from placet.channels.plugin import ChannelPlugin
 from placet.channels.whatsapp.channel import WhatsAppChannel, from_environment
 
-__all__ = ["WhatsAppChannel", "from_environment"]
+PLUGIN = ChannelPlugin(
+    create=from_environment,
+    user_id_pattern=r"\d+|[A-Z]{2}\.\w+",
+    user_id_example="digits with the country code and without +",
+)
+
+__all__ = ["PLUGIN", "WhatsAppChannel", "from_environment"]

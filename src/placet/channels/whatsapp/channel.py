@@ -13,19 +13,24 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from datetime import UTC, datetime
 from typing import Any
 
-from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
-from placet.channels.environment import require
+from placet.channels.environment import require_variables
+from placet.channels.platform_api import PlatformApi, PlatformReply, Sleep, quote_platform
 from placet.channels.whatsapp import render
-from placet.channels.whatsapp.presses import Status, presses_of, read_values, statuses_of
-from placet.channels.whatsapp.render import Message
+from placet.channels.whatsapp.interactions import (
+    WhatsAppStatus,
+    interactions_from_value,
+    read_statuses,
+    read_values,
+)
+from placet.channels.whatsapp.render import MessageBody
 from placet.errors import ChannelRefused, PlacetError, SettingsError, SignatureInvalid, Unreachable
-from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 API_URL = "https://graph.facebook.com"
 API_VERSION = "v24.0"
 SIGNATURE_HEADER = "x-hub-signature-256"
 BREAK_S = 2.0
-MOST_UNCONFIRMED = 1_000
+MAX_UNCONFIRMED = 1_000
 REQUIRED = (
     "PLACET_WHATSAPP_ACCESS_TOKEN",
     "PLACET_WHATSAPP_PHONE_NUMBER_ID",
@@ -40,7 +45,7 @@ WINDOW_CLOSED = frozenset({131047, 470})
 BUSY = frozenset({4, 80007, 130429, 131048, 131056})
 """Too many calls, messages, or messages to one person."""
 # What WhatsApp refuses most often, and what helps.
-REASONS: Mapping[int, str] = {
+KNOWN_REFUSALS: Mapping[int, str] = {
     190: "WhatsApp does not know this access token, or it has expired; look at PLACET_WHATSAPP_ACCESS_TOKEN.",
     131026: "WhatsApp cannot reach this person; look at PLACET_WHATSAPP_TO.",
     131030: "A test number writes to registered people only; add this one in the app's settings.",
@@ -87,7 +92,7 @@ class WhatsAppChannel:
             raise SettingsError("WhatsApp's phone number id has digits only; it is not the number itself.")
         if not _VERSION.fullmatch(api_version):
             raise SettingsError("A version of WhatsApp's API looks like v24.0.")
-        self._to = _person(to)
+        self._to = _parse_recipient(to)
         self._phone_number_id = phone_number_id
         self._app_secret = app_secret
         self._verify_token = verify_token
@@ -95,7 +100,7 @@ class WhatsAppChannel:
         self._language = template_language
         self._path = f"/{api_version}/{phone_number_id}/messages"
         self._now = clock
-        self._instead: dict[str, Message] = {}
+        self._fallbacks: dict[str, MessageBody] = {}
         self._replaced: dict[str, str] = {}
         self._failed: dict[str, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -104,53 +109,72 @@ class WhatsAppChannel:
             api_url,
             headers={"Authorization": f"Bearer {access_token}"},
             sleep=sleep,
-            is_busy=lambda reply: reply.status == 429 or _code(reply) in BUSY,
-            break_s=BREAK_S,
+            is_busy=lambda reply: reply.status == 429 or _find_error_code(reply) in BUSY,
+            busy_delay_s=BREAK_S,
         )
 
-    async def send(self, card: Card) -> Ticket:
+    async def send(self, card: Card) -> SentMessage:
         """Send the question, by the template where nothing else gets through."""
-        free = {"to": self._to, **render.question(card)}
-        message_id = await self._deliver(free, self._by_template(self._to, render.template_question, card))
-        return Ticket(channel=self.name, place=self._to, message_id=message_id, sent_at=self._now())
+        free = {"to": self._to, **render.build_message(card)}
+        message_id = await self._deliver(
+            free, self._build_fallback(self._to, render.build_template_message, card)
+        )
+        return SentMessage(
+            channel=self.name, conversation_id=self._to, message_id=message_id, sent_at=self._now()
+        )
 
-    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+    async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Reply to the question with how it ended; its buttons stay, and answer that it is closed."""
-        await self._under_way()
-        context = {"message_id": self._replaced.get(ticket.message_id, ticket.message_id)}
-        free = {"to": ticket.place, "context": context, **render.follow_up(card, ended)}
-        await self._deliver(free, self._by_template(ticket.place, render.template_follow_up, card, ended))
+        await self._finish_tasks()
+        context = {"message_id": self._replaced.get(sent_message.message_id, sent_message.message_id)}
+        free = {
+            "to": sent_message.conversation_id,
+            "context": context,
+            **render.build_follow_up(card, closure),
+        }
+        await self._deliver(
+            free,
+            self._build_fallback(
+                sent_message.conversation_id, render.build_template_follow_up, card, closure
+            ),
+        )
 
-    async def answer(self, press: Press, text: str) -> None:
+    async def reply(self, interaction: Interaction, text: str) -> None:
         """Reply to the press; whoever pressed has just written, so that no template is needed."""
-        context = {"message_id": press.reply_to.get("message_id", press.id)}
-        to = press.reply_to.get("to", press.presser.user_id)
-        await self._post({"to": to, "context": context, **render.answer(text)})
+        context = {"message_id": interaction.reply_to.get("message_id", interaction.id)}
+        to = interaction.reply_to.get("to", interaction.user.user_id)
+        await self._post({"to": to, "context": context, **render.build_reply(text)})
 
-    async def hear(self, call: Call) -> Heard:
+    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """The presses in a signed notification; and WhatsApp's question whether this webhook is ours."""
-        if call.method == "GET":
-            return self._challenged(call)
-        self._check_signature(call)
-        values = read_values(call.body, phone_number_id=self._phone_number_id)
+        if request.method == "GET":
+            return self._answer_challenge(request)
+        self._check_signature(request)
+        values = read_values(request.body, phone_number_id=self._phone_number_id)
         for value in values:
-            for status in statuses_of(value):
-                self._take_status(status)
-        return Heard(presses=tuple(press for value in values for press in presses_of(value)))
+            for status in read_statuses(value):
+                self._handle_status(status)
+        return WebhookResult(
+            interactions=tuple(
+                interaction for value in values for interaction in interactions_from_value(value)
+            )
+        )
 
-    async def listen(self) -> AsyncIterator[Sequence[Press]]:
+    async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
         """WhatsApp calls webhooks only: raises SettingsError."""
         raise SettingsError("WhatsApp tells about presses by webhook only, which needs a public address.")
         yield ()
 
     async def aclose(self) -> None:
         """Finish what is on its way, and close the connections."""
-        await self._under_way()
+        await self._finish_tasks()
         await self._api.aclose()
 
     # Sending
 
-    def _by_template(self, to: str, write: Callable[..., Message], *parts: Card | Ended) -> Message | None:
+    def _build_fallback(
+        self, to: str, write: Callable[..., MessageBody], *parts: Card | CaseClosure
+    ) -> MessageBody | None:
         if self._template is None:
             return None
         try:
@@ -158,7 +182,7 @@ class WhatsAppChannel:
         except ChannelRefused:  # too long for a template: then within 24 hours or not at all
             return None
 
-    async def _deliver(self, free: Message, by_template: Message | None) -> str:
+    async def _deliver(self, free: MessageBody, by_template: MessageBody | None) -> str:
         if by_template is not None and self._app_secret is None:
             return await self._post(by_template)
         try:
@@ -170,13 +194,13 @@ class WhatsAppChannel:
         if by_template is not None and self._failed.pop(message_id, False):
             return await self._post(by_template)
         if by_template is not None:
-            _keep(self._instead, message_id, by_template)
+            _store_bounded(self._fallbacks, message_id, by_template)
         return message_id
 
-    async def _post(self, message: Message) -> str:
-        reply = await self._api.call("POST", self._path, _addressed(message))
+    async def _post(self, message: MessageBody) -> str:
+        reply = await self._api.call("POST", self._path, _add_recipient(message))
         if not reply.is_ok:
-            raise _refusal(reply)
+            raise _build_refusal(reply)
         try:
             return str(reply.body["messages"][0]["id"])
         except (LookupError, TypeError):
@@ -184,50 +208,50 @@ class WhatsAppChannel:
 
     # Hearing
 
-    def _challenged(self, call: Call) -> Heard:
+    def _answer_challenge(self, request: WebhookRequest) -> WebhookResult:
         if not self._verify_token:
             raise SettingsError(
                 "Set PLACET_WHATSAPP_VERIFY_TOKEN to what you gave to the webhook's settings."
             )
-        given, challenge = call.query.get("hub.verify_token", ""), call.query.get("hub.challenge", "")
-        if call.query.get("hub.mode") != "subscribe" or not _same(given, self._verify_token):
+        given, challenge = request.query.get("hub.verify_token", ""), request.query.get("hub.challenge", "")
+        if request.query.get("hub.mode") != "subscribe" or not _is_same(given, self._verify_token):
             raise SignatureInvalid("This call does not carry the verify token of the webhook.")
         if not _CHALLENGE.fullmatch(challenge):
             raise SignatureInvalid("This is no challenge of WhatsApp's.")
-        return Heard(body=challenge.encode(), content_type="text/plain")
+        return WebhookResult(body=challenge.encode(), content_type="text/plain")
 
-    def _check_signature(self, call: Call) -> None:
+    def _check_signature(self, request: WebhookRequest) -> None:
         if not self._app_secret:
             raise SettingsError("Set PLACET_WHATSAPP_APP_SECRET to the secret in your app's basic settings.")
-        expected = hmac.new(self._app_secret.encode(), call.body, hashlib.sha256).hexdigest()
-        if not _same(call.headers.get(SIGNATURE_HEADER, ""), f"sha256={expected}"):
+        expected = hmac.new(self._app_secret.encode(), request.body, hashlib.sha256).hexdigest()
+        if not _is_same(request.headers.get(SIGNATURE_HEADER, ""), f"sha256={expected}"):
             raise SignatureInvalid("WhatsApp did not sign this call.")
 
-    def _take_status(self, status: Status) -> None:
+    def _handle_status(self, status: WhatsAppStatus) -> None:
         """A message that arrived needs no other; one that was too late gets its template, once."""
         if status.status not in ("failed", "delivered", "read"):
             return
-        by_template = self._instead.pop(status.id, None)
+        by_template = self._fallbacks.pop(status.id, None)
         if status.status != "failed" or status.id in self._replaced:
             return
         if not any(failure.code in WINDOW_CLOSED for failure in status.errors):
-            said = told_by("WhatsApp", status.errors[0].title if status.errors else "")
+            said = quote_platform("WhatsApp", status.errors[0].title if status.errors else "")
             log.warning("a message did not arrive. %s", said)
         elif by_template is not None:
             self._start(self._replace(status.id, by_template))
         elif self._template is not None:
             # The news may be quicker than the answer to whoever is still sending.
-            _keep(self._failed, status.id, True)
+            _store_bounded(self._failed, status.id, True)
         else:
             log.warning("a message did not arrive. %s", NO_TEMPLATE)
 
-    async def _replace(self, message_id: str, by_template: Message) -> None:
+    async def _replace(self, message_id: str, by_template: MessageBody) -> None:
         try:
-            _keep(self._replaced, message_id, await self._post(by_template))
+            _store_bounded(self._replaced, message_id, await self._post(by_template))
         except PlacetError as error:
             log.warning("a message did not arrive, and its template neither: %s", error.message)
 
-    async def _under_way(self) -> None:
+    async def _finish_tasks(self) -> None:
         """Wait for templates that are on their way: an ending must not overtake its question."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -239,7 +263,7 @@ class WhatsAppChannel:
 
 def from_environment(environ: Mapping[str, str]) -> WhatsAppChannel:
     """A channel from the PLACET_WHATSAPP_… variables; raises SettingsError naming those that are missing."""
-    require(environ, REQUIRED, purpose="send questions to WhatsApp")
+    require_variables(environ, REQUIRED, purpose="send questions to WhatsApp")
     return WhatsAppChannel(
         access_token=environ["PLACET_WHATSAPP_ACCESS_TOKEN"],
         phone_number_id=environ["PLACET_WHATSAPP_PHONE_NUMBER_ID"],
@@ -257,7 +281,7 @@ class _WindowClosed(ChannelRefused):
     """The person has not written for 24 hours."""
 
 
-def _person(to: str) -> str:
+def _parse_recipient(to: str) -> str:
     person = re.sub(r"^\+|[ ()-]", "", to)
     if not _PERSON.fullmatch(person):
         raise SettingsError(
@@ -266,7 +290,7 @@ def _person(to: str) -> str:
     return person
 
 
-def _addressed(message: Message) -> Message:
+def _add_recipient(message: MessageBody) -> MessageBody:
     """The message with what every one needs; people without a visible number have an id instead."""
     rest = {name: part for name, part in message.items() if name != "to"}
     to = message["to"]
@@ -274,33 +298,33 @@ def _addressed(message: Message) -> Message:
     return {"messaging_product": "whatsapp", "recipient_type": "individual", **person, **rest}
 
 
-def _keep(kept: dict[str, Any], message_id: str, what: Any) -> None:
-    if len(kept) >= MOST_UNCONFIRMED:
+def _store_bounded(kept: dict[str, Any], message_id: str, what: Any) -> None:
+    if len(kept) >= MAX_UNCONFIRMED:
         del kept[next(iter(kept))]
     kept[message_id] = what
 
 
-def _same(given: str, expected: str) -> bool:
+def _is_same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
-def _error(reply: Reply) -> Mapping[str, Any]:
+def _find_error(reply: PlatformReply) -> Mapping[str, Any]:
     error = reply.body.get("error")
     return error if isinstance(error, dict) else {}
 
 
-def _code(reply: Reply) -> int | None:
-    code = _error(reply).get("code")
+def _find_error_code(reply: PlatformReply) -> int | None:
+    code = _find_error(reply).get("code")
     return code if isinstance(code, int) else None
 
 
-def _refusal(reply: Reply) -> ChannelRefused:
-    code, data = _code(reply), _error(reply).get("error_data")
+def _build_refusal(reply: PlatformReply) -> ChannelRefused:
+    code, data = _find_error_code(reply), _find_error(reply).get("error_data")
     if code in WINDOW_CLOSED:
         return _WindowClosed(NO_TEMPLATE)
-    known = REASONS.get(190 if reply.status == 401 else code or 0)
+    known = KNOWN_REFUSALS.get(190 if reply.status == 401 else code or 0)
     if known is not None:
         return ChannelRefused(known)
     details = data.get("details") if isinstance(data, dict) else None
-    said = told_by("WhatsApp", details or _error(reply).get("message"))
+    said = quote_platform("WhatsApp", details or _find_error(reply).get("message"))
     return ChannelRefused(f"WhatsApp does not take this. {said}")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from placet.channels import texts
 from placet.channels.texts import Room, buttons_of, fits_link_button, lines_of
 from placet.errors import ChannelRefused
-from placet.ports.channel import Button, Card, Ended
+from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_paragraphs, to_single_line, truncate
 
 MAX_BUTTONS = 3
@@ -37,36 +37,43 @@ LOOKALIKES: Mapping[str, str] = {
 
 _FORMATS = re.compile(r"(?<![^\W_])([*_~])(?=\S[^\n]*\1)|`|^>", re.MULTILINE)
 
-Message = dict[str, Any]
+MessageBody = dict[str, Any]
 
 
-def question(card: Card) -> Message:
+def build_message(card: Card) -> MessageBody:
     """The message for a question; raises ChannelRefused for a link too long to show."""
     if count_utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a message in WhatsApp.")
-    buttons = _titled(buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units))
+    buttons = _make_titles_unique(
+        buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
+    )
     silence, link = texts.silence(card), _link_line(card)
-    if buttons and _room_beside(silence, link) >= LEAST_QUESTION:
+    if buttons and _space_beside(silence, link) >= LEAST_QUESTION:
         return _interactive(card, [silence, link], _reply_action(buttons))
     if fits_link_button(card.review_url, MAX_LINK, schemes=("https",)):
         return _interactive(card, [silence], _link_action(card))
     return _text(
-        [_heading(card), _asked(card, MAX_TEXT_BODY // 4), f"{texts.deadline(card)}.\n{silence}", link]
+        [
+            _heading(card),
+            _build_question(card, MAX_TEXT_BODY // 4),
+            f"{texts.deadline(card)}.\n{silence}",
+            link,
+        ]
     )
 
 
-def follow_up(card: Card, ended: Ended) -> Message:
+def build_follow_up(card: Card, closure: CaseClosure) -> MessageBody:
     """How a question ended, in a message of its own: WhatsApp's messages cannot be changed."""
     prompt = truncate(to_paragraphs(card.prompt), 300, size=count_utf16_units)
-    return _text([_heading(card), plain(prompt), plain(texts.ending(ended))])
+    return _text([_heading(card), defuse_markup(prompt), defuse_markup(texts.ending(closure))])
 
 
-def answer(text: str) -> Message:
+def build_reply(text: str) -> MessageBody:
     """What whoever pressed is told."""
-    return _text([plain(truncate(text, MAX_TEXT_BODY, size=count_utf16_units))])
+    return _text([defuse_markup(truncate(text, MAX_TEXT_BODY, size=count_utf16_units))])
 
 
-def template_question(card: Card, *, name: str, language: str) -> Message:
+def build_template_message(card: Card, *, name: str, language: str) -> MessageBody:
     """A question for somebody who has not written for a day; the template's words are around it."""
     rest = f"{texts.deadline(card)}. {texts.silence(card)} {_link_line(card)}"
     if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
@@ -76,13 +83,15 @@ def template_question(card: Card, *, name: str, language: str) -> Message:
     return _template(card, rest, name, language)
 
 
-def template_follow_up(card: Card, ended: Ended, *, name: str, language: str) -> Message:
-    """How a question ended, for somebody who has not written for a day."""
-    rest = plain(truncate(to_single_line(texts.ending(ended)), TEMPLATE_ROOM["rest"], size=count_utf16_units))
+def build_template_follow_up(card: Card, closure: CaseClosure, *, name: str, language: str) -> MessageBody:
+    """How a build_message ended, for somebody who has not written for a day."""
+    rest = defuse_markup(
+        truncate(to_single_line(texts.ending(closure)), TEMPLATE_ROOM["rest"], size=count_utf16_units)
+    )
     return _template(card, rest, name, language)
 
 
-def plain(text: str) -> str:
+def defuse_markup(text: str) -> str:
     """The text with nothing in it that WhatsApp would take for markup."""
     return _FORMATS.sub(lambda found: LOOKALIKES[found[0]], text)
 
@@ -91,28 +100,28 @@ def plain(text: str) -> str:
 
 
 def _heading(card: Card) -> str:
-    return plain(
+    return defuse_markup(
         truncate(texts.heading(card, MAX_HEADER, size=count_utf16_units), MAX_HEADER, size=count_utf16_units)
     )
 
 
-def _asked(card: Card, most: int) -> str:
+def _build_question(card: Card, most: int) -> str:
     lines = lines_of(card, ROOM, size=count_utf16_units)
     facts = "\n".join(f"• {name}: {value}" for name, value in lines.facts if name or value)
     parts = [part for part in (lines.prompt, lines.message, facts) if part]
-    return plain(truncate("\n\n".join(parts), most, size=count_utf16_units))
+    return defuse_markup(truncate("\n\n".join(parts), most, size=count_utf16_units))
 
 
 def _link_line(card: Card) -> str:
     return f"{texts.link_label(card)}: {card.review_url}"
 
 
-def _room_beside(*parts: str) -> int:
+def _space_beside(*parts: str) -> int:
     return MAX_INTERACTIVE_BODY - sum(count_utf16_units(part) + 2 for part in parts)
 
 
-def _titled(buttons: Sequence[Button]) -> list[Button]:
-    """The buttons with titles that differ, though they may have been truncated to the same beginning."""
+def _make_titles_unique(buttons: Sequence[Button]) -> list[Button]:
+    """The buttons with titles that differ, though they may have been truncate to the same beginning."""
     named: list[Button] = []
     for button in buttons:
         taken = {other.label for other in named}
@@ -122,18 +131,18 @@ def _titled(buttons: Sequence[Button]) -> list[Button]:
     return named
 
 
-def _reply_action(buttons: Sequence[Button]) -> tuple[str, Message]:
+def _reply_action(buttons: Sequence[Button]) -> tuple[str, MessageBody]:
     replies = [{"id": button.reference, "title": button.label} for button in buttons]
     return "button", {"buttons": [{"type": "reply", "reply": reply} for reply in replies]}
 
 
-def _link_action(card: Card) -> tuple[str, Message]:
+def _link_action(card: Card) -> tuple[str, MessageBody]:
     label = truncate(texts.link_label(card), MAX_BUTTON_TITLE, size=count_utf16_units)
     return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
 
 
-def _interactive(card: Card, closing: list[str], action: tuple[str, Message]) -> Message:
-    asked = _asked(card, _room_beside(*closing))
+def _interactive(card: Card, closing: list[str], action: tuple[str, MessageBody]) -> MessageBody:
+    asked = _build_question(card, _space_beside(*closing))
     return {
         "type": "interactive",
         "interactive": {
@@ -146,12 +155,12 @@ def _interactive(card: Card, closing: list[str], action: tuple[str, Message]) ->
     }
 
 
-def _text(parts: Sequence[str]) -> Message:
+def _text(parts: Sequence[str]) -> MessageBody:
     body = "\n\n".join(part for part in parts if part)
     return {"type": "text", "text": {"body": body, "preview_url": False}}
 
 
-def _template(card: Card, rest: str, name: str, language: str) -> Message:
+def _template(card: Card, rest: str, name: str, language: str) -> MessageBody:
     room = TEMPLATE_ROOM["heading"]
     heading = truncate(texts.heading(card, room, size=count_utf16_units), room, size=count_utf16_units)
     prompt = truncate(
@@ -159,7 +168,7 @@ def _template(card: Card, rest: str, name: str, language: str) -> Message:
         TEMPLATE_ROOM["prompt"],
         size=count_utf16_units,
     )
-    words = [plain(heading), plain(prompt) or "…", rest]
+    words = [defuse_markup(heading), defuse_markup(prompt) or "…", rest]
     parameters = [{"type": "text", "text": word} for word in words]
     return {
         "type": "template",

@@ -14,16 +14,16 @@ from placet.errors import ChannelRefused, PlacetError, SettingsError, SignatureI
 from placet.ports.channel import Button
 from placet.testing.platforms import (
     ACTIONS,
-    ENDINGS,
+    CLOSURES,
     HIDDEN,
     HOSTILE,
     MARKUP,
     REVIEW_TOKEN,
     REVIEW_URL,
     ChannelHarness,
-    PressableHarness,
-    ended,
+    InteractiveHarness,
     sample_card,
+    sample_closure,
 )
 
 
@@ -36,7 +36,7 @@ class SendingContract:
         self, harness: ChannelHarness, type: str
     ) -> None:
         card = sample_card(type)
-        ticket = await harness.channel.send(card)
+        sent_message = await harness.channel.send(card)
         (shown,) = harness.shown()
         assert shown.problems == ()
         assert card.prompt in shown.text
@@ -44,8 +44,8 @@ class SendingContract:
         assert "Open until" in shown.text
         assert "If nobody answers" in shown.text
         assert card.review_url in shown.links
-        assert ticket.channel == harness.channel.name
-        assert ticket.message_id
+        assert sent_message.channel == harness.channel.name
+        assert sent_message.message_id
 
     @pytest.mark.parametrize("type", ["selection", "input"])
     async def test_what_no_press_can_answer_has_the_link_alone(
@@ -59,13 +59,13 @@ class SendingContract:
     @pytest.mark.parametrize("name", HOSTILE)
     async def test_a_hostile_question_breaks_nothing(self, harness: ChannelHarness, name: str) -> None:
         card = sample_card(**HOSTILE[name])
-        ticket = await harness.channel.send(card)
+        sent_message = await harness.channel.send(card)
         (shown,) = harness.shown()
         assert shown.problems == ()
         assert set(shown.links) == {REVIEW_URL}
         assert not set(shown.text) & set("\u202e\u200b\x00\x1b")
         assert all(label.strip() for label in shown.labels)
-        await harness.channel.settle(ticket, card, ended(by=MARKUP + HIDDEN * 99))
+        await harness.channel.mark_closed(sent_message, card, sample_closure(by=MARKUP + HIDDEN * 99))
         assert [one.problems for one in harness.shown()] == [()] * len(harness.shown())
         assert harness.shown()[-1].references == ()
 
@@ -114,33 +114,33 @@ class SendingContract:
         assert "Reminder" in shown[1].text
         assert REVIEW_URL in shown[1].links
 
-    @pytest.mark.parametrize("words", ENDINGS)
+    @pytest.mark.parametrize("words", CLOSURES)
     async def test_an_ended_question_has_no_buttons_and_says_how_it_ended(
         self, harness: ChannelHarness, words: str
     ) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
+        sent_message = await harness.channel.send(card)
         # Whoever settles may not have the references any more.
-        await harness.channel.settle(ticket, replace(card, buttons=()), ENDINGS[words])
+        await harness.channel.mark_closed(sent_message, replace(card, buttons=()), CLOSURES[words])
         last = harness.shown()[-1]
         assert words in last.text
         assert last.references == ()
         assert last.problems == ()
-        assert len(harness.shown()) == (1 if harness.edits else 2)
+        assert len(harness.shown()) == (1 if harness.can_edit else 2)
 
     async def test_every_copy_is_brought_up_to_date(self, harness: ChannelHarness) -> None:
         card = sample_card()
         tickets = [await harness.channel.send(card) for _ in range(3)]
-        for ticket in tickets:
-            await harness.channel.settle(ticket, card, ended())
+        for sent_message in tickets:
+            await harness.channel.mark_closed(sent_message, card, sample_closure())
         told = [shown for shown in harness.shown() if "Approved by Ada" in shown.text]
         assert len(told) == 3
 
     async def test_settling_twice_does_no_harm(self, harness: ChannelHarness) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
+        sent_message = await harness.channel.send(card)
         for _ in range(2):
-            await harness.channel.settle(ticket, card, ended())
+            await harness.channel.mark_closed(sent_message, card, sample_closure())
         assert "Approved by Ada" in harness.shown()[-1].text
 
     async def test_a_refused_message_is_a_refusal(self, harness: ChannelHarness) -> None:
@@ -168,11 +168,11 @@ class SendingContract:
         for trouble in troubles:
             trouble()
             try:
-                ticket = await harness.channel.send(sample_card())
+                sent_message = await harness.channel.send(sample_card())
             except PlacetError as error:
                 errors.append(error)
             else:
-                await harness.channel.settle(ticket, sample_card(), ended())
+                await harness.channel.mark_closed(sent_message, sample_card(), sample_closure())
         assert len(errors) == 2
         written = caplog.text + "".join(
             f"{error.body()}{''.join(traceback.format_exception(error))}" for error in errors
@@ -192,12 +192,12 @@ class NotListeningContract:
 
 
 @pytest.mark.anyio
-class PressingContract:
+class InteractionContract:
     """Presses come from the platform alone, say who pressed, and are the same however often they come."""
 
     @pytest.mark.parametrize("type", ["approval", "confirmation", "escalation", "x-vote"])
     async def test_every_button_is_shown_with_its_label_and_reference(
-        self, harness: PressableHarness, type: str
+        self, harness: InteractiveHarness, type: str
     ) -> None:
         card = sample_card(type)
         await harness.channel.send(card)
@@ -205,101 +205,108 @@ class PressingContract:
         assert shown.references == tuple(button.reference for button in card.buttons)
         assert shown.labels == tuple(button.label for button in card.buttons)
 
-    async def test_a_press_says_what_was_pressed_and_by_whom(self, harness: PressableHarness) -> None:
+    async def test_a_press_says_what_was_pressed_and_by_whom(self, harness: InteractiveHarness) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
+        sent_message = await harness.channel.send(card)
         for button in card.buttons:
-            call = harness.press(ticket, button.reference, user_id="4711", name="Ada")
-            (press,) = (await harness.channel.hear(call)).presses
-            assert press.reference == button.reference
-            assert press.presser.platform == harness.channel.name
-            assert press.presser.user_id == harness.vouched("4711")
-            assert press.presser.name is None or "Ada" in press.presser.name
-            assert press.via == harness.via
+            request = harness.press(sent_message, button.reference, user_id="4711", name="Ada")
+            (interaction,) = (await harness.channel.handle_webhook(request)).interactions
+            assert interaction.reference == button.reference
+            assert interaction.user.platform == harness.channel.name
+            assert interaction.user.user_id == harness.verified_id("4711")
+            assert interaction.user.name is None or "Ada" in interaction.user.name
+            assert interaction.via == harness.via
 
-    async def test_the_longest_reference_comes_back_whole(self, harness: PressableHarness) -> None:
+    async def test_the_longest_reference_comes_back_whole(self, harness: InteractiveHarness) -> None:
         longest = "aZ09_-.:" * 4
         button = Button(action="approve", label="Approve", reference=longest)
-        ticket = await harness.channel.send(sample_card(buttons=(button,)))
+        sent_message = await harness.channel.send(sample_card(buttons=(button,)))
         (shown,) = harness.shown()
         assert shown.references == (longest,)
-        heard = await harness.channel.hear(harness.press(ticket, longest, user_id="7", name="Ada"))
-        assert heard.presses[0].reference == longest
-
-    async def test_a_press_delivered_again_has_the_same_id(self, harness: PressableHarness) -> None:
-        card = sample_card()
-        ticket = await harness.channel.send(card)
-        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
-        first, again = await harness.channel.hear(call), await harness.channel.hear(call)
-        assert first.presses == again.presses
-        other = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
-        assert (await harness.channel.hear(other)).presses[0].id != first.presses[0].id
-
-    async def test_the_platform_is_answered_at_once(self, harness: PressableHarness) -> None:
-        card = sample_card()
-        ticket = await harness.channel.send(card)
-        heard = await harness.channel.hear(
-            harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        result = await harness.channel.handle_webhook(
+            harness.press(sent_message, longest, user_id="7", name="Ada")
         )
-        assert 200 <= heard.status < 300
+        assert result.interactions[0].reference == longest
 
-    async def test_a_call_by_anyone_else_is_refused(self, harness: PressableHarness) -> None:
+    async def test_a_press_delivered_again_has_the_same_id(self, harness: InteractiveHarness) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
-        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
-        forgeries = harness.forgeries(call)
+        sent_message = await harness.channel.send(card)
+        request = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
+        first, again = (
+            await harness.channel.handle_webhook(request),
+            await harness.channel.handle_webhook(request),
+        )
+        assert first.interactions == again.interactions
+        other = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
+        assert (await harness.channel.handle_webhook(other)).interactions[0].id != first.interactions[0].id
+
+    async def test_the_platform_is_answered_at_once(self, harness: InteractiveHarness) -> None:
+        card = sample_card()
+        sent_message = await harness.channel.send(card)
+        result = await harness.channel.handle_webhook(
+            harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
+        )
+        assert 200 <= result.status < 300
+
+    async def test_a_call_by_anyone_else_is_refused(self, harness: InteractiveHarness) -> None:
+        card = sample_card()
+        sent_message = await harness.channel.send(card)
+        request = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
+        forgeries = harness.forgeries(request)
         assert forgeries
         for forgery in forgeries:
             with pytest.raises(SignatureInvalid):
-                await harness.channel.hear(forgery)
+                await harness.channel.handle_webhook(forgery)
 
     async def test_a_call_that_is_no_press_is_answered_and_nothing_more(
-        self, harness: PressableHarness
+        self, harness: InteractiveHarness
     ) -> None:
-        for call in harness.noise():
-            heard = await harness.channel.hear(call)
-            assert heard.presses == ()
-            assert heard.status < 500
+        for request in harness.noise():
+            result = await harness.channel.handle_webhook(request)
+            assert result.interactions == ()
+            assert result.status < 500
 
-    async def test_whoever_pressed_is_told(self, harness: PressableHarness) -> None:
+    async def test_whoever_pressed_is_told(self, harness: InteractiveHarness) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
-        heard = await harness.channel.hear(
-            harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        sent_message = await harness.channel.send(card)
+        result = await harness.channel.handle_webhook(
+            harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
         )
-        await harness.channel.answer(heard.presses[0], "Your answer was recorded.")
+        await harness.channel.reply(result.interactions[0], "Your answer was recorded.")
         assert list(harness.told()) == ["Your answer was recorded."]
 
     async def test_a_response_that_can_tell_what_came_of_a_press_does(
-        self, harness: PressableHarness
+        self, harness: InteractiveHarness
     ) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
-        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
-        reply = (await harness.channel.hear(call)).reply
+        sent_message = await harness.channel.send(card)
+        request = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
+        reply = (await harness.channel.handle_webhook(request)).reply
         told = reply("Your answer was recorded.") if reply is not None else b"Your answer was recorded."
         assert b"Your answer was recorded." in told
 
-    async def test_a_long_answer_is_cut(self, harness: PressableHarness) -> None:
+    async def test_a_long_answer_is_cut(self, harness: InteractiveHarness) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
-        heard = await harness.channel.hear(
-            harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        sent_message = await harness.channel.send(card)
+        result = await harness.channel.handle_webhook(
+            harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
         )
-        await harness.channel.answer(heard.presses[0], "word " * 5_000)
+        await harness.channel.reply(result.interactions[0], "word " * 5_000)
         (told,) = harness.told()
         assert told.startswith("word word")
         assert told.endswith("…")
         assert [one.problems for one in harness.shown()] == [()] * len(harness.shown())
 
-    async def test_a_hostile_name_is_made_visible(self, harness: PressableHarness) -> None:
+    async def test_a_hostile_name_is_made_visible(self, harness: InteractiveHarness) -> None:
         card = sample_card()
-        ticket = await harness.channel.send(card)
-        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada\u202e\n" + "x" * 900)
-        name = (await harness.channel.hear(call)).presses[0].presser.name or ""
+        sent_message = await harness.channel.send(card)
+        request = harness.press(
+            sent_message, card.buttons[0].reference, user_id="7", name="Ada\u202e\n" + "x" * 900
+        )
+        name = (await harness.channel.handle_webhook(request)).interactions[0].user.name or ""
         assert not set(name) & set("\u202e\n")
         assert len(name) <= 200
 
 
-class ChannelContract(SendingContract, PressingContract):
+class ChannelContract(SendingContract, InteractionContract):
     """All of it, for a platform with native buttons."""

@@ -11,19 +11,24 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from placet.channels.calling import Sleep, break_after
-from placet.channels.slack.presses import Envelope, presses_of, read_envelope, read_interaction
+from placet.channels.platform_api import Sleep, backoff_s
+from placet.channels.slack.interactions import (
+    SlackEnvelope,
+    interactions_from_payload,
+    read_envelope,
+    read_interaction,
+)
 from placet.errors import SettingsError, Unreachable
-from placet.ports.channel import Press
+from placet.ports.channel import Interaction
 from placet.protocol.addresses import LOOPBACK_HOSTS
 
-OPEN_WITHIN_S = 15.0
-SILENT_FOR_S = 60.0
+CONNECT_TIMEOUT_S = 15.0
+IDLE_TIMEOUT_S = 60.0
 """Slack pings several times a minute; a connection that is silent for longer is a dead one."""
-LARGEST = 1024 * 1024
-SWITCHED_OFF = "link_disabled"
+MAX_MESSAGE_BYTES = 1024 * 1024
+DISABLED_REASON = "link_disabled"
 
-Presses = tuple[Press, ...]
+Interactions = tuple[Interaction, ...]
 
 
 class SocketMode:
@@ -31,30 +36,30 @@ class SocketMode:
 
     def __init__(
         self,
-        ticket: Callable[[], Awaitable[str]],
+        sent_message: Callable[[], Awaitable[str]],
         *,
         sleep: Sleep = asyncio.sleep,
-        silent_for_s: float = SILENT_FOR_S,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
-        self._ticket = ticket
+        self._ticket = sent_message
         self._sleep = sleep
-        self._silent_for_s = silent_for_s
+        self._idle_timeout_s = idle_timeout_s
 
-    async def presses(self) -> AsyncGenerator[Presses]:
+    async def interactions(self) -> AsyncGenerator[Interactions]:
         """Presses as they come; goes on through lost connections.
 
         Raises SettingsError once Socket Mode is switched off, ChannelRefused for a wrong token.
         """
-        queue: asyncio.Queue[Presses] = asyncio.Queue()
+        queue: asyncio.Queue[Interactions] = asyncio.Queue()
         reader = asyncio.create_task(self._read_on(queue))
         try:
             while True:
-                yield await _next_presses(queue, reader)
+                yield await _next_interactions(queue, reader)
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
 
-    async def _read_on(self, queue: asyncio.Queue[Presses]) -> None:
+    async def _read_on(self, queue: asyncio.Queue[Interactions]) -> None:
         failures = 0
         while True:
             try:
@@ -63,31 +68,31 @@ class SocketMode:
                 greeted = False
             failures = 0 if greeted else failures + 1
             if failures:
-                await self._sleep(break_after(failures))
+                await self._sleep(backoff_s(failures))
 
-    async def _read_one(self, url: str, queue: asyncio.Queue[Presses]) -> bool:
+    async def _read_one(self, url: str, queue: asyncio.Queue[Interactions]) -> bool:
         """Read one connection to its end; whether Slack had greeted us on it."""
         greeted = False
         try:
-            async with _session(url) as http, _connected(http, url) as socket:
+            async with _create_session(url) as http, _connect(http, url) as socket:
                 while (envelope := await self._next(socket)) is not None:
                     greeted |= envelope.type == "hello"
                     if envelope.type == "disconnect":
-                        _check_switched_on(envelope)
+                        _check_enabled(envelope)
                         break
                     if envelope.envelope_id:
-                        await socket.send_str(_acknowledgement(envelope))
-                    if presses := _presses(envelope):
-                        queue.put_nowait(presses)
+                        await socket.send_str(_encode_acknowledgement(envelope))
+                    if interactions := _interactions_from_envelope(envelope):
+                        queue.put_nowait(interactions)
         except (aiohttp.ClientError, OSError, TimeoutError):
             # The text of these errors names the address, which is a credential: nothing is said of it.
             return greeted
         return greeted
 
-    async def _next(self, socket: aiohttp.ClientWebSocketResponse) -> Envelope | None:
+    async def _next(self, socket: aiohttp.ClientWebSocketResponse) -> SlackEnvelope | None:
         """The next readable message, or None at the end of the connection."""
         while True:
-            message = await socket.receive(self._silent_for_s)
+            message = await socket.receive(self._idle_timeout_s)
             if message.type == aiohttp.WSMsgType.PING:
                 await socket.pong(message.data)
             elif message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.PONG):
@@ -96,7 +101,7 @@ class SocketMode:
                 return envelope
 
 
-async def _next_presses(queue: asyncio.Queue[Presses], reader: asyncio.Task[None]) -> Presses:
+async def _next_interactions(queue: asyncio.Queue[Interactions], reader: asyncio.Task[None]) -> Interactions:
     """The next presses; raises what ended the reader, once all that it brought is taken."""
     getter = asyncio.create_task(queue.get())
     try:
@@ -108,25 +113,29 @@ async def _next_presses(queue: asyncio.Queue[Presses], reader: asyncio.Task[None
         getter.cancel()
 
 
-def _presses(envelope: Envelope) -> Presses:
-    return presses_of(read_interaction(envelope.payload)) if envelope.type == "interactive" else ()
+def _interactions_from_envelope(envelope: SlackEnvelope) -> Interactions:
+    return (
+        interactions_from_payload(read_interaction(envelope.payload))
+        if envelope.type == "interactive"
+        else ()
+    )
 
 
-def _check_switched_on(envelope: Envelope) -> None:
-    if envelope.reason == SWITCHED_OFF:
+def _check_enabled(envelope: SlackEnvelope) -> None:
+    if envelope.reason == DISABLED_REASON:
         raise SettingsError("Socket Mode is switched off for this app; switch it on in the app's settings.")
 
 
-def _acknowledgement(envelope: Envelope) -> str:
+def _encode_acknowledgement(envelope: SlackEnvelope) -> str:
     return msgspec.json.encode({"envelope_id": envelope.envelope_id}).decode()
 
 
-def _session(url: str) -> aiohttp.ClientSession:
+def _create_session(url: str) -> aiohttp.ClientSession:
     is_local = urlsplit(url).hostname in LOOPBACK_HOSTS
     return aiohttp.ClientSession(trust_env=not is_local, headers={"User-Agent": "placet"})
 
 
-def _connected(http: aiohttp.ClientSession, url: str) -> Any:
+def _connect(http: aiohttp.ClientSession, url: str) -> Any:
     # Pings are answered by hand, so that each of them shows that the connection lives.
-    timeout = aiohttp.ClientWSTimeout(ws_close=OPEN_WITHIN_S)
-    return http.ws_connect(url, autoping=False, max_msg_size=LARGEST, timeout=timeout)
+    timeout = aiohttp.ClientWSTimeout(ws_close=CONNECT_TIMEOUT_S)
+    return http.ws_connect(url, autoping=False, max_msg_size=MAX_MESSAGE_BYTES, timeout=timeout)

@@ -9,9 +9,9 @@ import pytest
 
 from placet.channels.slack import SlackChannel
 from placet.errors import ChannelRefused, SettingsError
-from placet.ports.channel import Channel, Press
+from placet.ports.channel import Channel, Interaction
 from tests.channels.loopback import Answer
-from tests.channels.slack.sockets import Connection, SocketServer, socket_server
+from tests.channels.slack.socket_server import Connection, SocketServer, socket_server
 from tests.channels.slack.workspace import APP_TOKEN, PLACE, TOKEN, SlackHarness, refusal
 
 pytestmark = pytest.mark.anyio
@@ -33,10 +33,10 @@ class Listener:
         self._presses = channel.listen()
         self.task = asyncio.create_task(self._next())
 
-    async def _next(self) -> Sequence[Press]:
+    async def _next(self) -> Sequence[Interaction]:
         return await anext(aiter(self._presses))
 
-    async def next(self) -> Sequence[Press]:
+    async def next(self) -> Sequence[Interaction]:
         async with asyncio.timeout(PATIENCE_S):
             presses = await self.task
         self.task = asyncio.create_task(self._next())
@@ -79,7 +79,7 @@ async def test_a_press_comes_over_the_socket_and_is_acknowledged(
         (press,) = await listener.next()
         assert await acknowledged(connection) == "e1"
     assert press.reference == "ref-1"
-    assert press.presser.user_id == "T01:U7"
+    assert press.user.user_id == "T01:U7"
     assert press.via == "slack_block_action"
 
 
@@ -159,10 +159,10 @@ async def test_a_connection_that_ends_is_followed_by_the_next(
 async def test_a_silent_connection_is_given_up(harness: SlackHarness, sockets: SocketServer):
     channel = SlackChannel(
         token=TOKEN,
-        place=PLACE,
+        conversation_id=PLACE,
         app_token=APP_TOKEN,
         api_url=f"{harness.server.url}/api",
-        silent_for_s=0.05,
+        idle_timeout_s=0.05,
     )
     async with listening(channel):
         first, second = await connected(sockets), await connected(sockets)
@@ -227,7 +227,7 @@ async def test_a_wrong_token_ends_the_listening(harness: SlackHarness):
 
 
 async def test_listening_without_an_app_token_says_what_to_set(harness: SlackHarness):
-    channel = SlackChannel(token=TOKEN, place=PLACE, api_url=harness.server.url)
+    channel = SlackChannel(token=TOKEN, conversation_id=PLACE, api_url=harness.server.url)
     with pytest.raises(SettingsError, match="PLACET_SLACK_APP_TOKEN"):
         await anext(aiter(channel.listen()))
     await channel.aclose()

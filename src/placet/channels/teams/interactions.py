@@ -6,17 +6,17 @@ import msgspec
 from msgspec import Struct, field
 
 from placet.channels.teams.render import VERB
-from placet.ports.channel import Press, Presser
+from placet.ports.channel import Interaction, InteractionUser
 from placet.text.truncation import count_utf8_bytes, to_single_line, truncate
 
 PLATFORM = "teams"
 VIA = "teams_adaptive_card"
 CHANNEL_ID = "msteams"
-LONGEST_NAME = 100
+MAX_NAME = 100
 MAX_REFERENCE_BYTES = 64
 
 
-class Account(Struct, frozen=True, rename="camel"):
+class TeamsAccount(Struct, frozen=True, rename="camel"):
     """Who did it, as Teams vouches for it."""
 
     id: str = ""
@@ -24,7 +24,7 @@ class Account(Struct, frozen=True, rename="camel"):
     aad_object_id: str | None = None
 
 
-class Conversation(Struct, frozen=True, rename="camel"):
+class TeamsConversation(Struct, frozen=True, rename="camel"):
     """Where it was done."""
 
     id: str = ""
@@ -32,19 +32,19 @@ class Conversation(Struct, frozen=True, rename="camel"):
     conversation_type: str | None = None
 
 
-class Tenant(Struct, frozen=True):
+class TeamsTenant(Struct, frozen=True):
     """An organisation."""
 
     id: str = ""
 
 
-class ChannelData(Struct, frozen=True):
+class TeamsChannelData(Struct, frozen=True):
     """What Teams adds to an activity."""
 
-    tenant: Tenant | None = None
+    tenant: TeamsTenant | None = None
 
 
-class Execution(Struct, frozen=True):
+class TeamsAction(Struct, frozen=True):
     """The button, as the card had it."""
 
     type: str = ""
@@ -52,13 +52,13 @@ class Execution(Struct, frozen=True):
     data: Any = None
 
 
-class Value(Struct, frozen=True):
+class TeamsInvokeValue(Struct, frozen=True):
     """What an invoke carries."""
 
-    action: Execution | None = None
+    action: TeamsAction | None = None
 
 
-class Activity(Struct, frozen=True, rename="camel"):
+class TeamsActivity(Struct, frozen=True, rename="camel"):
     """One thing that happened to the bot."""
 
     type: str
@@ -66,50 +66,50 @@ class Activity(Struct, frozen=True, rename="camel"):
     name: str | None = None
     channel_id: str = ""
     service_url: str = ""
-    sender: Account = field(name="from", default=Account())
-    conversation: Conversation = Conversation()
+    sender: TeamsAccount = field(name="from", default=TeamsAccount())
+    conversation: TeamsConversation = TeamsConversation()
     reply_to_id: str | None = None
     value: Any = None
-    channel_data: ChannelData | None = None
+    channel_data: TeamsChannelData | None = None
 
 
-def read_activity(body: bytes) -> Activity | None:
+def read_activity(body: bytes) -> TeamsActivity | None:
     """The activity in a webhook call, or None for what is none that we can read."""
     try:
-        return msgspec.json.decode(body, type=Activity)
+        return msgspec.json.decode(body, type=TeamsActivity)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 
-def press_of(activity: Activity) -> Press | None:
+def interaction_from_activity(activity: TeamsActivity) -> Interaction | None:
     """The press in an activity, if it is one of our buttons and an organisation knows who pressed it."""
-    reference = _reference(activity)
-    tenant_id, object_id = _tenant_id(activity), activity.sender.aad_object_id
-    if reference is None or not _is_plain(activity.id) or not tenant_id or not object_id:
+    reference = _find_reference(activity)
+    tenant_id, object_id = _find_tenant_id(activity), activity.sender.aad_object_id
+    if reference is None or not _fits_header(activity.id) or not tenant_id or not object_id:
         return None
-    name = truncate(to_single_line(activity.sender.name or ""), LONGEST_NAME) or None
+    name = truncate(to_single_line(activity.sender.name or ""), MAX_NAME) or None
     is_personal = activity.conversation.conversation_type == "personal"
     reply_to = {
         "conversation": activity.conversation.id,
         "activity": activity.reply_to_id or "",
         "name": "" if is_personal else name or "",
     }
-    return Press(
+    return Interaction(
         id=activity.id,
         reference=reference,
-        presser=Presser(platform=PLATFORM, user_id=f"{tenant_id}:{object_id}", name=name),
+        user=InteractionUser(platform=PLATFORM, user_id=f"{tenant_id}:{object_id}", name=name),
         via=VIA,
         reply_to={key: value for key, value in reply_to.items() if value},
     )
 
 
-def _reference(activity: Activity) -> str | None:
+def _find_reference(activity: TeamsActivity) -> str | None:
     if activity.type != "invoke" or activity.name != "adaptiveCard/action":
         return None
     if activity.channel_id != CHANNEL_ID:
         return None
     try:
-        action = msgspec.convert(activity.value, Value).action
+        action = msgspec.convert(activity.value, TeamsInvokeValue).action
     except msgspec.ValidationError:
         return None
     if action is None or action.verb != VERB or not isinstance(action.data, dict):
@@ -119,11 +119,11 @@ def _reference(activity: Activity) -> str | None:
     return reference if fits else None
 
 
-def _is_plain(text: str) -> bool:
+def _fits_header(text: str) -> bool:
     """Whether this can stand in a header, as the id of a press does on its way to the service."""
     return bool(text) and text.isascii() and text.isprintable()
 
 
-def _tenant_id(activity: Activity) -> str:
+def _find_tenant_id(activity: TeamsActivity) -> str:
     named = activity.channel_data.tenant.id if activity.channel_data and activity.channel_data.tenant else ""
     return named or activity.conversation.tenant_id or ""

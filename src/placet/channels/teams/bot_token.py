@@ -7,16 +7,16 @@ from typing import Any
 import httpx
 import msgspec
 
-from placet.channels.calling import told_by
+from placet.channels.platform_api import quote_platform
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.protocol.addresses import is_secure_or_loopback
 
 SCOPE = "https://api.botframework.com/.default"
-RENEW_EARLIER = timedelta(minutes=5)
-LONGEST_LIFE_S = 86_400
+RENEW_BEFORE_EXPIRY = timedelta(minutes=5)
+MAX_LIFETIME_S = 86_400
 
 
-class BotCredential(httpx.Auth):
+class TeamsBotAuth(httpx.Auth):
     """Signs every call; a token that is refused is fetched anew, once."""
 
     def __init__(
@@ -38,32 +38,32 @@ class BotCredential(httpx.Auth):
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         """The token before the call where there is none yet, and after it where it is not taken any more."""
         if self._renew_at is None or self._renew_at <= self._now():
-            await self._keep((yield self._sign_in(request)))
+            await self._store_token((yield self._build_token_request(request)))
         request.headers["Authorization"] = f"Bearer {self._token}"
         response = yield request
         if response.status_code == 401:
-            await self._keep((yield self._sign_in(request)))
+            await self._store_token((yield self._build_token_request(request)))
             request.headers["Authorization"] = f"Bearer {self._token}"
             yield request
 
-    def _sign_in(self, request: httpx.Request) -> httpx.Request:
+    def _build_token_request(self, request: httpx.Request) -> httpx.Request:
         limits = {name: value for name, value in request.extensions.items() if name == "timeout"}
         return httpx.Request("POST", self._url, data=self._form, extensions=limits)
 
-    async def _keep(self, response: httpx.Response) -> None:
+    async def _store_token(self, response: httpx.Response) -> None:
         await response.aread()
-        body = _object(response)
+        body = _decode_object(response)
         token, lives_s = body.get("access_token"), body.get("expires_in")
         if response.status_code in (400, 401, 403):
-            said = told_by("Microsoft", body.get("error"))
+            said = quote_platform("Microsoft", body.get("error"))
             raise ChannelRefused(f"Microsoft does not know this bot or its secret. {said}")
         if not response.is_success or not isinstance(token, str) or not isinstance(lives_s, int):
             raise Unreachable(f"Microsoft's sign-in gives no token (HTTP {response.status_code}).")
         self._token = token
-        self._renew_at = self._now() + timedelta(seconds=min(lives_s, LONGEST_LIFE_S)) - RENEW_EARLIER
+        self._renew_at = self._now() + timedelta(seconds=min(lives_s, MAX_LIFETIME_S)) - RENEW_BEFORE_EXPIRY
 
 
-def _object(response: httpx.Response) -> dict[str, Any]:
+def _decode_object(response: httpx.Response) -> dict[str, Any]:
     try:
         body = msgspec.json.decode(response.content)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

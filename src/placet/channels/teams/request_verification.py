@@ -7,24 +7,24 @@ from typing import Any
 from joserfc import jwk, jws, jwt
 from joserfc.errors import JoseError
 
-from placet.channels.calling import PlatformApi
-from placet.channels.teams.presses import Activity
+from placet.channels.platform_api import PlatformApi
+from placet.channels.teams.interactions import TeamsActivity
 from placet.errors import SignatureInvalid, Unreachable
 
 ISSUER = "https://api.botframework.com"
 ALGORITHMS = ("RS256",)
 METADATA = "/v1/.well-known/openidconfiguration"
-KEYS_FOR = timedelta(hours=24)
-ASK_AGAIN_AFTER = timedelta(minutes=5)
+CACHE_KEYS_FOR = timedelta(hours=24)
+MIN_REFRESH_INTERVAL = timedelta(minutes=5)
 """A token under a key that is not known makes us look for new keys, but no more often than this."""
-LONGEST_TOKEN = 16_384
-SKEW_S = 300
+MAX_TOKEN = 16_384
+MAX_CLOCK_SKEW_S = 300
 """How far Microsoft's clock may be from ours."""
 
 Keys = Mapping[str, Mapping[str, Any]]
 
 
-class PublishedKeys:
+class MicrosoftKeys:
     """Microsoft's keys by their ids, fetched when they are needed and kept for a day."""
 
     def __init__(self, api: PlatformApi, keys_url: str, *, clock: Callable[[], datetime]) -> None:
@@ -36,8 +36,10 @@ class PublishedKeys:
 
     async def find(self, kid: str) -> Mapping[str, Any]:
         """The key of this id; raises SignatureInvalid where Microsoft has none."""
-        if self._is_older_than(KEYS_FOR) or (kid not in self._keys and self._is_older_than(ASK_AGAIN_AFTER)):
-            self._keys = await self._fetched()
+        if self._is_older_than(CACHE_KEYS_FOR) or (
+            kid not in self._keys and self._is_older_than(MIN_REFRESH_INTERVAL)
+        ):
+            self._keys = await self._fetch()
             self._fetched_at = self._now()
         if kid not in self._keys:
             raise SignatureInvalid("Microsoft has no key of that id.")
@@ -46,7 +48,7 @@ class PublishedKeys:
     def _is_older_than(self, age: timedelta) -> bool:
         return self._fetched_at is None or self._now() - self._fetched_at >= age
 
-    async def _fetched(self) -> Keys:
+    async def _fetch(self) -> Keys:
         metadata = await self._api.call("GET", METADATA)
         named = metadata.body.get("jwks_uri")
         if not metadata.is_ok or not isinstance(named, str) or not named.startswith(f"{self._base_url}/"):
@@ -59,15 +61,15 @@ class PublishedKeys:
         return {key["kid"]: key for key in keys}
 
 
-async def check_proof(
-    authorization: str, activity: Activity, keys: PublishedKeys, *, app_id: str, now: datetime
+async def verify_request(
+    authorization: str, activity: TeamsActivity, keys: MicrosoftKeys, *, app_id: str, now: datetime
 ) -> None:
     """Raises SignatureInvalid unless Microsoft vouches for this call to this bot, from this service."""
     scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
+    if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
         raise SignatureInvalid("This call carries no token of Microsoft.")
-    key = await keys.find(_key_id(token))
-    claims = _claims(token, key)
+    key = await keys.find(_find_key_id(token))
+    claims = _verify_token(token, key)
     _check_claims(claims, app_id=app_id, now=now.timestamp())
     if not activity.service_url or claims.get("serviceurl") != activity.service_url:
         raise SignatureInvalid("This token is for another service.")
@@ -76,7 +78,7 @@ async def check_proof(
         raise SignatureInvalid("This key does not vouch for that channel.")
 
 
-def _key_id(token: str) -> str:
+def _find_key_id(token: str) -> str:
     try:
         kid = jws.extract_compact(token.encode()).headers().get("kid")
     except (JoseError, ValueError, TypeError, RecursionError):
@@ -86,7 +88,7 @@ def _key_id(token: str) -> str:
     return kid
 
 
-def _claims(token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
+def _verify_token(token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         known = jwk.RSAKey.import_key({name: key[name] for name in ("kty", "n", "e")})
         return jwt.decode(token, known, algorithms=list(ALGORITHMS)).claims
@@ -97,12 +99,12 @@ def _claims(token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_claims(claims: Mapping[str, Any], *, app_id: str, now: float) -> None:
     if claims.get("iss") != ISSUER or claims.get("aud") != app_id:
         raise SignatureInvalid("This token is by another issuer, or for another bot.")
-    begins, ends = _moment(claims.get("nbf", 0)), _moment(claims.get("exp"))
-    if not begins - SKEW_S <= now <= ends + SKEW_S:
+    begins, ends = _parse_timestamp(claims.get("nbf", 0)), _parse_timestamp(claims.get("exp"))
+    if not begins - MAX_CLOCK_SKEW_S <= now <= ends + MAX_CLOCK_SKEW_S:
         raise SignatureInvalid("This token is not valid now.")
 
 
-def _moment(value: Any) -> float:
+def _parse_timestamp(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SignatureInvalid("This token does not say when it is valid.")
     return value

@@ -1,7 +1,7 @@
-"""Calls to a platform's HTTP API: bounded, patient with its rate limits, and silent about what is secret.
+"""An HTTP client for a messenger's API: limits response sizes, waits on rate limits, and hides secrets.
 
-Some platforms put secrets into addresses, and HTTP clients write addresses into logs and errors. Here the
-client sees a path without the secret; the real one is put in on the last step of the way.
+Some platforms require secrets in URLs, and HTTP clients write URLs into logs and errors. Here the client is
+given a path without the secret; the transport inserts the real path after everything that logs.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from placet.text.truncation import to_single_line, truncate
 Sleep = Callable[[float], Awaitable[None]]
 
 TIMEOUT_S = 15.0
-LARGEST = 1024 * 1024
-MOST_PATIENT_S = 30.0
-TRIES = 3
-LONGEST_BREAK_S = 60.0
-_ADDRESS = re.compile(r"\S*://\S*")
+MAX_BODY_BYTES = 1024 * 1024
+MAX_WAIT_S = 30.0
+MAX_ATTEMPTS = 3
+MAX_BACKOFF_S = 60.0
+_URL = re.compile(r"\S*://\S*")
 _SECRET_PATH = "placet.secret_path"  # noqa: S105 - the name of an extension
 
 
-class Reply(Struct, frozen=True, kw_only=True):
-    """What a platform answered; a body that is not a JSON object is empty."""
+class PlatformReply(Struct, frozen=True, kw_only=True):
+    """A platform's response; a body that is not a JSON object is represented as empty."""
 
     status: int
     body: dict[str, Any]
@@ -41,12 +41,12 @@ class Reply(Struct, frozen=True, kw_only=True):
 
     @property
     def is_ok(self) -> bool:
-        """Whether the platform did what it was asked."""
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
 
 class PlatformApi:
-    """One platform's HTTP API. Raises Unreachable where no proper answer comes."""
+    """One platform's HTTP API. Raises Unreachable on network errors, rate limits and server errors."""
 
     def __init__(
         self,
@@ -56,23 +56,27 @@ class PlatformApi:
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
         sleep: Sleep = asyncio.sleep,
-        is_busy: Callable[[Reply], bool] = lambda reply: reply.status == 429,
-        break_s: float | None = None,
+        is_busy: Callable[[PlatformReply], bool] = lambda reply: reply.status == 429,
+        busy_delay_s: float | None = None,
     ) -> None:
-        """`break_s` is for platforms that ask for time without saying how much; it grows from try to try."""
+        """Create a client.
+
+        `busy_delay_s` is the first delay for platforms that report being busy without a Retry-After; it
+        grows with every attempt.
+        """
         if not is_secure_or_loopback(base_url):
-            raise SettingsError(f"The address of {platform}'s API must be an https:// one.")
+            raise SettingsError(f"The URL of the {platform} API must start with https://.")
         self.platform = platform
         self._base_url = base_url.rstrip("/")
         self._sleep = sleep
         self._is_busy = is_busy
-        self._break_s = break_s
+        self._busy_delay_s = busy_delay_s
         self._http = httpx.AsyncClient(
             headers={"User-Agent": "placet", **(headers or {})},
             auth=auth,
             timeout=TIMEOUT_S,
             follow_redirects=False,
-            transport=_SecretPaths(base_url),
+            transport=_SecretPathTransport(base_url),
         )
 
     async def call(
@@ -83,43 +87,43 @@ class PlatformApi:
         *,
         secret_path: str | None = None,
         timeout_s: float = TIMEOUT_S,
-        patience_s: float = MOST_PATIENT_S,
-    ) -> Reply:
-        """One call; a platform that asks to slow down gets its time, as far as patience goes.
+        max_wait_s: float = MAX_WAIT_S,
+    ) -> PlatformReply:
+        """Make one call; retry while the platform is busy, for at most `max_wait_s` seconds of delays.
 
-        `path` is what logs may show of `secret_path`, if there is one.
+        `path` appears in logs; `secret_path`, if given, is what is requested instead.
         """
-        reply = await self._once(method, path, body, secret_path, timeout_s)
-        for turn in range(TRIES - 1):
-            wait_s = self._wait_s(reply, turn)
-            if not self._is_busy(reply) or wait_s is None or wait_s > patience_s:
+        reply = await self._call_once(method, path, body, secret_path, timeout_s)
+        for attempt in range(MAX_ATTEMPTS - 1):
+            delay_s = self._delay_s(reply, attempt)
+            if not self._is_busy(reply) or delay_s is None or delay_s > max_wait_s:
                 break
-            patience_s -= wait_s
-            await self._sleep(wait_s)
-            reply = await self._once(method, path, body, secret_path, timeout_s)
+            max_wait_s -= delay_s
+            await self._sleep(delay_s)
+            reply = await self._call_once(method, path, body, secret_path, timeout_s)
         if self._is_busy(reply):
-            raise Unreachable(f"{self.platform} takes no more messages for now.")
+            raise Unreachable(f"{self.platform} is rate limiting. Try again later.")
         if reply.status >= 500:
-            raise Unreachable(f"{self.platform} has a problem of its own (HTTP {reply.status}).")
+            raise Unreachable(f"{self.platform} failed (HTTP {reply.status}). Try again later.")
         return reply
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
 
-    def _wait_s(self, reply: Reply, turn: int) -> float | None:
-        if reply.retry_after_s is not None or self._break_s is None:
+    def _delay_s(self, reply: PlatformReply, attempt: int) -> float | None:
+        if reply.retry_after_s is not None or self._busy_delay_s is None:
             return reply.retry_after_s
-        return self._break_s * 4.0**turn
+        return self._busy_delay_s * 4.0**attempt
 
-    async def _once(
+    async def _call_once(
         self,
         method: str,
         path: str,
         body: Mapping[str, Any] | None,
         secret_path: str | None,
         timeout_s: float,
-    ) -> Reply:
+    ) -> PlatformReply:
         try:
             async with self._http.stream(
                 method,
@@ -129,54 +133,52 @@ class PlatformApi:
                 timeout=httpx.Timeout(TIMEOUT_S, read=timeout_s),
                 extensions={_SECRET_PATH: secret_path} if secret_path is not None else None,
             ) as response:
-                return _reply(response, await _bounded(response))
+                return _parse_reply(response, await _read_bounded(response))
         except httpx.HTTPError as error:
-            # Without its cause: the text of an HTTP error may name an address.
+            # `from None`: the text of an HTTP error may contain the URL.
             raise Unreachable(f"{self.platform} cannot be reached ({type(error).__name__}).") from None
 
 
-def break_after(failures: int) -> float:
-    """Seconds until whoever listens tries again: longer each time, and after days as after minutes."""
-    return min(LONGEST_BREAK_S, 2.0 ** min(failures - 1, 10))
+def backoff_s(failures: int) -> float:
+    """Return the seconds to wait before the next attempt: doubles with every failure, up to a minute."""
+    return min(MAX_BACKOFF_S, 2.0 ** min(failures - 1, 10))
 
 
-def told_by(platform: str, text: object) -> str:
-    """What a platform said about a failure, for people and logs: one line, without any address in it."""
-    said = text if isinstance(text, str) else ""
-    return (
-        f"{platform} says: {truncate(to_single_line(_ADDRESS.sub('…', said[:1000])), 200) or 'nothing more'}"
-    )
+def quote_platform(platform: str, text: object) -> str:
+    """Return a platform's error message for people and logs: one short line without URLs."""
+    message = text if isinstance(text, str) else ""
+    return f"{platform} says: {truncate(to_single_line(_URL.sub('…', message[:1000])), 200) or 'no reason given'}"
 
 
-async def _bounded(response: httpx.Response) -> bytes:
+async def _read_bounded(response: httpx.Response) -> bytes:
     body = b""
     async for chunk in response.aiter_bytes():
         body += chunk
-        if len(body) > LARGEST:
-            raise httpx.RemoteProtocolError("the answer is too long")
+        if len(body) > MAX_BODY_BYTES:
+            raise httpx.RemoteProtocolError("the response body is too large")
     return body
 
 
-def _reply(response: httpx.Response, raw: bytes) -> Reply:
+def _parse_reply(response: httpx.Response, raw: bytes) -> PlatformReply:
     try:
         body = msgspec.json.decode(raw) if raw else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        # A proxy's page instead of the platform's answer is a failure on the way, whatever its status.
-        listed = isinstance(body, list) and response.is_success
-        return Reply(status=response.status_code if listed else 502, body={})
-    return Reply(status=response.status_code, body=body, retry_after_s=_retry_after_s(response, body))
+        # An HTML page of a proxy counts as a failed call, whatever its status.
+        is_list = isinstance(body, list) and response.is_success
+        return PlatformReply(status=response.status_code if is_list else 502, body={})
+    return PlatformReply(status=response.status_code, body=body, retry_after_s=_retry_after_s(response, body))
 
 
 def _retry_after_s(response: httpx.Response, body: Mapping[str, Any]) -> float | None:
     parameters = body.get("parameters")
-    named = [
+    candidates = [
         body.get("retry_after"),
         parameters.get("retry_after") if isinstance(parameters, dict) else None,
         response.headers.get("retry-after"),
     ]
-    for value in named:
+    for value in candidates:
         try:
             seconds = float(value)
         except (TypeError, ValueError):
@@ -187,20 +189,20 @@ def _retry_after_s(response: httpx.Response, body: Mapping[str, Any]) -> float |
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """One for all channels: it takes long to make."""
+def _tls_context() -> ssl.SSLContext:
+    """Return the TLS context that all channels share: creating one is slow."""
     return httpx.create_ssl_context()
 
 
-class _SecretPaths(httpx.AsyncBaseTransport):
-    """Puts the secret path in where nothing is logged any more; goes through the machine's proxy if any."""
+class _SecretPathTransport(httpx.AsyncBaseTransport):
+    """Replaces the path with the secret one after logging; uses the system's proxy settings."""
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)
         host = parts.hostname or ""
-        bypassed = host in LOOPBACK_HOSTS or proxy_bypass(host)
-        proxy = None if bypassed else getproxies().get(parts.scheme)
-        self._inner = httpx.AsyncHTTPTransport(verify=_tls(), proxy=proxy)
+        is_direct = host in LOOPBACK_HOSTS or proxy_bypass(host)
+        proxy = None if is_direct else getproxies().get(parts.scheme)
+        self._inner = httpx.AsyncHTTPTransport(verify=_tls_context(), proxy=proxy)
         self._prefix = parts.path.rstrip("/")
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

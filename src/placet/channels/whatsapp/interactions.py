@@ -6,31 +6,31 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from placet.ports.channel import Press, Presser
+from placet.ports.channel import Interaction, InteractionUser
 from placet.text.truncation import count_utf16_units, to_single_line, truncate
 
 PLATFORM = "whatsapp"
 VIA = "whatsapp_reply_button"
-LONGEST_NAME = 100
+MAX_NAME = 100
 MAX_BUTTON_ID = 256
 
 T = TypeVar("T")
 
 
-class ButtonReply(Struct, frozen=True):
+class WhatsAppButtonReply(Struct, frozen=True):
     """The button that was pressed."""
 
     id: str
 
 
-class Interactive(Struct, frozen=True):
+class WhatsAppInteractive(Struct, frozen=True):
     """What a person did with an interactive message."""
 
     type: str = ""
-    button_reply: ButtonReply | None = None
+    button_reply: WhatsAppButtonReply | None = None
 
 
-class Message(Struct, frozen=True):
+class WhatsAppMessage(Struct, frozen=True):
     """One thing that a person sent."""
 
     id: str
@@ -39,101 +39,103 @@ class Message(Struct, frozen=True):
     """The wa_id, which is the phone number; people with a user name may hide it."""
     from_user_id: str = ""
     """What stands for a person whose number is hidden."""
-    interactive: Interactive | None = None
+    interactive: WhatsAppInteractive | None = None
 
 
-class Profile(Struct, frozen=True):
+class WhatsAppProfile(Struct, frozen=True):
     """What a person calls themselves."""
 
     name: str = ""
 
 
-class Contact(Struct, frozen=True):
+class WhatsAppContact(Struct, frozen=True):
     """Who sent something."""
 
     wa_id: str = ""
     user_id: str = ""
-    profile: Profile = Profile()
+    profile: WhatsAppProfile = WhatsAppProfile()
 
 
-class Failure(Struct, frozen=True):
+class WhatsAppDeliveryError(Struct, frozen=True):
     """Why a message of ours did not arrive."""
 
     code: int
     title: str = ""
 
 
-class Status(Struct, frozen=True):
+class WhatsAppStatus(Struct, frozen=True):
     """What became of a message of ours."""
 
     id: str
     status: str = ""
-    errors: tuple[Failure, ...] = ()
+    errors: tuple[WhatsAppDeliveryError, ...] = ()
 
 
-class Metadata(Struct, frozen=True):
+class WhatsAppMetadata(Struct, frozen=True):
     """Which of our numbers this is about."""
 
     phone_number_id: str
 
 
-class Value(Struct, frozen=True):
+class WhatsAppValue(Struct, frozen=True):
     """What happened to one number of ours."""
 
-    metadata: Metadata
-    contacts: tuple[Contact, ...] = ()
+    metadata: WhatsAppMetadata
+    contacts: tuple[WhatsAppContact, ...] = ()
     messages: tuple[msgspec.Raw, ...] = ()
     statuses: tuple[msgspec.Raw, ...] = ()
 
 
-class Change(Struct, frozen=True):
+class WhatsAppChange(Struct, frozen=True):
     """One part of a notification."""
 
     value: msgspec.Raw
     field: str = ""
 
 
-class Entry(Struct, frozen=True):
+class WhatsAppEntry(Struct, frozen=True):
     """What concerns one account."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[WhatsAppChange, ...] = ()
 
 
-class Notification(Struct, frozen=True):
+class WhatsAppNotification(Struct, frozen=True):
     """One webhook call; it may carry many things, in any order, again and again for days."""
 
     object: str = ""
-    entry: tuple[Entry, ...] = ()
+    entry: tuple[WhatsAppEntry, ...] = ()
 
 
-def read_values(body: bytes, *, phone_number_id: str) -> list[Value]:
+def read_values(body: bytes, *, phone_number_id: str) -> list[WhatsAppValue]:
     """What happened to this number of ours; nothing for what cannot be read or concerns another number."""
-    notification = _read(body, Notification)
+    notification = _decode(body, WhatsAppNotification)
     if notification is None or notification.object != "whatsapp_business_account":
         return []
     changes = [change for entry in notification.entry for change in entry.changes]
-    values = [_read(change.value, Value) for change in changes if change.field == "messages"]
+    values = [_decode(change.value, WhatsAppValue) for change in changes if change.field == "messages"]
     return [value for value in values if value and value.metadata.phone_number_id == phone_number_id]
 
 
-def presses_of(value: Value) -> Iterator[Press]:
+def interactions_from_value(value: WhatsAppValue) -> Iterator[Interaction]:
     """The presses of our buttons."""
     for raw in value.messages:
-        message = _read(raw, Message)
-        press = _press_of(message, value.contacts) if message is not None else None
-        if press is not None:
-            yield press
+        message = _decode(raw, WhatsAppMessage)
+        interaction = _interaction_from_message(message, value.contacts) if message is not None else None
+        if interaction is not None:
+            yield interaction
 
 
-def statuses_of(value: Value) -> Iterator[Status]:
+def read_statuses(value: WhatsAppValue) -> Iterator[WhatsAppStatus]:
     """What became of our messages."""
     for raw in value.statuses:
-        status = _read(raw, Status)
+        status = _decode(raw, WhatsAppStatus)
         if status is not None:
             yield status
 
 
-def _press_of(message: Message, contacts: tuple[Contact, ...]) -> Press | None:
+def _interaction_from_message(
+    message: WhatsAppMessage, contacts: tuple[WhatsAppContact, ...]
+) -> Interaction | None:
     interactive = message.interactive
     reply = interactive.button_reply if interactive is not None else None
     person = message.sender or message.from_user_id
@@ -141,21 +143,21 @@ def _press_of(message: Message, contacts: tuple[Contact, ...]) -> Press | None:
         return None
     if not 0 < count_utf16_units(reply.id) <= MAX_BUTTON_ID:
         return None
-    return Press(
+    return Interaction(
         id=message.id,
         reference=reply.id,
-        presser=Presser(platform=PLATFORM, user_id=person, name=_name(person, contacts)),
+        user=InteractionUser(platform=PLATFORM, user_id=person, name=_find_name(person, contacts)),
         via=VIA,
         reply_to={"to": person, "message_id": message.id},
     )
 
 
-def _name(person: str, contacts: tuple[Contact, ...]) -> str | None:
+def _find_name(person: str, contacts: tuple[WhatsAppContact, ...]) -> str | None:
     names = [one.profile.name for one in contacts if person in (one.wa_id, one.user_id)]
-    return truncate(to_single_line(names[0]), LONGEST_NAME) or None if names else None
+    return truncate(to_single_line(names[0]), MAX_NAME) or None if names else None
 
 
-def _read(raw: bytes | msgspec.Raw, type: type[T]) -> T | None:
+def _decode(raw: bytes | msgspec.Raw, type: type[T]) -> T | None:
     try:
         return msgspec.json.decode(raw, type=type)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

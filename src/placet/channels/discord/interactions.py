@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from placet.channels.discord.render import BUTTON, EPHEMERAL
 from placet.errors import SignatureInvalid
-from placet.ports.channel import Call, Press, Presser
+from placet.ports.channel import Interaction, InteractionUser, WebhookRequest
 from placet.text.truncation import to_single_line, truncate
 
 PLATFORM = "discord"
@@ -18,7 +18,7 @@ VIA = "discord_component"
 SIGNATURE_HEADER = "x-signature-ed25519"
 TIMESTAMP_HEADER = "x-signature-timestamp"
 FRESH_FOR_S = 5 * 60
-LONGEST_NAME = 100
+MAX_NAME = 100
 MAX_CUSTOM_ID = 100
 
 PING, COMMAND, COMPONENT, AUTOCOMPLETE, MODAL = 1, 2, 3, 4, 5
@@ -32,7 +32,7 @@ ONLY_BUTTONS: dict[str, Any] = {
 }
 
 
-class User(Struct, frozen=True):
+class DiscordUser(Struct, frozen=True):
     """Who pressed, as Discord vouches for it."""
 
     id: str
@@ -41,46 +41,46 @@ class User(Struct, frozen=True):
     bot: bool = False
 
 
-class Member(Struct, frozen=True):
+class DiscordMember(Struct, frozen=True):
     """The same person in a server."""
 
-    user: User
+    user: DiscordUser
     nick: str | None = None
 
 
-class Data(Struct, frozen=True):
+class DiscordComponentData(Struct, frozen=True):
     """Which component it was."""
 
     custom_id: str = ""
     component_type: int = 0
 
 
-class Message(Struct, frozen=True):
+class DiscordMessage(Struct, frozen=True):
     """The message under which it was."""
 
     id: str
 
 
-class Interaction(Struct, frozen=True):
+class DiscordInteraction(Struct, frozen=True):
     """One thing that someone did with the bot."""
 
     id: str
     type: int
     application_id: str = ""
     token: str = ""
-    data: Data | None = None
-    member: Member | None = None
-    user: User | None = None
+    data: DiscordComponentData | None = None
+    member: DiscordMember | None = None
+    user: DiscordUser | None = None
     channel_id: str | None = None
-    message: Message | None = None
+    message: DiscordMessage | None = None
 
 
-def verify(call: Call, key: Ed25519PublicKey, now: datetime) -> None:
+def verify_signature(request: WebhookRequest, key: Ed25519PublicKey, now: datetime) -> None:
     """Raises SignatureInvalid unless Discord signed this call, and did so just now."""
-    timestamp = call.headers.get(TIMESTAMP_HEADER, "")
+    timestamp = request.headers.get(TIMESTAMP_HEADER, "")
     try:
-        signature = bytes.fromhex(call.headers.get(SIGNATURE_HEADER, ""))
-        key.verify(signature, timestamp.encode() + call.body)
+        signature = bytes.fromhex(request.headers.get(SIGNATURE_HEADER, ""))
+        key.verify(signature, timestamp.encode() + request.body)
         age_s = now.timestamp() - int(timestamp)
     except (InvalidSignature, ValueError):  # what cannot be read is not signed
         raise SignatureInvalid("Discord did not sign this call.") from None
@@ -88,21 +88,21 @@ def verify(call: Call, key: Ed25519PublicKey, now: datetime) -> None:
         raise SignatureInvalid("This call was signed too long ago.")
 
 
-def read_interaction(body: bytes) -> Interaction | None:
+def read_interaction(body: bytes) -> DiscordInteraction | None:
     """The interaction in a call, or None for what is none that we can read."""
     try:
-        return msgspec.json.decode(body, type=Interaction)
+        return msgspec.json.decode(body, type=DiscordInteraction)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def response_to(interaction: Interaction | None) -> dict[str, Any]:
+def build_response(interaction: DiscordInteraction | None) -> dict[str, Any]:
     """What Discord waits for, no longer than three seconds."""
     kinds = {PING: PONG, COMPONENT: DEFERRED_UPDATE, AUTOCOMPLETE: NO_CHOICES}
     return kinds.get(interaction.type if interaction is not None else COMMAND, ONLY_BUTTONS)
 
 
-def press_of(interaction: Interaction | None) -> Press | None:
+def interaction_from_component(interaction: DiscordInteraction | None) -> Interaction | None:
     """The press in an interaction, if it is one of a button and a person made it."""
     if interaction is None or interaction.type != COMPONENT or interaction.data is None:
         return None
@@ -118,11 +118,11 @@ def press_of(interaction: Interaction | None) -> Press | None:
     name = (member.nick if member is not None else None) or user.global_name or user.username
     place = {"channel_id": interaction.channel_id} if interaction.channel_id else {}
     message = {"message_id": interaction.message.id} if interaction.message is not None else {}
-    return Press(
+    return Interaction(
         id=interaction.id,
         reference=data.custom_id,
-        presser=Presser(
-            platform=PLATFORM, user_id=user.id, name=truncate(to_single_line(name), LONGEST_NAME) or None
+        user=InteractionUser(
+            platform=PLATFORM, user_id=user.id, name=truncate(to_single_line(name), MAX_NAME) or None
         ),
         via=VIA,
         reply_to={

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from placet.channels.calling import PlatformApi, Sleep, told_by
+from placet.channels.platform_api import PlatformApi, Sleep, quote_platform
 from placet.errors import SettingsError, Unreachable
 from tests.channels.loopback import HANG_UP, Answer, Loopback, loopback
 
@@ -105,7 +105,7 @@ async def test_nothing_goes_out_in_the_clear():
 
 def test_what_a_platform_says_is_one_line_without_addresses():
     said = "Bad URL 'https://acme.example/?token=t'\nis\u202e invalid " + "x" * 900
-    told = told_by("Acme", said)
+    told = quote_platform("Acme", said)
     assert told.startswith("Acme says: Bad URL … is⟦U+202E⟧ invalid xxx")
     assert len(told) < 250
-    assert told_by("Acme", None) == "Acme says: nothing more"
+    assert quote_platform("Acme", None) == "Acme says: no reason given"

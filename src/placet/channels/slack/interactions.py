@@ -1,0 +1,148 @@
+"""Slack's interactions read as presses; whatever else people do with the app is no press."""
+
+import hmac
+from hashlib import sha256
+from typing import TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Struct
+
+from placet.channels.slack.render import BUTTON_ID_PREFIX
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Interaction, InteractionUser, WebhookRequest
+from placet.text.truncation import to_single_line, truncate
+
+PLATFORM = "slack"
+VIA = "slack_block_action"
+MAX_SIGNATURE_AGE_S = 300
+"""How far the moment in a signature may be from now."""
+MAX_NAME = 100
+MAX_REFERENCE = 64
+
+Shape = TypeVar("Shape")
+
+
+class SlackTeam(Struct, frozen=True):
+    """A workspace."""
+
+    id: str = ""
+
+
+class SlackUser(Struct, frozen=True):
+    """Who pressed, as Slack vouches for it."""
+
+    id: str
+    name: str = ""
+    username: str = ""
+    team_id: str = ""
+
+
+class SlackAction(Struct, frozen=True):
+    """One button."""
+
+    type: str
+    action_id: str = ""
+    value: str = ""
+    action_ts: str = ""
+
+
+class SlackContainer(Struct, frozen=True):
+    """The message in which the button was."""
+
+    message_ts: str = ""
+    channel_id: str = ""
+    thread_ts: str = ""
+
+
+class SlackInteraction(Struct, frozen=True):
+    """One thing that a person did with the app's messages."""
+
+    type: str
+    user: SlackUser | None = None
+    team: SlackTeam | None = None
+    actions: tuple[SlackAction, ...] = ()
+    container: SlackContainer | None = None
+
+
+class SlackEnvelope(Struct, frozen=True):
+    """A message of Socket Mode: an interaction, or a word about the connection itself."""
+
+    type: str
+    envelope_id: str = ""
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    reason: str = ""
+
+
+def verify_signature(request: WebhookRequest, secret: str, now: float) -> None:
+    """Raises SignatureInvalid unless Slack signed this very body within the last minutes."""
+    stamp = request.headers.get("x-slack-request-timestamp", "")
+    if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 16):
+        raise SignatureInvalid("This call does not say when it was signed.")
+    if abs(now - int(stamp)) > MAX_SIGNATURE_AGE_S:
+        raise SignatureInvalid("This call was signed too long ago.")
+    signed = b"v0:" + stamp.encode() + b":" + request.body
+    expected = "v0=" + hmac.new(secret.encode(), signed, sha256).hexdigest()
+    given = request.headers.get("x-slack-signature", "")
+    if not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
+        raise SignatureInvalid("Slack did not sign this call.")
+
+
+def read_form(body: bytes) -> SlackInteraction | None:
+    """The interaction in a webhook call, or None for what is none that we can read."""
+    try:
+        fields = parse_qs(body.decode("utf-8"), max_num_fields=20)
+    except ValueError:
+        return None
+    return read_interaction(fields.get("payload", [""])[0].encode("utf-8", "replace"))
+
+
+def read_interaction(raw: bytes | msgspec.Raw) -> SlackInteraction | None:
+    """An interaction, or None for what is none that we can read."""
+    return _decode(raw, SlackInteraction)
+
+
+def read_envelope(raw: str | bytes) -> SlackEnvelope | None:
+    """A message of Socket Mode, or None for what is none that we can read."""
+    return _decode(raw, SlackEnvelope)
+
+
+def interactions_from_payload(payload: SlackInteraction | None) -> tuple[Interaction, ...]:
+    """Return the presses of our buttons in a payload; clicks on the link button are not among them."""
+    if payload is None or payload.type != "block_actions" or payload.user is None:
+        return ()
+    found = [_interaction_from_action(payload, payload.user, action) for action in payload.actions]
+    return tuple(interaction for interaction in found if interaction is not None)
+
+
+def _interaction_from_action(
+    payload: SlackInteraction, user: SlackUser, action: SlackAction
+) -> Interaction | None:
+    is_ours = action.type == "button" and action.action_id.startswith(BUTTON_ID_PREFIX)
+    if not is_ours or not 0 < len(action.value) <= MAX_REFERENCE:
+        return None
+    team_id = user.team_id or (payload.team.id if payload.team is not None else "")
+    container = payload.container or SlackContainer()
+    reply_to = {"channel": container.channel_id, "user": user.id, "thread_ts": container.thread_ts}
+    parts = (team_id, user.id, container.message_ts, action.action_id, action.action_ts)
+    interaction_id = ":".join(parts)
+    if not (interaction_id.isascii() and interaction_id.isprintable()):  # the agent sends it in a header
+        return None
+    return Interaction(
+        id=interaction_id,
+        reference=action.value,
+        user=InteractionUser(
+            platform=PLATFORM,
+            user_id=f"{team_id}:{user.id}",
+            name=truncate(to_single_line(user.name or user.username), MAX_NAME) or None,
+        ),
+        via=VIA,
+        reply_to={name: value for name, value in reply_to.items() if value},
+    )
+
+
+def _decode(raw: str | bytes | msgspec.Raw, shape: type[Shape]) -> Shape | None:
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
