@@ -121,7 +121,7 @@ def test_people_who_could_never_answer_are_named_before_anything_is_sent(desk: D
     env = {"PLACET_TELEGRAM_BOT_TOKEN": TOKEN, "PLACET_TELEGRAM_CHAT_ID": "7"}
     asking = desk.start(*QUESTION, "--via", "telegram", env={**env, "PLACET_TELEGRAM_ANSWERERS": "@ada"})
     assert asking.printed(1) == b""
-    assert "PLACET_TELEGRAM_ANSWERERS names nobody" in asking.said
+    assert "PLACET_TELEGRAM_ANSWERERS: '@ada' is not a user id in telegram" in asking.said
     assert desk.kept() == []
 
 

@@ -46,7 +46,7 @@ def test_a_decision_counts_whichever_streams_are_closed(
 def test_a_terminal_that_is_no_more_is_told_as_what_it_is(desk: Desk) -> None:
     run = in_shell(desk, '"$A" ask approval "Send it?" --via terminal <&-')
     assert run.returncode == 1
-    assert "standard error is not a terminal" in run.stderr
+    assert "Standard error is not a terminal" in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -147,7 +147,8 @@ def backoff_s(failures: int) -> float:
 def quote_platform(platform: str, text: object) -> str:
     """Return a platform's error message for people and logs: one short line without URLs."""
     message = text if isinstance(text, str) else ""
-    return f"{platform} says: {truncate(to_single_line(_URL.sub('…', message[:1000])), 200) or 'no reason given'}"
+    line = truncate(to_single_line(_URL.sub("…", message[:1000])), 200)
+    return f"{platform} says: {line or 'no reason given'}"
 
 
 async def _read_bounded(response: httpx.Response) -> bytes:

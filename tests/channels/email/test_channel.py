@@ -254,7 +254,7 @@ async def test_nobody_there_is_unreachable(harness: EmailHarness):
 
 @pytest.mark.anyio
 async def test_nothing_comes_back_by_mail(harness: EmailHarness):
-    with pytest.raises(SettingsError, match="behind its link"):
+    with pytest.raises(SettingsError, match="behind the link"):
         await harness.channel.handle_webhook(WebhookRequest(method="POST", headers={}, body=b""))
     presser = InteractionUser(platform="email", user_id="1")
     with pytest.raises(SettingsError):
@@ -300,7 +300,7 @@ def test_mail_to_another_machine_is_encrypted(port: str, named: str, security: s
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("PLACET_EMAIL_SECURITY", "none", "encrypted only"),
+        ("PLACET_EMAIL_SECURITY", "none", "only for a server on this machine"),
         ("PLACET_EMAIL_SECURITY", "ssl", "starttls, tls, none"),
         ("PLACET_EMAIL_PORT", "smtp", "number"),
         ("PLACET_EMAIL_PORT", "0", "number"),

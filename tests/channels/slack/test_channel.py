@@ -90,9 +90,9 @@ async def test_a_deleted_message_gets_its_ending_beside_it(harness: SlackHarness
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        ("invalid_auth", "does not know this token"),
-        ("token_revoked", "does not know this token"),
-        ("channel_not_found", "invite it"),
+        ("invalid_auth", "does not accept this token"),
+        ("token_revoked", "does not accept this token"),
+        ("channel_not_found", "Invite it"),
         ("missing_scope", "chat:write"),
         ("invalid_blocks", "invalid_blocks"),
         ("see https://slack.example/?token=x", "Slack says: see …"),
@@ -177,7 +177,7 @@ async def test_without_a_signing_secret_no_call_is_believed(harness: SlackHarnes
 
 @pytest.mark.parametrize("secret", ["", " ", "\n"])
 def test_a_signing_secret_with_which_anybody_could_sign_is_refused(secret: str):
-    with pytest.raises(SettingsError, match="signing secret is empty"):
+    with pytest.raises(SettingsError, match="SIGNING_SECRET is empty"):
         SlackChannel(token=TOKEN, conversation_id=PLACE, signing_secret=secret)
 
 

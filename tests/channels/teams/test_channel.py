@@ -313,7 +313,7 @@ async def test_yes_and_no_look_different(harness: TeamsHarness):
 @pytest.mark.parametrize(
     ("status", "code", "words"),
     [
-        (403, "BotNotInConversationRoster", "install its app"),
+        (403, "BotNotInConversationRoster", "Install its app"),
         (404, "ConversationNotFound", "no such conversation"),
         (400, "BadSyntax", "BadSyntax"),
         (413, "MessageSizeTooBig", "MessageSizeTooBig"),
@@ -337,7 +337,7 @@ async def test_an_update_that_is_refused_is_a_refusal(harness: TeamsHarness):
 async def test_a_refusal_in_no_known_words_is_one_too(harness: TeamsHarness):
     await harness.channel.send(sample_card())
     harness.server.planned.append(Answer(status=400, json={"error": "no"}))
-    with pytest.raises(ChannelRefused, match="nothing more"):
+    with pytest.raises(ChannelRefused, match="no reason given"):
         await harness.channel.send(sample_card())
 
 
@@ -368,8 +368,8 @@ def test_what_is_not_set_is_named(missing: str):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"PLACET_TEAMS_APP_ID": "my-bot"}, "8-4-4-4-12"),
-        ({"PLACET_TEAMS_TENANT_ID": "../common"}, "8-4-4-4-12"),
+        ({"PLACET_TEAMS_APP_ID": "my-bot"}, "must be UUIDs"),
+        ({"PLACET_TEAMS_TENANT_ID": "../common"}, "must be UUIDs"),
         ({"PLACET_TEAMS_SERVICE_URL": "http://teams.example"}, "https"),
         ({"PLACET_TEAMS_LOGIN_URL": "http://login.example"}, "https"),
         ({"PLACET_TEAMS_KEYS_URL": "http://keys.example"}, "https"),

@@ -145,7 +145,7 @@ async def test_without_a_keyboard_nobody_is_listened_to(is_there: bool):
     reading, writing = os.pipe()
     channel = TerminalChannel(screen=Screen(), keyboard=reading if is_there else None)
     try:
-        with pytest.raises(SettingsError, match="standard input is not a terminal"):
+        with pytest.raises(SettingsError, match="Standard input is not a terminal"):
             await Listening(channel).next()
     finally:
         os.close(reading)
@@ -263,7 +263,7 @@ def test_an_odd_link_is_refused(url: str):
 
 @pytest.mark.anyio
 async def test_a_screen_that_nobody_sees_is_refused():
-    with pytest.raises(ChannelRefused, match="standard error is not a terminal"):
+    with pytest.raises(ChannelRefused, match="Standard error is not a terminal"):
         await TerminalChannel(screen=io.StringIO()).send(sample_card())
 
 

@@ -1,4 +1,4 @@
-"""Discord: a bot puts the question into a channel or a direct message, and hears presses by its webhook."""
+"""The Discord channel: a bot posts questions and receives interactions by webhook."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 API_URL = "https://discord.com/api/v10"
-# Discord turns away clients that do not name themselves in this form.
+# Discord requires this form of User-Agent.
 USER_AGENT = "DiscordBot (https://placet.example, 1)"
 UNKNOWN_MESSAGE = 10008
-# A press may be answered only after Discord has our response to it, which is on its way meanwhile.
+# Discord accepts a follow-up only after it has received our response to the interaction.
 RETRY_DELAYS_S = (0.5, 1.0, 1.5, 2.0)
 TOKEN, CHANNEL, USER, KEY, API = (
     f"PLACET_DISCORD_{name}" for name in ("BOT_TOKEN", "CHANNEL_ID", "USER_ID", "PUBLIC_KEY", "API_URL")
@@ -33,9 +33,9 @@ TOKEN, CHANNEL, USER, KEY, API = (
 
 
 class DiscordChannel:
-    """One channel, or the direct messages with one person, and one bot.
+    """One bot that writes to one channel or to one person.
 
-    `public_key` is the application's, in hexadecimal; without it no press is heard.
+    `public_key` is the application's key in hexadecimal; webhooks need it.
     """
 
     name = "discord"
@@ -51,9 +51,9 @@ class DiscordChannel:
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        for given, what in ((channel_id, CHANNEL), (user_id, USER)):
-            if given is not None and not (given.isascii() and given.isdigit()):
-                raise SettingsError(f"{what} is a number; Discord shows it in its developer mode.")
+        for value, variable in ((channel_id, CHANNEL), (user_id, USER)):
+            if value is not None and not (value.isascii() and value.isdigit()):
+                raise SettingsError(f"{variable} must be a number; Discord shows it in developer mode.")
         if channel_id is None and user_id is None:
             raise SettingsError(f"Set {CHANNEL} or {USER} to say where questions go.")
         if not (token.isascii() and token.isprintable() and token.strip() == token and token):
@@ -67,11 +67,11 @@ class DiscordChannel:
         self._api = PlatformApi("Discord", api_url, headers=headers, sleep=sleep)
 
     async def send(self, card: Card) -> SentMessage:
-        """Put the question into the channel, or before the person."""
-        return await self._send(await self._place(), render.build_message(card))
+        """Post the question to the channel or the person."""
+        return await self._send(await self._resolve_channel_id(), render.build_message(card))
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Take the buttons away and say how it ended; in a new message where the old one is gone."""
+        """Remove the buttons and add how the case closed; send a new message if the old one is gone."""
         path = f"/channels/{sent_message.conversation_id}/messages/{sent_message.message_id}"
         reply = await self._api.call("PATCH", path, render.build_closed_message(card, closure))
         if reply.is_ok:
@@ -83,7 +83,7 @@ class DiscordChannel:
         )
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Tell whoever pressed, for their eyes only; after fifteen minutes as a reply in the channel."""
+        """Show a text to the person alone; after fifteen minutes, reply in the channel instead."""
         body = render.build_reply(text)
         if await self._try_follow_up(interaction, body):
             return
@@ -92,7 +92,7 @@ class DiscordChannel:
             await self._send(place, render.make_reply_to(body, message_id))
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """The press in a call that Discord signed, and the response that Discord waits for."""
+        """Return the interaction in a signed request, and the response that Discord expects."""
         if self._key is None:
             raise SettingsError(f"Set {KEY} to the public key of your Discord application.")
         verify_signature(request, self._key, self._now())
@@ -104,15 +104,17 @@ class DiscordChannel:
         return WebhookResult(interactions=(interaction,), body=body, reply=_build_reply_response)
 
     def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """Discord tells presses to a public address only."""
-        raise SettingsError("Discord needs a public address for presses; without one, people use the link.")
+        """Raise SettingsError: Discord reports interactions only by webhook."""
+        raise SettingsError(
+            "Discord reports button presses only to a public address; without one, people use the link."
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._api.aclose()
 
-    async def _place(self) -> str:
-        """The channel's id; that of the direct messages with a person is asked for once."""
+    async def _resolve_channel_id(self) -> str:
+        """Return the channel id; for a person, open the direct messages once and cache their id."""
         if self._channel_id is None:
             reply = await self._api.call("POST", "/users/@me/channels", {"recipient_id": self._user_id})
             self._channel_id = _parse_id(reply)
@@ -127,7 +129,7 @@ class DiscordChannel:
         )
 
     async def _try_follow_up(self, interaction: Interaction, body: dict[str, Any]) -> bool:
-        """Whether the answer went out by the press's own token."""
+        """Send a follow-up with the interaction's token; return whether Discord accepted it."""
         application = quote(interaction.reply_to.get("application_id", ""), safe="")
         token = quote(interaction.reply_to.get("token", ""), safe="")
         if not application or not token:
@@ -148,7 +150,7 @@ class DiscordChannel:
 
 
 def from_environment(environ: Mapping[str, str]) -> DiscordChannel:
-    """A channel from the PLACET_DISCORD_… variables; raises SettingsError naming those that are missing."""
+    """Create the channel from PLACET_DISCORD_… variables; raise SettingsError if one is missing."""
     if not environ.get(TOKEN):
         raise SettingsError(f"Set {TOKEN}, and {CHANNEL} or {USER}, to send questions to Discord.")
     return DiscordChannel(
@@ -161,7 +163,7 @@ def from_environment(environ: Mapping[str, str]) -> DiscordChannel:
 
 
 def _build_reply_response(text: str) -> bytes:
-    """A response to a press that tells its person what came of it."""
+    """Return a webhook response that shows a text to the person."""
     return msgspec.json.encode({"type": MESSAGE, "data": render.build_reply(text)})
 
 
@@ -169,7 +171,9 @@ def _parse_public_key(text: str) -> Ed25519PublicKey:
     try:
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(text))
     except ValueError:
-        raise SettingsError(f"{KEY} is not a public key: Discord shows it as 64 digits 0-9, a-f.") from None
+        raise SettingsError(
+            f"{KEY} is not a public key. Copy the 64 hexadecimal digits that Discord shows."
+        ) from None
 
 
 def _parse_id(reply: PlatformReply) -> str:
@@ -177,14 +181,14 @@ def _parse_id(reply: PlatformReply) -> str:
         raise _build_refusal(reply)
     found = reply.body.get("id")
     if not (isinstance(found, str) and found.isascii() and found.isdigit()):
-        raise Unreachable("Discord's answer does not say what it made.")
+        raise Unreachable("Discord's response contains no id.")
     return found
 
 
 def _build_refusal(reply: PlatformReply) -> ChannelRefused:
     if reply.status == 401:
-        return ChannelRefused(f"Discord does not know this bot; look at {TOKEN}.")
-    said = quote_platform("Discord", reply.body.get("message"))
+        return ChannelRefused(f"Discord does not know this bot. Check {TOKEN}.")
+    reason = quote_platform("Discord", reply.body.get("message"))
     if reply.status == 403:
-        return ChannelRefused(f"The bot may not write there. {said}")
-    return ChannelRefused(f"Discord does not take this. {said}")
+        return ChannelRefused(f"The bot may not write there. {reason}")
+    return ChannelRefused(f"Discord refused the message. {reason}")

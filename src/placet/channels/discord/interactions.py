@@ -1,4 +1,4 @@
-"""Discord's interactions: signed calls, read as presses; whatever else people do with the bot is no press."""
+"""Verify and parse Discord's interactions; only presses of our buttons become an `Interaction`."""
 
 from datetime import datetime
 from typing import Any
@@ -33,7 +33,7 @@ ONLY_BUTTONS: dict[str, Any] = {
 
 
 class DiscordUser(Struct, frozen=True):
-    """Who pressed, as Discord vouches for it."""
+    """A Discord user."""
 
     id: str
     username: str = ""
@@ -42,27 +42,27 @@ class DiscordUser(Struct, frozen=True):
 
 
 class DiscordMember(Struct, frozen=True):
-    """The same person in a server."""
+    """A user as a member of a server."""
 
     user: DiscordUser
     nick: str | None = None
 
 
 class DiscordComponentData(Struct, frozen=True):
-    """Which component it was."""
+    """The component that was used."""
 
     custom_id: str = ""
     component_type: int = 0
 
 
 class DiscordMessage(Struct, frozen=True):
-    """The message under which it was."""
+    """The message that contains the component."""
 
     id: str
 
 
 class DiscordInteraction(Struct, frozen=True):
-    """One thing that someone did with the bot."""
+    """One thing that a person did with the bot."""
 
     id: str
     type: int
@@ -76,20 +76,20 @@ class DiscordInteraction(Struct, frozen=True):
 
 
 def verify_signature(request: WebhookRequest, key: Ed25519PublicKey, now: datetime) -> None:
-    """Raises SignatureInvalid unless Discord signed this call, and did so just now."""
+    """Raise SignatureInvalid unless Discord signed this request within the last minutes."""
     timestamp = request.headers.get(TIMESTAMP_HEADER, "")
     try:
         signature = bytes.fromhex(request.headers.get(SIGNATURE_HEADER, ""))
         key.verify(signature, timestamp.encode() + request.body)
         age_s = now.timestamp() - int(timestamp)
-    except (InvalidSignature, ValueError):  # what cannot be read is not signed
-        raise SignatureInvalid("Discord did not sign this call.") from None
+    except (InvalidSignature, ValueError):
+        raise SignatureInvalid("The request is not signed by Discord.") from None
     if abs(age_s) > FRESH_FOR_S:
-        raise SignatureInvalid("This call was signed too long ago.")
+        raise SignatureInvalid("The request was signed too long ago.")
 
 
 def read_interaction(body: bytes) -> DiscordInteraction | None:
-    """The interaction in a call, or None for what is none that we can read."""
+    """Return the interaction in a request body, or None if it cannot be parsed."""
     try:
         return msgspec.json.decode(body, type=DiscordInteraction)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -97,13 +97,13 @@ def read_interaction(body: bytes) -> DiscordInteraction | None:
 
 
 def build_response(interaction: DiscordInteraction | None) -> dict[str, Any]:
-    """What Discord waits for, no longer than three seconds."""
-    kinds = {PING: PONG, COMPONENT: DEFERRED_UPDATE, AUTOCOMPLETE: NO_CHOICES}
-    return kinds.get(interaction.type if interaction is not None else COMMAND, ONLY_BUTTONS)
+    """Return the response that Discord expects within three seconds."""
+    responses = {PING: PONG, COMPONENT: DEFERRED_UPDATE, AUTOCOMPLETE: NO_CHOICES}
+    return responses.get(interaction.type if interaction is not None else COMMAND, ONLY_BUTTONS)
 
 
 def interaction_from_component(interaction: DiscordInteraction | None) -> Interaction | None:
-    """The press in an interaction, if it is one of a button and a person made it."""
+    """Return the press of a button by a person, or None for any other interaction."""
     if interaction is None or interaction.type != COMPONENT or interaction.data is None:
         return None
     member, data = interaction.member, interaction.data
@@ -116,7 +116,7 @@ def interaction_from_component(interaction: DiscordInteraction | None) -> Intera
     ):
         return None
     name = (member.nick if member is not None else None) or user.global_name or user.username
-    place = {"channel_id": interaction.channel_id} if interaction.channel_id else {}
+    channel = {"channel_id": interaction.channel_id} if interaction.channel_id else {}
     message = {"message_id": interaction.message.id} if interaction.message is not None else {}
     return Interaction(
         id=interaction.id,
@@ -128,7 +128,7 @@ def interaction_from_component(interaction: DiscordInteraction | None) -> Intera
         reply_to={
             "application_id": interaction.application_id,
             "token": interaction.token,
-            **place,
+            **channel,
             **message,
         },
     )

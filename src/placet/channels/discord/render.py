@@ -1,4 +1,4 @@
-"""A card as Discord shows it: text in its Markdown, everything foreign escaped, and buttons under it."""
+"""Render cards for Discord: escaped Markdown text with buttons below it."""
 
 import re
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ MAX_BUTTON_LABEL = 80
 MAX_BUTTON_LINK = 512
 BUTTONS_PER_ROW = 5
 ROOM = Room(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
-# A link that no button takes stands in the text, and the rest makes room for it.
+# Used when the link does not fit a button and is part of the text instead.
 ROOM_BESIDE_LINK = Room(heading=150, prompt=300, message=0, facts=0)
 MAX_LINK_IN_TEXT = 1200
 MAX_CLOSURE = 300
 MAX_BUTTONS = 20
 STYLES: Mapping[str, int] = {"approve": SUCCESS, "confirm": SUCCESS, "reject": DANGER, "abort": DANGER}
-# Whatever starts something in Discord's Markdown, mentions, emoji, moments and addresses among it.
+# Every character that starts Markdown, a mention, an emoji, a timestamp or a link.
 _MARKUP = re.compile(r"[\\`*_~|<>#\[\]():@+-]")
 
 
 def build_message(card: Card) -> dict[str, Any]:
-    """The text and the buttons of a question; raises ChannelRefused for a link too long to show."""
+    """Return the message for a question; raise ChannelRefused if the review link is too long."""
     in_button = fits_link_button(card.review_url, MAX_BUTTON_LINK)
     lines = _lines(card, in_button=in_button)
     parts = [*_question(lines), f"{_deadline(card)}\n{escape(lines.silence)}"]
@@ -44,42 +44,44 @@ def build_message(card: Card) -> dict[str, Any]:
 
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
-    """The same question once it has ended: no buttons, and how it ended."""
+    """Return the message after the case closed: no buttons, and how it closed."""
     return _body([*_question(lines_of(card, ROOM, size=_size)), _closure_line(closure)], [])
 
 
 def build_follow_up(card: Card, closure: CaseClosure, message_id: str) -> dict[str, Any]:
-    """How a question ended, where its own build_message cannot be changed any more."""
+    """Return a new message that says how the case closed, for when the original cannot be edited."""
     lines = lines_of(card, ROOM_BESIDE_LINK, size=_size)
     return make_reply_to(_body([*_question(lines), _closure_line(closure)], []), message_id)
 
 
 def build_reply(text: str) -> dict[str, Any]:
-    """What whoever pressed is told, for their eyes only."""
-    told = _body([escape(truncate(text, MAX_CONTENT - 100, size=_size))], [])
-    return {**told, "flags": SUPPRESS_EMBEDS | EPHEMERAL}
+    """Return a reply that only the person who pressed the button can see."""
+    body = _body([escape(truncate(text, MAX_CONTENT - 100, size=_size))], [])
+    return {**body, "flags": SUPPRESS_EMBEDS | EPHEMERAL}
 
 
 def make_reply_to(body: dict[str, Any], message_id: str) -> dict[str, Any]:
-    """The same, for everyone, as a reply to a build_message that may be gone."""
+    """Return the body as a public reply to a message, which may have been deleted."""
     reference = {"message_id": message_id, "fail_if_not_exists": False}
     return {**body, "flags": SUPPRESS_EMBEDS, "message_reference": reference}
 
 
 def escape(text: str) -> str:
-    """Text that reads in Discord as it was written."""
+    """Escape Markdown."""
     return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _size(text: str) -> int:
-    """How much of a message a text takes, a quote's mark before each line included."""
+    """Return the escaped length of a text, including the quote mark before each line."""
     return count_utf16_units(escape(text)) + 2 * (text.count("\n") + 1)
 
 
 def _lines(card: Card, *, in_button: bool) -> Lines:
     url = card.review_url
     if not in_button and (count_utf16_units(url) > MAX_LINK_IN_TEXT or not url.isprintable()):
-        raise ChannelRefused("The review link is too long for Discord, or none that can be shown.")
+        raise ChannelRefused(
+            "The review link is too long for Discord, or contains characters that cannot be shown."
+        )
     return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=_size)
 
 
@@ -90,7 +92,7 @@ def _question(lines: Lines) -> list[str]:
 
 
 def _deadline(card: Card) -> str:
-    """Discord says moments in each reader's own time."""
+    """Return the deadline as a timestamp that Discord shows in each reader's time zone."""
     seconds = int(card.expires_at.timestamp())
     return f"Open until <t:{seconds}:F>, <t:{seconds}:R>"
 

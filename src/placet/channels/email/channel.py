@@ -1,4 +1,4 @@
-"""E-mail: one mailbox gets the question with its link; nothing is decided by mail."""
+"""The e-mail channel: sends questions with their review link; nobody can answer by e-mail."""
 
 import asyncio
 import ssl
@@ -22,14 +22,14 @@ SUBMISSION_PORT = 587
 RETRY_DELAYS_S = (5.0, 20.0)
 MAX_THREADS = 1_000
 REQUIRED = ("PLACET_EMAIL_HOST", "PLACET_EMAIL_FROM", "PLACET_EMAIL_TO")
-LINK_ONLY = "Nobody answers by e-mail: whoever gets one answers on the page behind its link."
+LINK_ONLY = "Nobody can answer by e-mail. The recipient answers on the page behind the link."
 
 
 class EmailChannel:
-    """One mailbox, written to through one mail server.
+    """One recipient, reached through one mail server.
 
-    `security` is `starttls`, `tls`, or, for a server on this machine only, `none`; without one, it follows
-    from the port and the host.
+    `security` is `starttls`, `tls`, or `none` for a server on this machine; default: derived from the port
+    and the host.
     """
 
     name = "email"
@@ -67,7 +67,7 @@ class EmailChannel:
         self._ended: dict[str, None] = {}
 
     async def send(self, card: Card) -> SentMessage:
-        """Send the question; a reminder joins its thread."""
+        """Send the question; a reminder continues its thread."""
         now = self._now()
         message = render.build_message(card, self._envelope, now)
         await self._deliver(message)
@@ -80,7 +80,7 @@ class EmailChannel:
         )
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Send how it ended into the thread, once though reminders are in the same one."""
+        """Send how the case closed to the thread, once for a question and its reminders."""
         root = sent_message.details.get("thread", sent_message.message_id)
         if root != sent_message.message_id and root in self._ended:
             return
@@ -93,20 +93,20 @@ class EmailChannel:
         self._ended[root] = None
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Nobody presses in a mail: raises SettingsError."""
+        """Raise SettingsError: e-mails have no buttons."""
         raise SettingsError(LINK_ONLY)
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """No mail comes back: raises SettingsError."""
+        """Raise SettingsError: no e-mail is received."""
         raise SettingsError(LINK_ONLY)
 
     async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """No mail comes back: raises SettingsError."""
+        """Raise SettingsError: no e-mail is received."""
         raise SettingsError(LINK_ONLY)
         yield ()
 
     async def aclose(self) -> None:
-        """Nothing is left open between mails."""
+        """Do nothing: no connection stays open between e-mails."""
 
     async def _deliver(self, message: EmailMessage) -> None:
         mail = message.as_bytes()
@@ -129,7 +129,7 @@ class EmailChannel:
 
 
 def from_environment(environ: Mapping[str, str]) -> EmailChannel:
-    """A channel from the PLACET_EMAIL_… variables; raises SettingsError naming those that are missing."""
+    """Create the channel from PLACET_EMAIL_… variables; raise SettingsError if one is missing."""
     require_variables(environ, REQUIRED, purpose="send questions by e-mail")
     return EmailChannel(
         host=environ["PLACET_EMAIL_HOST"],
@@ -144,7 +144,7 @@ def from_environment(environ: Mapping[str, str]) -> EmailChannel:
 
 def _parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
-        raise SettingsError("PLACET_EMAIL_PORT is a number such as 587 or 465.")
+        raise SettingsError("PLACET_EMAIL_PORT must be a number such as 587 or 465.")
     return int(text)
 
 
@@ -152,13 +152,13 @@ def _parse_security(named: str | None, host: str, port: int) -> Security:
     if named is None:
         return "tls" if port == SMTPS_PORT else "none" if host in LOOPBACK_HOSTS else "starttls"
     if named not in SECURITIES:
-        raise SettingsError(f"PLACET_EMAIL_SECURITY is one of {', '.join(SECURITIES)}.")
+        raise SettingsError(f"PLACET_EMAIL_SECURITY must be one of {', '.join(SECURITIES)}.")
     return named
 
 
 def _parse_address(setting: str, text: str) -> Address:
-    """One mailbox such as `Placet <placet@acme.example>`, in signs that every server takes."""
-    refused = SettingsError(f"{setting} is one e-mail address, such as Ada <ada@acme.example>.")
+    """Parse one ASCII address such as `Placet <placet@acme.example>`."""
+    refused = SettingsError(f"{setting} must be one e-mail address, such as Ada <ada@acme.example>.")
     if not text.isascii() or not text.isprintable():
         raise refused
     try:

@@ -1,7 +1,7 @@
-"""A card as an e-mail: the same words as plain text and as simple HTML, with a link and no buttons.
+"""Render cards as e-mails: the same text as plain text and as simple HTML, with a link and no buttons.
 
-The first mail about a case opens a thread; reminders and the ending answer it. Its Message-ID follows from
-the case, so that the same mail sent twice is one mail to whoever receives it.
+The first e-mail about a case starts a thread; reminders and the closing e-mail reply to it. Its Message-ID is
+derived from the case, so that mail programs show an e-mail that was sent twice only once.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ PAGE_END = "</body>\n</html>\n"
 
 
 class _SubjectPolicy(EmailPolicy):
-    """Encodes a subject that is not ASCII as a whole; the standard way doubles spaces in a mixed one."""
+    """Encodes a non-ASCII subject as a whole; the standard policy doubles spaces in a mixed one."""
 
     def fold_binary(self, name: str, value: str) -> bytes:
         if name != "Subject" or value.isascii():
@@ -52,7 +52,7 @@ POLICY = _SubjectPolicy(linesep="\r\n")
 
 
 class EmailEnvelope(Struct, frozen=True, kw_only=True):
-    """From whom to whom, as settled beforehand: nothing of a card is in here."""
+    """The sender and the recipient, from the settings."""
 
     sender: str
     recipient: str
@@ -60,9 +60,9 @@ class EmailEnvelope(Struct, frozen=True, kw_only=True):
 
 
 def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMessage:
-    """The mail for a question; a reminder answers the first one. Raises ChannelRefused for an odd link."""
+    """Return the e-mail for a question or a reminder; raise ChannelRefused if the link cannot be shown."""
     if not is_linkable(card.review_url):
-        raise ChannelRefused("The review link is too long for an e-mail, or is no web address.")
+        raise ChannelRefused("The review link is too long for an e-mail, or is not an HTTP URL.")
     lines = lines_of(card, ROOM)
     root = thread_id(card, envelope)
     if card.is_reminder:
@@ -88,7 +88,7 @@ def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMe
 def build_follow_up(
     card: Card, closure: CaseClosure, envelope: EmailEnvelope, now: datetime, *, answers: str, root: str
 ) -> EmailMessage:
-    """How a build_message ended, in its thread."""
+    """Return the e-mail that says how the case closed, as a reply in its thread."""
     references = tuple(dict.fromkeys((root, answers)))
     message = _create_message(
         card, envelope, now, message_id=_append_to_id(answers, "end"), references=references
@@ -108,13 +108,13 @@ def build_follow_up(
 
 
 def thread_id(card: Card, envelope: EmailEnvelope) -> str:
-    """The Message-ID of the first mail about a case."""
+    """Return the Message-ID of the first e-mail about a case."""
     digest = sha256(b"placet e-mail\0" + card.review_url.encode("utf-8", "replace")).hexdigest()
     return f"<{digest[:20]}@{envelope.domain}>"
 
 
 def build_subject(card: Card) -> str:
-    """Who asks for what, and the beginning of the build_message, in one short line."""
+    """Return one short line: who asks for what, and the beginning of the question."""
     heading, room = texts.heading(card), MAX_SUBJECT - 30 - len(RE)
     if len(heading) > room:
         heading = texts.asker(card, room)

@@ -1,4 +1,4 @@
-"""Hands one mail to an SMTP server: encrypted unless it is on this machine, and blocking, so in a thread."""
+"""Send one e-mail over SMTP, encrypted unless the server is on this machine. Blocking: use a thread."""
 
 import smtplib
 import ssl
@@ -20,7 +20,7 @@ SMTPS_PORT = 465
 
 
 class MailServer(Struct, frozen=True, kw_only=True):
-    """Where mail is handed over, and as whom."""
+    """An SMTP server and the credentials for it."""
 
     host: str
     port: int
@@ -28,25 +28,27 @@ class MailServer(Struct, frozen=True, kw_only=True):
     user: str | None = None
     password: str | None = None
     greeting: str
-    """The name that we introduce ourselves with."""
+    """The host name in the EHLO command."""
     tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
         if self.security == "none" and self.host not in LOOPBACK_HOSTS:
-            raise SettingsError("Mail leaves this machine encrypted only: use starttls or tls.")
+            raise SettingsError(
+                "PLACET_EMAIL_SECURITY: none is only for a server on this machine. Use starttls or tls."
+            )
 
     def __repr__(self) -> str:
         return f"MailServer({self.host!r})"
 
     def deliver(self, mail: bytes, *, sender: str, recipient: str) -> None:
-        """Hand over one mail; raises ChannelRefused, or Unreachable, with `later` when asked to come back."""
+        """Send one e-mail; raise ChannelRefused, or Unreachable with `later` if the server asks to retry."""
         with _translate_errors():
             smtp = self._connect()
             try:
                 self._log_in(smtp)
                 smtp.sendmail(sender, [recipient], mail)
             finally:
-                # The mail is taken or not by now; a rude goodbye changes nothing.
+                # The server has accepted or refused the e-mail by now; a failing QUIT changes nothing.
                 with suppress(OSError, smtplib.SMTPException):
                     smtp.quit()
                 smtp.close()
@@ -70,37 +72,32 @@ class MailServer(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Without their causes: what SMTP errors carry may name people and repeat what was sent."""
+    """Translate SMTP errors, `from None`: they may contain addresses and what was sent."""
     try:
         yield
     except smtplib.SMTPAuthenticationError:
         raise ChannelRefused(
-            "The mail server does not take this user and password; look at PLACET_EMAIL_USER and "
-            "PLACET_EMAIL_PASSWORD."
+            "The mail server refused the login. Check PLACET_EMAIL_USER and PLACET_EMAIL_PASSWORD."
         ) from None
     except smtplib.SMTPNotSupportedError:
-        raise ChannelRefused(
-            "The mail server does not offer what it takes: encryption, or signing in."
-        ) from None
+        raise ChannelRefused("The mail server does not support encryption or login.") from None
     except smtplib.SMTPRecipientsRefused as error:
-        code, said = next(iter(error.recipients.values()))
-        raise _error_from_reply(code, said) from None
+        code, message = next(iter(error.recipients.values()))
+        raise _error_from_reply(code, message) from None
     except smtplib.SMTPResponseException as error:
         raise _error_from_reply(error.smtp_code, error.smtp_error) from None
     except ssl.SSLCertVerificationError:
-        raise ChannelRefused(
-            "The mail server's certificate does not prove that it is the right one."
-        ) from None
+        raise ChannelRefused("The mail server's certificate is not valid for its host name.") from None
     except (OSError, smtplib.SMTPException) as error:
         raise Unreachable(f"The mail server cannot be reached ({type(error).__name__}).") from None
 
 
-def _error_from_reply(code: int, said: bytes | str) -> ChannelRefused | Unreachable:
+def _error_from_reply(code: int, message: bytes | str) -> ChannelRefused | Unreachable:
     words = quote_platform(
-        "The mail server", said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+        "The mail server", message.decode("utf-8", "replace") if isinstance(message, bytes) else message
     )
     if 400 <= code < 500:
-        return Unreachable(f"The mail server asks to come back later. {words}", later=True)
+        return Unreachable(f"The mail server asks to retry later. {words}", later=True)
     if 500 <= code < 600:
-        return ChannelRefused(f"The mail server does not take this. {words}")
-    return Unreachable("The mail server gives no proper answer.")
+        return ChannelRefused(f"The mail server refused the e-mail. {words}")
+    return Unreachable("The mail server's reply is not understood.")

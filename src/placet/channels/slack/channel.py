@@ -1,4 +1,4 @@
-"""Slack: a bot posts the question to one place, and hears presses by webhook or by Socket Mode."""
+"""The Slack channel: a bot posts questions and receives interactions by webhook or Socket Mode."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ NO_PREVIEW = {"unfurl_links": False, "unfurl_media": False}
 
 _TOKEN = re.compile(r"xox[a-z]?[.-][A-Za-z0-9.%-]{1,500}")
 _APP_TOKEN = re.compile(r"xapp-[A-Za-z0-9-]{1,500}")
-# Slack's words for a failure of its own, under a status of 200.
+# Error codes of failures on Slack's side; the HTTP status is 200.
 SLACK_FAILURES = frozenset(
     {"fatal_error", "internal_error", "ratelimited", "rate_limited", "request_timeout", "service_unavailable"}
 )
@@ -44,10 +44,10 @@ UPDATE_ERRORS = frozenset({"cant_update_message", "edit_window_closed", "message
 
 
 class SlackChannel:
-    """One place in one workspace. `place` is the id of a channel, a conversation, or a person.
+    """One conversation in one workspace: `conversation_id` is the id of a channel, a chat or a person.
 
-    `signing_secret` is the app's, for its webhook; `app_token` opens Socket Mode instead. Without either,
-    nobody hears the buttons.
+    `signing_secret` verifies webhooks; `app_token` opens Socket Mode instead. Without either, buttons do
+    nothing.
     """
 
     name = "slack"
@@ -65,11 +65,15 @@ class SlackChannel:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not _TOKEN.fullmatch(token):
-            raise SettingsError("This is not the token of a Slack bot, which begins with xoxb-.")
+            raise SettingsError(
+                "PLACET_SLACK_BOT_TOKEN is not the token of a Slack bot, which begins with xoxb-."
+            )
         if app_token is not None and not _APP_TOKEN.fullmatch(app_token):
-            raise SettingsError("This is not an app-level token of Slack, which begins with xapp-.")
-        if signing_secret is not None and not signing_secret.strip():  # with it, anybody could sign
-            raise SettingsError("The signing secret is empty; Slack shows it in the app's basic information.")
+            raise SettingsError("PLACET_SLACK_APP_TOKEN is not an app-level token, which begins with xapp-.")
+        if signing_secret is not None and not signing_secret.strip():  # anybody could sign with it
+            raise SettingsError(
+                "PLACET_SLACK_SIGNING_SECRET is empty. Copy it from the app's Basic Information."
+            )
         self._conversation_id = conversation_id
         self._signing_secret = signing_secret
         self._now = clock
@@ -87,7 +91,7 @@ class SlackChannel:
         return await self._post(self._conversation_id, render.build_message(card))
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Take the buttons away and say how it ended; in its thread where the message cannot change."""
+        """Remove the buttons and add how the case closed; reply in the thread if editing fails."""
         place = {"channel": sent_message.conversation_id, "ts": sent_message.message_id}
         reply = await self._api.call(
             "POST", "/chat.update", {**place, **render.build_closed_message(card, closure)}
@@ -101,7 +105,7 @@ class SlackChannel:
         await self._post(sent_message.conversation_id, {**render.build_follow_up(card, closure), **thread})
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Show a note that only whoever pressed can see."""
+        """Show a text that only the person who pressed the button can see."""
         body = {**interaction.reply_to, "text": render.build_reply(text)}
         error = _parse_error(
             await self._api.call("POST", "/chat.postEphemeral", body, max_wait_s=REPLY_MAX_WAIT_S)
@@ -110,18 +114,18 @@ class SlackChannel:
             raise _build_refusal(error)
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """The presses in a webhook call that Slack signed."""
+        """Return the interactions in a signed webhook request."""
         if self._signing_secret is None:
-            raise SettingsError("Set PLACET_SLACK_SIGNING_SECRET to the one of your app in Slack.")
+            raise SettingsError("Set PLACET_SLACK_SIGNING_SECRET to the signing secret of your Slack app.")
         verify_signature(request, self._signing_secret, self._now().timestamp())
         return WebhookResult(interactions=interactions_from_payload(read_form(request.body)))
 
     async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """Presses by Socket Mode; raises SettingsError where it is not set up or switched off."""
+        """Yield interactions from Socket Mode; raise SettingsError if it is not configured or disabled."""
         if self._app_api is None:
             raise SettingsError("Set PLACET_SLACK_APP_TOKEN to listen to Slack without a public address.")
-        sent_message = partial(_open_connection_url, self._app_api)
-        sockets = SocketMode(sent_message, sleep=self._sleep, idle_timeout_s=self._idle_timeout_s)
+        open_url = partial(_open_connection_url, self._app_api)
+        sockets = SocketMode(open_url, sleep=self._sleep, idle_timeout_s=self._idle_timeout_s)
         async with aclosing(sockets.interactions()) as listening:
             async for interactions in listening:
                 yield interactions
@@ -139,14 +143,14 @@ class SlackChannel:
             raise _build_refusal(error)
         posted_to, stamp = reply.body.get("channel"), reply.body.get("ts")
         if not isinstance(posted_to, str) or not isinstance(stamp, str):
-            raise Unreachable("Slack's answer does not say which message it posted.")
+            raise Unreachable("Slack's response does not name the message.")
         return SentMessage(
             channel=self.name, conversation_id=posted_to, message_id=stamp, sent_at=self._now()
         )
 
 
 def from_environment(environ: Mapping[str, str]) -> SlackChannel:
-    """A channel from the PLACET_SLACK_… variables; raises SettingsError naming those that are missing."""
+    """Create the channel from PLACET_SLACK_… variables; raise SettingsError if one is missing."""
     require_variables(environ, REQUIRED, purpose="send questions to Slack")
     return SlackChannel(
         token=environ["PLACET_SLACK_BOT_TOKEN"],
@@ -162,14 +166,14 @@ def _bearer_header(token: str) -> dict[str, str]:
 
 
 async def _open_connection_url(api: PlatformApi) -> str:
-    """Where to connect this time; the address is a credential that counts once."""
+    """Return the URL of the next Socket Mode connection; it is a credential that works once."""
     reply = await api.call("POST", "/apps.connections.open", {})
     error = _parse_error(reply)
     if error is not None:
         raise _build_refusal(error)
     url = reply.body.get("url")
     if not isinstance(url, str) or not _is_safe_socket(url):
-        raise Unreachable("Slack's answer does not say where to connect safely.")
+        raise Unreachable("Slack's response contains no secure URL to connect to.")
     return url
 
 
@@ -182,23 +186,23 @@ def _is_safe_socket(url: str) -> bool:
 
 
 def _parse_error(reply: PlatformReply) -> str | None:
-    """Slack's word for what went wrong; raises Unreachable where that is Slack's own trouble."""
+    """Return Slack's error code, or None; raise Unreachable if the failure is on Slack's side."""
     if reply.is_ok and reply.body.get("ok") is True:
         return None
     error = reply.body.get("error")
     if not isinstance(error, str):
-        raise Unreachable(f"Slack's answer says neither yes nor no (HTTP {reply.status}).")
+        raise Unreachable(f"Slack's response is not understood (HTTP {reply.status}).")
     if error in SLACK_FAILURES:
-        raise Unreachable(f"Slack has a problem of its own ({error}).")
+        raise Unreachable(f"Slack failed ({error}). Try again later.")
     return error
 
 
 def _build_refusal(error: str) -> ChannelRefused:
-    said = quote_platform("Slack", error)
+    reason = quote_platform("Slack", error)
     if error in TOKEN_ERRORS:
-        return ChannelRefused(f"Slack does not know this token. {said}")
+        return ChannelRefused(f"Slack does not accept this token. {reason}")
     if error in MEMBERSHIP_ERRORS:
-        return ChannelRefused(f"The bot is not there; invite it to the channel. {said}")
+        return ChannelRefused(f"The bot is not in the conversation. Invite it to the channel. {reason}")
     if error == "missing_scope":
-        return ChannelRefused(f"The bot lacks a scope; it needs chat:write. {said}")
-    return ChannelRefused(f"Slack does not take this. {said}")
+        return ChannelRefused(f"The bot lacks the scope chat:write. {reason}")
+    return ChannelRefused(f"Slack refused the message. {reason}")

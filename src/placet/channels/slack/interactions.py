@@ -1,4 +1,4 @@
-"""Slack's interactions read as presses; whatever else people do with the app is no press."""
+"""Verify and parse Slack's payloads; only presses of our buttons become an `Interaction`."""
 
 import hmac
 from hashlib import sha256
@@ -16,7 +16,7 @@ from placet.text.truncation import to_single_line, truncate
 PLATFORM = "slack"
 VIA = "slack_block_action"
 MAX_SIGNATURE_AGE_S = 300
-"""How far the moment in a signature may be from now."""
+"""How far the timestamp of a signature may be from now."""
 MAX_NAME = 100
 MAX_REFERENCE = 64
 
@@ -30,7 +30,7 @@ class SlackTeam(Struct, frozen=True):
 
 
 class SlackUser(Struct, frozen=True):
-    """Who pressed, as Slack vouches for it."""
+    """A Slack user."""
 
     id: str
     name: str = ""
@@ -39,7 +39,7 @@ class SlackUser(Struct, frozen=True):
 
 
 class SlackAction(Struct, frozen=True):
-    """One button."""
+    """The button that was pressed."""
 
     type: str
     action_id: str = ""
@@ -48,7 +48,7 @@ class SlackAction(Struct, frozen=True):
 
 
 class SlackContainer(Struct, frozen=True):
-    """The message in which the button was."""
+    """The message that contains the button."""
 
     message_ts: str = ""
     channel_id: str = ""
@@ -56,7 +56,7 @@ class SlackContainer(Struct, frozen=True):
 
 
 class SlackInteraction(Struct, frozen=True):
-    """One thing that a person did with the app's messages."""
+    """A payload: one thing that a person did with the app's messages."""
 
     type: str
     user: SlackUser | None = None
@@ -66,7 +66,7 @@ class SlackInteraction(Struct, frozen=True):
 
 
 class SlackEnvelope(Struct, frozen=True):
-    """A message of Socket Mode: an interaction, or a word about the connection itself."""
+    """A message of Socket Mode: a payload, or a message about the connection."""
 
     type: str
     envelope_id: str = ""
@@ -75,21 +75,21 @@ class SlackEnvelope(Struct, frozen=True):
 
 
 def verify_signature(request: WebhookRequest, secret: str, now: float) -> None:
-    """Raises SignatureInvalid unless Slack signed this very body within the last minutes."""
+    """Raise SignatureInvalid unless Slack signed this body within the last minutes."""
     stamp = request.headers.get("x-slack-request-timestamp", "")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 16):
-        raise SignatureInvalid("This call does not say when it was signed.")
+        raise SignatureInvalid("The request has no timestamp.")
     if abs(now - int(stamp)) > MAX_SIGNATURE_AGE_S:
-        raise SignatureInvalid("This call was signed too long ago.")
+        raise SignatureInvalid("The request was signed too long ago.")
     signed = b"v0:" + stamp.encode() + b":" + request.body
     expected = "v0=" + hmac.new(secret.encode(), signed, sha256).hexdigest()
     given = request.headers.get("x-slack-signature", "")
     if not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
-        raise SignatureInvalid("Slack did not sign this call.")
+        raise SignatureInvalid("The request is not signed by Slack.")
 
 
 def read_form(body: bytes) -> SlackInteraction | None:
-    """The interaction in a webhook call, or None for what is none that we can read."""
+    """Return the payload in a webhook's form body, or None if it cannot be parsed."""
     try:
         fields = parse_qs(body.decode("utf-8"), max_num_fields=20)
     except ValueError:
@@ -98,12 +98,12 @@ def read_form(body: bytes) -> SlackInteraction | None:
 
 
 def read_interaction(raw: bytes | msgspec.Raw) -> SlackInteraction | None:
-    """An interaction, or None for what is none that we can read."""
+    """Return the payload, or None if it cannot be parsed."""
     return _decode(raw, SlackInteraction)
 
 
 def read_envelope(raw: str | bytes) -> SlackEnvelope | None:
-    """A message of Socket Mode, or None for what is none that we can read."""
+    """Return a message of Socket Mode, or None if it cannot be parsed."""
     return _decode(raw, SlackEnvelope)
 
 

@@ -1,4 +1,4 @@
-"""A card as Slack shows it: blocks of plain text, in which nothing is markup, and a row of buttons."""
+"""Render cards for Slack: blocks of plain text, which Slack never parses as markup, and buttons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ MAX_BUTTON_TEXT = 75
 MAX_BUTTON_URL = 3000
 ROOM = Room(heading=150, prompt=1500, message=2500, facts=MAX_SECTION_FIELDS, fact_name=40, fact_value=160)
 MAX_NOTIFICATION = 300
-"""So much of a question is read out in a notification."""
+"""How much of a question a notification shows."""
 MAX_REPLY = 1000
 BUTTON_ID_PREFIX = "placet.press."
 LINK_ID = "placet.link"
@@ -27,7 +27,7 @@ STYLES: Mapping[str, str] = {
 
 
 def build_message(card: Card) -> dict[str, Any]:
-    """The blocks of a question; raises ChannelRefused for a link too long for a button."""
+    """Return the message for a question; raise ChannelRefused if the review link is too long."""
     if count_utf16_units(card.review_url) > MAX_BUTTON_URL:
         raise ChannelRefused("The review link is too long for a button in Slack.")
     lines = _lines(card)
@@ -37,27 +37,27 @@ def build_message(card: Card) -> dict[str, Any]:
 
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
-    """The same question once it has ended: no buttons, and how it ended."""
+    """Return the message after the case closed: no buttons, and how it closed."""
     lines = _lines(card)
-    said = ending(closure)
-    return _body(lines, [{"type": "section", "text": _plain(said)}], notice=said)
+    closing = ending(closure)
+    return _body(lines, [{"type": "section", "text": _plain(closing)}], notice=closing)
 
 
 def build_follow_up(card: Card, closure: CaseClosure) -> dict[str, Any]:
-    """How a question ended, where its own build_message cannot be changed any more."""
+    """Return a new message that says how the case closed, for when the original cannot be edited."""
     lines = _lines(card)
-    said = ending(closure)
-    blocks = [_header(lines), *_sections(lines.prompt, said)]
-    return {"text": _build_notification(lines.heading, said), "blocks": blocks}
+    closing = ending(closure)
+    blocks = [_header(lines), *_sections(lines.prompt, closing)]
+    return {"text": _build_notification(lines.heading, closing), "blocks": blocks}
 
 
 def build_reply(text: str) -> str:
-    """What whoever pressed is told; the text is read as Slack's markup, so it is escaped."""
+    """Return the text for an ephemeral message; Slack parses it as markup, so it is escaped."""
     return escape(truncate(text, MAX_REPLY, size=lambda start: count_utf16_units(escape(start))))
 
 
 def escape(text: str) -> str:
-    """A text in which Slack's markup finds no link, no mention and no channel."""
+    """Escape links, mentions and channel names."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -71,8 +71,8 @@ def _body(lines: Lines, last: list[dict[str, Any]], *, notice: str) -> dict[str,
 
 
 def _build_notification(heading: str, text: str) -> str:
-    said = truncate(to_single_line(text), MAX_NOTIFICATION)
-    return escape(f"{heading}: {said}" if said else heading)
+    line = truncate(to_single_line(text), MAX_NOTIFICATION)
+    return escape(f"{heading}: {line}" if line else heading)
 
 
 def _header(lines: Lines) -> dict[str, Any]:
@@ -108,5 +108,5 @@ def _link(label: str, url: str) -> dict[str, Any]:
 
 
 def _plain(text: str) -> dict[str, Any]:
-    # Without emoji, `:name:` is read as it was written.
+    # With emoji=False, `:name:` stays as it is.
     return {"type": "plain_text", "text": text, "emoji": False}

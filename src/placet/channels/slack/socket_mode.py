@@ -1,6 +1,6 @@
-"""Socket Mode: Slack's interactions over a connection that we open, for agents without a public address.
+"""Socket Mode: receive Slack's payloads over a WebSocket that we open, without a public address.
 
-Every message is acknowledged as it comes, however long its presses take to be dealt with.
+Every message is acknowledged on arrival, independent of how long its interactions take to handle.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from placet.protocol.addresses import LOOPBACK_HOSTS
 
 CONNECT_TIMEOUT_S = 15.0
 IDLE_TIMEOUT_S = 60.0
-"""Slack pings several times a minute; a connection that is silent for longer is a dead one."""
+"""Slack pings several times a minute; a connection idle for longer is considered lost."""
 MAX_MESSAGE_BYTES = 1024 * 1024
 DISABLED_REASON = "link_disabled"
 
@@ -32,23 +32,23 @@ Interactions = tuple[Interaction, ...]
 
 
 class SocketMode:
-    """One connection after the other; `ticket` asks Slack for the address of the next."""
+    """Keeps one connection open; `open_url` requests the URL of the next one from Slack."""
 
     def __init__(
         self,
-        sent_message: Callable[[], Awaitable[str]],
+        open_url: Callable[[], Awaitable[str]],
         *,
         sleep: Sleep = asyncio.sleep,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
-        self._ticket = sent_message
+        self._open_url = open_url
         self._sleep = sleep
         self._idle_timeout_s = idle_timeout_s
 
     async def interactions(self) -> AsyncGenerator[Interactions]:
-        """Presses as they come; goes on through lost connections.
+        """Yield interactions as they arrive; reconnect when the connection is lost.
 
-        Raises SettingsError once Socket Mode is switched off, ChannelRefused for a wrong token.
+        Raises SettingsError when Socket Mode is disabled, ChannelRefused for a wrong token.
         """
         queue: asyncio.Queue[Interactions] = asyncio.Queue()
         reader = asyncio.create_task(self._read_on(queue))
@@ -63,7 +63,7 @@ class SocketMode:
         failures = 0
         while True:
             try:
-                greeted = await self._read_one(await self._ticket(), queue)
+                greeted = await self._read_one(await self._open_url(), queue)
             except Unreachable:
                 greeted = False
             failures = 0 if greeted else failures + 1
@@ -71,7 +71,7 @@ class SocketMode:
                 await self._sleep(backoff_s(failures))
 
     async def _read_one(self, url: str, queue: asyncio.Queue[Interactions]) -> bool:
-        """Read one connection to its end; whether Slack had greeted us on it."""
+        """Read one connection until it ends; return whether Slack sent its hello message."""
         greeted = False
         try:
             async with _create_session(url) as http, _connect(http, url) as socket:
@@ -85,12 +85,12 @@ class SocketMode:
                     if interactions := _interactions_from_envelope(envelope):
                         queue.put_nowait(interactions)
         except (aiohttp.ClientError, OSError, TimeoutError):
-            # The text of these errors names the address, which is a credential: nothing is said of it.
+            # Not logged: the text of these errors contains the URL, which is a credential.
             return greeted
         return greeted
 
     async def _next(self, socket: aiohttp.ClientWebSocketResponse) -> SlackEnvelope | None:
-        """The next readable message, or None at the end of the connection."""
+        """Return the next message that can be parsed, or None at the end of the connection."""
         while True:
             message = await socket.receive(self._idle_timeout_s)
             if message.type == aiohttp.WSMsgType.PING:
@@ -102,7 +102,7 @@ class SocketMode:
 
 
 async def _next_interactions(queue: asyncio.Queue[Interactions], reader: asyncio.Task[None]) -> Interactions:
-    """The next presses; raises what ended the reader, once all that it brought is taken."""
+    """Return the next interactions; after the last ones, raise the error that ended the reader."""
     getter = asyncio.create_task(queue.get())
     try:
         await asyncio.wait({getter, reader}, return_when=asyncio.FIRST_COMPLETED)
@@ -123,7 +123,7 @@ def _interactions_from_envelope(envelope: SlackEnvelope) -> Interactions:
 
 def _check_enabled(envelope: SlackEnvelope) -> None:
     if envelope.reason == DISABLED_REASON:
-        raise SettingsError("Socket Mode is switched off for this app; switch it on in the app's settings.")
+        raise SettingsError("Socket Mode is disabled for this app. Enable it in the app's settings.")
 
 
 def _encode_acknowledgement(envelope: SlackEnvelope) -> str:
@@ -136,6 +136,6 @@ def _create_session(url: str) -> aiohttp.ClientSession:
 
 
 def _connect(http: aiohttp.ClientSession, url: str) -> Any:
-    # Pings are answered by hand, so that each of them shows that the connection lives.
+    # Pings are answered here, so that each one resets the idle timeout.
     timeout = aiohttp.ClientWSTimeout(ws_close=CONNECT_TIMEOUT_S)
     return http.ws_connect(url, autoping=False, max_msg_size=MAX_MESSAGE_BYTES, timeout=timeout)

@@ -1,4 +1,4 @@
-"""The bot's own credential: a token from Microsoft's sign-in, kept until shortly before it ends."""
+"""Authenticate the bot to Microsoft: an OAuth token, cached until shortly before it expires."""
 
 from collections.abc import AsyncGenerator, Callable
 from datetime import datetime, timedelta
@@ -17,13 +17,13 @@ MAX_LIFETIME_S = 86_400
 
 
 class TeamsBotAuth(httpx.Auth):
-    """Signs every call; a token that is refused is fetched anew, once."""
+    """Adds the token to every call; requests a new one, once, if it is refused."""
 
     def __init__(
         self, *, login_url: str, tenant_id: str, app_id: str, secret: str, clock: Callable[[], datetime]
     ) -> None:
         if not is_secure_or_loopback(login_url):
-            raise SettingsError("The address of Microsoft's sign-in must be an https:// one.")
+            raise SettingsError("The login URL of Microsoft must start with https://.")
         self._url = f"{login_url.rstrip('/')}/{tenant_id}/oauth2/v2.0/token"
         self._form = {
             "grant_type": "client_credentials",
@@ -36,7 +36,7 @@ class TeamsBotAuth(httpx.Auth):
         self._renew_at: datetime | None = None
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """The token before the call where there is none yet, and after it where it is not taken any more."""
+        """Request a token before the call if needed, and again if the call answers 401."""
         if self._renew_at is None or self._renew_at <= self._now():
             await self._store_token((yield self._build_token_request(request)))
         request.headers["Authorization"] = f"Bearer {self._token}"
@@ -55,10 +55,10 @@ class TeamsBotAuth(httpx.Auth):
         body = _decode_object(response)
         token, lives_s = body.get("access_token"), body.get("expires_in")
         if response.status_code in (400, 401, 403):
-            said = quote_platform("Microsoft", body.get("error"))
-            raise ChannelRefused(f"Microsoft does not know this bot or its secret. {said}")
+            reason = quote_platform("Microsoft", body.get("error"))
+            raise ChannelRefused(f"Microsoft does not accept the bot's id or secret. {reason}")
         if not response.is_success or not isinstance(token, str) or not isinstance(lives_s, int):
-            raise Unreachable(f"Microsoft's sign-in gives no token (HTTP {response.status_code}).")
+            raise Unreachable(f"Microsoft's login returned no token (HTTP {response.status_code}).")
         self._token = token
         self._renew_at = self._now() + timedelta(seconds=min(lives_s, MAX_LIFETIME_S)) - RENEW_BEFORE_EXPIRY
 

@@ -1,4 +1,4 @@
-"""Teams: a bot sends the question to one conversation, and hears presses by its messaging endpoint."""
+"""The Teams channel: a bot sends questions and receives interactions at its messaging endpoint."""
 
 import asyncio
 import re
@@ -33,15 +33,15 @@ REPLY_MAX_WAIT_S = 2.0
 ON_ITS_WAY = "Your answer is on its way."
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-# Microsoft's words for what another try may well cure, under a status that says otherwise.
+# Statuses that are worth a retry.
 BUSY = frozenset({412, 429})
 UPDATE_REFUSED = frozenset({404, 405, 410})
 
 
 class TeamsChannel:
-    """One conversation with one bot. `to` is the id of a channel or a chat, or of a person in the directory.
+    """One bot in one conversation. `to` is the id of a channel or a chat, or of a person in the directory.
 
-    Presses come to the bot's messaging endpoint only, each with a token that Microsoft signed for this bot.
+    Interactions arrive only at the bot's messaging endpoint, each with a token that Microsoft signed.
     """
 
     name = "teams"
@@ -60,7 +60,7 @@ class TeamsChannel:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not _UUID.fullmatch(app_id) or not _UUID.fullmatch(tenant_id):
-            raise SettingsError("The ids of a Teams bot and of its tenant look like 8-4-4-4-12 hex digits.")
+            raise SettingsError("PLACET_TEAMS_APP_ID and PLACET_TEAMS_TENANT_ID must be UUIDs.")
         self._app_id = app_id
         self._tenant_id = tenant_id
         self._to = to
@@ -81,15 +81,15 @@ class TeamsChannel:
         self._keys = MicrosoftKeys(self._keys_api, keys_url, clock=clock)
 
     async def send(self, card: Card) -> SentMessage:
-        """Send the question; to a person in the conversation that they and the bot have for themselves."""
+        """Send the question; for a person, in their personal conversation with the bot."""
         body = _build_activity(render.build_card(card), render.build_summary(card))
-        return await self._send(await self._place(), body)
+        return await self._send(await self._resolve_conversation(), body)
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Take the buttons away and say how it ended; in a new message where the old one cannot change."""
-        said = render.build_summary(card, closure)
+        """Remove the buttons and add how the case closed; send a new message if editing fails."""
+        summary = render.build_summary(card, closure)
         body = {
-            **_build_activity(render.build_closed_card(card, closure), said),
+            **_build_activity(render.build_closed_card(card, closure), summary),
             "id": sent_message.message_id,
         }
         reply = await self._api.call(
@@ -100,27 +100,29 @@ class TeamsChannel:
         if reply.status not in UPDATE_REFUSED:
             raise _build_refusal(reply)
         await self._send(
-            sent_message.conversation_id, _build_activity(render.build_follow_up(card, closure), said)
+            sent_message.conversation_id, _build_activity(render.build_follow_up(card, closure), summary)
         )
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Say it in the conversation, by name where others read along; for an answer that comes too late
-        for the response to the press itself."""
+        """Post a reply to the conversation, addressed by name in a group.
+
+        Used when the reply comes too late for the response to the webhook request.
+        """
         place = interaction.reply_to.get("conversation")
         if not place:
-            raise ChannelRefused("Teams did not say where this button was pressed.")
+            raise ChannelRefused("The interaction does not name its conversation.")
         name = interaction.reply_to.get("name")
-        said = render.build_reply(f"{name}: {text}" if name else text)
-        body = {"type": "message", "text": said, "textFormat": "plain"}
+        summary = render.build_reply(f"{name}: {text}" if name else text)
+        body = {"type": "message", "text": summary, "textFormat": "plain"}
         reply = await self._api.call("POST", _activities_path(place), body, max_wait_s=REPLY_MAX_WAIT_S)
         if not reply.is_ok:
             raise _build_refusal(reply)
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """The press in a call to the messaging endpoint, if Microsoft vouches for it."""
+        """Return the interaction in a request that Microsoft signed."""
         activity = read_activity(request.body)
         if activity is None:
-            raise SignatureInvalid("This call says nothing that its token could vouch for.")
+            raise SignatureInvalid("The request body is not an activity.")
         await verify_request(
             request.headers.get("authorization", ""),
             activity,
@@ -136,20 +138,22 @@ class TeamsChannel:
         )
 
     def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """Teams tells presses to a public address only."""
-        raise SettingsError("Teams needs a public address for presses; without one, people use the link.")
+        """Raise SettingsError: Teams reports interactions only by webhook."""
+        raise SettingsError(
+            "Teams reports button presses only to a public address; without one, people use the link."
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._api.aclose()
         await self._keys_api.aclose()
 
-    async def _place(self) -> str:
+    async def _resolve_conversation(self) -> str:
         if self._conversation is None:
-            self._conversation = await self._personal_conversation()
+            self._conversation = await self._open_personal_conversation()
         return self._conversation
 
-    async def _personal_conversation(self) -> str:
+    async def _open_personal_conversation(self) -> str:
         body = {
             "bot": {"id": self._app_id},
             "members": [{"id": self._to}],
@@ -167,7 +171,7 @@ class TeamsChannel:
 
 
 def from_environment(environ: Mapping[str, str]) -> TeamsChannel:
-    """A channel from the PLACET_TEAMS_… variables; raises SettingsError naming those that are missing."""
+    """Create the channel from PLACET_TEAMS_… variables; raise SettingsError if one is missing."""
     require_variables(environ, REQUIRED, purpose="send questions to Teams")
     return TeamsChannel(
         app_id=environ["PLACET_TEAMS_APP_ID"],
@@ -194,7 +198,7 @@ def _build_activity(card: dict[str, Any], summary: str) -> dict[str, Any]:
 
 
 def _build_reply_response(text: str) -> bytes:
-    """What the person who pressed is shown at once."""
+    """Return a webhook response that shows a text to the person at once."""
     return msgspec.json.encode({"statusCode": 200, "type": MESSAGE_TYPE, "value": render.build_reply(text)})
 
 
@@ -203,18 +207,18 @@ def _parse_id(reply: PlatformReply) -> str:
         raise _build_refusal(reply)
     named = reply.body.get("id")
     if not isinstance(named, str) or not named:
-        raise Unreachable("Teams' answer does not say what it made.")
+        raise Unreachable("Teams' response contains no id.")
     return named
 
 
 def _build_refusal(reply: PlatformReply) -> ChannelRefused:
     error = reply.body.get("error")
     code = error.get("code") if isinstance(error, dict) else None
-    said = quote_platform("Teams", code)
+    reason = quote_platform("Teams", code)
     if reply.status == 401:
-        return ChannelRefused(f"Teams does not know this bot. {said}")
+        return ChannelRefused(f"Teams does not know this bot. {reason}")
     if reply.status == 403:
-        return ChannelRefused(f"The bot may not write there; install its app there first. {said}")
+        return ChannelRefused(f"The bot may not write there. Install its app there first. {reason}")
     if reply.status == 404:
-        return ChannelRefused(f"There is no such conversation for this bot. {said}")
-    return ChannelRefused(f"Teams does not take this. {said}")
+        return ChannelRefused(f"The conversation does not exist for this bot. {reason}")
+    return ChannelRefused(f"Teams refused the message. {reason}")

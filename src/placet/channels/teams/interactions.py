@@ -1,4 +1,4 @@
-"""Teams' activities read as presses; whatever else people do with the bot is no press."""
+"""Parse Teams' activities; only presses of our buttons become an `Interaction`."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ MAX_REFERENCE_BYTES = 64
 
 
 class TeamsAccount(Struct, frozen=True, rename="camel"):
-    """Who did it, as Teams vouches for it."""
+    """A Teams user."""
 
     id: str = ""
     name: str | None = None
@@ -25,7 +25,7 @@ class TeamsAccount(Struct, frozen=True, rename="camel"):
 
 
 class TeamsConversation(Struct, frozen=True, rename="camel"):
-    """Where it was done."""
+    """The conversation of an activity."""
 
     id: str = ""
     tenant_id: str | None = None
@@ -45,7 +45,7 @@ class TeamsChannelData(Struct, frozen=True):
 
 
 class TeamsAction(Struct, frozen=True):
-    """The button, as the card had it."""
+    """The button that was pressed."""
 
     type: str = ""
     verb: str = ""
@@ -53,13 +53,13 @@ class TeamsAction(Struct, frozen=True):
 
 
 class TeamsInvokeValue(Struct, frozen=True):
-    """What an invoke carries."""
+    """The value of an invoke activity."""
 
     action: TeamsAction | None = None
 
 
 class TeamsActivity(Struct, frozen=True, rename="camel"):
-    """One thing that happened to the bot."""
+    """One event for the bot."""
 
     type: str
     id: str = ""
@@ -74,7 +74,7 @@ class TeamsActivity(Struct, frozen=True, rename="camel"):
 
 
 def read_activity(body: bytes) -> TeamsActivity | None:
-    """The activity in a webhook call, or None for what is none that we can read."""
+    """Return the activity in a webhook body, or None if it cannot be parsed."""
     try:
         return msgspec.json.decode(body, type=TeamsActivity)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -82,7 +82,7 @@ def read_activity(body: bytes) -> TeamsActivity | None:
 
 
 def interaction_from_activity(activity: TeamsActivity) -> Interaction | None:
-    """The press in an activity, if it is one of our buttons and an organisation knows who pressed it."""
+    """Return the press of our button by a directory user, or None for any other activity."""
     reference = _find_reference(activity)
     tenant_id, object_id = _find_tenant_id(activity), activity.sender.aad_object_id
     if reference is None or not _fits_header(activity.id) or not tenant_id or not object_id:
@@ -120,7 +120,7 @@ def _find_reference(activity: TeamsActivity) -> str | None:
 
 
 def _fits_header(text: str) -> bool:
-    """Whether this can stand in a header, as the id of a press does on its way to the service."""
+    """Return whether the text can be sent in a header, as the agent does with the interaction's id."""
     return bool(text) and text.isascii() and text.isprintable()
 
 

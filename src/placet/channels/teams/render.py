@@ -1,4 +1,4 @@
-"""A card as Teams shows it: an Adaptive Card of text runs, in which nothing is markup, and buttons."""
+"""Render cards for Teams: an Adaptive Card of text runs, which are never markup, and buttons."""
 
 import re
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def build_card(card: Card) -> Element:
 
 
 def build_closed_card(card: Card, closure: CaseClosure) -> Element:
-    """The same question once it has ended: no buttons, and how it ended."""
+    """Return the card after the case closed: no buttons, and how it closed."""
     lines = lines_of(card, ROOM, size=count_utf16_units)
     return _card([*_question(lines), _text(ending(closure), spacing="Medium", weight="Bolder")])
 
@@ -64,13 +64,13 @@ def build_follow_up(card: Card, closure: CaseClosure) -> Element:
 
 
 def build_summary(card: Card, closure: CaseClosure | None = None) -> str:
-    """What a notification says."""
+    """Return the text of the notification."""
     heading = lines_of(card, ROOM, size=count_utf16_units).heading
     return heading if closure is None else ending(closure)
 
 
 def build_reply(text: str) -> str:
-    """What whoever pressed is told."""
+    """Return the text for the person who pressed the button."""
     return truncate(text, MAX_REPLY, size=count_utf16_units)
 
 
@@ -91,12 +91,12 @@ def _heading(lines: Lines) -> Element:
     return _text(lines.heading, weight="Bolder", size="Medium")
 
 
-def _paragraph(text: str, most: int, **look: Any) -> list[Element]:
-    """One element for each line: a line break inside of one is only a space."""
+def _paragraph(text: str, most: int, **style: Any) -> list[Element]:
+    """Return one element per line: Teams shows a line break inside an element as a space."""
     lines = [line for line in text.split("\n") if line.strip()]
     shown = [*lines[: most - 1], " ".join(lines[most - 1 :])]
     return [
-        _text(line, spacing="Small" if number else "Default", **look)
+        _text(line, spacing="Small" if number else "Default", **style)
         for number, line in enumerate(shown)
         if line
     ]
@@ -110,18 +110,18 @@ def _facts(lines: Lines) -> list[Element]:
     ]
 
 
-def _text(text: str, *, spacing: str = "Default", **look: Any) -> Element:
-    return _rich(_runs(text, **look), spacing=spacing)
+def _text(text: str, *, spacing: str = "Default", **style: Any) -> Element:
+    return _rich(_runs(text, **style), spacing=spacing)
 
 
 def _rich(inlines: list[Element], *, spacing: str) -> Element:
     return {"type": "RichTextBlock", "spacing": spacing, "inlines": inlines}
 
 
-def _runs(text: str, **look: Any) -> list[Element]:
-    """The text in runs that are never markup: not even `{{DATE(…)}}`, which is torn apart for that."""
+def _runs(text: str, **style: Any) -> list[Element]:
+    """Return the text in runs without markup; `{{DATE(…)}}` is split so that Teams ignores it."""
     pieces = _FUNCTION.split(text)
-    return [{"type": "TextRun", "text": piece, **look} for piece in pieces if piece]
+    return [{"type": "TextRun", "text": piece, **style} for piece in pieces if piece]
 
 
 def _buttons(card: Card) -> list[Element]:
@@ -140,7 +140,7 @@ def _buttons(card: Card) -> list[Element]:
 
 
 def _rows(actions: list[Element]) -> list[Element]:
-    """Buttons side by side as far as they go: what does not fit into a row is truncate off, even the link."""
+    """Arrange buttons in rows that fit the card: Teams cuts off what does not fit."""
     rows: list[list[Element]] = []
     for action in actions:
         if rows and len(rows[-1]) < ACTIONS_PER_ROW and _width([*rows[-1], action]) <= ROW_WIDTH:

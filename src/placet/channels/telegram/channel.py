@@ -1,4 +1,4 @@
-"""Telegram: a bot sends the question to one chat, and hears presses by webhook or by asking for them."""
+"""The Telegram channel: a bot sends questions and receives interactions by webhook or long polling."""
 
 import asyncio
 import hmac
@@ -23,14 +23,14 @@ API_URL = "https://api.telegram.org"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the name of a header
 POLL_TIMEOUT_S = 50
 MAX_UPDATES = 25
-"""Each press comes with its whole message, of which Telegram makes up to 30 KB: we read no more at once."""
+"""Each update contains its whole message, up to 30 KB; more would exceed the response size limit."""
 WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 REQUIRED = ("PLACET_TELEGRAM_BOT_TOKEN", "PLACET_TELEGRAM_CHAT_ID")
 MAX_TOAST = 60
-"""A longer answer needs a dialog to be read."""
+"""A longer reply is shown as a dialog."""
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,200}")
-# Telegram tells these apart by their words alone.
+# Telegram distinguishes these errors only by their description.
 NOT_MODIFIED = "message is not modified"
 QUERY_EXPIRED = ("query is too old", "query_id_invalid", "query id is invalid")
 EDIT_REFUSED = (
@@ -42,9 +42,9 @@ EDIT_REFUSED = (
 
 
 class TelegramChannel:
-    """One chat with one bot. `chat_id` is a person's, a group's, or a channel's `@name`.
+    """One bot in one chat. `chat_id` is the id of a person or a group, or a channel's `@name`.
 
-    `webhook_secret` is what was given to setWebhook; without it, presses are heard by `listen` only.
+    `webhook_secret` is the secret given to setWebhook; without it, interactions arrive by `listen` only.
     """
 
     name = "telegram"
@@ -61,9 +61,13 @@ class TelegramChannel:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not _TOKEN.fullmatch(token):
-            raise SettingsError("This is not the token of a Telegram bot; @BotFather gives one.")
+            raise SettingsError(
+                "PLACET_TELEGRAM_BOT_TOKEN is not the token of a Telegram bot. Get one from @BotFather."
+            )
         if webhook_secret is not None and not WEBHOOK_SECRET.fullmatch(webhook_secret):
-            raise SettingsError("A webhook secret for Telegram has 1 to 256 of A-Z, a-z, 0-9, _ and -.")
+            raise SettingsError(
+                "PLACET_TELEGRAM_WEBHOOK_SECRET must be 1 to 256 characters of A-Z, a-z, 0-9, _ and -."
+            )
         self._token = token
         self._chat_id = chat_id
         self._webhook_secret = webhook_secret
@@ -73,11 +77,11 @@ class TelegramChannel:
         self._api = PlatformApi("Telegram", api_url, sleep=sleep)
 
     async def send(self, card: Card) -> SentMessage:
-        """Send the question; a group that became a supergroup is found under its new id."""
+        """Send the question; follow a group that became a supergroup to its new id."""
         return await self._send(render.build_message(card))
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Take the keyboard away and say how it ended; in a new message where the old one cannot change."""
+        """Remove the buttons and add how the case closed; send a new message if editing fails."""
         place = {"chat_id": sent_message.conversation_id, "message_id": int(sent_message.message_id)}
         reply = await self._call("editMessageText", {**place, **render.build_closed_message(card, closure)})
         if reply.is_ok or _mentions(reply, NOT_MODIFIED):
@@ -90,7 +94,7 @@ class TelegramChannel:
         )
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Show a notice to whoever pressed; nobody waits for one any more after some minutes."""
+        """Show a notice to the person who pressed the button; Telegram discards it after some minutes."""
         shown = render.build_reply(text)
         query_id = interaction.reply_to.get("callback_query_id", interaction.id)
         body = {"callback_query_id": query_id, "text": shown, "show_alert": len(shown) > MAX_TOAST}
@@ -99,20 +103,22 @@ class TelegramChannel:
             raise _build_refusal(reply)
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """The press in a webhook call that carries our secret."""
+        """Return the interaction in a webhook request that carries our secret."""
         if self._webhook_secret is None:
-            raise SettingsError("Set PLACET_TELEGRAM_WEBHOOK_SECRET to what you gave to setWebhook.")
+            raise SettingsError(
+                "Set PLACET_TELEGRAM_WEBHOOK_SECRET to the secret_token that you gave to setWebhook."
+            )
         given = request.headers.get(SECRET_HEADER, "")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self._webhook_secret.encode()):
-            raise SignatureInvalid("This call does not carry the secret of the webhook.")
+            raise SignatureInvalid("The request does not carry the webhook's secret.")
         interaction = interaction_from_update(decode_update(request.body))
         return WebhookResult(interactions=(interaction,) if interaction is not None else ())
 
     async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """Presses by long polling; they are confirmed to Telegram once the next ones are asked for.
+        """Yield interactions from long polling; requesting the next ones confirms the previous ones.
 
-        Whoever stops in between gets the same presses again. Raises SettingsError while a webhook is set,
-        ChannelRefused for a wrong token; goes on through everything else.
+        After a stop in between, Telegram delivers the same interactions again. Raises SettingsError while
+        a webhook is set, ChannelRefused for a wrong token; retries on any other failure.
         """
         offset: int | None = None
         failures = 0
@@ -145,7 +151,7 @@ class TelegramChannel:
         if not reply.is_ok:
             raise _build_refusal(reply)
         if not isinstance(message_id, int):
-            raise Unreachable("Telegram's answer does not say which message it sent.")
+            raise Unreachable("Telegram's response does not name the message.")
         return SentMessage(
             channel=self.name, conversation_id=place, message_id=str(message_id), sent_at=self._now()
         )
@@ -157,8 +163,8 @@ class TelegramChannel:
         reply = await self._call("getUpdates", body, timeout_s=self._poll_timeout_s + 15.0)
         if reply.status == 409:
             if _mentions(reply, "webhook"):
-                raise SettingsError("This bot has a webhook; delete it (deleteWebhook) to listen instead.")
-            raise Unreachable("Another program listens to this bot.")
+                raise SettingsError("This bot has a webhook. Delete it (deleteWebhook) to listen instead.")
+            raise Unreachable("Another program is polling this bot.")
         if not reply.is_ok:
             raise _build_refusal(reply)
         result = reply.body.get("result")
@@ -172,7 +178,7 @@ class TelegramChannel:
 
 
 def from_environment(environ: Mapping[str, str]) -> TelegramChannel:
-    """A channel from the PLACET_TELEGRAM_… variables; raises SettingsError naming those that are missing."""
+    """Create the channel from PLACET_TELEGRAM_… variables; raise SettingsError if one is missing."""
     require_variables(environ, REQUIRED, purpose="send questions to Telegram")
     return TelegramChannel(
         token=environ["PLACET_TELEGRAM_BOT_TOKEN"],
@@ -183,8 +189,8 @@ def from_environment(environ: Mapping[str, str]) -> TelegramChannel:
 
 
 def _mentions(reply: PlatformReply, *words: str) -> bool:
-    said = str(reply.body.get("description", "")).lower()
-    return any(word in said for word in words)
+    description = str(reply.body.get("description", "")).lower()
+    return any(word in description for word in words)
 
 
 def _find_new_chat_id(reply: PlatformReply) -> str | None:
@@ -195,8 +201,8 @@ def _find_new_chat_id(reply: PlatformReply) -> str | None:
 
 def _build_refusal(reply: PlatformReply) -> ChannelRefused:
     if reply.status in (401, 404):
-        return ChannelRefused("Telegram does not know this bot; look at PLACET_TELEGRAM_BOT_TOKEN.")
-    said = quote_platform("Telegram", reply.body.get("description"))
+        return ChannelRefused("Telegram does not know this bot. Check PLACET_TELEGRAM_BOT_TOKEN.")
+    reason = quote_platform("Telegram", reply.body.get("description"))
     if reply.status == 403:
-        return ChannelRefused(f"The bot may not write to this chat. {said}")
-    return ChannelRefused(f"Telegram does not take this. {said}")
+        return ChannelRefused(f"The bot may not write to this chat. {reason}")
+    return ChannelRefused(f"Telegram refused the message. {reason}")

@@ -1,4 +1,4 @@
-"""Telegram's updates read as presses; whatever else people do with the bot is no press."""
+"""Parse Telegram's updates; only presses of our buttons become an `Interaction`."""
 
 import msgspec
 from msgspec import Struct, field
@@ -13,7 +13,7 @@ MAX_CALLBACK_DATA_BYTES = 64
 
 
 class TelegramUser(Struct, frozen=True):
-    """Who pressed, as Telegram vouches for it."""
+    """A Telegram user."""
 
     id: int
     first_name: str = ""
@@ -23,19 +23,19 @@ class TelegramUser(Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """What others see of this person."""
+        """The name that other people see."""
         full = to_single_line(f"{self.first_name} {self.last_name}") or to_single_line(self.username)
         return truncate(full, MAX_NAME) or None
 
 
 class TelegramChat(Struct, frozen=True):
-    """Where a message is."""
+    """The chat that contains a message."""
 
     id: int
 
 
 class TelegramMessage(Struct, frozen=True):
-    """The message under which a button was."""
+    """The message that contains the button."""
 
     message_id: int
     chat: TelegramChat
@@ -51,14 +51,14 @@ class TelegramCallbackQuery(Struct, frozen=True):
 
 
 class TelegramUpdate(Struct, frozen=True):
-    """One thing that happened to the bot."""
+    """One event for the bot."""
 
     update_id: int
     callback_query: TelegramCallbackQuery | None = None
 
 
 def convert_update(raw: object) -> TelegramUpdate | None:
-    """One update of a list; of what we cannot read its number, which confirms it, or None."""
+    """Return an update of a list; for an unknown kind only its number, which confirms it, or None."""
     try:
         return msgspec.convert(raw, TelegramUpdate)
     except msgspec.ValidationError:
@@ -67,7 +67,7 @@ def convert_update(raw: object) -> TelegramUpdate | None:
 
 
 def decode_update(body: bytes) -> TelegramUpdate | None:
-    """The update in a webhook call, or None for what is none that we can read."""
+    """Return the update in a webhook body, or None if it cannot be parsed."""
     try:
         return msgspec.json.decode(body, type=TelegramUpdate)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -75,17 +75,17 @@ def decode_update(body: bytes) -> TelegramUpdate | None:
 
 
 def interaction_from_update(update: TelegramUpdate | None) -> Interaction | None:
-    """The press in an update, if it is one of our buttons and a person pressed it."""
+    """Return the press of a button by a person, or None for any other update."""
     query = update.callback_query if update is not None else None
     if query is None or query.sender.is_bot or not query.data:
         return None
     if count_utf8_bytes(query.data) > MAX_CALLBACK_DATA_BYTES:
         return None
-    place = {"chat_id": str(query.message.chat.id)} if query.message is not None else {}
+    chat = {"chat_id": str(query.message.chat.id)} if query.message is not None else {}
     return Interaction(
         id=query.id,
         reference=query.data,
         user=InteractionUser(platform=PLATFORM, user_id=str(query.sender.id), name=query.sender.name),
         via=VIA,
-        reply_to={"callback_query_id": query.id, **place},
+        reply_to={"callback_query_id": query.id, **chat},
     )

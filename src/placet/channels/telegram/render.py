@@ -1,4 +1,4 @@
-"""A card as Telegram shows it: text in its HTML subset, and a keyboard under it."""
+"""Render cards for Telegram: text in its HTML subset with an inline keyboard."""
 
 from collections.abc import Mapping
 from html import escape
@@ -13,7 +13,7 @@ MAX_BUTTON_TEXT = 64
 MAX_REPLY = 200
 MAX_LINK = 2048
 ROOM = Room(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
-# A link that no button takes stands in the text, and the rest makes room for it.
+# Used when the link does not fit a button and is part of the text instead.
 ROOM_BESIDE_LINK = Room(heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120)
 LONG_MESSAGE = 400
 MAX_BUTTONS = 20
@@ -27,7 +27,7 @@ STYLES: Mapping[str, str] = {
 
 
 def build_message(card: Card) -> dict[str, Any]:
-    """The text and the keyboard of a question; raises ChannelRefused for a link too long to show."""
+    """Return the message for a question; raise ChannelRefused if the review link is too long."""
     in_button = fits_link_button(card.review_url, MAX_LINK)
     lines = _lines(card, in_button=in_button)
     parts = [*_question(lines), f"<i>{_escape(lines.deadline)}\n{_escape(lines.silence)}</i>"]
@@ -40,14 +40,14 @@ def build_message(card: Card) -> dict[str, Any]:
 
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
-    """The same question once it has ended: no keyboard, and how it ended."""
+    """Return the message after the case closed: no buttons, and how it closed."""
     return _body(
         [*_question(lines_of(card, ROOM, size=count_utf16_units)), f"<b>{_escape(ending(closure))}</b>"], []
     )
 
 
 def build_follow_up(card: Card, closure: CaseClosure, message_id: int) -> dict[str, Any]:
-    """How a question ended, where its own build_message cannot be changed any more."""
+    """Return a new message that says how the case closed, for when the original cannot be edited."""
     lines = lines_of(card, ROOM_BESIDE_LINK, size=count_utf16_units)
     parts = [f"<b>{_escape(lines.heading)}</b>", _escape(lines.prompt), f"<b>{_escape(ending(closure))}</b>"]
     reply_to = {"message_id": message_id, "allow_sending_without_reply": True}
@@ -57,7 +57,9 @@ def build_follow_up(card: Card, closure: CaseClosure, message_id: int) -> dict[s
 def _lines(card: Card, *, in_button: bool) -> Lines:
     url = card.review_url
     if not in_button and (count_utf16_units(url) > MAX_LINK or not url.isprintable()):
-        raise ChannelRefused("The review link is too long for Telegram, or none that can be shown.")
+        raise ChannelRefused(
+            "The review link is too long for Telegram, or contains characters that cannot be shown."
+        )
     return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=count_utf16_units)
 
 
@@ -94,5 +96,5 @@ def _escape(text: str) -> str:
 
 
 def build_reply(text: str) -> str:
-    """What whoever pressed is told, as a notice at the top of the screen."""
+    """Return the text of a notice for the person who pressed the button."""
     return truncate(text, MAX_REPLY, size=count_utf16_units)

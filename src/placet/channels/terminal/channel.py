@@ -1,6 +1,6 @@
-"""The terminal: questions go to standard error, and answers are typed where the agent was started.
+"""The terminal channel: prints questions to standard error and reads typed numbers as answers.
 
-Numbers are never used again while the agent runs: what was typed for one question cannot answer the next one.
+A number is used once per process, so that a number typed for one question never answers another.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ try:
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
-NO_SCREEN = "Nobody sees this: standard error is not a terminal. Choose another way to tell the person."
-NO_KEYBOARD = "Nobody can type here: standard input is not a terminal. Answer by the link."
+NO_SCREEN = "Standard error is not a terminal, so nobody would see the question. Choose another messenger."
+NO_KEYBOARD = "Standard input is not a terminal, so nobody can type an answer. Answer by the link."
 CHUNK = 4096
 
 
 class TerminalChannel:
-    """One screen and its keyboard. `user` is who sits there; the operating system vouches for it."""
+    """One screen and its keyboard. `user` is the person there; default: the login name."""
 
     name = "terminal"
 
@@ -69,7 +69,7 @@ class TerminalChannel:
         self._presses = count(1)
 
     async def send(self, card: Card) -> SentMessage:
-        """Show the question; raises ChannelRefused where nobody sees it."""
+        """Print the question; raise ChannelRefused if the screen is not a terminal."""
         if not self._screen.isatty():
             raise ChannelRefused(NO_SCREEN)
         shown = buttons_of(card, MAX_BUTTONS, label=MAX_LABEL)
@@ -85,20 +85,20 @@ class TerminalChannel:
         )
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Say how it ended; its numbers answer nothing any more."""
+        """Print how the case closed; its numbers are no longer accepted."""
         self._open.pop(sent_message.message_id, None)
         self._write(render.build_follow_up(card, closure, self._layout()))
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Say under what was typed what came of it."""
+        """Print a text below the typed number."""
         self._write(render.build_reply(text, self._layout()))
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """A terminal has no webhook: raises SettingsError."""
-        raise SettingsError("A terminal has no webhook; what is typed there is heard by listening.")
+        """Raise SettingsError: a terminal has no webhook."""
+        raise SettingsError("A terminal has no webhook. Use listen instead.")
 
     async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """What is typed, until the keyboard is gone; raises SettingsError where there is none."""
+        """Yield typed answers until the input closes; raise SettingsError without a keyboard."""
         keyboard = self._require_keyboard()
         typed = b""
         async for chunk in _read_chunks(keyboard):
@@ -110,14 +110,14 @@ class TerminalChannel:
             ]
             if interactions:
                 yield interactions
-        if self._open_buttons():  # as after Ctrl-D: whoever goes on typing should know
+        if self._open_buttons():  # for example after Ctrl-D
             with suppress(Unreachable):
                 self._write(
                     render.build_reply("What is typed here is heard no more: open the link.", self._layout())
                 )
 
     async def aclose(self) -> None:
-        """The terminal stays as it is."""
+        """Do nothing: the terminal stays open."""
 
     def _interaction_from_line(self, line: str) -> Interaction | None:
         answers = self._open_buttons()
@@ -143,7 +143,7 @@ class TerminalChannel:
         try:
             known = os.get_terminal_size(self._screen.fileno()).columns
         except (OSError, ValueError):
-            known = 0  # as some terminals say, too, that do not know
+            known = 0  # some terminals report 0 as well
         return known or shutil.get_terminal_size().columns
 
     def _write(self, text: str) -> None:
@@ -151,7 +151,7 @@ class TerminalChannel:
             self._screen.write(text)
             self._screen.flush()
         except (OSError, ValueError) as error:
-            raise Unreachable(f"The terminal is gone ({type(error).__name__}).") from None
+            raise Unreachable(f"The terminal cannot be written to ({type(error).__name__}).") from None
 
     def _require_keyboard(self) -> int:
         keyboard = self._keyboard
@@ -160,27 +160,27 @@ class TerminalChannel:
         return keyboard
 
     def _discard_typed_input(self) -> None:
-        """What was typed before any question was shown answers none."""
+        """Discard input that was typed before the question was printed."""
         if self._keyboard is not None and termios is not None and os.isatty(self._keyboard):
             with suppress(termios.error):
                 termios.tcflush(self._keyboard, termios.TCIFLUSH)
 
 
 def from_environment(environ: Mapping[str, str]) -> TerminalChannel:
-    """This process's own terminal; NO_COLOR and TERM=dumb mean plain text."""
+    """Create a channel on this process's terminal; NO_COLOR or TERM=dumb disables styles."""
     styled = "NO_COLOR" not in environ and environ.get("TERM", "") not in ("", "dumb")
     return TerminalChannel(keyboard=_stdin_descriptor(), styled=styled)
 
 
 def login_name() -> str:
-    """Who runs this process, as the operating system has it; not what the environment claims."""
+    """Return the user who runs this process, from the operating system rather than the environment."""
     try:
         import pwd
 
         return pwd.getpwuid(os.getuid()).pw_name
     except ImportError:  # Windows
         return getpass.getuser()
-    except KeyError:  # a number without a name, as in some containers
+    except KeyError:  # a user id without a name, as in some containers
         return str(os.getuid())
 
 
@@ -192,7 +192,7 @@ def _stdin_descriptor() -> int | None:
 
 
 async def _read_chunks(keyboard: int) -> AsyncIterator[bytes]:
-    """Bytes as they are typed, which is a line at a time; ends when the window is closed."""
+    """Yield bytes as they are typed, a line at a time, until the input is closed."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Queue[bytes] = asyncio.Queue()
 

@@ -1,4 +1,4 @@
-"""What was typed, read as presses: one line is one number, and a number stands for one answer for ever."""
+"""Parse typed lines: a line with the number of a button is a press of that button."""
 
 from collections.abc import Sequence
 
@@ -12,20 +12,20 @@ MAX_LINE = 256
 
 
 def split_lines(typed: bytes) -> tuple[list[str], bytes]:
-    """The lines that are whole, and the beginning of the next one."""
+    """Return the complete lines, and the rest without a line break."""
     *lines, rest = typed.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     return [line[:MAX_LINE].decode("utf-8", "replace").strip() for line in lines], rest[:MAX_LINE]
 
 
 def find_button(line: str, answers: Sequence[NumberedButton]) -> NumberedButton | None:
-    """The answer whose number was typed, and nothing else with it."""
+    """Return the button whose number is the whole line, or None."""
     if not (line.isascii() and line.isdigit()):
         return None
     return next((answer for answer in answers if str(answer.number) == line.lstrip("0")), None)
 
 
 def interaction_from_button(answer: NumberedButton, *, press_id: str, user: str) -> Interaction:
-    """The press of an answer by whoever this terminal belongs to."""
+    """Return the press of a button by the user of this terminal."""
     return Interaction(
         id=press_id,
         reference=answer.button.reference,

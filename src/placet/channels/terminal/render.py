@@ -1,4 +1,4 @@
-"""A card as lines of a terminal: no wider than the window, a number for every answer, and the link whole."""
+"""Render cards for a terminal: wrapped lines, a number for every button, and the unbroken link."""
 
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
@@ -26,20 +26,20 @@ INDENT = "  "
 
 
 class NumberedButton(Struct, frozen=True, kw_only=True):
-    """An answer, and the number to type for it."""
+    """A button, and the number to type for it."""
 
     number: int
     button: Button
 
 
 class TerminalLayout(Struct, frozen=True, kw_only=True):
-    """How wide to write, and whether in more than one style."""
+    """The width of the lines, and whether to use bold and dim text."""
 
     width: int
     styled: bool
 
     def lines(self, text: str, *, style: str = "", indent: str = INDENT) -> list[str]:
-        """The text in lines that fit, each of them in one style."""
+        """Return the text in lines that fit the width, each in this style."""
         room = self.width - display_width(indent)
         return [
             f"{indent}{self.apply_style(style, line)}" if line else ""
@@ -48,14 +48,14 @@ class TerminalLayout(Struct, frozen=True, kw_only=True):
         ]
 
     def apply_style(self, style: str, text: str) -> str:
-        """The text in a style, where there are any."""
+        """Return the text in a style, if styles are enabled."""
         return f"{style}{text}{RESET}" if self.styled and style and text else text
 
 
 def build_message(card: Card, answers: Sequence[NumberedButton], paper: TerminalLayout) -> str:
-    """The question, what can be typed, and the link; raises ChannelRefused for an odd link."""
+    """Return the question, its buttons and the link; raise ChannelRefused if the link cannot be printed."""
     if not is_linkable(card.review_url):
-        raise ChannelRefused("The review link is too long for a terminal, or is no web address.")
+        raise ChannelRefused("The review link is too long for a terminal, or is not an HTTP URL.")
     lines = lines_of(card, ROOM)
     facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
     parts = [
@@ -79,12 +79,12 @@ def build_follow_up(card: Card, closure: CaseClosure, paper: TerminalLayout) -> 
 
 
 def build_reply(text: str, paper: TerminalLayout) -> str:
-    """A word to whoever types."""
+    """Return a text for the person who typed."""
     return "".join(f"{line}\n" for line in paper.lines(to_single_line(text)))
 
 
 def list_numbers(answers: Sequence[NumberedButton]) -> str:
-    """What can be typed: "1, 2 or 3"."""
+    """Return the numbers that can be typed: "1, 2 or 3"."""
     named = [str(answer.number) for answer in answers]
     return " or ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
 

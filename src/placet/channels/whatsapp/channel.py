@@ -1,7 +1,7 @@
-"""WhatsApp: a business number sends the question to one person, and hears presses by webhook.
+"""The WhatsApp channel: a business number sends questions and receives interactions by webhook.
 
-Messages cannot be changed, and a person who has not written for 24 hours can be reached by a template alone.
-WhatsApp often says so only afterwards, by webhook: the template follows then.
+Messages cannot be edited. A person who has not written for 24 hours can be reached only by a template.
+WhatsApp often reports this afterwards, by webhook: the channel sends the template then.
 """
 
 import asyncio
@@ -44,13 +44,13 @@ WINDOW_CLOSED = frozenset({131047, 470})
 """More than 24 hours since the person last wrote: only a template is delivered."""
 BUSY = frozenset({4, 80007, 130429, 131048, 131056})
 """Too many calls, messages, or messages to one person."""
-# What WhatsApp refuses most often, and what helps.
+# The most frequent refusals, and what to do about them.
 KNOWN_REFUSALS: Mapping[int, str] = {
-    190: "WhatsApp does not know this access token, or it has expired; look at PLACET_WHATSAPP_ACCESS_TOKEN.",
-    131026: "WhatsApp cannot reach this person; look at PLACET_WHATSAPP_TO.",
+    190: "WhatsApp does not know this access token, or it has expired; check PLACET_WHATSAPP_ACCESS_TOKEN.",
+    131026: "WhatsApp cannot reach this person; check PLACET_WHATSAPP_TO.",
     131030: "A test number writes to registered people only; add this one in the app's settings.",
     132000: "The template does not have the three parameters that Placet fills in.",
-    132001: "There is no approved template of this name and language; look at PLACET_WHATSAPP_TEMPLATE.",
+    132001: "There is no approved template of this name and language; check PLACET_WHATSAPP_TEMPLATE.",
 }
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_.-]{1,256}")
@@ -62,11 +62,10 @@ log = logging.getLogger("placet.channels.whatsapp")
 
 
 class WhatsAppChannel:
-    """One person, written to by one business number.
+    """One business number that writes to one person.
 
-    `to` is a phone number with its country code. `app_secret` and `verify_token` are the webhook's; without
-    them nothing is heard, and questions go by the template at once if there is one: nobody would learn that
-    a free message did not arrive.
+    `to` is a phone number with its country code. Webhooks need `app_secret` and `verify_token`; without them,
+    questions are sent as the template if there is one, because failed free messages would go unnoticed.
     """
 
     name = "whatsapp"
@@ -87,11 +86,13 @@ class WhatsAppChannel:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not access_token.isascii() or not access_token.isprintable() or " " in access_token:
-            raise SettingsError("The access token of WhatsApp is one line without spaces.")
+            raise SettingsError("PLACET_WHATSAPP_ACCESS_TOKEN must be one line without spaces.")
         if not _NUMBER.fullmatch(phone_number_id):
-            raise SettingsError("WhatsApp's phone number id has digits only; it is not the number itself.")
+            raise SettingsError(
+                "PLACET_WHATSAPP_PHONE_NUMBER_ID must be digits; it is not the phone number itself."
+            )
         if not _VERSION.fullmatch(api_version):
-            raise SettingsError("A version of WhatsApp's API looks like v24.0.")
+            raise SettingsError("PLACET_WHATSAPP_API_VERSION must look like v24.0.")
         self._to = _parse_recipient(to)
         self._phone_number_id = phone_number_id
         self._app_secret = app_secret
@@ -114,7 +115,7 @@ class WhatsAppChannel:
         )
 
     async def send(self, card: Card) -> SentMessage:
-        """Send the question, by the template where nothing else gets through."""
+        """Send the question, as the template if a free message is not delivered."""
         free = {"to": self._to, **render.build_message(card)}
         message_id = await self._deliver(
             free, self._build_fallback(self._to, render.build_template_message, card)
@@ -124,7 +125,7 @@ class WhatsAppChannel:
         )
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Reply to the question with how it ended; its buttons stay, and answer that it is closed."""
+        """Reply to the question with how the case closed; its buttons stay but no longer work."""
         await self._finish_tasks()
         context = {"message_id": self._replaced.get(sent_message.message_id, sent_message.message_id)}
         free = {
@@ -140,13 +141,13 @@ class WhatsAppChannel:
         )
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Reply to the press; whoever pressed has just written, so that no template is needed."""
+        """Reply to the interaction; it counts as a message by the person, so no template is needed."""
         context = {"message_id": interaction.reply_to.get("message_id", interaction.id)}
         to = interaction.reply_to.get("to", interaction.user.user_id)
         await self._post({"to": to, "context": context, **render.build_reply(text)})
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """The presses in a signed notification; and WhatsApp's question whether this webhook is ours."""
+        """Return the interactions in a signed notification, or answer the webhook verification."""
         if request.method == "GET":
             return self._answer_challenge(request)
         self._check_signature(request)
@@ -161,12 +162,12 @@ class WhatsAppChannel:
         )
 
     async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """WhatsApp calls webhooks only: raises SettingsError."""
-        raise SettingsError("WhatsApp tells about presses by webhook only, which needs a public address.")
+        """Raise SettingsError: WhatsApp reports interactions only by webhook."""
+        raise SettingsError("WhatsApp reports button presses only to a public address.")
         yield ()
 
     async def aclose(self) -> None:
-        """Finish what is on its way, and close the connections."""
+        """Finish sending, then close the connections."""
         await self._finish_tasks()
         await self._api.aclose()
 
@@ -179,7 +180,7 @@ class WhatsAppChannel:
             return None
         try:
             return {"to": to, **write(*parts, name=self._template, language=self._language)}
-        except ChannelRefused:  # too long for a template: then within 24 hours or not at all
+        except ChannelRefused:  # too long for a template
             return None
 
     async def _deliver(self, free: MessageBody, by_template: MessageBody | None) -> str:
@@ -204,20 +205,20 @@ class WhatsAppChannel:
         try:
             return str(reply.body["messages"][0]["id"])
         except (LookupError, TypeError):
-            raise Unreachable("WhatsApp's answer does not say which message it sent.") from None
+            raise Unreachable("WhatsApp's response does not name the message.") from None
 
-    # Hearing
+    # Webhooks
 
     def _answer_challenge(self, request: WebhookRequest) -> WebhookResult:
         if not self._verify_token:
             raise SettingsError(
-                "Set PLACET_WHATSAPP_VERIFY_TOKEN to what you gave to the webhook's settings."
+                "Set PLACET_WHATSAPP_VERIFY_TOKEN to the verify token in the webhook's settings."
             )
         given, challenge = request.query.get("hub.verify_token", ""), request.query.get("hub.challenge", "")
         if request.query.get("hub.mode") != "subscribe" or not _is_same(given, self._verify_token):
-            raise SignatureInvalid("This call does not carry the verify token of the webhook.")
+            raise SignatureInvalid("The request does not carry the webhook's verify token.")
         if not _CHALLENGE.fullmatch(challenge):
-            raise SignatureInvalid("This is no challenge of WhatsApp's.")
+            raise SignatureInvalid("The challenge is not valid.")
         return WebhookResult(body=challenge.encode(), content_type="text/plain")
 
     def _check_signature(self, request: WebhookRequest) -> None:
@@ -225,34 +226,34 @@ class WhatsAppChannel:
             raise SettingsError("Set PLACET_WHATSAPP_APP_SECRET to the secret in your app's basic settings.")
         expected = hmac.new(self._app_secret.encode(), request.body, hashlib.sha256).hexdigest()
         if not _is_same(request.headers.get(SIGNATURE_HEADER, ""), f"sha256={expected}"):
-            raise SignatureInvalid("WhatsApp did not sign this call.")
+            raise SignatureInvalid("The request is not signed by WhatsApp.")
 
     def _handle_status(self, status: WhatsAppStatus) -> None:
-        """A message that arrived needs no other; one that was too late gets its template, once."""
+        """Send the template, once, for a message that failed because of the 24-hour limit."""
         if status.status not in ("failed", "delivered", "read"):
             return
         by_template = self._fallbacks.pop(status.id, None)
         if status.status != "failed" or status.id in self._replaced:
             return
         if not any(failure.code in WINDOW_CLOSED for failure in status.errors):
-            said = quote_platform("WhatsApp", status.errors[0].title if status.errors else "")
-            log.warning("a message did not arrive. %s", said)
+            reason = quote_platform("WhatsApp", status.errors[0].title if status.errors else "")
+            log.warning("whatsapp_message_failed reason=%s", reason)
         elif by_template is not None:
             self._start(self._replace(status.id, by_template))
         elif self._template is not None:
-            # The news may be quicker than the answer to whoever is still sending.
+            # The status may arrive before the response to the call that sent the message.
             _store_bounded(self._failed, status.id, True)
         else:
-            log.warning("a message did not arrive. %s", NO_TEMPLATE)
+            log.warning("whatsapp_message_failed reason=%s", NO_TEMPLATE)
 
     async def _replace(self, message_id: str, by_template: MessageBody) -> None:
         try:
             _store_bounded(self._replaced, message_id, await self._post(by_template))
         except PlacetError as error:
-            log.warning("a message did not arrive, and its template neither: %s", error.message)
+            log.warning("whatsapp_template_failed reason=%s", error.message)
 
     async def _finish_tasks(self) -> None:
-        """Wait for templates that are on their way: an ending must not overtake its question."""
+        """Wait for templates that are being sent: a follow-up must not overtake its question."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -262,7 +263,7 @@ class WhatsAppChannel:
 
 
 def from_environment(environ: Mapping[str, str]) -> WhatsAppChannel:
-    """A channel from the PLACET_WHATSAPP_… variables; raises SettingsError naming those that are missing."""
+    """Create the channel from PLACET_WHATSAPP_… variables; raise SettingsError if one is missing."""
     require_variables(environ, REQUIRED, purpose="send questions to WhatsApp")
     return WhatsAppChannel(
         access_token=environ["PLACET_WHATSAPP_ACCESS_TOKEN"],
@@ -285,23 +286,23 @@ def _parse_recipient(to: str) -> str:
     person = re.sub(r"^\+|[ ()-]", "", to)
     if not _PERSON.fullmatch(person):
         raise SettingsError(
-            "PLACET_WHATSAPP_TO is a phone number with its country code, such as +41791234567."
+            "PLACET_WHATSAPP_TO must be a phone number with its country code, such as +41791234567."
         )
     return person
 
 
 def _add_recipient(message: MessageBody) -> MessageBody:
-    """The message with what every one needs; people without a visible number have an id instead."""
+    """Return the message with its recipient: a phone number, or an id if the number is hidden."""
     rest = {name: part for name, part in message.items() if name != "to"}
     to = message["to"]
     person = {"to": to} if _NUMBER.fullmatch(to) else {"recipient": to}
     return {"messaging_product": "whatsapp", "recipient_type": "individual", **person, **rest}
 
 
-def _store_bounded(kept: dict[str, Any], message_id: str, what: Any) -> None:
-    if len(kept) >= MAX_UNCONFIRMED:
-        del kept[next(iter(kept))]
-    kept[message_id] = what
+def _store_bounded(entries: dict[str, Any], message_id: str, value: Any) -> None:
+    if len(entries) >= MAX_UNCONFIRMED:
+        del entries[next(iter(entries))]
+    entries[message_id] = value
 
 
 def _is_same(given: str, expected: str) -> bool:
@@ -326,5 +327,5 @@ def _build_refusal(reply: PlatformReply) -> ChannelRefused:
     if known is not None:
         return ChannelRefused(known)
     details = data.get("details") if isinstance(data, dict) else None
-    said = quote_platform("WhatsApp", details or _find_error(reply).get("message"))
-    return ChannelRefused(f"WhatsApp does not take this. {said}")
+    reason = quote_platform("WhatsApp", details or _find_error(reply).get("message"))
+    return ChannelRefused(f"WhatsApp refused the message. {reason}")

@@ -1,4 +1,4 @@
-"""WhatsApp's webhook notifications read as presses and failures; whatever else people write is neither."""
+"""Parse WhatsApp's notifications: presses of our buttons, and the status of our messages."""
 
 from collections.abc import Iterator
 from typing import TypeVar
@@ -24,32 +24,32 @@ class WhatsAppButtonReply(Struct, frozen=True):
 
 
 class WhatsAppInteractive(Struct, frozen=True):
-    """What a person did with an interactive message."""
+    """The reply to an interactive message."""
 
     type: str = ""
     button_reply: WhatsAppButtonReply | None = None
 
 
 class WhatsAppMessage(Struct, frozen=True):
-    """One thing that a person sent."""
+    """A message by a person."""
 
     id: str
     type: str = ""
     sender: str = field(name="from", default="")
-    """The wa_id, which is the phone number; people with a user name may hide it."""
+    """The phone number; people with a user name may hide it."""
     from_user_id: str = ""
-    """What stands for a person whose number is hidden."""
+    """The id of a person whose number is hidden."""
     interactive: WhatsAppInteractive | None = None
 
 
 class WhatsAppProfile(Struct, frozen=True):
-    """What a person calls themselves."""
+    """The profile of a person."""
 
     name: str = ""
 
 
 class WhatsAppContact(Struct, frozen=True):
-    """Who sent something."""
+    """The sender of a message."""
 
     wa_id: str = ""
     user_id: str = ""
@@ -57,14 +57,14 @@ class WhatsAppContact(Struct, frozen=True):
 
 
 class WhatsAppDeliveryError(Struct, frozen=True):
-    """Why a message of ours did not arrive."""
+    """The reason why a message was not delivered."""
 
     code: int
     title: str = ""
 
 
 class WhatsAppStatus(Struct, frozen=True):
-    """What became of a message of ours."""
+    """The delivery status of one of our messages."""
 
     id: str
     status: str = ""
@@ -72,13 +72,13 @@ class WhatsAppStatus(Struct, frozen=True):
 
 
 class WhatsAppMetadata(Struct, frozen=True):
-    """Which of our numbers this is about."""
+    """The phone number that a change concerns."""
 
     phone_number_id: str
 
 
 class WhatsAppValue(Struct, frozen=True):
-    """What happened to one number of ours."""
+    """The events of one phone number."""
 
     metadata: WhatsAppMetadata
     contacts: tuple[WhatsAppContact, ...] = ()
@@ -87,27 +87,27 @@ class WhatsAppValue(Struct, frozen=True):
 
 
 class WhatsAppChange(Struct, frozen=True):
-    """One part of a notification."""
+    """One change in a notification."""
 
     value: msgspec.Raw
     field: str = ""
 
 
 class WhatsAppEntry(Struct, frozen=True):
-    """What concerns one account."""
+    """The changes of one account."""
 
     changes: tuple[WhatsAppChange, ...] = ()
 
 
 class WhatsAppNotification(Struct, frozen=True):
-    """One webhook call; it may carry many things, in any order, again and again for days."""
+    """One webhook body; WhatsApp may repeat it for days and in any order."""
 
     object: str = ""
     entry: tuple[WhatsAppEntry, ...] = ()
 
 
 def read_values(body: bytes, *, phone_number_id: str) -> list[WhatsAppValue]:
-    """What happened to this number of ours; nothing for what cannot be read or concerns another number."""
+    """Return the events of this phone number; an empty list for anything else."""
     notification = _decode(body, WhatsAppNotification)
     if notification is None or notification.object != "whatsapp_business_account":
         return []
@@ -117,7 +117,7 @@ def read_values(body: bytes, *, phone_number_id: str) -> list[WhatsAppValue]:
 
 
 def interactions_from_value(value: WhatsAppValue) -> Iterator[Interaction]:
-    """The presses of our buttons."""
+    """Yield the presses of our buttons."""
     for raw in value.messages:
         message = _decode(raw, WhatsAppMessage)
         interaction = _interaction_from_message(message, value.contacts) if message is not None else None
@@ -126,7 +126,7 @@ def interactions_from_value(value: WhatsAppValue) -> Iterator[Interaction]:
 
 
 def read_statuses(value: WhatsAppValue) -> Iterator[WhatsAppStatus]:
-    """What became of our messages."""
+    """Yield the delivery status of our messages."""
     for raw in value.statuses:
         status = _decode(raw, WhatsAppStatus)
         if status is not None:

@@ -1,7 +1,7 @@
-"""A card as WhatsApp shows it: reply buttons, or one button with the link, or plain text.
+"""Render cards for WhatsApp: a message with reply buttons, with one link button, or plain text.
 
-WhatsApp has no way to escape its markup: signs that would format hostile text give way to others that look
-alike. Reply buttons and a link button exclude each other: beside reply buttons, the link stands in the text.
+WhatsApp has no escape for its markup: characters that would format text are replaced by look-alikes.
+A message has either reply buttons or a link button: with reply buttons, the link is part of the text.
 """
 
 import re
@@ -25,7 +25,7 @@ MAX_TEXT_BODY = 4096
 MAX_LINK = 2048
 ROOM = Room(heading=MAX_HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
 LEAST_QUESTION = 120
-"""A question needs so much room beside the link; a longer link goes without buttons."""
+"""The least space for the question beside the link; with a longer link there are no reply buttons."""
 TEMPLATE_ROOM = {"heading": 90, "prompt": 250, "rest": 540}
 LOOKALIKES: Mapping[str, str] = {
     "*": "\u2217",  # asterisk operator
@@ -41,7 +41,7 @@ MessageBody = dict[str, Any]
 
 
 def build_message(card: Card) -> MessageBody:
-    """The message for a question; raises ChannelRefused for a link too long to show."""
+    """Return the message for a question; raise ChannelRefused if the review link is too long."""
     if count_utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a message in WhatsApp.")
     buttons = _make_titles_unique(
@@ -63,18 +63,18 @@ def build_message(card: Card) -> MessageBody:
 
 
 def build_follow_up(card: Card, closure: CaseClosure) -> MessageBody:
-    """How a question ended, in a message of its own: WhatsApp's messages cannot be changed."""
+    """Return a new message that says how the case closed: WhatsApp messages cannot be edited."""
     prompt = truncate(to_paragraphs(card.prompt), 300, size=count_utf16_units)
     return _text([_heading(card), defuse_markup(prompt), defuse_markup(texts.ending(closure))])
 
 
 def build_reply(text: str) -> MessageBody:
-    """What whoever pressed is told."""
+    """Return the text for the person who pressed the button."""
     return _text([defuse_markup(truncate(text, MAX_TEXT_BODY, size=count_utf16_units))])
 
 
 def build_template_message(card: Card, *, name: str, language: str) -> MessageBody:
-    """A question for somebody who has not written for a day; the template's words are around it."""
+    """Return the template message for a question, for a person who has not written for a day."""
     rest = f"{texts.deadline(card)}. {texts.silence(card)} {_link_line(card)}"
     if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
         rest = _link_line(card)
@@ -84,7 +84,7 @@ def build_template_message(card: Card, *, name: str, language: str) -> MessageBo
 
 
 def build_template_follow_up(card: Card, closure: CaseClosure, *, name: str, language: str) -> MessageBody:
-    """How a build_message ended, for somebody who has not written for a day."""
+    """Return the template message that says how the case closed."""
     rest = defuse_markup(
         truncate(to_single_line(texts.ending(closure)), TEMPLATE_ROOM["rest"], size=count_utf16_units)
     )
@@ -92,7 +92,7 @@ def build_template_follow_up(card: Card, closure: CaseClosure, *, name: str, lan
 
 
 def defuse_markup(text: str) -> str:
-    """The text with nothing in it that WhatsApp would take for markup."""
+    """Replace the characters that WhatsApp would parse as markup with look-alikes."""
     return _FORMATS.sub(lambda found: LOOKALIKES[found[0]], text)
 
 
@@ -121,7 +121,7 @@ def _space_beside(*parts: str) -> int:
 
 
 def _make_titles_unique(buttons: Sequence[Button]) -> list[Button]:
-    """The buttons with titles that differ, though they may have been truncate to the same beginning."""
+    """Return the buttons with distinct titles, even if truncation made them equal."""
     named: list[Button] = []
     for button in buttons:
         taken = {other.label for other in named}
