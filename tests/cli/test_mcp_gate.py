@@ -20,7 +20,7 @@ from examples.stage import serving as stage
 from placet.cli.mcp_gate import Behind, mcp_gate, target_of
 from placet.client import PlacetClient
 from placet.errors import SettingsError
-from placet.mcp.doors import http_app
+from placet.mcp.http_transport import build_http_app
 from tests.cli.forked_command import forked_command
 from tests.cli.process import ServerProcess, serving
 from tests.mcp.assistant import ERA, HttpServer, Setting, run, until
@@ -143,7 +143,7 @@ def test_over_http_and_before_a_server_that_is_reached_over_http(setting: Settin
     behind.add_tool(lambda: "restocked", name="restock")
     (setting.folder / "gate.toml").write_text('wait = "30s"\n[tools]\n"e*" = "Says something"\n"*" = false\n')
     port = free_port()
-    with stage(http_app(behind, host="127.0.0.1", names=(), token=TOKEN), port):
+    with stage(build_http_app(behind, host="127.0.0.1", names=(), token=TOKEN), port):
         arguments = ("--http", "--port", "0", "--db", "gate.db", "--config", "gate.toml")
         url = ("--url", f"http://127.0.0.1:{port}/mcp")
         env = setting.env(PLACET_UPSTREAM_TOKEN=TOKEN)

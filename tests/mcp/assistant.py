@@ -23,7 +23,7 @@ from mcp.types import (
 
 from placet.agent import PendingCases
 from placet.mcp.messengers import Messengers
-from placet.mcp.questions import OPEN_AT_MOST, Questions
+from placet.mcp.questions import MAX_OPEN_QUESTIONS, Questions
 from placet.mcp.server import build_server
 from placet.ports.channel import Channel
 from tests.cli.forked_command import forked_command
@@ -71,7 +71,7 @@ class Setting:
         *,
         key: str | None = None,
         url: str | None = None,
-        open_at_most: int = OPEN_AT_MOST,
+        open_at_most: int = MAX_OPEN_QUESTIONS,
         channel: Channel | None = None,
         answerers: frozenset[str] = frozenset(),
         **client: Any,
@@ -84,7 +84,7 @@ class Setting:
                 key=chosen,
                 cases=cases,
                 trusted=[self.url],
-                open_at_most=open_at_most,
+                max_open=open_at_most,
                 messengers=Messengers([(channel, answerers)], cases) if channel is not None else None,
             )
             async with questions, Client(build_server(questions, key=chosen), **_timed(client)) as connected:

@@ -10,7 +10,7 @@ import uvicorn
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 
-from placet.mcp.doors import PATH, http_app
+from placet.mcp.http_transport import PATH, build_http_app
 from tests.mcp.assistant import until
 from tests.waiting import PATIENCE_S
 
@@ -63,7 +63,7 @@ class Caller:
 @asynccontextmanager
 async def served(server: "MCPServer[Any] | Server[Any]") -> AsyncIterator[Caller]:
     """A caller of this server, which runs on the same loop."""
-    app = http_app(server, host="127.0.0.1", names=(), token=None)
+    app = build_http_app(server, host="127.0.0.1", names=(), token=None)
     http = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on"))
     serving = asyncio.create_task(http.serve())
     await until(lambda: http.started)

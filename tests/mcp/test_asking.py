@@ -10,12 +10,12 @@ import pytest
 from mcp.types import TextContent
 
 from placet.agent import Decided, PendingCase, read_case
-from placet.mcp.answers import ended
-from placet.mcp.answers import result as result_of
 from placet.mcp.arguments import DEFAULT_WAIT_S, LONGEST_WAIT_S
-from placet.mcp.messengers import NAMES
-from placet.mcp.questions import OPEN_AT_MOST
+from placet.mcp.messengers import MESSENGER_NAMES
+from placet.mcp.questions import MAX_OPEN_QUESTIONS
 from placet.mcp.server import TITLES
+from placet.mcp.tool_results import build_tool_result as result_of
+from placet.mcp.tool_results import describe_outcome
 from tests.docs.markdown import ROOT
 from tests.mcp.assistant import ERA, Person, Setting, answer, opened, run, structured, until
 from tests.waiting import PATIENCE_S
@@ -206,7 +206,7 @@ def test_a_decision_whose_signature_does_not_hold_is_withheld(setting: Setting) 
     )
     assert case is not None
     forged = Decided(case_id="c", action="approve", data={"feedback": "yes"}, verified=False)
-    told = result_of(ended(PendingCase(case=case), forged))
+    told = result_of(describe_outcome(PendingCase(case=case), forged))
     assert told.is_error
     assert told.structured_content is not None
     assert (told.structured_content["action"], told.structured_content["data"]) == (None, None)
@@ -247,5 +247,5 @@ def test_the_docs_name_every_tool_and_limit() -> None:
     page = (ROOT / "docs" / "howto" / "mcp.md").read_text("utf-8")
     assert [name for name in TITLES if f"| `{name}` |" not in page] == []
     assert f"waits {DEFAULT_WAIT_S} seconds unless told otherwise, {LONGEST_WAIT_S} at most" in page
-    assert f"More than {OPEN_AT_MOST} questions" in page
-    assert [name for name in NAMES if f"]({name}.md)" not in page] == []
+    assert f"More than {MAX_OPEN_QUESTIONS} questions" in page
+    assert [name for name in MESSENGER_NAMES if f"]({name}.md)" not in page] == []

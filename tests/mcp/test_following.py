@@ -203,7 +203,7 @@ def test_a_client_that_cannot_show_the_link_after_all_gets_it(setting: Setting) 
 
 def test_an_assistant_cannot_flood_people_with_questions(setting: Setting) -> None:
     async def main() -> None:
-        async with setting.in_process(open_at_most=2) as client:
+        async with setting.in_process(max_open=2) as client:
             for _ in range(2):
                 structured(await client.call_tool("ask_confirmation", GO))
             assert "2 questions are open already" in refusal(await client.call_tool("ask_confirmation", GO))

@@ -96,7 +96,7 @@ def mcp(
                     # A thread reads standard input, and nothing but its end would end the thread: an
                     # interrupt ends the process, as being killed does. No question is lost by either.
                     signal.signal(signal.SIGINT, signal.SIG_DFL)
-                    tell_whoever_types()
+                    warn_if_interactive()
                     await built.run_stdio_async()
 
     asyncio.run(main())
@@ -105,22 +105,24 @@ def mcp(
 async def serve_http(
     built: "MCPServer[Any] | Server[Any]", host: str, port: int, names: tuple[str, ...]
 ) -> None:
-    """Serve it over streamable HTTP until it is told to end; says where on standard error."""
-    from placet.mcp import doors
+    """Serve MCP over streamable HTTP until a signal; print the URL to standard error."""
+    from placet.mcp import http_transport
     from placet.server.serving import bind
 
-    token = os.environ.get(doors.TOKEN_VARIABLE) or None
-    app = doors.http_app(built, host=host, names=names, token=token)
+    token = os.environ.get(http_transport.TOKEN_VARIABLE) or None
+    app = http_transport.build_http_app(built, host=host, names=names, token=token)
     with closing(bind(host, port)) as listener:
         shown = f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{listener.getsockname()[1]}{doors.PATH}"
-        guard = "" if token else f" Any program on this machine may use it; set {doors.TOKEN_VARIABLE}."
+        url = f"http://{shown}:{listener.getsockname()[1]}{http_transport.PATH}"
+        guard = (
+            "" if token else f" Any program on this machine may use it; set {http_transport.TOKEN_VARIABLE}."
+        )
         ready = partial(click.echo, f"MCP is running at {url} .{guard}", err=True)
-        await doors.serve_http(app, listener, ready)
+        await http_transport.serve_http(app, listener, ready)
 
 
-def tell_whoever_types() -> None:
-    """A person who starts this by hand would wait in vain for a word."""
+def warn_if_interactive() -> None:
+    """Explain to a person who started this by hand what it is waiting for."""
     if sys.stdin.isatty():
         click.echo("This speaks MCP with the assistant that starts it; Ctrl-C ends it. See --help.", err=True)
 

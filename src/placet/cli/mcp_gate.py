@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placet.agent.pending import default_path
-from placet.cli.mcp import serve_http, tell_whoever_types
+from placet.cli.mcp import serve_http, warn_if_interactive
 from placet.cli.options import PORT
 from placet.cli.request import DEFAULT_SERVER
 from placet.errors import SettingsError, Unavailable
@@ -124,7 +124,7 @@ def mcp_gate(
             else:
                 # As in `placet mcp`: a thread reads standard input, so an interrupt just ends the process.
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
-                tell_whoever_types()
+                warn_if_interactive()
                 await _serve_stdio(built)
 
     asyncio.run(main())

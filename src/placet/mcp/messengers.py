@@ -1,4 +1,4 @@
-"""People who are asked in their own messengers: then neither the client nor the model ever has the link."""
+"""Ask people in their messengers, so that neither the client nor the model sees the review link."""
 
 import asyncio
 import logging
@@ -15,41 +15,43 @@ from placet.channels.registry import (
 from placet.errors import PlacetError
 from placet.ports.channel import Channel
 
-NAMES = tuple(name for name in CHANNEL_NAMES if name != "terminal")  # standard input belongs to the client
+MESSENGER_NAMES = tuple(
+    name for name in CHANNEL_NAMES if name != "terminal"
+)  # standard input belongs to the client
 
 log = logging.getLogger("placet.mcp")
 
 
 class Messengers:
-    """Every messenger of one server, each with those who may answer there by a button."""
+    """The messengers of one server, each with the user ids that may answer with a button."""
 
-    def __init__(self, places: Iterable[tuple[Channel, frozenset[str]]], cases: PendingCases) -> None:
-        heard = [(Switchboard(channel, cases, answerers=who), bool(who)) for channel, who in places]
-        self._boards = [board for board, _ in heard]
-        self._heard = [board for board, is_pressed in heard if is_pressed]
+    def __init__(self, channels: Iterable[tuple[Channel, frozenset[str]]], cases: PendingCases) -> None:
+        boards = [(Switchboard(channel, cases, answerers=ids), bool(ids)) for channel, ids in channels]
+        self._boards = [board for board, _ in boards]
+        self._listening = [board for board, has_answerers in boards if has_answerers]
         self._listeners: list[asyncio.Task[None]] = []
 
     @property
     def has_buttons(self) -> bool:
-        """Whether anybody may answer by a button."""
-        return bool(self._heard)
+        """Whether anybody may answer with a button."""
+        return bool(self._listening)
 
     def listen(self, nudge: Callable[[str], object]) -> None:
-        """Take presses from now on; `nudge` is told which question to look at."""
+        """Start listening for interactions; call `nudge` with the id of each answered case."""
         for board in self._boards:
             board.nudge = nudge
-        self._listeners = [asyncio.create_task(_listening(board)) for board in self._heard]
+        self._listeners = [asyncio.create_task(_listen(board)) for board in self._listening]
 
     async def tell(self, notice: Notice) -> None:
-        """Tell every messenger; raises PlacetError if a link could be put nowhere."""
-        failed = [error for board in self._boards if (error := await _told(board, notice)) is not None]
+        """Pass a notice to every messenger; raise PlacetError if none of them could send the link."""
+        failed = [error for board in self._boards if (error := await _notify(board, notice)) is not None]
         for error in failed:
-            log.warning("a messenger could not be told: %s", error.message)
+            log.warning("messenger_failed reason=%s", error.message)
         if failed and notice.name in ("told", "reminder") and len(failed) == len(self._boards):
             raise failed[0]
 
     async def aclose(self) -> None:
-        """Stop listening, and let go of connections."""
+        """Stop listening and close the connections."""
         for task in self._listeners:
             task.cancel()
         await asyncio.gather(*self._listeners, return_exceptions=True)
@@ -60,18 +62,20 @@ class Messengers:
 def open_messengers(
     names: Iterable[str], environ: Mapping[str, str], cases: PendingCases
 ) -> Messengers | None:
-    """The messengers of these names; raises SettingsError naming what one of them needs."""
-    places = [(open_channel(name, environ), _answerers(name, environ)) for name in dict.fromkeys(names)]
+    """Open the messengers with these names; raise SettingsError naming the settings that are missing."""
+    channels = [
+        (open_channel(name, environ), _read_answerers(name, environ)) for name in dict.fromkeys(names)
+    ]
     for why in filter(None, (explain_missing_buttons(name, environ) for name in dict.fromkeys(names))):
         log.warning("%s", why)
-    return Messengers(places, cases) if places else None
+    return Messengers(channels, cases) if channels else None
 
 
-def _answerers(name: str, environ: Mapping[str, str]) -> frozenset[str]:
+def _read_answerers(name: str, environ: Mapping[str, str]) -> frozenset[str]:
     return read_answerers(name, environ) if can_listen(name, environ) else frozenset()
 
 
-async def _told(board: Switchboard, notice: Notice) -> PlacetError | None:
+async def _notify(board: Switchboard, notice: Notice) -> PlacetError | None:
     try:
         await board.tell(notice)
     except PlacetError as error:
@@ -79,8 +83,8 @@ async def _told(board: Switchboard, notice: Notice) -> PlacetError | None:
     return None
 
 
-async def _listening(board: Switchboard) -> None:
+async def _listen(board: Switchboard) -> None:
     try:
         await board.listen()
     except PlacetError as error:
-        log.warning("presses are not heard any more: %s", error.message)
+        log.warning("messenger_listening_stopped reason=%s", error.message)

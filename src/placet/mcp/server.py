@@ -1,4 +1,4 @@
-"""The MCP server: the tools and the prompt, under the SDK's own roof."""
+"""Build the MCP server: its tools, its prompt and its instructions."""
 
 import hashlib
 from typing import Any
@@ -7,22 +7,22 @@ from mcp.server.mcpserver import MCPServer, RequestStateSecurity
 from mcp.types import ToolAnnotations
 
 from placet import __version__
+from placet.mcp.instructions import INSTRUCTIONS, WHEN_TO_ASK
 from placet.mcp.messengers import open_messengers
 from placet.mcp.questions import Questions
-from placet.mcp.teaching import INSTRUCTIONS, WHEN_TO_ASK
-from placet.mcp.tools import Tools
+from placet.mcp.tools import QuestionTools
 
 __all__ = ["Questions", "build_server", "open_messengers"]
 
 NAME = "placet"
-STATE_FOR_S = 24 * 60 * 60  # how long a person may look at a link before they say yes or no to opening it
+STATE_LIFETIME_S = 24 * 60 * 60  # how long a person may take to accept or decline the link
 _ASKS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
 _CHECKS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
 )
-_LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
 _ENDS = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
 )
@@ -36,11 +36,11 @@ TITLES = {
     "list_questions": "List unread questions",
     "withdraw_question": "Withdraw a question",
 }
-_OTHER = {"check_question": _CHECKS, "list_questions": _LOOKS, "withdraw_question": _ENDS}
+_OTHER = {"check_question": _CHECKS, "list_questions": _READS, "withdraw_question": _ENDS}
 
 
 def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
-    """A server over these questions; a call that a restart interrupts can be taken up after it."""
+    """Return a server for these questions; a call interrupted by a restart can be continued."""
     server: MCPServer[Any] = MCPServer(
         NAME,
         title="Placet",
@@ -48,9 +48,9 @@ def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
         instructions=INSTRUCTIONS,
         version=__version__,
         log_level="WARNING",
-        request_state_security=RequestStateSecurity(keys=[_state_key(key)], ttl=STATE_FOR_S),
+        request_state_security=RequestStateSecurity(keys=[_state_key(key)], ttl=STATE_LIFETIME_S),
     )
-    tools = Tools(questions)
+    tools = QuestionTools(questions)
     for name, title in TITLES.items():
         server.add_tool(getattr(tools, name), name=name, title=title, annotations=_OTHER.get(name, _ASKS))
     server.prompt(
@@ -62,5 +62,5 @@ def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
 
 
 def _state_key(key: str) -> bytes:
-    """A secret that only holders of the API key could make, the same after a restart and in every process."""
+    """Return a secret derived from the API key: the same after a restart and in every process."""
     return hashlib.sha256(b"placet mcp request state\n" + key.encode()).digest()

@@ -1,4 +1,4 @@
-"""The tools: one for each kind of question, and three to follow, list and withdraw questions."""
+"""The MCP tools: one per review type, and three to check, list and withdraw questions."""
 
 import asyncio
 import inspect
@@ -14,79 +14,85 @@ from placet.agent import Notice, PendingCase
 from placet.client import TERMINAL, ServerRefused
 from placet.errors import PlacetError
 from placet.hook.frameworks.mcp.call_identity import is_disconnected
-from placet.mcp import answers, drafts, showing
 from placet.mcp import arguments as say
-from placet.mcp.answers import Question, QuestionList
-from placet.mcp.questions import SETTLE_WITHIN_S, Questions
-from placet.mcp.showing import Shown, ToolContext
+from placet.mcp import drafts, link_elicitation, tool_results
+from placet.mcp.link_elicitation import LinkResponse, ToolContext
+from placet.mcp.questions import OUTCOME_TIMEOUT_S, Questions
+from placet.mcp.tool_results import QuestionList, QuestionResult
 from placet.text.truncation import to_single_line, truncate
 
-LISTED_AT_MOST = 20
-LONGEST_NAME = 100
+MAX_LISTED = 20
+MAX_NAME = 100
 
-Asked = Annotated[CallToolResult, Question] | InputRequiredResult
-Told = Annotated[CallToolResult, Question]
-Listed = Annotated[CallToolResult, QuestionList]
+QuestionToolResult = Annotated[CallToolResult, QuestionResult] | InputRequiredResult
+FinalToolResult = Annotated[CallToolResult, QuestionResult]
+ListToolResult = Annotated[CallToolResult, QuestionList]
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _in_words(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """What cannot be done is told to the model as a sentence, never as a decision."""
+def _report_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Decorate a tool to report a PlacetError to the model as a sentence."""
 
     @wraps(tool)
-    async def told(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await tool(*args, **kwargs)
         except PlacetError as error:
-            raise ToolError(_sentence(error)) from error
+            raise ToolError(_describe_error(error)) from error
 
-    return told
+    return wrapper
 
 
-def _question(kind: str) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Awaitable[Asked]]]:
-    """A tool that asks: the function gives what its kind shows, all the rest is alike."""
+def _define_question_tool(
+    kind: str,
+) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Awaitable[QuestionToolResult]]]:
+    """Decorate a function that builds the context of one review type into a tool that asks."""
 
-    def decorate(context_of: Callable[..., dict[str, Any]]) -> Callable[..., Awaitable[Asked]]:
+    def decorate(context_of: Callable[..., dict[str, Any]]) -> Callable[..., Awaitable[QuestionToolResult]]:
         own = inspect.signature(context_of).parameters
 
-        async def asked(
-            self: "Tools",
+        async def ask(
+            self: "QuestionTools",
             ctx: Context[Any, Any],
             prompt: say.Prompt,
             wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
             **said: Any,
-        ) -> Asked:
+        ) -> QuestionToolResult:
             context = context_of(**{name: said.pop(name) for name in own})
-            agent, now = _client_name(ctx), self._questions.now()
+            agent, now = _find_client_name(ctx), self._questions.now()
             draft = drafts.draft(kind, prompt, context, agent=agent, now=now, **said)
             return await self._ask(ctx, draft, wait_seconds)
 
-        return _declared(_in_words(asked), context_of, (*own.values(), *drafts.SHARED))
+        return _declare_signature(_report_errors(ask), context_of, (*own.values(), *drafts.SHARED))
 
     return decorate
 
 
-def _declared(
-    tool: Callable[..., Awaitable[Asked]], named: Callable[..., Any], more: Iterable[inspect.Parameter]
-) -> Callable[..., Awaitable[Asked]]:
-    """The tool under its own name, with these arguments too: the SDK reads what is declared."""
+def _declare_signature(
+    tool: Callable[..., Awaitable[QuestionToolResult]],
+    named: Callable[..., Any],
+    more: Iterable[inspect.Parameter],
+) -> Callable[..., Awaitable[QuestionToolResult]]:
+    """Give a tool its name and its full signature, which the SDK reads."""
     me, ctx, prompt, wait_seconds, _ = inspect.signature(tool).parameters.values()
     named_only = (one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*more, wait_seconds))
-    signature = inspect.Signature([me, ctx, prompt, *named_only], return_annotation=Asked)
+    signature = inspect.Signature([me, ctx, prompt, *named_only], return_annotation=QuestionToolResult)
     update_wrapper(tool, named, assigned=("__name__", "__qualname__", "__doc__"))
     tool.__signature__ = signature  # type: ignore[attr-defined]
-    tool.__annotations__ = {one.name: one.annotation for one in (ctx, prompt, *more)} | {"return": Asked}
+    tool.__annotations__ = {one.name: one.annotation for one in (ctx, prompt, *more)} | {
+        "return": QuestionToolResult
+    }
     return tool
 
 
-class Tools:
-    """What the assistant can call; every method is one tool, and its docstring is what the model reads."""
+class QuestionTools:
+    """The tools. Every public method is one tool; the model reads its docstring."""
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
 
-    @_question("approval")
+    @_define_question_tool("approval")
     def ask_approval(text: say.Text = "", parts: say.Parts = say.NO_FACTS) -> dict[str, Any]:
         """Ask a person whether something you made may go out: approve, edit or reject.
 
@@ -94,7 +100,7 @@ class Tools:
         """
         return drafts.approval(text, parts)
 
-    @_question("selection")
+    @_define_question_tool("selection")
     def ask_selection(
         options: say.Options,
         min_selections: say.Least = 1,
@@ -104,7 +110,7 @@ class Tools:
         """Ask a person to choose one or several of the options; data.selected holds their ids."""
         return drafts.selection(options, min_selections, max_selections, recommended)
 
-    @_question("input")
+    @_define_question_tool("input")
     def ask_input(fields: say.Fields = say.NONE, steps: say.Steps = say.NONE) -> dict[str, Any]:
         """Ask a person for information that you do not have, as a form; data holds the answers by key.
 
@@ -112,7 +118,7 @@ class Tools:
         """
         return drafts.form(fields, steps)
 
-    @_question("confirmation")
+    @_define_question_tool("confirmation")
     def ask_confirmation(
         items: say.Items = say.NONE,
         allow_partial: say.AllowPartial = False,
@@ -132,7 +138,7 @@ class Tools:
             "confirm_word": confirm_word,
         }
 
-    @_question("escalation")
+    @_define_question_tool("escalation")
     def ask_escalation(
         error: say.ErrorText,
         log: say.Log = "",
@@ -142,120 +148,132 @@ class Tools:
         """Tell a person that something failed, and ask how to go on: retry, skip or abort."""
         return {"error": error, "log": log, "params": params, "suggestions": suggestions}
 
-    @_in_words
+    @_report_errors
     async def check_question(
         self,
         ctx: Context[Any, Any],
         case_id: say.CaseId,
         wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
         show_link: say.ShowLink = False,
-    ) -> Asked:
+    ) -> QuestionToolResult:
         """Learn what became of a question, waiting a while if it is still open.
 
         Set show_link to offer the person the link again, for instance after they closed it.
         """
         pending = await self._questions.find(case_id)
         if ctx.request_state is not None:
-            return await self._answer(ctx, pending, wait_seconds, showing.shown_before(ctx))
-        standing = await self._questions.look(pending)
+            return await self._build_result(
+                ctx, pending, wait_seconds, link_elicitation.read_link_response(ctx)
+            )
+        standing = await self._questions.fetch_status(pending)
         if standing is not None and standing.status in TERMINAL:
-            return await self._answer(ctx, pending, SETTLE_WITHIN_S, None)
+            return await self._build_result(ctx, pending, OUTCOME_TIMEOUT_S, None)
         if show_link and pending.case.prompt:
-            return await self._show_again(ctx, pending, wait_seconds)
+            return await self._show_link_again(ctx, pending, wait_seconds)
         status = standing.status if standing is not None else None
-        return await self._answer(ctx, pending, wait_seconds, None, status)
+        return await self._build_result(ctx, pending, wait_seconds, None, status)
 
-    @_in_words
-    async def list_questions(self, ctx: Context[Any, Any]) -> Listed:
+    @_report_errors
+    async def list_questions(self, ctx: Context[Any, Any]) -> ListToolResult:
         """List the questions whose answers you have not read, most urgent first, and those you just read."""
-        kept = await self._questions.kept()
-        shown = kept[:LISTED_AT_MOST]
-        stands = await asyncio.gather(*map(self._status, shown))
+        kept = await self._questions.list_unread()
+        shown = kept[:MAX_LISTED]
+        stands = await asyncio.gather(*map(self._fetch_status, shown))
         questions = [
-            answers.listed(one, status, with_link=await self._hands_out(ctx, one))
+            tool_results.summarize_question(one, status, with_link=await self._needs_link(ctx, one))
             for one, status in zip(shown, stands, strict=True)
             if status != "gone"
         ]
-        recent = [answers.ended(*one) for one in reversed(self._questions.recent)]
-        return answers.result(QuestionList(questions=questions, more=len(kept) - len(shown), recent=recent))
+        recent = [tool_results.describe_outcome(*one) for one in reversed(self._questions.recent)]
+        return tool_results.build_tool_result(
+            QuestionList(questions=questions, more=len(kept) - len(shown), recent=recent)
+        )
 
-    @_in_words
-    async def withdraw_question(self, case_id: say.CaseId, reason: say.Reason = "") -> Told:
+    @_report_errors
+    async def withdraw_question(self, case_id: say.CaseId, reason: say.Reason = "") -> FinalToolResult:
         """Withdraw a question that no longer needs an answer; the person is told.
 
         If somebody answered before, you get that answer instead.
         """
         pending = await self._questions.find(case_id)
-        return answers.result(answers.ended(pending, await self._questions.withdraw(pending, reason)))
-
-    # Inside
+        return tool_results.build_tool_result(
+            tool_results.describe_outcome(pending, await self._questions.withdraw(pending, reason))
+        )
 
     async def _ask(
         self, ctx: ToolContext, draft: dict[str, Any], wait_seconds: float
     ) -> CallToolResult | InputRequiredResult:
         if ctx.request_state is None:
-            return await self._show(ctx, await self._questions.open(draft), wait_seconds)
-        # The second round: the question is open, and the client has shown its link.
+            return await self._show_link(ctx, await self._questions.open(draft), wait_seconds)
+        # The second call: the question is open, and the client has shown its link.
         pending = await self._questions.find(ctx.request_state)
-        return await self._answer(ctx, pending, wait_seconds, showing.shown_before(ctx))
+        return await self._build_result(ctx, pending, wait_seconds, link_elicitation.read_link_response(ctx))
 
-    async def _show(
+    async def _show_link(
         self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
     ) -> CallToolResult | InputRequiredResult:
-        """Have the person shown the link, as this client can, and wait a while for the decision."""
-        way = showing.way(ctx) if not await self._questions.is_in_messenger(pending) else None
+        """Show the link in the way this client supports, then wait for the decision."""
+        way = (
+            link_elicitation.find_elicitation_mode(ctx)
+            if not await self._questions.is_in_messenger(pending)
+            else None
+        )
         if way == "retry":
-            return showing.link_required(pending.case)
+            return link_elicitation.build_link_request(pending.case)
         if way is None:
-            return await self._answer(ctx, pending, wait_seconds, None)
+            return await self._build_result(ctx, pending, wait_seconds, None)
         followed, progress = self._questions.follow(pending), _Progress(ctx)
-        shown = await showing.show(ctx, pending.case, followed, progress)
-        return await self._answer(
+        shown = await link_elicitation.show_link(ctx, pending.case, followed, progress)
+        return await self._build_result(
             ctx, pending, wait_seconds, shown, with_link=shown is None, progress=progress
         )
 
-    async def _answer(
+    async def _build_result(
         self,
         ctx: ToolContext,
         pending: PendingCase,
         wait_seconds: float,
-        shown: Shown,
+        shown: LinkResponse,
         status: str | None = None,
         *,
         with_link: bool | None = None,
         progress: "_Progress | None" = None,
     ) -> CallToolResult:
-        """The end of the question if it comes in time, and else where it stands."""
+        """Return the outcome if it arrives in time, otherwise the status."""
         if with_link is None:
-            with_link = await self._hands_out(ctx, pending)
+            with_link = await self._needs_link(ctx, pending)
         if with_link or shown == "accept":
-            await self._questions.mark_told(pending)
+            await self._questions.mark_notified(pending)
         seconds = 0 if shown in ("decline", "cancel") else wait_seconds
 
-        async def is_read() -> bool:
+        async def is_connected() -> bool:
             return not await is_disconnected(ctx.request_context)
 
-        outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx), is_read)
+        outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx), is_connected)
         if outcome is not None:
-            return answers.result(answers.ended(pending, outcome))
+            return tool_results.build_tool_result(tool_results.describe_outcome(pending, outcome))
         heard = self._questions.follow(pending).status
         stands = heard if heard != "pending" else status
-        return answers.result(answers.still_open(pending, stands, shown=shown, with_link=with_link))
+        return tool_results.build_tool_result(
+            tool_results.describe_open_question(pending, stands, shown=shown, with_link=with_link)
+        )
 
-    async def _show_again(
+    async def _show_link_again(
         self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
     ) -> CallToolResult | InputRequiredResult:
         if await self._questions.is_in_messenger(pending):
             await self._questions.send_again(pending)
-        return await self._show(ctx, pending, wait_seconds)
+        return await self._show_link(ctx, pending, wait_seconds)
 
-    async def _hands_out(self, ctx: ToolContext, pending: PendingCase) -> bool:
-        """Whether the link must be in the result, for there is no other way to the person."""
-        return showing.way(ctx) is None and not await self._questions.is_in_messenger(pending)
+    async def _needs_link(self, ctx: ToolContext, pending: PendingCase) -> bool:
+        """Return whether the result must contain the link, because nothing else shows it."""
+        return link_elicitation.find_elicitation_mode(
+            ctx
+        ) is None and not await self._questions.is_in_messenger(pending)
 
-    async def _status(self, pending: PendingCase) -> str | None:
+    async def _fetch_status(self, pending: PendingCase) -> str | None:
         try:
-            standing = await self._questions.look(pending)
+            standing = await self._questions.fetch_status(pending)
         except ServerRefused as refused:
             if refused.status == 404:
                 return "gone"
@@ -264,7 +282,7 @@ class Tools:
 
 
 class _Progress:
-    """Tells a client that asked for it what happens while its call waits."""
+    """Reports progress to the client while its call waits."""
 
     def __init__(self, ctx: ToolContext) -> None:
         self._ctx = ctx
@@ -272,10 +290,10 @@ class _Progress:
 
     async def __call__(self, notice: Notice | None) -> None:
         self._count += 1
-        await self._ctx.report_progress(self._count, None, _happening(notice))
+        await self._ctx.report_progress(self._count, None, _describe_progress(notice))
 
 
-def _happening(notice: Notice | None) -> str:
+def _describe_progress(notice: Notice | None) -> str:
     if notice is None:
         return "Waiting for the person."
     if notice.name == "opened":
@@ -286,14 +304,14 @@ def _happening(notice: Notice | None) -> str:
     return "The person is answering."
 
 
-def _client_name(ctx: ToolContext) -> str | None:
-    """Which assistant asks, as the person will read it."""
+def _find_client_name(ctx: ToolContext) -> str | None:
+    """Return the name of the assistant, as the person sees it."""
     params = ctx.session.client_params
     name = (params.client_info.title or params.client_info.name) if params is not None else ""
-    return truncate(to_single_line(name), LONGEST_NAME) or None
+    return truncate(to_single_line(name), MAX_NAME) or None
 
 
-def _sentence(error: PlacetError) -> str:
+def _describe_error(error: PlacetError) -> str:
     path = error.details.get("path")
     where = f" (at {to_single_line(str(path))})" if path else ""
     return f"{to_single_line(error.message)}{where} [{error.code}] Nothing was decided."

@@ -1,4 +1,4 @@
-"""What the tools give back: where a question stands, or how it ended. Nothing is made up."""
+"""The results of the tools: the status of a question, or how it ended."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -8,15 +8,15 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
 from placet.agent import Cancelled, Decided, Expired, Outcome, PendingCase
-from placet.mcp.showing import Shown
+from placet.mcp.link_elicitation import LinkResponse
 
 Status = Literal["pending", "opened", "in_progress", "completed", "expired", "cancelled"]
 OPEN: Mapping[str, Status] = {"opened": "opened", "in_progress": "in_progress"}
 _ENDS: Mapping[str, Status] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
 
 
-class Question(BaseModel):
-    """Where a question to a person stands."""
+class QuestionResult(BaseModel):
+    """The status of a question to a person."""
 
     status: Status = Field(
         description="pending, opened, in_progress: no decision yet. completed: a person decided, see action."
@@ -39,16 +39,18 @@ class Question(BaseModel):
 class QuestionList(BaseModel):
     """The questions whose answers have not been read."""
 
-    questions: list[Question]
+    questions: list[QuestionResult]
     more: int = Field(description="How many further ones there are.")
-    recent: list[Question] = Field(description="The last ones whose end was handed to you, newest first.")
+    recent: list[QuestionResult] = Field(
+        description="The last ones whose end was handed to you, newest first."
+    )
 
 
-def ended(pending: PendingCase, outcome: Outcome) -> Question:
-    """How a question ended; a decision whose signature does not hold is withheld."""
+def describe_outcome(pending: PendingCase, outcome: Outcome) -> QuestionResult:
+    """Return how a question ended; withhold a decision whose signature is not valid."""
     decided = outcome if isinstance(outcome, Decided) else None
     broken = decided is not None and decided.verified is False
-    return Question(
+    return QuestionResult(
         status=_ENDS[outcome.status],
         case_id=outcome.case_id,
         type=pending.case.type or None,
@@ -61,15 +63,17 @@ def ended(pending: PendingCase, outcome: Outcome) -> Question:
         reason=outcome.reason if isinstance(outcome, Cancelled) else None,
         review_url=None,
         expires_at=None,
-        next_step=_after(outcome),
+        next_step=_next_step_after(outcome),
     )
 
 
-def still_open(pending: PendingCase, status: str | None, *, shown: Shown, with_link: bool) -> Question:
-    """A question without an answer yet; the link is in it only for clients that cannot show it themselves."""
+def describe_open_question(
+    pending: PendingCase, status: str | None, *, shown: LinkResponse, with_link: bool
+) -> QuestionResult:
+    """Return a question without an answer yet; include the link only if the client cannot show it."""
     case = pending.case
     link = case.review_url if with_link and case.prompt else None
-    return Question(
+    return QuestionResult(
         status=OPEN.get(status or "", "pending"),
         case_id=case.case_id,
         type=case.type or None,
@@ -82,30 +86,30 @@ def still_open(pending: PendingCase, status: str | None, *, shown: Shown, with_l
         reason=None,
         review_url=link,
         expires_at=case.expires_at.isoformat() if case.prompt else None,
-        next_step=_meanwhile(case.case_id, shown, link is not None),
+        next_step=_next_step_while_open(case.case_id, shown, link is not None),
     )
 
 
-def listed(pending: PendingCase, status: str | None, *, with_link: bool) -> Question:
-    """A question in the list: one that has ended is still to be read."""
-    question = still_open(pending, status, shown=None, with_link=with_link)
+def summarize_question(pending: PendingCase, status: str | None, *, with_link: bool) -> QuestionResult:
+    """Return a question for the list; a result that has not been read is not included."""
+    question = describe_open_question(pending, status, shown=None, with_link=with_link)
     if status not in _ENDS:
         return question
     read = f"It has ended. Call check_question with case_id {pending.case.case_id} to read how."
     return question.model_copy(update={"status": status, "review_url": None, "next_step": read})
 
 
-def result(answer: Question | QuestionList) -> CallToolResult:
-    """As a tool's result: structured, and the same as text for clients that read only that."""
+def build_tool_result(answer: QuestionResult | QuestionList) -> CallToolResult:
+    """Return a tool result: structured, and as text for clients that read only text."""
     plain = answer.model_dump(mode="json")
-    broken = isinstance(answer, Question) and answer.verified is False
+    broken = isinstance(answer, QuestionResult) and answer.verified is False
     text = msgspec.json.encode(plain).decode()
     return CallToolResult(
         content=[TextContent(type="text", text=text)], structured_content=plain, is_error=broken
     )
 
 
-def _after(outcome: Outcome) -> str:
+def _next_step_after(outcome: Outcome) -> str:
     if isinstance(outcome, Expired):
         return (
             "Nobody answered in time, so nothing was decided or approved. Do not do what you asked about;"
@@ -133,7 +137,7 @@ _DECIDED = {
 }
 
 
-def _meanwhile(case_id: str, shown: Shown, with_link: bool) -> str:
+def _next_step_while_open(case_id: str, shown: LinkResponse, with_link: bool) -> str:
     check = f"call check_question with case_id {case_id}"
     if shown == "decline" or shown == "cancel":
         return (

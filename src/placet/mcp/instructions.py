@@ -1,4 +1,4 @@
-"""What an assistant is taught: when to ask a person, with which tool, and what to make of the answer."""
+"""The instructions for assistants: when to ask a person, with which tool, and how to use the answer."""
 
 INSTRUCTIONS = (
     "Puts questions to a person and brings back what they decided. Ask before anything that cannot be undone,"

@@ -1,4 +1,4 @@
-"""The way in over streamable HTTP: who may come in, and how it is served."""
+"""Serve MCP over streamable HTTP, protected by a token and a check of the Host header."""
 
 import hmac
 import signal
@@ -19,35 +19,40 @@ from placet.errors import SettingsError
 
 PATH = "/mcp"
 TOKEN_VARIABLE = "PLACET_MCP_TOKEN"  # noqa: S105 - a name, not a secret
-SHORTEST_TOKEN = 20
-LARGEST_BODY = 1024 * 1024
-STOP_WITHIN_S = 2
+MIN_TOKEN_LENGTH = 20
+MAX_BODY_BYTES = 1024 * 1024
+SHUTDOWN_TIMEOUT_S = 2
 
 
-def http_app(
+def build_http_app(
     server: MCPServer[Any] | Server[Any], *, host: str, names: Iterable[str], token: str | None
 ) -> ASGIApp:
-    """The server as an ASGI app; raises SettingsError where anybody could come in.
+    """Return the server as an ASGI app; raise SettingsError if anybody could connect.
 
-    `names` are the Host headers it answers to besides loopback ones: a page in a browser cannot pretend.
+    `names` are the accepted Host headers besides loopback ones; checking them stops DNS rebinding.
     """
-    if token is not None and len(token) < SHORTEST_TOKEN:
-        raise SettingsError(f"{TOKEN_VARIABLE} must have at least {SHORTEST_TOKEN} characters.")
+    if token is not None and len(token) < MIN_TOKEN_LENGTH:
+        raise SettingsError(f"{TOKEN_VARIABLE} must have at least {MIN_TOKEN_LENGTH} characters.")
     if token is None and not is_loopback(host):
-        raise SettingsError(f"Serving on {host} needs a secret that clients present: set {TOKEN_VARIABLE}.")
+        raise SettingsError(
+            f"Serving on {host} requires a token: set {TOKEN_VARIABLE} and give it to the clients."
+        )
     local = ("127.0.0.1", "localhost", "[::1]")
     security = TransportSecuritySettings(
-        allowed_hosts=[*(f"{name}:*" for name in local), *_hosts(names)],
+        allowed_hosts=[*(f"{name}:*" for name in local), *_host_patterns(names)],
         allowed_origins=[*(f"http://{name}:*" for name in local), *(f"https://{name}" for name in names)],
     )
     app = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security, host=host, max_request_body_size=LARGEST_BODY
+        streamable_http_path=PATH,
+        transport_security=security,
+        host=host,
+        max_request_body_size=MAX_BODY_BYTES,
     )
-    return app if token is None else _Guard(app, token)
+    return app if token is None else _TokenMiddleware(app, token)
 
 
 async def serve_http(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `ready` is called once it listens."""
+    """Serve until SIGINT or SIGTERM; call `ready` once the server accepts connections."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -55,13 +60,13 @@ async def serve_http(app: ASGIApp, listener: socket.socket, ready: Callable[[], 
         server_header=False,
         proxy_headers=False,
         lifespan="on",
-        timeout_graceful_shutdown=STOP_WITHIN_S,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )
     await _Server(config, ready).serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens, and returns when it is told to end, so that everything is closed in order."""
+    """Calls `ready` at startup, and returns on a signal instead of raising it again."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -74,44 +79,46 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        before = {
+        previous = {
             number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
         }
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Return whether only this machine can reach the host."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _hosts(names: Iterable[str]) -> list[str]:
+def _host_patterns(names: Iterable[str]) -> list[str]:
     return [form for name in names for form in (name, f"{name}:*")]
 
 
-class _Guard:
-    """Lets in who presents the token."""
+class _TokenMiddleware:
+    """Answers 401 to requests without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._presented(scope):
+        if scope["type"] == "http" and not self._has_token(scope):
             refusal = PlainTextResponse(
-                "This server needs its token.", status_code=401, headers={"WWW-Authenticate": "Bearer"}
+                "This server requires a bearer token.",
+                status_code=401,
+                headers={"WWW-Authenticate": "Bearer"},
             )
             await refusal(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _presented(self, scope: Scope) -> bool:
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
+    def _has_token(self, scope: Scope) -> bool:
+        values = [value for name, value in scope["headers"] if name == b"authorization"]
+        return len(values) == 1 and hmac.compare_digest(values[0], self._expected)
