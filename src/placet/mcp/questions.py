@@ -93,7 +93,7 @@ class Questions:
         cases: PendingCases,
         trusted: Iterable[str] = (),
         messengers: Messengers | None = None,
-        open_at_most: int = MAX_OPEN_QUESTIONS,
+        max_open: int = MAX_OPEN_QUESTIONS,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not is_secure_or_loopback(server):
@@ -106,7 +106,7 @@ class Questions:
         self._cases = cases
         self._trusted = tuple(trusted)
         self._messengers = messengers
-        self._max_open = open_at_most
+        self._max_open = max_open
         self.now = clock
         self._credentials = {"authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(
