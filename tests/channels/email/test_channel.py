@@ -224,7 +224,7 @@ async def test_a_server_that_asks_for_time_gets_it_twice(
     assert breaks == [5.0, 20.0]
     assert len(harness.server.mails) == 1
     harness.server.planned[command] = [b"451 4.7.1 later"] * 3
-    with pytest.raises(Unreachable, match="come back later"):
+    with pytest.raises(Unreachable, match="retry later"):
         await harness.channel.send(sample_card())
 
 

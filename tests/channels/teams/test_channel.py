@@ -314,7 +314,7 @@ async def test_yes_and_no_look_different(harness: TeamsHarness):
     ("status", "code", "words"),
     [
         (403, "BotNotInConversationRoster", "Install its app"),
-        (404, "ConversationNotFound", "no such conversation"),
+        (404, "ConversationNotFound", "conversation does not exist"),
         (400, "BadSyntax", "BadSyntax"),
         (413, "MessageSizeTooBig", "MessageSizeTooBig"),
     ],

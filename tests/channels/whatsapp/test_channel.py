@@ -184,7 +184,7 @@ async def test_a_template_that_fails_too_is_logged(
     templated.server.planned.append(refusal(400, 132001, "Template name does not exist"))
     await templated.channel.handle_webhook(failed(ticket.message_id))
     await templated.channel.aclose()
-    assert "its template neither: There is no approved template" in caplog.text
+    assert "whatsapp_template_failed reason=There is no approved template" in caplog.text
 
 
 @pytest.mark.parametrize("length", [300, 470, 1_500])
