@@ -58,10 +58,10 @@ def test_what_is_no_api_key_is_refused_in_our_words(server: RunningServer, key: 
 def test_a_refusal_carries_the_servers_own_code_status_and_details(client: PlacetClient) -> None:
     with pytest.raises(ServerRefused) as refused:
         client.open("selection", "Which?", context={"options": []})
-    assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
+    assert (refused.value.status, refused.value.code) == (400, "invalid_request")
     assert refused.value.details["path"] == "context.options"
     assert "options" in refused.value.message
-    assert refused.value.body()["error"] == "VALIDATION_ERROR"
+    assert refused.value.body()["error"] == "invalid_request"
 
 
 def test_a_wrong_key_is_refused(server: RunningServer) -> None:

@@ -22,8 +22,9 @@ PlacetError
 │       ├── InvalidInput       400  invalid_input
 │       ├── InvalidForm        400  invalid_form
 │       ├── ChoiceRequired     400  HITL_CHOICE_REQUIRED
-│       └── ValidationFailed   400  VALIDATION_ERROR
-│           └── BodyTooLarge   413  VALIDATION_ERROR
+│       └── ValidationFailed   400  invalid_request
+│           ├── InvalidChoice  400  VALIDATION_ERROR
+│           └── BodyTooLarge   413  invalid_request
 ├── CaseConflict               409  conflict: two writers met; the desk looks again and decides
 ├── RelayConflict              409  conflict: two writers met over what the relay keeps
 ├── Unavailable                503  unavailable
@@ -215,6 +216,12 @@ class ChoiceRequired(BadRequest):
 
 class ValidationFailed(BadRequest):
     """The request does not fit the documented shape."""
+
+    code = "invalid_request"
+
+
+class InvalidChoice(ValidationFailed):
+    """Send either prefer_hitl or skip_hitl as true, not both."""
 
     code = "VALIDATION_ERROR"
 

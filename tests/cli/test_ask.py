@@ -223,6 +223,6 @@ def test_whoever_finds_no_server_is_told_how_to_start_one(desk: Desk) -> None:
 def test_what_the_server_refuses_is_told_in_its_own_words(desk: Desk) -> None:
     asking = desk.start(*APPROVAL, "--timeout", "a while", "--json")
     refusal = asking.end(1)
-    assert (refusal["status"], refusal["error"], refusal["http_status"]) == ("error", "VALIDATION_ERROR", 400)
+    assert (refusal["status"], refusal["error"], refusal["http_status"]) == ("error", "invalid_request", 400)
     assert "not a duration" in refusal["message"]
     assert "not a duration" in asking.said

@@ -251,7 +251,7 @@ async def test_a_draft_that_cannot_be_asked_is_refused_by_name_and_leaves_nothin
 ) -> None:
     with pytest.raises(ValidationFailed) as refusal:
         await kit.desk.open(draft_from({"type": "approval", "prompt": "Go?"} | fields), ACME)
-    assert (refusal.value.code, refusal.value.status) == ("VALIDATION_ERROR", 400)
+    assert (refusal.value.code, refusal.value.status) == ("invalid_request", 400)
     assert named in refusal.value.message
     assert len(refusal.value.message) < 500
     assert msgspec.json.encode(refusal.value.body())

@@ -88,7 +88,7 @@ def test_a_flask_service_asks_looks_and_withdraws(server: ServerProcess, decisio
 def test_what_the_server_refuses_a_flask_service_passes_on(decisions: PlacetClient) -> None:
     agent = flask_app(decisions).test_client()
     blank = agent.post("/refunds", json={"prompt": "   "})
-    assert (blank.status_code, blank.get_json()["error"]) == (400, "VALIDATION_ERROR")
+    assert (blank.status_code, blank.get_json()["error"]) == (400, "invalid_request")
     missing = agent.get("/refunds/review_nothing")
     assert (missing.status_code, missing.get_json()["error"]) == (404, "not_found")
 

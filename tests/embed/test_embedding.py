@@ -145,15 +145,15 @@ def test_every_published_example_can_be_asked_from_a_handler(service: Hosted, ty
 @pytest.mark.parametrize(
     ("body", "status", "error"),
     [
-        ({"how": "confirmation", "prompt": ""}, 400, "VALIDATION_ERROR"),
-        ({"how": "confirmation", "prompt": "x" * 501}, 400, "VALIDATION_ERROR"),
-        ({"how": "confirmation", "prompt": "Go?", "surprise": 1}, 400, "VALIDATION_ERROR"),
-        ({"how": "selection", "prompt": "Go?", "options": []}, 400, "VALIDATION_ERROR"),
+        ({"how": "confirmation", "prompt": ""}, 400, "invalid_request"),
+        ({"how": "confirmation", "prompt": "x" * 501}, 400, "invalid_request"),
+        ({"how": "confirmation", "prompt": "Go?", "surprise": 1}, 400, "invalid_request"),
+        ({"how": "selection", "prompt": "Go?", "options": []}, 400, "invalid_request"),
         ({"how": "input", "prompt": "Go?", "form": {"fields": []}}, 400, "invalid_form"),
         (
             {"how": "confirmation", "prompt": "Go?", "callback_url": "https://10.0.0.1/"},
             400,
-            "VALIDATION_ERROR",
+            "invalid_request",
         ),
     ],
 )

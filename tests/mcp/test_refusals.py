@@ -101,7 +101,7 @@ def test_a_reply_that_got_lost_does_not_make_two_questions_of_one(setting: Setti
         ("ask_approval", {"prompt": "May I?", "text": "a", "wait_seconds": -1}, "wait_seconds"),
         ("ask_approval", {"prompt": "May I?", "text": "a", "wait_seconds": 10**9}, "wait_seconds"),
         ("ask_approval", {"prompt": "May I?", "text": "a", "previous_case_id": "review_no"}, "["),
-        ("ask_approval", {"prompt": "May I?", "text": "\x00"}, "VALIDATION_ERROR"),
+        ("ask_approval", {"prompt": "May I?", "text": "\x00"}, "invalid_request"),
         ("ask_selection", {"prompt": "Which?", "options": []}, "options"),
         ("ask_selection", {"prompt": "Which?", "options": [{"id": "a", "title": "A"}] * 2}, "["),
         ("ask_input", {"prompt": "When?", "fields": [{"key": "a", "label": "A", "type": "file"}]}, "type"),

@@ -304,7 +304,7 @@ def test_the_same_address_has_one_secret_for_all_cases_of_its_owner(
 @pytest.mark.parametrize("query", ["state=lost", "limit=0", "case_id=%00"])
 def test_a_delivery_log_that_cannot_be_had_is_refused(client: httpx.Client, query: str) -> None:
     refused = client.get(f"/v1/deliveries?{query}")
-    assert (refused.status_code, refused.json()["error"]) == (400, "VALIDATION_ERROR")
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
 def test_the_log_can_be_asked_by_state(

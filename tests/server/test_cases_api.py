@@ -38,7 +38,7 @@ def unchanged(server: RunningServer) -> Iterator[None]:
     assert written(server) == before
 
 
-def refusal(response: httpx.Response, status: int = 400, error: str = "VALIDATION_ERROR") -> str:
+def refusal(response: httpx.Response, status: int = 400, error: str = "invalid_request") -> str:
     """The message of a flat error with this status and code."""
     assert (response.status_code, response.json().get("error")) == (status, error), response.text
     assert response.headers["content-type"] == "application/json"
@@ -473,11 +473,11 @@ def test_nobody_continues_a_strangers_case(server: RunningServer, client: httpx.
     ("body", "error"),
     [
         (b"{", "invalid_json"),
-        (b"[]", "VALIDATION_ERROR"),
-        (b'{"why": 1}', "VALIDATION_ERROR"),
-        (b'{"reason": 7}', "VALIDATION_ERROR"),
-        (msgspec.json.encode({"reason": "x" * 2001}), "VALIDATION_ERROR"),
-        (b'{"reason": "a\\u0000b"}', "VALIDATION_ERROR"),
+        (b"[]", "invalid_request"),
+        (b'{"why": 1}', "invalid_request"),
+        (b'{"reason": 7}', "invalid_request"),
+        (msgspec.json.encode({"reason": "x" * 2001}), "invalid_request"),
+        (b'{"reason": "a\\u0000b"}', "invalid_request"),
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -537,7 +537,7 @@ def test_what_is_no_http_is_refused_in_the_same_words(
     head, _, body = said_to(server.url, request_bytes).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"application/json" in head
-    assert msgspec.json.decode(body)["error"] == "VALIDATION_ERROR"
+    assert msgspec.json.decode(body)["error"] == "invalid_request"
 
 
 def test_a_request_with_thousands_of_headers_does_no_harm(server: RunningServer, unchanged: None) -> None:

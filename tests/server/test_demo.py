@@ -75,7 +75,7 @@ def test_without_a_type_there_is_one_all_the_same(agent: httpx.Client) -> None:
 @pytest.mark.parametrize("type", ["", "vote", "<b>", "x" * 3000])
 def test_a_type_that_is_none_is_refused(agent: httpx.Client, type: str) -> None:
     refused = agent.post("/api/demo", params={"type": type})
-    assert (refused.status_code, refused.json()["error"]) == (400, "VALIDATION_ERROR")
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("type", ANSWERS)
@@ -169,7 +169,7 @@ def test_a_callback_that_nobody_signed_is_not_believed(demo: ServerProcess, agen
 
 def test_a_callback_is_no_larger_than_any_other_body(agent: httpx.Client) -> None:
     refused = agent.post("/api/demo/callbacks", content=b"x" * (1024 * 1024 + 1))
-    assert (refused.status_code, refused.json()["error"]) == (413, "VALIDATION_ERROR")
+    assert (refused.status_code, refused.json()["error"]) == (413, "invalid_request")
 
 
 def test_the_demo_opens_nothing_else_to_the_anonymous(agent: httpx.Client) -> None:

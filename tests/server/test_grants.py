@@ -70,7 +70,7 @@ def test_a_key_for_two_calls_is_refused(server: RunningServer, client: httpx.Cli
     given(server, owner)
     use(client)
     refused = use(client, arguments=MAIL | {"to": "eve@acme.example"})
-    assert (refused.status_code, refused.json()["error"]) == (400, "VALIDATION_ERROR")
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
 def test_types_are_kept_apart_on_the_wire(server: RunningServer, client: httpx.Client, owner: str) -> None:

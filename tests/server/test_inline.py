@@ -176,7 +176,7 @@ def test_what_is_not_json_is_refused(client: httpx.Client, hitl: dict[str, Any],
 
 
 def test_a_body_that_is_too_large_is_refused(client: httpx.Client, hitl: dict[str, Any]) -> None:
-    refused(send(hitl, b"x" * (1024 * 1024 + 1)), 413, "VALIDATION_ERROR")
+    refused(send(hitl, b"x" * (1024 * 1024 + 1)), 413, "invalid_request")
     assert status_of(client, hitl) == "pending"
 
 
@@ -200,7 +200,7 @@ def test_the_same_press_again_gets_the_first_receipt(client: httpx.Client, hitl:
         "duplicate_submission",
     )
     refused(send(hitl, body, **{"Idempotency-Key": "press 2"}), 409, "duplicate_submission")
-    refused(send(hitl, body, **{"Idempotency-Key": ""}), 400, "VALIDATION_ERROR")
+    refused(send(hitl, body, **{"Idempotency-Key": ""}), 400, "invalid_request")
 
 
 def test_of_many_answers_at_once_one_wins(

@@ -60,7 +60,7 @@ def test_discovery_without_a_version_is_the_newest(anyone: httpx.Client) -> None
 @pytest.mark.parametrize("version", ["", "1.0", "0.9 ", "nine", "0.10", "x" * 3000])
 def test_discovery_of_a_version_that_is_not_there_is_refused(anyone: httpx.Client, version: str) -> None:
     refused = anyone.get("/.well-known/hitl.json", params={"version": version})
-    assert (refused.status_code, refused.json()["error"]) == (400, "VALIDATION_ERROR")
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
 def test_what_discovery_promises_is_there(server: RunningServer, anyone: httpx.Client) -> None:

@@ -396,7 +396,7 @@ def test_the_review_token_may_stand_in_the_header_and_an_answer_may_be_repeated(
         (b'{"action": "confirm", "data": {"x": 1}}', 400, "invalid_submission"),
         (b'{"action": "confirm", "responded_by": {"name": "Ada"}}', 400, "invalid_submission"),
         (b'{"action": "confirm", "shown": "' + b"0" * 64 + b'"}', 409, "content_changed"),
-        (b"x" * (1024 * 1024 + 1), 413, "VALIDATION_ERROR"),
+        (b"x" * (1024 * 1024 + 1), 413, "invalid_request"),
     ],
     ids=lambda value: repr(value)[:40],
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from placet.errors import ChoiceRequired, ValidationFailed
+from placet.errors import ChoiceRequired, InvalidChoice
 
 Choice = Literal["review", "skip"]
 
@@ -11,15 +11,15 @@ Choice = Literal["review", "skip"]
 def require_choice(body: Mapping[str, Any]) -> Choice:
     """What the caller chose; `previous_case_id` continues a review and so counts as `prefer_hitl`.
 
-    Raises `ChoiceRequired` when nothing was chosen and `ValidationFailed` for both at once or for flags that
+    Raises `ChoiceRequired` when nothing was chosen and `InvalidChoice` for both at once or for flags that
     are not booleans. Run the action only after this has answered.
     """
     if not isinstance(body, Mapping):
-        raise ValidationFailed("The body must be a JSON object.")
+        raise InvalidChoice("The body must be a JSON object.")
     skip = _flag(body, "skip_hitl")
     prefer = _flag(body, "prefer_hitl") or _continues_a_case(body)
     if prefer and skip:
-        raise ValidationFailed("Send either prefer_hitl (or previous_case_id) or skip_hitl, not both.")
+        raise InvalidChoice("Send either prefer_hitl (or previous_case_id) or skip_hitl, not both.")
     if not (prefer or skip):
         raise ChoiceRequired()
     return "review" if prefer else "skip"
@@ -28,7 +28,7 @@ def require_choice(body: Mapping[str, Any]) -> Choice:
 def _flag(body: Mapping[str, Any], name: str) -> bool:
     value = body.get(name, False)
     if not isinstance(value, bool):
-        raise ValidationFailed(f"{name} must be true or false.", path=name)
+        raise InvalidChoice(f"{name} must be true or false.", path=name)
     return value
 
 
@@ -37,5 +37,5 @@ def _continues_a_case(body: Mapping[str, Any]) -> bool:
     if previous is None:
         return False
     if not isinstance(previous, str) or not previous:
-        raise ValidationFailed("previous_case_id must be the id of a case.", path="previous_case_id")
+        raise InvalidChoice("previous_case_id must be the id of a case.", path="previous_case_id")
     return True

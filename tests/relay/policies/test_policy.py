@@ -170,6 +170,6 @@ def test_what_does_not_fit_is_refused_with_its_path(draft: Any, path: str):
     with pytest.raises(ValidationFailed) as refused:
         parse_policy_draft(draft)
     body = refused.value.body()
-    assert (refused.value.status, body["error"], body["path"]) == (400, "VALIDATION_ERROR", path)
+    assert (refused.value.status, body["error"], body["path"]) == (400, "invalid_request", path)
     assert body["message"].isprintable()
     assert msgspec.json.encode(body)

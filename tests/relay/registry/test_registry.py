@@ -141,7 +141,7 @@ def test_an_agent_that_moves_is_called_where_it_is_now(
     ids=repr,
 )
 def test_what_no_agent_may_be_is_refused(admin: httpx.Client, draft: dict[str, Any]) -> None:
-    refused(admin.post(AGENTS, json={"agentId": "bad", **draft}), 400, "VALIDATION_ERROR")
+    refused(admin.post(AGENTS, json={"agentId": "bad", **draft}), 400, "invalid_request")
     assert admin.get(f"{AGENTS}/bad").status_code == 404
 
 
@@ -221,7 +221,7 @@ def test_groups_say_who_may_do_what(everyone: Everyone, admin: httpx.Client) -> 
     ids=repr,
 )
 def test_what_no_group_may_be_is_refused(admin: httpx.Client, draft: dict[str, Any]) -> None:
-    refused(admin.post(GROUPS, json=draft), 400, "VALIDATION_ERROR")
+    refused(admin.post(GROUPS, json=draft), 400, "invalid_request")
 
 
 def test_only_an_administrator_brings_a_key_into_a_tenant(everyone: Everyone, keeper: httpx.Client) -> None:
@@ -261,11 +261,11 @@ def test_tenants_are_walls(everyone: Everyone, admin: httpx.Client, agent: RawAg
 
 
 def test_no_caller_is_subscribed_to_what_is_not_there(admin: httpx.Client) -> None:
-    refused(admin.post(CALLERS, json={"name": "lost", "agents": ["nobody"]}), 400, "VALIDATION_ERROR")
+    refused(admin.post(CALLERS, json={"name": "lost", "agents": ["nobody"]}), 400, "invalid_request")
     assert (
         admin.post(CALLERS, json={"name": "lost", "agents": ["settled"], "kind": "user"}).status_code == 201
     )
-    refused(admin.put(f"{SUBSCRIPTIONS}/lost/nobody"), 400, "VALIDATION_ERROR")
+    refused(admin.put(f"{SUBSCRIPTIONS}/lost/nobody"), 400, "invalid_request")
     refused(admin.put(f"{SUBSCRIPTIONS}/nobody/settled"), 404, "not_found")
     refused(admin.delete(f"{SUBSCRIPTIONS}/lost/nobody"), 404, "not_found")
     listed = admin.get(SUBSCRIPTIONS, params={"source": "lost"}).json()
@@ -283,9 +283,9 @@ def test_who_saw_an_earlier_state_changes_nothing(admin: httpx.Client) -> None:
 def test_lists_come_in_pages(admin: httpx.Client) -> None:
     page = admin.get(AGENTS, params={"size": 1, "page": 1}).json()
     assert (len(page["content"]), page["number"], page["size"], page["first"]) == (1, 1, 1, False)
-    refused(admin.get(AGENTS, params={"size": 0}), 400, "VALIDATION_ERROR")
-    refused(admin.get(f"{AGENTS}?page=1&page=2"), 400, "VALIDATION_ERROR")
-    refused(admin.get(AGENTS, params={"tenantId": "No Such"}), 400, "VALIDATION_ERROR")
+    refused(admin.get(AGENTS, params={"size": 0}), 400, "invalid_request")
+    refused(admin.get(f"{AGENTS}?page=1&page=2"), 400, "invalid_request")
+    refused(admin.get(AGENTS, params={"tenantId": "No Such"}), 400, "invalid_request")
 
 
 def test_what_another_process_registers_is_seen_soon(
