@@ -26,9 +26,13 @@ from placet.desk.opening import Minted, build_case, check_policy, prepare_offer
 from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
 from placet.ports.case_store import CaseCreation, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
+from placet.ports.hold_store import HoldCreation
 from placet.ports.identity import Principal
 
 ATTEMPTS = 16
+
+BuildHold = Callable[[str], HoldCreation]
+"""Builds the hold of a new case from the case's id."""
 
 
 class Opened(Struct, frozen=True, kw_only=True):
@@ -73,11 +77,21 @@ class Reception:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(
-        self, draft: CaseDraft, principal: Principal, *, idempotency_key: str | None, subject: Subject
+        self,
+        draft: CaseDraft,
+        principal: Principal,
+        *,
+        idempotency_key: str | None,
+        subject: Subject,
+        hold: BuildHold | None = None,
     ) -> Opened:
-        """File the draft, or give the first answer again if this key has been here before."""
-        if idempotency_key is None:
-            return await self._file(draft, principal, subject, None)
+        """Create the case, or return the first response if this key was used before.
+
+        `hold` builds the hold that is written with the case. It cannot be combined with an idempotency key:
+        the id of the hold identifies the request. Raises CaseConflict if that id is taken.
+        """
+        if idempotency_key is None or hold is not None:
+            return await self._file(draft, principal, subject, None, hold)
         key = replays.check_key(idempotency_key)
         asked = msgspec.json.encode([draft, subject], order="deterministic")
         # With the key in it, so that it confirms no guess of what was asked once that is erased.
@@ -86,7 +100,7 @@ class Reception:
             if first := await self._first_answer(repeatable, principal):
                 return first
             try:
-                return await self._file(draft, principal, subject, repeatable)
+                return await self._file(draft, principal, subject, repeatable, None)
             except CaseConflict:
                 continue
         raise Unavailable()
@@ -99,7 +113,12 @@ class Reception:
         return Opened(case_id=case_id, body=body)
 
     async def _file(
-        self, draft: CaseDraft, principal: Principal, subject: Subject, repeatable: IdempotentRequest | None
+        self,
+        draft: CaseDraft,
+        principal: Principal,
+        subject: Subject,
+        repeatable: IdempotentRequest | None,
+        hold: BuildHold | None,
     ) -> Opened:
         case, offer, minted = self._case(draft, principal, subject)
         if case.callback_url is not None:
@@ -114,6 +133,7 @@ class Reception:
             due_at=due_at(filed, keep_for=self._limits.keep_for),
             idempotency=self._replay(repeatable, filed, body) if repeatable else None,
             endpoint=await self._endpoint(filed) if filed.callback_url else None,
+            hold=hold(filed.id) if hold is not None else None,
         )
         if filed.previous_case_id is None:
             await self._store.create_case(filing)

@@ -22,7 +22,7 @@ from placet.desk.evidence import judge_evidence
 from placet.desk.grants import Grants, given_grants
 from placet.desk.limits import Limits
 from placet.desk.owed import owed_deliveries
-from placet.desk.reception import Opened, Reception
+from placet.desk.reception import BuildHold, Opened, Reception
 from placet.desk.remarks import check_remark
 from placet.desk.signatures import Signatures
 from placet.errors import (
@@ -97,10 +97,11 @@ class ReviewDesk:
         *,
         idempotency_key: str | None = None,
         subject: Subject | None = None,
+        hold: BuildHold | None = None,
     ) -> Opened:
-        """Put a question before a person; the same Idempotency-Key again gets the first answer."""
+        """Create a case and its hold in one transaction; a repeated Idempotency-Key returns the first."""
         return await self._reception.open(
-            draft, principal, idempotency_key=idempotency_key, subject=subject or Subject()
+            draft, principal, idempotency_key=idempotency_key, subject=subject or Subject(), hold=hold
         )
 
     async def require_callable(self, url: str) -> None:

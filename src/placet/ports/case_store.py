@@ -14,6 +14,7 @@ from placet.cases.events import Event
 from placet.cases.grant import Grant, GrantUse
 from placet.cases.machine import Step
 from placet.ports.endpoint_store import Endpoint
+from placet.ports.hold_store import HoldCreation
 from placet.ports.outbox_store import Delivery
 from placet.protocol.poll import Status
 
@@ -48,6 +49,8 @@ class CaseCreation(Struct, frozen=True, kw_only=True):
     link: Step | None = None
     """The step that links the previous case of a chain to this one."""
     endpoint: Endpoint | None = None
+    hold: HoldCreation | None = None
+    """The held message that the case decides."""
 
 
 class CaseUpdate(Struct, frozen=True, kw_only=True):
@@ -68,7 +71,8 @@ class CaseStore(Protocol):
     async def create_case(self, creation: CaseCreation) -> None:
         """Write a new case.
 
-        Raises CaseConflict if its id or its idempotency key is taken, or if the linked case has changed.
+        Raises CaseConflict if its id, its idempotency key or its hold is taken, or if the linked case has
+        changed.
         """
         ...
 

@@ -37,6 +37,14 @@ class HoldRow(Struct, frozen=True, kw_only=True):
     """The exact bytes that were held."""
 
 
+class HoldCreation(Struct, frozen=True, kw_only=True):
+    """A new hold with the task rows and audit events that are written together with it and its case."""
+
+    hold: HoldRow
+    tasks: tuple[TaskRow, ...] = ()
+    events: tuple[AuditRow, ...] = ()
+
+
 class HoldFilter(Struct, frozen=True, kw_only=True):
     """Which holds to list; None matches all."""
 

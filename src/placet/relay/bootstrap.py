@@ -38,7 +38,6 @@ from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.holds.assembly import HoldSubsystem
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService, case_owner
-from placet.relay.holds.orphaned_cases import OrphanedCaseSweeper
 from placet.relay.inspection.message_inspector import MessageInspector, PassthroughInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_inspector import PolicyInspector
@@ -110,7 +109,6 @@ class Relay:
         self.pushes = PushProxy(_build_webhook_repository(world), world.check_push)
         self.book = StoredTaskRepository(world.store, now=world.now)
         self.holds = self._holds()
-        self.strays = OrphanedCaseSweeper(world.store, world.desk, now=world.now)
         self.app = self._app()
         self.holding = HoldSubsystem(self.holds, calls=self.app.calls, registry=self.members)
         self.routes = (*A2A_ROUTES, *self._routes())
@@ -236,7 +234,6 @@ class Relay:
         await self.keeping.start()
         await self.policy_cache.open()
         self._beside.append(asyncio.create_task(self.retention.run()))
-        self._beside.append(asyncio.create_task(self.strays.run()))
         if self.grpc is not None:
             await self.grpc.start()
 

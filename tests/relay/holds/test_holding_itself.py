@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from placet.cases.case import Subject
 from placet.desk.draft import draft_from
 from placet.desk.outbox import Outbox
 from placet.errors import Unavailable
+from placet.ports.case_store import CaseCreation
 from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldFilter
 from placet.ports.identity import Principal
@@ -151,11 +153,11 @@ class FailingOnce(InMemorySqliteStore):
 
     full = True
 
-    async def add_hold(self, *args: Any, **more: Any) -> None:
+    async def create_case(self, creation: CaseCreation) -> None:
         if self.full:
             self.full = False
             raise Unavailable()
-        await super().add_hold(*args, **more)
+        await super().create_case(creation)
 
 
 async def test_a_hold_that_could_not_be_written_opens_no_second_case_when_it_is_sent_again() -> None:
@@ -168,6 +170,24 @@ async def test_a_hold_that_could_not_be_written_opens_no_second_case_when_it_is_
     assert hold.case_id == case.id
 
 
+class FailsBeforeTheAuditEvents(InMemorySqliteStore):
+    """A store whose disk is full after the case and the hold were written, before the audit events."""
+
+    async def create_case(self, creation: CaseCreation) -> None:
+        assert creation.hold is not None
+        first = creation.hold.events[0]
+        twice = replace(creation, hold=replace(creation.hold, events=(first, first)))
+        await super().create_case(twice)
+
+
+async def test_a_fault_between_the_case_and_its_hold_leaves_neither() -> None:
+    kit = Kit(FailsBeforeTheAuditEvents())
+    with pytest.raises(Unavailable):
+        await kit.hold()
+    assert await kit.all() == []
+    assert await kit.store.list_cases("relay:default") == []
+
+
 class Slow(InMemorySqliteStore):
     """A store that takes a hold only when it is told to."""
 
@@ -175,10 +195,10 @@ class Slow(InMemorySqliteStore):
         super().__init__()
         self.asked, self.go_on = asyncio.Event(), asyncio.Event()
 
-    async def add_hold(self, *args: Any, **more: Any) -> None:
+    async def create_case(self, creation: CaseCreation) -> None:
         self.asked.set()
         await self.go_on.wait()
-        await super().add_hold(*args, **more)
+        await super().create_case(creation)
 
 
 async def test_a_caller_that_leaves_while_its_message_is_held_leaves_no_case_behind_without_a_hold() -> None:

@@ -1,22 +1,19 @@
 """Takes messages over until a person has decided: frozen, put to the desk as one case, shown as waiting."""
 
 import asyncio
-import hashlib
-import hmac
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal
 from weakref import WeakValueDictionary
 
-import msgspec
 from msgspec.structs import replace
 
 from placet.cases.case import Subject
 from placet.desk import minting
-from placet.desk.draft import CaseDraft
 from placet.desk.owed import RELAY
 from placet.desk.review_desk import ReviewDesk
-from placet.errors import RelayConflict, Unavailable
+from placet.errors import CaseConflict, RelayConflict, Unavailable
+from placet.ports.hold_store import HoldCreation
 from placet.ports.identity import Principal
 from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
@@ -233,7 +230,7 @@ class HoldService:
                 if earlier is None:
                     try:
                         return self._build_verdict(
-                            request, await self._file_within_limit(taking, secret, hold_id, entry)
+                            request, await self._file_within_limit(taking, hold_id, entry)
                         )
                     except RelayConflict:
                         earlier = await self.store.get_hold(hold_id)
@@ -242,16 +239,17 @@ class HoldService:
                     return self._build_verdict(request, waiting or entry)
         raise Unavailable()
 
-    async def _file_within_limit(self, taking: NewHold, secret: str, hold_id: str, entry: Task) -> Task:
+    async def _file_within_limit(self, taking: NewHold, hold_id: str, entry: Task) -> Task:
         """The task of a new hold; raises BacklogFull, which is written down, if there is no room for one."""
         try:
             async with self._backlog.reserve(taking.request):
-                return await self._file(taking, secret, hold_id, entry)
+                return await self._file(taking, hold_id, entry)
         except BacklogFull:
             self.trail.record(taking.build_backlog_event(self.trail, self._backlog.most))
             raise
 
-    async def _file(self, taking: NewHold, secret: str, hold_id: str, entry: Task) -> Task:
+    async def _file(self, taking: NewHold, hold_id: str, entry: Task) -> Task:
+        """Write the case, the hold, its task and its audit events in one transaction."""
         request, subscription = taking.request, taking.request.subscription
         draft = build_draft(
             taking.frozen,
@@ -263,7 +261,6 @@ class HoldService:
             timeout=self._timeout,
             max_context_bytes=self.desk.limits.max_context_bytes,
         )
-        case_id = await self._open_case(draft, subscription.tenant, secret, hold_id)
         now = self.now()
         metadata = reason_to_metadata(taking.matched.metadata)
         masked = replace(
@@ -272,32 +269,27 @@ class HoldService:
             hold_metadata=metadata,
             upstream_id=taking.frozen.frame.upstream_task or entry.upstream_id,
         )
-        hold = taking.row(hold_id, case_id, masked, metadata, now)
         tasks = self._task_rows(subscription, masked, fresh=taking.place.context_id is None, at=now)
-        await self.book.flush()  # or an earlier entry of these names would come after this
-        await self.store.add_hold(hold, tasks=tasks, events=taking.events(self.trail, hold))
+
+        def build_hold(case_id: str) -> HoldCreation:
+            hold = taking.row(hold_id, case_id, masked, metadata, now)
+            return HoldCreation(hold=hold, tasks=tuple(tasks), events=tuple(taking.events(self.trail, hold)))
+
+        await self.book.flush()  # otherwise an earlier entry of these names would be written after this one
+        try:
+            opened = await self.desk.open(
+                draft,
+                case_owner(subscription.tenant),
+                subject=Subject(door=RELAY, ref=hold_id),
+                hold=build_hold,
+            )
+        except CaseConflict:
+            raise RelayConflict() from None
         self.book.adopt(tasks)
+        hold = taking.row(hold_id, opened.case_id, masked, metadata, now)
         if self.notices is not None:
             await self.notices.tell(hold)
         return masked
-
-    async def _open_case(self, draft: CaseDraft, tenant: str, secret: str, hold_id: str) -> str:
-        """The case of a hold, which is open.
-
-        One may be there from a server that died before it wrote the hold. If it was closed meanwhile, nothing
-        followed from that, and a person is asked anew.
-        """
-        for count in range(MAX_ATTEMPTS):
-            opened = await self.desk.open(
-                draft,
-                case_owner(tenant),
-                idempotency_key=_derive_idempotency_key(secret, hold_id, count, msgspec.json.encode(draft)),
-                subject=Subject(door=RELAY, ref=hold_id),
-            )
-            case = await self.store.get_case(opened.case_id)
-            if case is not None and case.live:
-                return case.id
-        raise Unavailable()
 
     def _task_rows(
         self, subscription: Subscription, entry: Task, *, fresh: bool, at: datetime
@@ -321,12 +313,6 @@ class HoldService:
 def case_owner(tenant: str) -> Principal:
     """Whose the cases about a tenant's held messages are."""
     return Principal(name=f"relay:{tenant}")
-
-
-def _derive_idempotency_key(secret: str, hold_id: str, count: int, draft: bytes) -> str:
-    """The Idempotency-Key of a hold's case: what is sealed under it must not open with what is stored."""
-    told = f"{hold_id} {count} ".encode() + hashlib.sha256(draft).digest()
-    return hmac.new(bytes.fromhex(secret), told, hashlib.sha256).hexdigest()
 
 
 def _limit_timeout(timeout: str | None, most: timedelta) -> str | None:

@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from placet.ports.audit_store import AuditStore
 from placet.ports.case_store import CaseStore
 from placet.ports.change_feed import ChangeFeed
 from placet.ports.endpoint_store import EndpointStore
@@ -17,10 +16,6 @@ class CaseHoldStore(CaseStore, HoldStore, Protocol):
 
 class HoldCreationStore(CaseHoldStore, KeyStore, ChangeFeed, Protocol):
     """What creating holds needs."""
-
-
-class HoldSearchStore(CaseHoldStore, AuditStore, Protocol):
-    """What the search for cases without a hold needs."""
 
 
 class NoticeStore(OutboxStore, EndpointStore, Protocol):

@@ -1,7 +1,7 @@
 """Writes down what a person decided about a held message, once, whoever comes to know of it first."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -28,8 +28,6 @@ from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository,
 
 MAX_ATTEMPTS = 16
 MAX_APPROVED_DIGESTS = 5_000
-HOLD_WRITE_GRACE = timedelta(minutes=1)
-"""A hold is written a moment after its case."""
 RESOLUTION_MESSAGES: dict[ResolutionAction, str] = {
     "REJECTED": "A person rejected this message.",
     "EXPIRED": "Nobody decided about this message in time.",
@@ -54,11 +52,6 @@ class HoldResolver:
         self._own = own
         self._trail = trail
         self._now = now
-
-    async def is_new(self, case_id: str) -> bool:
-        """Whether a case was opened so lately that its hold may still be on its way."""
-        case = await self.store.get_case(case_id)
-        return case is not None and self._now() - case.created_at < HOLD_WRITE_GRACE
 
     async def resolve(self, hold: HoldRow) -> HoldRow:
         """The hold as its case has decided; unchanged while that is open."""

@@ -73,8 +73,6 @@ class HoldResumer:
     async def resume(self, hold_id: str, case_id: str) -> None:
         """Do what the closed case says; raises Later for what may be tried again."""
         hold = await self.settling.store.get_hold(hold_id)
-        if hold is None and await self.settling.is_new(case_id):
-            raise RetryLater("The message is just being held.")
         if hold is None or hold.case_id != case_id:
             log.warning("nothing is held for the case %s", case_id)
             return

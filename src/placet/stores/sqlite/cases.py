@@ -6,6 +6,7 @@ from datetime import datetime
 from placet.cases.case import Case, Offer
 from placet.cases.events import Event
 from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft, IdempotencyRecord
+from placet.ports.row_validation import check_rows
 from placet.protocol.poll import Status
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import (
@@ -46,6 +47,8 @@ class SqliteCaseStore:
     async def create_case(self, creation: CaseCreation) -> None:
         """Write a new case."""
         case = creation.case
+        if creation.hold is not None:
+            check_rows((creation.hold.hold, *creation.hold.tasks, *creation.hold.events))
         row = EncodedCase(case.version, rows.encode(case), rows.encode(creation.offer))
         if creation.link is not None:
             self._recent.remove(creation.link.case.id)

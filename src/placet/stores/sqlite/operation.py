@@ -6,9 +6,11 @@ from msgspec import Struct
 
 from placet.cases.case import Case
 from placet.cases.events import Event
+from placet.ports.audit_store import AuditRow
 from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.ports.outbox_store import Delivery
-from placet.stores.sqlite import rows
+from placet.ports.task_store import TaskRow
+from placet.stores.sqlite import relay_rows, rows
 from placet.stores.sqlite.grants import grant_row, use_row
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.rows import Params, encode, to_micros
@@ -32,6 +34,9 @@ DISABLE_ENDPOINT = QUERIES["disable_endpoint"]
 INSERT_GRANT = QUERIES["insert_grant"]
 INSERT_GRANT_USE = QUERIES["insert_grant_use"]
 BLANK_GRANTS = QUERIES["blank_grants"]
+INSERT_HOLD = QUERIES["insert_hold"]
+UPSERT_TASK = QUERIES["upsert_task"]
+INSERT_AUDIT_EVENT = QUERIES["insert_audit_event"]
 
 Statement = tuple[str, Params]
 
@@ -63,6 +68,10 @@ def creation_operation(creation: CaseCreation, state: bytes, offer: bytes) -> Wr
         statements.extend(_event_statements(link.events))
     if creation.endpoint is not None:
         statements.append((INSERT_ENDPOINT, rows.endpoint_row(creation.endpoint)))
+    if creation.hold is not None:
+        guards.append((INSERT_HOLD, relay_rows.hold_row(creation.hold.hold)))
+        statements.extend(task_statements(creation.hold.tasks))
+        statements.extend(audit_statements(creation.hold.events))
     changed = (case.id,) if link is None else (case.id, link.case.id)
     return WriteOperation(tuple(guards), tuple(statements), changed)
 
@@ -115,6 +124,16 @@ def attempt_operation(delivery: Delivery, *, disable_endpoint: bool) -> WriteOpe
 def single_statement(sql: str, params: Params = (), *, guarded: bool = False) -> WriteOperation:
     """Return the write of one statement."""
     return WriteOperation(((sql, params),)) if guarded else WriteOperation((), ((sql, params),))
+
+
+def task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
+    """Return the statements that write task rows, new or changed."""
+    return ((UPSERT_TASK, relay_rows.task_row(task)) for task in tasks)
+
+
+def audit_statements(events: Iterable[AuditRow]) -> Iterable[Statement]:
+    """Return the statements that append audit events."""
+    return ((INSERT_AUDIT_EVENT, relay_rows.audit_row(event)) for event in events)
 
 
 def _inbox_columns(case: Case) -> tuple[int | None, int | None]:

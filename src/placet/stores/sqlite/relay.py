@@ -1,7 +1,7 @@
 """The relay's configuration, tasks, holds and audit events in SQLite."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from placet.errors import CaseConflict, RelayConflict, Unavailable
@@ -12,7 +12,13 @@ from placet.ports.row_validation import can_be_stored, check_page, check_rows
 from placet.ports.task_store import TaskRow
 from placet.stores.sqlite import relay_rows as rows
 from placet.stores.sqlite.batch import Rows
-from placet.stores.sqlite.operation import Statement, WriteOperation, single_statement
+from placet.stores.sqlite.operation import (
+    INSERT_HOLD,
+    WriteOperation,
+    audit_statements,
+    single_statement,
+    task_statements,
+)
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.relay_filters import (
@@ -43,13 +49,10 @@ SELECT_RECORD_CHANGES = QUERIES["select_record_changes"]
 SELECT_RECORD = QUERIES["select_record"]
 SELECT_RECORDS = QUERIES["select_records"]
 SELECT_RECORDS_OF_TENANT = QUERIES["select_records_of_tenant"]
-UPSERT_TASK = QUERIES["upsert_task"]
 SELECT_TASK = QUERIES["select_task"]
 DELETE_TASKS = QUERIES["delete_tasks"]
-INSERT_HOLD = QUERIES["insert_hold"]
 UPDATE_HOLD = QUERIES["update_hold"]
 DELETE_HOLDS = QUERIES["delete_holds"]
-INSERT_AUDIT_EVENT = QUERIES["insert_audit_event"]
 SELECT_AUDIT_EVENT = QUERIES["select_audit_event"]
 SELECT_AUDITED_TENANTS = QUERIES["select_audited_tenants"]
 SELECT_TO_REDACT = QUERIES["select_audit_events_to_redact"]
@@ -273,11 +276,3 @@ class SqliteRelayStore:
 
         found, total = await self._long_reader.run(read)
         return found, int(total[0]) if total else 0
-
-
-def task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
-    return ((UPSERT_TASK, rows.task_row(task)) for task in tasks)
-
-
-def audit_statements(events: Iterable[AuditRow]) -> Iterable[Statement]:
-    return ((INSERT_AUDIT_EVENT, rows.audit_row(event)) for event in events)

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from placet.errors import RelayConflict, Unavailable, ValidationFailed
+from placet.errors import CaseConflict, RelayConflict, Unavailable, ValidationFailed
 from placet.ports.audit_store import AuditFilter
-from placet.ports.hold_store import HoldFilter, HoldRow
+from placet.ports.hold_store import HoldCreation, HoldFilter, HoldRow
 from placet.ports.row_validation import MAX_BYTES, MAX_TEXT_LENGTH
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.relay_audit import AuditContract
 from placet.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
+from placet.testing.samples import sample_filing
 
 SECOND = timedelta(seconds=1)
 ODD = "'; DROP TABLE holds; --\x00 ü ⚙ %_\\ \N{RIGHT-TO-LEFT OVERRIDE}"
@@ -146,6 +147,19 @@ class TaskContract:
         assert await store.get_task("acme", "clerk", "context", "one") is None
         assert await store.get_task("acme", "clerk", "task", "ONE") is None
 
+    async def test_a_task_is_written_with_its_audit_event(self, store: Store) -> None:
+        task, event = sample_task(), sample_audit()
+        await store.save_tasks([task], events=[event])
+        assert await store.get_task("acme", "clerk", "task", task.id) == task
+        assert await store.get_audit_event("acme", event.id) == event
+
+    async def test_a_fault_between_a_task_and_its_audit_event_leaves_neither(self, store: Store) -> None:
+        task, event = sample_task(), sample_audit()
+        await store.add_audit_events([event])
+        with pytest.raises(RelayConflict):
+            await store.save_tasks([task], events=[event])
+        assert await store.get_task("acme", "clerk", "task", task.id) is None
+
 
 @pytest.mark.anyio
 class HoldContract:
@@ -169,6 +183,34 @@ class HoldContract:
         assert await found(store) == [hold.id]
         assert await store.get_task("acme", "clerk", "task", task.id) is None
         assert await store.get_audit_event("acme", event.id) is None
+
+    async def test_a_case_is_written_with_its_hold(self, store: Store) -> None:
+        hold, task, event = sample_hold(case_id="review_held"), sample_task(), sample_audit()
+        together = HoldCreation(hold=hold, tasks=(task,), events=(event,))
+        await store.create_case(replace(sample_filing(id="review_held"), hold=together))
+        assert await store.get_case("review_held") is not None
+        assert await store.get_hold_of_case("review_held") == hold
+        assert await store.get_task("acme", "clerk", "task", task.id) == task
+        assert await store.get_audit_event("acme", event.id) == event
+
+    async def test_a_case_whose_hold_is_taken_is_not_written(self, store: Store) -> None:
+        hold, task = sample_hold(), sample_task()
+        await store.add_hold(hold)
+        rival = HoldCreation(hold=sample_hold(id=hold.id, case_id="review_held"), tasks=(task,))
+        with pytest.raises(CaseConflict):
+            await store.create_case(replace(sample_filing(id="review_held"), hold=rival))
+        assert await store.get_case("review_held") is None
+        assert await store.get_task("acme", "clerk", "task", task.id) is None
+
+    async def test_a_fault_after_the_case_and_its_hold_leaves_neither(self, store: Store) -> None:
+        hold, task, event = sample_hold(case_id="review_held"), sample_task(), sample_audit()
+        await store.add_audit_events([event])
+        failing = HoldCreation(hold=hold, tasks=(task,), events=(event,))
+        with pytest.raises(CaseConflict):
+            await store.create_case(replace(sample_filing(id="review_held"), hold=failing))
+        assert await store.get_case("review_held") is None
+        assert await store.get_hold(hold.id) is None
+        assert await store.get_task("acme", "clerk", "task", task.id) is None
 
     async def test_a_changed_hold_is_written_with_what_belongs_to_it(self, store: Store) -> None:
         hold, task, event = sample_hold(policy_name=None), sample_task(), sample_audit()
