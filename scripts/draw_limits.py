@@ -27,8 +27,8 @@ from placet.protocol import (
 )
 from placet.protocol.addresses import LONGEST_URL
 from placet.reviews import limits as answers
-from placet.reviews.confirmation.kind import LONGEST_WORD
-from placet.reviews.input.kind import MAX_ANSWERS
+from placet.reviews.confirmation.review_type import LONGEST_WORD
+from placet.reviews.input.review_type import MAX_ANSWERS
 from placet.reviews.listed import LONGEST_ID
 from placet.server import polling, prefill, sessions, streams
 from placet.server.flat_http import MAX_HEAD_BYTES

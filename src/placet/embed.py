@@ -30,6 +30,11 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.poll import PollResponse, RespondedBy
+from placet.reviews.approval.declaration import APPROVAL
+from placet.reviews.confirmation.declaration import CONFIRMATION
+from placet.reviews.escalation.declaration import ESCALATION
+from placet.reviews.input.declaration import INPUT
+from placet.reviews.selection.declaration import SELECTION
 from placet.settings import settings_from
 from placet.text.characters import is_one_line, is_storable
 
@@ -128,23 +133,25 @@ class Placet:
 
     async def approval(self, prompt: str, *, artifact: Any, **rest: Any) -> Response:
         """Ask for a yes, changes or a no to an artifact."""
-        return await self.ask("approval", prompt, shown={"artifact": artifact}, **rest)
+        return await self.ask(APPROVAL.type, prompt, shown={"artifact": artifact}, **rest)
 
     async def selection(self, prompt: str, *, options: Sequence[Any], **rest: Any) -> Response:
         """Ask to choose among options, each with `id` and `title`."""
-        return await self.ask("selection", prompt, shown={"options": list(options)}, **rest)
+        return await self.ask(SELECTION.type, prompt, shown={"options": list(options)}, **rest)
 
     async def input(self, prompt: str, *, form: Mapping[str, Any], **rest: Any) -> Response:
         """Ask for facts by a form with `fields` or `steps`."""
-        return await self.ask("input", prompt, shown={"form": dict(form)}, **rest)
+        return await self.ask(INPUT.type, prompt, shown={"form": dict(form)}, **rest)
 
     async def confirmation(self, prompt: str, *, items: Sequence[Any] = (), **rest: Any) -> Response:
         """Ask to confirm what is about to happen, item by item."""
-        return await self.ask("confirmation", prompt, shown={"items": list(items)} if items else {}, **rest)
+        return await self.ask(
+            CONFIRMATION.type, prompt, shown={"items": list(items)} if items else {}, **rest
+        )
 
     async def escalation(self, prompt: str, *, error: Any, **rest: Any) -> Response:
         """Tell what went wrong and ask how to go on."""
-        return await self.ask("escalation", prompt, shown={"error": error}, **rest)
+        return await self.ask(ESCALATION.type, prompt, shown={"error": error}, **rest)
 
     async def custom(self, type: str, prompt: str, *, actions: Sequence[str], **rest: Any) -> Response:
         """Ask a question of your own `x-…` type with your own actions."""

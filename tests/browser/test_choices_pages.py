@@ -10,7 +10,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from placet.reviews.confirmation.example import EXAMPLE as BACKUPS
-from placet.reviews.custom_example import EXAMPLE as PHOTO
+from placet.reviews.custom.example import EXAMPLE as PHOTO
 from placet.reviews.escalation.example import EXAMPLE as IMPORT
 from placet.reviews.selection.example import EXAMPLE as ROOMS
 from tests.browser.visiting import BOTH, press

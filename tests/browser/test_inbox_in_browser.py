@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from placet.desk.api_keys import revoke_key
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from tests.browser.test_demo_in_browser import approve, confirm, escalate, fill_in, select
 from tests.browser.visiting import BOTH, press, visiting
 from tests.pages.checks import NARROW, OVERFLOWS, PHONE, SMALL_TARGETS, until, violations
@@ -95,7 +95,7 @@ def test_whoever_signs_out_leaves_nothing_open_behind(
 def test_every_type_is_answered_on_a_phone(
     browser: Browser, server: RunningServer, agent: httpx.Client, key: str, type: str
 ) -> None:
-    hitl = server.open(agent, **BUILT_IN[type].example())
+    hitl = server.open(agent, **REVIEW_TYPES[type].example())
     with visiting(browser, has_touch=True, is_mobile=True) as page:
         sign_in(page, server, key)
         page.goto(f"{server.url}/inbox?kind={type}")

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from tests.pages.checks import OVERFLOWS, RENDERED, painted, violations
 from tests.server.running import RunningServer
 from tests.waiting import eventually
@@ -65,7 +65,7 @@ def ask(server: RunningServer, agent: httpx.Client, *fields: dict[str, Any]) -> 
 
 
 def ask_journey(server: RunningServer, agent: httpx.Client) -> dict[str, Any]:
-    return server.open(agent, **BUILT_IN["input"].example())
+    return server.open(agent, **REVIEW_TYPES["input"].example())
 
 
 def onward(page: Page, name: str = "Continue") -> None:
@@ -456,7 +456,7 @@ def type_into(page: Page, type: str) -> None:
 def test_a_note_on_any_page_is_saved_too(
     browser: Browser, server: RunningServer, agent: httpx.Client, type: str
 ) -> None:
-    hitl = server.open(agent, **BUILT_IN[type].example())
+    hitl = server.open(agent, **REVIEW_TYPES[type].example())
     phone = opened(browser, hitl)
     type_into(phone, type)
     eventually(lambda: "Kept for later" in str(draft(server, hitl)))

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from placet.reviews import CUSTOM, SAMPLES
+from placet.reviews.registry import SAMPLES, load_custom_type
 from tests.server.running import RunningServer, running
 
 MOST_BYTES = 60_000
 LATENCY_MS = 400
-KINDS = {**SAMPLES, CUSTOM.name: CUSTOM}
+KINDS = {**SAMPLES, load_custom_type().name: load_custom_type()}
 
 # The browser's own account of what it fetched: where from, how large, and when it began to ask.
 FETCHED = """() => ["navigation", "resource"].flatMap(sort => performance.getEntriesByType(sort))

@@ -6,7 +6,7 @@ from typing import Any
 from placet.cases.case import Case, Offer
 from placet.cases.grant import Grant
 from placet.desk.grants import GrantedCall, Grants
-from placet.reviews.base import BaseKind
+from placet.reviews.review_type import ReviewType
 from placet.testing.desk import ACME, DeskForTests, OpenedCase
 
 MAIL = {"to": "ada@acme.example", "copies": 1}
@@ -17,7 +17,7 @@ CONTEXT = {"tool_calls": [CALL, RISKY], "agent": "mailer"}
 DECISIONS = {"call_1": {"decision": "approve"}, "call_2": {"decision": "approve"}}
 
 
-class Believing(BaseKind):
+class Believing(ReviewType):
     """Takes any data: what is granted is judged by the desk itself, whatever its kinds let pass."""
 
     name = "approval"

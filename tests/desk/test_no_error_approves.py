@@ -16,8 +16,8 @@ from placet.errors import CaseConflict, InvalidSubmission, Unavailable
 from placet.ports.case_store import CaseUpdate
 from placet.ports.signer import Claim
 from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
-from placet.reviews import BUILT_IN
-from placet.reviews.approval.kind import Approval
+from placet.reviews.approval.review_type import Approval
+from placet.reviews.registry import REVIEW_TYPES
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, desk_for_tests
 from placet.testing.human import ScriptedHuman
@@ -97,7 +97,7 @@ class Scene:
             store=TroubledStore(self.trouble),
             signer=TroubledSigner(self.trouble),
             verifier=TroubledVerifier(self.trouble),
-            kinds={**BUILT_IN, "approval": TroubledKind(self.trouble)},
+            kinds={**REVIEW_TYPES, "approval": TroubledKind(self.trouble)},
         )
 
     async def begin(self) -> None:

@@ -15,7 +15,7 @@ from placet.errors import InvalidForm, PlacetError, ValidationFailed
 from placet.ports.store import Store
 from placet.protocol.duration import parse_duration
 from placet.protocol.versions import SPEC_VERSIONS
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from placet.testing.clock import DAYBREAK
 from placet.testing.desk import ACME, ANONYMOUS, DeskForTests, desk_for_tests
 from tests.protocol.policies import policy
@@ -26,7 +26,7 @@ HOUR = timedelta(hours=1)
 POLICY = msgspec.json.decode(msgspec.json.encode(policy()))
 
 
-@pytest.mark.parametrize("type", [*BUILT_IN, "x-seating-plan"])
+@pytest.mark.parametrize("type", [*REVIEW_TYPES, "x-seating-plan"])
 async def test_every_type_opens_with_addresses_under_the_public_one(kit: DeskForTests, type: str) -> None:
     opened = await kit.open(type)
     hitl = opened.hitl
@@ -282,7 +282,7 @@ async def test_a_context_that_its_kind_cannot_show_is_refused(
 
 @pytest.mark.parametrize("type", ["selection", "input"])
 async def test_what_needs_the_page_cannot_be_answered_inline(kit: DeskForTests, type: str) -> None:
-    for action in BUILT_IN[type].actions:
+    for action in REVIEW_TYPES[type].actions:
         with pytest.raises(ValidationFailed, match=action):
             await kit.open(type, inline_actions=[action])
 
@@ -294,7 +294,7 @@ async def test_a_word_to_type_cannot_be_pressed(kit: DeskForTests) -> None:
     assert (await kit.open("confirmation", context=context, inline_actions=["cancel"])).hitl["submit_token"]
 
 
-@pytest.mark.parametrize("type", [*BUILT_IN, "x-tool-approval", "x-vote"])
+@pytest.mark.parametrize("type", [*REVIEW_TYPES, "x-tool-approval", "x-vote"])
 async def test_silence_is_never_consent_to_what_cannot_be_undone(kit: DeskForTests, type: str) -> None:
     never = type in ("confirmation", "x-tool-approval")
     fields: dict[str, Any] = {"default_action": "approve"}

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from placet import Placet, Principal
 from placet.bootstrap.storage import open_memory_store
 from placet.errors import SettingsError
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from tests.embed.apps import (
     PREFIX,
     Build,
@@ -136,10 +136,10 @@ def test_there_is_a_helper_for_each_type(service: Hosted, question: dict[str, An
     assert hitl["timeout"] == "2h"
 
 
-@pytest.mark.parametrize("type", BUILT_IN)
+@pytest.mark.parametrize("type", REVIEW_TYPES)
 def test_every_published_example_can_be_asked_from_a_handler(service: Hosted, type: str) -> None:
     with service.caller("ada") as agent:
-        assert ask(agent, how="ask", **BUILT_IN[type].example())["type"] == type
+        assert ask(agent, how="ask", **REVIEW_TYPES[type].example())["type"] == type
 
 
 @pytest.mark.parametrize(

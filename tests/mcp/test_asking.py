@@ -16,6 +16,7 @@ from placet.mcp.questions import MAX_OPEN_QUESTIONS
 from placet.mcp.server import TITLES
 from placet.mcp.tool_results import build_tool_result as result_of
 from placet.mcp.tool_results import describe_outcome
+from placet.reviews.registry import DECLARATIONS
 from tests.docs.markdown import ROOT
 from tests.mcp.assistant import ERA, Person, Setting, answer, opened, run, structured, until
 from tests.waiting import PATIENCE_S
@@ -51,6 +52,7 @@ KINDS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         {"modified_params": {"size": 10}},
     ),
 }
+ASKING = [f"ask_{name}" for name, declared in DECLARATIONS.items() if declared.is_askable]
 
 
 @pytest.mark.parametrize("tool", KINDS)
@@ -245,7 +247,7 @@ def test_an_assistant_is_taught_when_to_ask_and_every_argument_is_explained(sett
 
 def test_the_docs_name_every_tool_and_limit() -> None:
     page = (ROOT / "docs" / "howto" / "mcp.md").read_text("utf-8")
-    assert [name for name in TITLES if f"| `{name}` |" not in page] == []
+    assert [name for name in (*TITLES, *ASKING) if f"| `{name}` |" not in page] == []
     assert f"waits {DEFAULT_WAIT_S} seconds unless told otherwise, {LONGEST_WAIT_S} at most" in page
     assert f"More than {MAX_OPEN_QUESTIONS} questions" in page
     assert [name for name in MESSENGER_NAMES if f"]({name}.md)" not in page] == []

@@ -23,7 +23,7 @@ from placet.pages.language import ENGLISH, Language
 from placet.pages.view import InboxView, SignInView, undo_of
 from placet.pages.words import MESSAGES, NOTICES
 from placet.protocol.poll import RespondedBy, Result, Status, SubmissionContext
-from placet.reviews import BUILT_IN, CUSTOM, HELD_MESSAGES, TOOL_CALLS, kind_of
+from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
 from tests.pages import bodies
 from tests.pages.api_sample import OPENAPI
 from tests.pages.inbox_views import inbox_views
@@ -36,7 +36,7 @@ View = ReviewView | ClosedView | MessageView | PassOnView | HomeView | InboxView
 
 
 def offer_of(body: dict[str, Any]) -> Offer:
-    kind = BUILT_IN.get(body["type"], CUSTOM).suited(body["context"])
+    kind = REVIEW_TYPES.get(body["type"], load_custom_type()).variant_for(body["context"])
     return Offer(
         type=body["type"],
         prompt=body["prompt"],
@@ -65,7 +65,7 @@ def case_of(offer: Offer, **changes: Any) -> Case:
 
 def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any) -> ReviewView:
     typed = values or {}
-    kind = kind_of(offer)
+    kind = load_review_type(offer)
     given: dict[str, Any] = {
         "case": case_of(offer, default_action=DEFAULTS.get(offer.type, "skip")),
         "offer": offer,
@@ -103,7 +103,7 @@ def answered(
     decision = Decision(
         result=Result(action=action, data=data), submission=SubmissionContext(mode=path), responded_by=by
     )
-    kind = kind_of(offer)
+    kind = load_review_type(offer)
     shown = kind.replaced(offer)
     recap = tuple(
         (name, compare({key: shown[name][key] for key in value}, value) if name in shown else value)
@@ -115,22 +115,22 @@ def answered(
 
 def decided(offer: Offer, pairs: list[tuple[str, str]], move: str = "edit") -> ClosedView:
     """What became of tool calls once the page's form was sent."""
-    turn = kind_of(offer).turn(offer, move, pairs, {})
+    turn = load_review_type(offer).turn(offer, move, pairs, {})
     assert turn.action is not None
-    return answered(offer, turn.action, kind_of(offer).check(offer, turn.action, turn.data or {}))
+    return answered(offer, turn.action, load_review_type(offer).check(offer, turn.action, turn.data or {}))
 
 
 def turned(
     offer: Offer, move: str, pairs: list[tuple[str, str]], saved: dict[str, Any] | None = None
 ) -> ReviewView:
-    turn = kind_of(offer).turn(offer, move, pairs, saved or {})
+    turn = load_review_type(offer).turn(offer, move, pairs, saved or {})
     notice = "more_asked" if turn.more_asked else None
     return review_view(offer, turn.values, step=turn.step, problems=turn.problems, notice=notice)
 
 
 def examples() -> dict[str, Offer]:
-    named = {kind.name.removesuffix("-"): kind for kind in (*BUILT_IN.values(), CUSTOM)}
-    special = {"tool-calls": TOOL_CALLS, "held-message": HELD_MESSAGES}
+    named = {kind.name.removesuffix("-"): kind for kind in (*REVIEW_TYPES.values(), load_custom_type())}
+    special = {"tool-calls": SAMPLES["tool_calls"], "held-message": SAMPLES["held_message"]}
     return {name: offer_of(kind.example()) for name, kind in {**named, **special}.items()}
 
 
@@ -177,7 +177,7 @@ def rendered(view: View, language: Language = ENGLISH) -> str:
     return RENDERER.home(spoken) if isinstance(spoken, HomeView) else RENDERER.message(spoken)
 
 
-LETTER: dict[str, Any] = BUILT_IN["approval"].example()["context"]["artifact"]
+LETTER: dict[str, Any] = REVIEW_TYPES["approval"].example()["context"]["artifact"]
 HARSHER = {**LETTER, "body": LETTER["body"].replace("We are sorry for the wait.", "These things happen.")}
 VAGUER = {**HARSHER, "subject": "News", "body": HARSHER["body"].replace(" on Thursday", " soon"), "copies": 2}
 EARLIER = Round(
@@ -282,7 +282,7 @@ def troubled_views() -> dict[str, View]:
 def refused(offer: Offer, action: str, data: dict[str, Any]) -> dict[str, str]:
     """What is said about an answer that does not fit."""
     try:
-        kind_of(offer).check(offer, action, data)
+        load_review_type(offer).check(offer, action, data)
     except BadRequest as refusal:
         found: dict[str, str] = refusal.details["fields"]
         return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from placet.pages import Round
 from placet.protocol.poll import RespondedBy, Status
-from placet.reviews import BUILT_IN, CUSTOM
+from placet.reviews.registry import REVIEW_TYPES, load_custom_type
 from placet.text.characters import is_one_line, is_storable
 from tests.pages.gallery import NOW, View, answered, closed_view, offer_of, rendered, review_view
 
@@ -44,9 +44,9 @@ def parts(texts: Sequence[str], size: int) -> list[Sequence[str]]:
 
 def asked(texts: Sequence[str]) -> Iterator[tuple[str, Callable[[], View]]]:
     """A question of every type, with every text in every place that its page has."""
-    for kind in (*BUILT_IN.values(), CUSTOM):
+    for kind in (*REVIEW_TYPES.values(), load_custom_type()):
         body = spoken(kind.example(), texts)
-        body["context"] |= anything(texts) if kind is CUSTOM else {"facts": keyed(texts)}
+        body["context"] |= anything(texts) if kind is load_custom_type() else {"facts": keyed(texts)}
         yield f"open-{kind.name}", partial(come_back, body, texts)
     for name, body in dressed(texts).items():
         yield f"open-{name}", partial(open_view, body)
@@ -180,7 +180,7 @@ def closed(texts: Sequence[str]) -> Iterator[tuple[str, Callable[[], View]]]:
     """What people wrote, shown afterwards, and in the rounds before."""
     said = "\n".join(texts)
     anybody = RespondedBy(name=said, email=said)
-    offer = offer_of(spoken(CUSTOM.example(), texts))
+    offer = offer_of(spoken(load_custom_type().example(), texts))
     data = {"note": said, "reason": said, "feedback": said, "all": keyed(texts), "list": list(texts)}
     yield "closed-x", partial(answered, offer, "allow", data, by=anybody)
     artifact = offer_of(approval({"body": said, **keyed(texts)}))

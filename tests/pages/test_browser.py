@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from tests.pages.checks import (
     DESK,
     PHONE,
@@ -146,7 +146,7 @@ def test_without_script_nothing_is_told(browser: Browser, site: Site) -> None:
 
 
 def test_untouched_text_comes_back_as_it_was(browser: Browser, site: Site) -> None:
-    offer = offer_of(BUILT_IN["approval"].example())
+    offer = offer_of(REVIEW_TYPES["approval"].example())
     page = opened(browser)
     page.goto(f"{site.address}/open-approval")
     site.posts.clear()
@@ -154,5 +154,5 @@ def test_untouched_text_comes_back_as_it_was(browser: Browser, site: Site) -> No
     expect(page).to_have_title("posted")
     page.context.close()
     pairs = parse_qsl(site.answers[-1][1], keep_blank_values=True)
-    data = BUILT_IN["approval"].form_data(offer, pairs)
-    assert BUILT_IN["approval"].check(offer, "approve", data) == {}
+    data = REVIEW_TYPES["approval"].form_data(offer, pairs)
+    assert REVIEW_TYPES["approval"].check(offer, "approve", data) == {}

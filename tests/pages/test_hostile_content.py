@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from placet.errors import RequestError
-from placet.reviews import BUILT_IN, CUSTOM
+from placet.reviews.registry import REVIEW_TYPES, load_custom_type
 from placet.text.characters import mark_hidden
 from tests.pages.gallery import RENDERER, answered, every_page, offer_of, review_view
 from tests.pages.markup import Markup
 from tests.pages.payloads import PAYLOADS
 
 KNOWN = set().union(*(Markup(html).shapes() for html in every_page().values()))
-EXAMPLES = [kind.example() for kind in (*BUILT_IN.values(), CUSTOM)]
+EXAMPLES = [kind.example() for kind in (*REVIEW_TYPES.values(), load_custom_type())]
 
 
 def planted(value: Any, payload: str) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from placet.pages.assets import ENTRY, STYLESHEET, WantedScripts
 from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import languages
 from placet.protocol.poll import Status
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from tests.pages.gallery import (
     FILLED,
     NOW,
@@ -88,7 +88,7 @@ def test_references_lead_somewhere(name: str) -> None:
             assert str(attributes["href"])[1:] in ids
 
 
-@pytest.mark.parametrize("type", [*BUILT_IN, "x"])
+@pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_each_action_is_a_real_button_and_none_is_preselected(type: str) -> None:
     offer = examples()[type]
     page = Markup(RENDERER.review(review_view(offer, FILLED if type == "input" else {}, step=2)))
@@ -99,7 +99,7 @@ def test_each_action_is_a_real_button_and_none_is_preselected(type: str) -> None
         assert not any("checked" in control for control in page.all("input"))
 
 
-@pytest.mark.parametrize("type", [*BUILT_IN, "x"])
+@pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_the_form_carries_what_binds_the_answer_to_what_was_shown(type: str) -> None:
     view = review_view(examples()[type])
     page = Markup(RENDERER.review(view))
@@ -112,7 +112,7 @@ def test_the_form_carries_what_binds_the_answer_to_what_was_shown(type: str) -> 
     assert {"method": "post", "action": view.respond_url}.items() <= page.all("form")[0].items()
 
 
-@pytest.mark.parametrize("type", [*BUILT_IN, "x"])
+@pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_the_first_button_of_a_decision_does_nothing(type: str) -> None:
     step = 2 if type == "input" else 0
     first = Markup(RENDERER.review(review_view(examples()[type], step=step))).all("button")[0]
@@ -306,7 +306,7 @@ def test_what_a_service_says_about_undoing_is_told_and_nothing_is_claimed_beyond
 
 
 def test_a_long_message_waits_until_the_stakes_are_told() -> None:
-    long = {**BUILT_IN["approval"].example(), "message": "A long story. " * 30}
+    long = {**REVIEW_TYPES["approval"].example(), "message": "A long story. " * 30}
     text = Markup(RENDERER.review(review_view(offer_of(long)))).text
     assert text.index("Open until") < text.index("A long story.") < text.index("What you approve")
     short = Markup(PAGES["open-approval"]).text
@@ -331,7 +331,7 @@ def test_a_long_message_waits_until_the_stakes_are_told() -> None:
 def test_no_button_bears_the_name_of_another(
     labels: dict[str, str], language: Language, honest: bool
 ) -> None:
-    body = {**BUILT_IN["approval"].example(), "context": {"artifact": "Hello", "action_labels": labels}}
+    body = {**REVIEW_TYPES["approval"].example(), "context": {"artifact": "Hello", "action_labels": labels}}
     html = RENDERER.review(review_view(offer_of(body), language=language))
     said = re.findall(r'class="verb">([^<]+)<', html)
     assert said == [label for label in labels.values() if honest and label != "Approve"]

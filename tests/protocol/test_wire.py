@@ -17,11 +17,11 @@ from placet.protocol.poll import Progress, RespondedBy, Result, Signature, Statu
 from placet.protocol.surface import Surface
 from placet.protocol.verification import VerificationResult
 from placet.protocol.versions import SPEC_VERSIONS
-from placet.reviews import BUILT_IN, CUSTOM
+from placet.reviews.registry import REVIEW_TYPES, load_custom_type
 from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, standing
 from tests.protocol.policies import found, policy
 
-TYPES = (*BUILT_IN, "x-seating-plan")
+TYPES = (*REVIEW_TYPES, "x-seating-plan")
 
 REQUIRED_05 = {
     "spec_version",
@@ -96,7 +96,7 @@ def poll_fields(version: str) -> set[str]:
 
 
 def full_offer(type: str) -> Offer:
-    kind = BUILT_IN.get(type, CUSTOM)
+    kind = REVIEW_TYPES.get(type, load_custom_type())
     example = kind.example()
     return Offer(
         type=type,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from placet.errors import InvalidAction, InvalidSubmission
-from placet.reviews.approval.kind import Approval
+from placet.reviews.approval.review_type import Approval
 from tests.reviews.offers import offer
 
 KIND = Approval()

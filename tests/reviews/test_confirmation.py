@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from placet.errors import InvalidAction, InvalidSubmission, ValidationFailed
-from placet.reviews.confirmation.kind import Confirmation
+from placet.reviews.confirmation.review_type import Confirmation
 from tests.reviews.offers import offer
 
 KIND = Confirmation()

@@ -3,7 +3,7 @@
 import pytest
 
 from placet.errors import InvalidAction
-from placet.reviews.custom import Custom
+from placet.reviews.custom.review_type import Custom
 from tests.reviews.offers import offer
 
 KIND = Custom()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from placet.errors import InvalidAction, InvalidSubmission, ValidationFailed
-from placet.reviews.escalation.kind import Escalation
+from placet.reviews.escalation.review_type import Escalation
 from tests.reviews.offers import offer
 
 KIND = Escalation()

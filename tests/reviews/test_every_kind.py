@@ -11,10 +11,11 @@ from placet.cases.case import Offer
 from placet.cases.kind import ReviewKind
 from placet.desk.draft import draft_from
 from placet.errors import InvalidSubmission, RequestError
-from placet.reviews import BUILT_IN, CUSTOM, BaseKind
+from placet.reviews.registry import REVIEW_TYPES, load_custom_type
+from placet.reviews.review_type import ReviewType
 from tests.reviews.offers import offer
 
-KINDS = [*BUILT_IN.values(), CUSTOM]
+KINDS = [*REVIEW_TYPES.values(), load_custom_type()]
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20)
 NAMES = st.sampled_from(
@@ -74,14 +75,14 @@ PAIRS = st.lists(
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
-def typed_as_the_port(kind: BaseKind) -> ReviewKind:
+def typed_as_the_port(kind: ReviewType) -> ReviewKind:
     return kind
 
 
 @kinds
 @given(context=OBJECTS, data=JSON, action=st.text(max_size=10) | st.none())
 def test_arbitrary_json_is_judged_or_refused(
-    kind: BaseKind, context: dict[str, Any], data: Any, action: str | None
+    kind: ReviewType, context: dict[str, Any], data: Any, action: str | None
 ) -> None:
     asked = Offer(type=kind.name, prompt="?", message="?", context=context, actions=kind.actions or ("go",))
     for chosen in (action, *asked.actions):
@@ -96,7 +97,7 @@ def test_arbitrary_json_is_judged_or_refused(
 @kinds
 @given(context=OBJECTS, pairs=PAIRS, values=OBJECTS)
 def test_whatever_can_be_asked_can_be_shown_and_posted(
-    kind: BaseKind, context: dict[str, Any], pairs: list[tuple[str, str]], values: dict[str, Any]
+    kind: ReviewType, context: dict[str, Any], pairs: list[tuple[str, str]], values: dict[str, Any]
 ) -> None:
     try:
         context = kind.prepare(context)
@@ -112,7 +113,7 @@ def test_whatever_can_be_asked_can_be_shown_and_posted(
 
 
 @kinds
-def test_the_example_can_be_opened_and_shown(kind: BaseKind) -> None:
+def test_the_example_can_be_opened_and_shown(kind: ReviewType) -> None:
     draft = draft_from(kind.example())
     assert draft.type.startswith(kind.name)
     asked = offer(kind, draft.context, actions=draft.actions or kind.actions)
@@ -121,7 +122,7 @@ def test_the_example_can_be_opened_and_shown(kind: BaseKind) -> None:
 
 
 @kinds
-def test_an_example_is_ones_own_to_change(kind: BaseKind) -> None:
+def test_an_example_is_ones_own_to_change(kind: ReviewType) -> None:
     kind.example()["context"].clear()
     assert kind.example()["context"]
 
@@ -148,7 +149,7 @@ def test_an_example_is_ones_own_to_change(kind: BaseKind) -> None:
         ({f"{number:05}": "" for number in range(30_000)}, "larger than 256 KiB"),
     ],
 )
-def test_unsound_data_is_refused_before_it_is_read(kind: BaseKind, data: Any, complaint: str) -> None:
+def test_unsound_data_is_refused_before_it_is_read(kind: ReviewType, data: Any, complaint: str) -> None:
     asked = offer(kind, {}, actions=kind.actions or ("go",))
     with pytest.raises(InvalidSubmission, match=complaint):
         kind.check(asked, asked.actions[0], data)
@@ -156,7 +157,7 @@ def test_unsound_data_is_refused_before_it_is_read(kind: BaseKind, data: Any, co
 
 @kinds
 @pytest.mark.parametrize("depth", [33, 100, 100_000])
-def test_data_nested_too_deep_is_refused(kind: BaseKind, depth: int) -> None:
+def test_data_nested_too_deep_is_refused(kind: ReviewType, depth: int) -> None:
     nested: Any = 1
     for _ in range(depth):
         nested = [nested]
@@ -168,7 +169,7 @@ def test_data_nested_too_deep_is_refused(kind: BaseKind, depth: int) -> None:
 
 
 @kinds
-def test_the_answer_can_be_told_again(kind: BaseKind) -> None:
+def test_the_answer_can_be_told_again(kind: ReviewType) -> None:
     asked = offer(kind, kind.example()["context"], actions=("go",))
     told = kind.recap(asked, {"note": "Fine", "feedback": "Good"})
     assert all(isinstance(label, str) for label, _ in told)

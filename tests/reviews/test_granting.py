@@ -6,7 +6,7 @@ import pytest
 
 from placet.cases.case import Offer
 from placet.errors import InvalidSubmission
-from placet.reviews import TOOL_CALLS
+from placet.reviews.registry import SAMPLES
 
 MAIL: dict[str, Any] = {
     "to": "ada@acme.example",
@@ -39,7 +39,7 @@ def asking(**changes: Any) -> Offer:
 
 
 def offered(offer: Offer, values: dict[str, Any] | None = None) -> dict[str, Any] | None:
-    (call,) = TOOL_CALLS.substance(offer, values or {})["calls"]
+    (call,) = SAMPLES["tool_calls"].substance(offer, values or {})["calls"]
     grant: dict[str, Any] | None = call["grant"]
     return grant
 
@@ -47,9 +47,9 @@ def offered(offer: Offer, values: dict[str, Any] | None = None) -> dict[str, Any
 def grants(offer: Offer, decision: str = "approve", **typed: str) -> list[dict[str, Any]]:
     """What is kept of this form."""
     pairs = [("decision.1", decision), *(ON | UNTOUCHED | typed).items()]
-    turn = TOOL_CALLS.turn(offer, "edit", pairs, {})
+    turn = SAMPLES["tool_calls"].turn(offer, "edit", pairs, {})
     assert turn.ready, turn.problems
-    kept = TOOL_CALLS.check(offer, turn.action or "", turn.data or {})
+    kept = SAMPLES["tool_calls"].check(offer, turn.action or "", turn.data or {})
     return list(kept.get("grants", []))
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_allowed_is_said_beside_its_call(typed: dict[str, str], t
     with pytest.raises(InvalidSubmission, match=told) as refused:
         grants(asking(), **typed)
     assert refused.value.details["fields"].keys() == {"grant.call_1"}
-    assert "grant.call_1" in TOOL_CALLS.substance(asking(), {})["labels"]
+    assert "grant.call_1" in SAMPLES["tool_calls"].substance(asking(), {})["labels"]
 
 
 def test_a_call_of_high_risk_is_never_offered_nor_taken() -> None:
@@ -131,7 +131,7 @@ def test_a_call_of_high_risk_is_never_offered_nor_taken() -> None:
     assert grants(risky) == []
     asked = {"call_id": "call_1", "patterns": EXACT, "uses": 1, "for": "1h"}
     with pytest.raises(InvalidSubmission, match="high risk"):
-        TOOL_CALLS.check(risky, "approve", {"grants": [asked]})
+        SAMPLES["tool_calls"].check(risky, "approve", {"grants": [asked]})
 
 
 def test_a_call_with_a_secret_is_neither_offered_nor_taken() -> None:
@@ -141,7 +141,7 @@ def test_a_call_with_a_secret_is_neither_offered_nor_taken() -> None:
     assert grants(secret) == []
     asked = {"call_id": "call_1", "patterns": EXACT, "uses": 1, "for": "1h"}
     with pytest.raises(InvalidSubmission, match="secret"):
-        TOOL_CALLS.check(secret, "approve", {"grants": [asked]})
+        SAMPLES["tool_calls"].check(secret, "approve", {"grants": [asked]})
 
 
 def test_huge_calls_are_not_offered() -> None:
@@ -151,7 +151,7 @@ def test_huge_calls_are_not_offered() -> None:
 
 def test_what_was_typed_stands_in_the_boxes_again() -> None:
     pairs = [("decision.1", "approve"), *(ON | UNTOUCHED | like(1, "*@acme.example")).items()]
-    values = TOOL_CALLS.typing(asking(), pairs, {}).values
+    values = SAMPLES["tool_calls"].typing(asking(), pairs, {}).values
     grant = offered(asking(), dict(values))
     assert grant is not None
     assert (grant["on"], grant["uses"], grant["arguments"][0]["like"]) == (True, "20", "*@acme.example")

@@ -7,13 +7,13 @@ import pytest
 from placet.cases.case import Offer
 from placet.desk.draft import draft_from
 from placet.errors import BadRequest, InvalidAction, ValidationFailed
-from placet.reviews import BUILT_IN, HELD_MESSAGES, kind_of
 from placet.reviews.held_messages.held import Excerpt, Mark, segments
+from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_review_type
 from tests.pages.gallery import offer_of, rendered, review_view
 
 
 def held(**changed: Any) -> dict[str, Any]:
-    body = HELD_MESSAGES.example()
+    body = SAMPLES["held_message"].example()
     body["context"]["held_message"] |= changed
     return body
 
@@ -27,20 +27,22 @@ def mark(start: int, end: int, entity: str = "US_SSN", policy: str = "SSNs") -> 
 
 
 def test_the_example_can_be_asked_and_is_recognised() -> None:
-    draft = draft_from(HELD_MESSAGES.example())
-    assert BUILT_IN["approval"].suited(draft.context) is HELD_MESSAGES
-    assert kind_of(offered(held())) is HELD_MESSAGES
-    assert HELD_MESSAGES.prepare(draft.context) == draft.context
+    draft = draft_from(SAMPLES["held_message"].example())
+    assert REVIEW_TYPES["approval"].variant_for(draft.context) is SAMPLES["held_message"]
+    assert load_review_type(offered(held())) is SAMPLES["held_message"]
+    assert SAMPLES["held_message"].prepare(draft.context) == draft.context
 
 
 def test_it_goes_on_or_not_with_a_message_and_nothing_else() -> None:
     offer = offered(held())
-    assert HELD_MESSAGES.check(offer, "approve", {}) == {}
-    assert HELD_MESSAGES.check(offer, "reject", {"message": "Not by mail."}) == {"message": "Not by mail."}
+    assert SAMPLES["held_message"].check(offer, "approve", {}) == {}
+    assert SAMPLES["held_message"].check(offer, "reject", {"message": "Not by mail."}) == {
+        "message": "Not by mail."
+    }
     with pytest.raises(InvalidAction):
-        HELD_MESSAGES.check(offer, "edit", {})
+        SAMPLES["held_message"].check(offer, "edit", {})
     with pytest.raises(BadRequest):
-        HELD_MESSAGES.check(offer, "approve", {"edits": {"text": "other"}})
+        SAMPLES["held_message"].check(offer, "approve", {"edits": {"text": "other"}})
 
 
 @pytest.mark.parametrize("wrong", ["a text", {"matter": "rumour"}, {"texts": [{"path": "x"}]}])
@@ -50,7 +52,7 @@ def test_what_is_no_held_message_cannot_be_asked(wrong: Any) -> None:
         wrong if isinstance(wrong, str) else body["context"]["held_message"] | wrong
     )
     with pytest.raises(ValidationFailed):
-        HELD_MESSAGES.prepare(body["context"])
+        SAMPLES["held_message"].prepare(body["context"])
 
 
 def test_marks_cut_the_text_and_may_overlap() -> None:
@@ -81,9 +83,9 @@ def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
 
 def test_approving_a_question_is_answering_it() -> None:
     question, message = offered(held(matter="input", policy=None)), offered(held())
-    actions = HELD_MESSAGES.actions
-    assert [HELD_MESSAGES.outcome(question, action) for action in actions] == ["submit", "reject"]
-    assert [HELD_MESSAGES.outcome(message, action) for action in actions] == ["approve", "reject"]
+    actions = SAMPLES["held_message"].actions
+    assert [SAMPLES["held_message"].outcome(question, action) for action in actions] == ["submit", "reject"]
+    assert [SAMPLES["held_message"].outcome(message, action) for action in actions] == ["approve", "reject"]
 
 
 def test_data_is_shown_as_it_is() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from placet.errors import InvalidAction, InvalidForm, InvalidInput, InvalidSubmission
-from placet.reviews.input.kind import Input
+from placet.reviews.input.review_type import Input
 from placet.reviews.turn import BACK, NEXT
 from tests.reviews.offers import offer
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from placet.cases.action_labels import action_labels
-from placet.reviews.base import without
 from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.review_type import without
 
 SHORT = {"label": "Too long", "text": "Please cut it to five lines."}
 CONTEXT = {"reason_presets": ["Wrong tone", SHORT]}

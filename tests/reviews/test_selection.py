@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from placet.errors import InvalidAction, InvalidSelection, InvalidSubmission, ValidationFailed
-from placet.reviews.selection.kind import Selection
+from placet.reviews.selection.review_type import Selection
 from tests.reviews.offers import offer
 
 KIND = Selection()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.reviews import TOOL_CALLS
+from placet.reviews.registry import SAMPLES
 from placet.reviews.tool_calls.fields import Field, Form, form_of
 from placet.reviews.tool_calls.schema import said_by
 from placet.reviews.tool_calls.secrets import MASK, masked
@@ -311,8 +311,8 @@ def test_any_schema_makes_a_form_that_loses_nothing(
 @given(context=st.dictionaries(st.sampled_from(["tool_calls", "automatic", "agent"]), JSON), values=OBJECTS)
 def test_any_context_is_read_or_refused(context: dict[str, Any], values: dict[str, Any]) -> None:
     try:
-        prepared = TOOL_CALLS.prepare({"tool_calls": [], **context})
+        prepared = SAMPLES["tool_calls"].prepare({"tool_calls": [], **context})
     except Exception as error:
         assert type(error).__name__ == "ValidationFailed"  # noqa: PT017
         return
-    TOOL_CALLS.substance(offer(TOOL_CALLS, prepared), values)
+    SAMPLES["tool_calls"].substance(offer(SAMPLES["tool_calls"], prepared), values)

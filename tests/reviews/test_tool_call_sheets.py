@@ -3,7 +3,7 @@
 from time import thread_time
 from typing import Any
 
-from placet.reviews import TOOL_CALLS
+from placet.reviews.registry import SAMPLES
 from placet.reviews.turn import Turn
 from tests.reviews.offers import offer
 from tests.reviews.test_tool_call_forms import BOOKING, SENT
@@ -12,17 +12,17 @@ from tests.reviews.test_tool_call_forms import BOOKING, SENT
 def calls(*given: dict[str, Any]) -> Any:
     known = {"name": "book", "arguments": SENT, "schema": BOOKING, "high_risk": False}
     listed = [{**known, "id": f"call_{n}", **one} for n, one in enumerate(given, start=1)]
-    return offer(TOOL_CALLS, {"tool_calls": listed})
+    return offer(SAMPLES["tool_calls"], {"tool_calls": listed})
 
 
 def turned(shown: Any, move: str, saved: dict[str, Any] | None = None, **typed: str) -> Turn:
     pairs = [(name.replace("_", ".", 1).replace("__", "."), text) for name, text in typed.items()]
-    return TOOL_CALLS.turn(shown, move, pairs, saved or {})
+    return SAMPLES["tool_calls"].turn(shown, move, pairs, saved or {})
 
 
 def test_identical_calls_are_decided_once_and_written_for_each() -> None:
     shown = calls({}, {"name": "pay"}, {}, {"path": ["Scout"]}, {})
-    listed = TOOL_CALLS.substance(shown, {})["calls"]
+    listed = SAMPLES["tool_calls"].substance(shown, {})["calls"]
     assert [(call["name"], call["count"]) for call in listed] == [("book", 3), ("pay", 1), ("book", 1)]
     turn = turned(shown, "edit", decision_1="approve", decision_2="reject", decision_3="approve")
     assert turn.ready
@@ -44,7 +44,7 @@ def test_decisions_that_agree_are_sent_as_that_action() -> None:
     for move in ("approve", "reject", "edit"):
         turn = turned(shown, move, decision_1="approve", decision_2="approve", note="Go.")
         if turn.ready:
-            TOOL_CALLS.check(shown, turn.action or "", turn.data or {})
+            SAMPLES["tool_calls"].check(shown, turn.action or "", turn.data or {})
 
 
 def test_a_button_for_all_never_overrules_what_was_decided_beside_a_call() -> None:
@@ -66,7 +66,7 @@ def test_a_misfit_stands_at_its_box() -> None:
         },
     }
     shown = calls({"schema": schema})
-    boxes = [box["path"] for box in TOOL_CALLS.substance(shown, {})["calls"][0]["fields"]]
+    boxes = [box["path"] for box in SAMPLES["tool_calls"].substance(shown, {})["calls"][0]["fields"]]
     turn = turned(shown, "edit", decision_1="edit", edit_1__via="Bonn\nTrier")
     assert list(turn.problems) == [f"call-1-edit-{boxes.index(('via',)) + 1}"]
     assert not turn.ready
@@ -80,14 +80,14 @@ def test_half_made_decisions_are_kept_and_shown_again() -> None:
         ("answer.2", "Done."),
         ("edit.1.pin", "08-15-27"),
     ]
-    kept = TOOL_CALLS.typing(shown, typed, {}).values
-    first, second = TOOL_CALLS.substance(shown, kept)["calls"]
+    kept = SAMPLES["tool_calls"].typing(shown, typed, {}).values
+    first, second = SAMPLES["tool_calls"].substance(shown, kept)["calls"]
     assert (first["decision"], second["decision"], second["answer"]) == ("edit", None, "Done.")
     by_name = {box["name"]: box for box in first["fields"]}
     assert by_name["edit.1.seats"]["typed"] == "many"
     assert by_name["edit.1.pin"]["saved"]
     assert "08-15-27" not in str(first)
-    again = TOOL_CALLS.turn(
+    again = SAMPLES["tool_calls"].turn(
         shown,
         "edit",
         [*typed[:1], ("edit.1.seats", "3"), ("edit.1.pin", ""), ("decision.2", "reject"), ("saved", "1.pin")],
@@ -95,7 +95,7 @@ def test_half_made_decisions_are_kept_and_shown_again() -> None:
     )
     assert again.ready
     assert (again.data or {})["decisions"]["call_1"]["arguments"] == {**SENT, "seats": 3, "pin": "08-15-27"}
-    undone = TOOL_CALLS.typing(shown, [("edit.1.pin", ""), ("emptied", "1.pin")], kept).values
+    undone = SAMPLES["tool_calls"].typing(shown, [("edit.1.pin", ""), ("emptied", "1.pin")], kept).values
     assert "08-15-27" not in str(undone)
 
 
@@ -110,8 +110,8 @@ def test_hostile_schemas_and_many_calls_are_shown_in_good_time() -> None:
         *({"schema": one, "arguments": {"a": {"a": [n]}}} for n, one in enumerate([wide, circle, branching]))
     )
     started = thread_time()
-    assert len(TOOL_CALLS.substance(shown, {})["calls"]) == 3
+    assert len(SAMPLES["tool_calls"].substance(shown, {})["calls"]) == 3
     many = calls(*({"arguments": {**SENT, "seats": n}} for n in range(200)))
-    page = TOOL_CALLS.substance(many, {})
+    page = SAMPLES["tool_calls"].substance(many, {})
     assert sum(len(call["fields"]) for call in page["calls"]) < 1_200
     assert thread_time() - started < 3

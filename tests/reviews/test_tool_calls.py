@@ -8,8 +8,7 @@ import pytest
 from placet.cases.case import Offer
 from placet.desk.draft import draft_from
 from placet.errors import BadRequest, InvalidAction, InvalidSubmission, ValidationFailed
-from placet.reviews import BUILT_IN, TOOL_CALLS, kind_of
-from placet.reviews.tool_calls.kind import ToolCalls
+from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_review_type
 from placet.testing.desk import DeskForTests, desk_for_tests
 from tests.reviews.offers import offer
 
@@ -37,11 +36,11 @@ def context(*calls: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def asked(*calls: dict[str, Any], **more: Any) -> Offer:
-    return offer(TOOL_CALLS, context(*calls, **more))
+    return offer(SAMPLES["tool_calls"], context(*calls, **more))
 
 
 def check(shown: Offer, action: str, **data: Any) -> dict[str, Any]:
-    return kind_of(shown).check(shown, action, data)
+    return load_review_type(shown).check(shown, action, data)
 
 
 def refused(shown: Offer, action: str, **data: Any) -> BadRequest:
@@ -55,12 +54,12 @@ def refused(shown: Offer, action: str, **data: Any) -> BadRequest:
 
 
 def test_an_approval_of_tool_calls_is_reviewed_call_by_call_and_any_other_as_before() -> None:
-    approval = BUILT_IN["approval"]
-    assert approval.suited(context()) is TOOL_CALLS
-    assert approval.suited({"artifact": "A letter"}) is approval
-    assert kind_of(asked()) is TOOL_CALLS
-    assert TOOL_CALLS.name == "approval"
-    assert BUILT_IN["input"].suited(context()) is BUILT_IN["input"]
+    approval = REVIEW_TYPES["approval"]
+    assert approval.variant_for(context()) is SAMPLES["tool_calls"]
+    assert approval.variant_for({"artifact": "A letter"}) is approval
+    assert load_review_type(asked()) is SAMPLES["tool_calls"]
+    assert SAMPLES["tool_calls"].name == "approval"
+    assert REVIEW_TYPES["input"].variant_for(context()) is REVIEW_TYPES["input"]
 
 
 # Opening
@@ -115,10 +114,10 @@ async def test_silence_never_approves_a_call() -> None:
 
 def test_a_button_is_offered_only_for_what_every_call_allows() -> None:
     strict = context(call("a"), call("b", allowed_decisions=["reject", "respond"]))
-    assert TOOL_CALLS.inline_for(context()) == ("approve", "reject")
-    assert TOOL_CALLS.inline_for(strict) == ("reject",)
+    assert SAMPLES["tool_calls"].inline_for(context()) == ("approve", "reject")
+    assert SAMPLES["tool_calls"].inline_for(strict) == ("reject",)
     with pytest.raises(BadRequest, match="Decide this by one of reject, respond"):
-        check(offer(TOOL_CALLS, strict), "approve")
+        check(offer(SAMPLES["tool_calls"], strict), "approve")
 
 
 # Answers
@@ -242,7 +241,7 @@ def test_a_recursive_schema_is_judged_to_its_depth() -> None:
     bad = {"child": {"child": {"name": 3}}}
     error = refused(shown, "edit", decisions={"a": {"decision": "edit", "arguments": bad}})
     assert error.details["path"] == "decisions.a.arguments.child.child.name"
-    assert kind_of(shown).substance(shown, {})["calls"][0]["fields"]
+    assert load_review_type(shown).substance(shown, {})["calls"][0]["fields"]
 
 
 def test_unknown_actions_and_data_are_refused() -> None:
@@ -250,14 +249,6 @@ def test_unknown_actions_and_data_are_refused() -> None:
         check(asked(), "confirm")
     assert "edits" in refused(asked(), "approve", edits={}).message
     assert "must be text" in refused(asked(), "approve", note=["x"]).message
-
-
-def test_no_grant_is_taken_where_nobody_keeps_them() -> None:
-    grant = {"call_id": "a", "patterns": {"to": {"exact": "ada"}}, "uses": 3, "for": "1h"}
-    alone = ToolCalls()
-    assert "grants" not in alone.check(asked(), "approve", {"grants": []})
-    with pytest.raises(InvalidSubmission, match="allowed in advance"):
-        alone.check(asked(), "approve", {"grants": [grant]})
 
 
 # At the desk
@@ -308,7 +299,7 @@ def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
         "c": {"decision": "approve"},
         "d": {"decision": "reject"},
     }
-    kind = kind_of(shown)
+    kind = load_review_type(shown)
     told = kind.recap(shown, check(shown, "edit", decisions=decisions, note="Thanks."))
     assert [str(name) for name, _ in told] == [
         "1. send_mail ×2: approved with changes",
@@ -324,7 +315,7 @@ def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
 
 
 def test_the_example_can_be_opened() -> None:
-    draft = draft_from(TOOL_CALLS.example())
-    shown = offer(TOOL_CALLS, draft.context)
-    assert kind_of(shown).substance(shown, {})["facts"]["month"] == "June 2026"
-    assert kind_of(shown).recognises(TOOL_CALLS.example()["context"])
+    draft = draft_from(SAMPLES["tool_calls"].example())
+    shown = offer(SAMPLES["tool_calls"], draft.context)
+    assert load_review_type(shown).substance(shown, {})["facts"]["month"] == "June 2026"
+    assert load_review_type(shown).recognises(SAMPLES["tool_calls"].example()["context"])

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from placet import verify_result
-from placet.reviews import BUILT_IN, SAMPLES
+from placet.reviews.registry import REVIEW_TYPES, SAMPLES
 from tests.cli.process import ServerProcess, serving
 from tests.server.running import ReviewPage, RunningServer, running
 from tests.waiting import PATIENCE_S, eventually
@@ -58,7 +58,7 @@ def test_the_demo_prints_a_link_for_each_type_and_a_page_with_all_of_them(demo: 
         assert all(link in home.text for link in links)
 
 
-@pytest.mark.parametrize("type", [*BUILT_IN, "x-anything"])
+@pytest.mark.parametrize("type", [*REVIEW_TYPES, "x-anything"])
 def test_any_agent_gets_a_ready_202_of_any_type(agent: httpx.Client, type: str) -> None:
     response = agent.post(f"/api/demo?type={type}")
     assert response.status_code == 202

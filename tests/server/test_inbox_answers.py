@@ -11,12 +11,12 @@ from placet.client import PlacetClient
 from placet.hook import HumanInTheLoopHook, ReactAgent, SqliteSaver
 from placet.hook.pending import resume_pending
 from placet.hook.reviews import ServerReviews
-from placet.reviews import CUSTOM, SAMPLES
+from placet.reviews.registry import SAMPLES, load_custom_type
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.server.inboxes import InboxPerson, closing, person
 from tests.server.running import ReviewPage, RunningServer
 
-KINDS = {**SAMPLES, CUSTOM.name: CUSTOM}
+KINDS = {**SAMPLES, load_custom_type().name: load_custom_type()}
 ANSWERS: dict[str, list[dict[str, Any]]] = {
     "approval": [{"action": "approve"}],
     "selection": [{"action": "select", "selected": "canal-loft"}],

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from placet.reviews import SAMPLES
+from placet.reviews.registry import SAMPLES
 from tests.cli.process import serving
 from tests.server.inboxes import InboxPerson
 from tests.waiting import eventually

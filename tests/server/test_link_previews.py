@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, Page
 
-from placet.reviews import BUILT_IN, CUSTOM
+from placet.reviews.registry import REVIEW_TYPES, load_custom_type
 from placet.server.page_language import LANGUAGE_COOKIE
 from placet.server.page_style import STYLE_COOKIE
 from placet.server.sessions import COOKIE
@@ -74,7 +74,10 @@ def asked(scanned: RunningServer, owner: httpx.Client) -> Asked:
     late = scanned.open(owner, timeout="5m", prompt="Late")
     scanned.advance(minutes=10)
     scanned.sweep()
-    opened = {kind.name: scanned.open(owner, **kind.example()) for kind in (*BUILT_IN.values(), CUSTOM)}
+    opened = {
+        kind.name: scanned.open(owner, **kind.example())
+        for kind in (*REVIEW_TYPES.values(), load_custom_type())
+    }
     done, withdrawn = scanned.open(owner, prompt="Done"), scanned.open(owner, prompt="Withdrawn")
     with scanned.page(done) as page:
         assert page.post("respond", {"action": "confirm"}).response.status_code == 200

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from placet.server.logs import STRUCK, JsonFormatter, TextFormatter, redact
 from tests.cli.process import ServerProcess, placet, serving
 from tests.server.receiver import CallbackReceiver, receiving
@@ -49,7 +49,7 @@ def live(server: ServerProcess, folder: Path, receiver: CallbackReceiver) -> lis
     second = placet(folder, "key", "create", "other", "--db", "cases.db").stdout.strip()
     callback_url = f"{receiver.url}/hook"
     with server.client(key) as owner, server.client(follow_redirects=True) as person:
-        form = BUILT_IN["input"].example()
+        form = REVIEW_TYPES["input"].example()
         asked: dict[str, Any] = owner.post("/v1/cases", json={**form, "callback_url": callback_url}).json()[
             "hitl"
         ]

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from tests.server.running import ReviewPage, RunningServer
 
 PREVIEWERS = [
@@ -446,7 +446,7 @@ def visit(server: RunningServer, person: httpx.Client, hitl: dict[str, Any]) -> 
 def test_a_form_of_several_steps_is_filled_in_page_by_page(
     server: RunningServer, client: httpx.Client
 ) -> None:
-    hitl = server.open(client, **BUILT_IN["input"].example())
+    hitl = server.open(client, **REVIEW_TYPES["input"].example())
     with server.client(follow_redirects=True) as person:
         page = visit(server, person, hitl)
         assert "Step 1 of 3" in page.text
@@ -481,7 +481,7 @@ def test_a_form_of_several_steps_is_filled_in_page_by_page(
 
 
 def test_what_was_typed_is_still_there_on_another_device(server: RunningServer, client: httpx.Client) -> None:
-    hitl = server.open(client, **BUILT_IN["input"].example())
+    hitl = server.open(client, **REVIEW_TYPES["input"].example())
     with server.client(follow_redirects=True) as phone:
         step(visit(server, phone, hitl), "x-next", **{**JOURNEY, "way": "own"})
     with server.client(follow_redirects=True) as desktop:
@@ -491,7 +491,7 @@ def test_what_was_typed_is_still_there_on_another_device(server: RunningServer, 
 
 
 def test_nobody_jumps_to_the_end_of_a_form(server: RunningServer, client: httpx.Client) -> None:
-    hitl = server.open(client, **BUILT_IN["input"].example())
+    hitl = server.open(client, **REVIEW_TYPES["input"].example())
     with server.client(follow_redirects=True) as person:
         page = visit(server, person, hitl)
         for number in ("2", "99", "-1", "x", "9" * 400):

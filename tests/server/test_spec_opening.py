@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from placet.protocol.versions import SPEC_VERSIONS
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 from tests.server.running import EXAMPLE
 
 AGENT = "https://agent.example/hooks/decisions"
@@ -103,7 +103,7 @@ def test_the_callback_address_is_echoed_and_null_without_one(server, client):
 
 
 @pytest.mark.spec("6-type", "10-types")
-@pytest.mark.parametrize("kind", BUILT_IN.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", REVIEW_TYPES.values(), ids=lambda kind: kind.name)
 def test_each_standard_type_can_be_asked(server, client, kind):
     assert server.open(client, **kind.example())["type"] == kind.name
 

@@ -35,21 +35,13 @@ from placet.ports.channel import (
     WebhookRequest,
     WebhookResult,
 )
+from placet.reviews.registry import find_action
 
 REFERENCE_BYTES = 16
 REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SETTLE_BREAKS_S = (1.0, 4.0)
 SHORT_NAME, LONGEST_SOURCE = 40, 76
-LABELS = {
-    "approve": "Approve",
-    "reject": "Reject",
-    "confirm": "Confirm",
-    "cancel": "Do not do it",
-    "retry": "Try again",
-    "skip": "Skip this step",
-    "abort": "Stop",
-}
 # What whoever pressed is told, by what the service answered.
 REPLIES = {
     200: "Your answer was recorded.",
@@ -331,7 +323,8 @@ def _source(case: FollowedCase) -> str:
 
 
 def _label(action: str) -> str:
-    return LABELS.get(action) or action.replace("_", " ").replace("-", " ").capitalize()
+    declared = find_action(action)
+    return declared.label if declared else action.replace("_", " ").replace("-", " ").capitalize()
 
 
 def _ended(outcome: Outcome, now: datetime) -> CaseClosure:

@@ -4,8 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-# Whoever asks for changes has not said yes: what was asked about must not happen as it stands.
-AGAINST = frozenset({"reject", "cancel", "abort", "edit"})
+from placet.reviews.registry import find_action
 
 
 class Decided(Struct, frozen=True, kw_only=True):
@@ -28,7 +27,8 @@ class Decided(Struct, frozen=True, kw_only=True):
     @property
     def against(self) -> bool:
         """Whether the person said no, or not so: reject, cancel, abort, or edit, which asks for changes."""
-        return self.action in AGAINST
+        declared = find_action(self.action)
+        return declared is not None and declared.is_against
 
 
 class Expired(Struct, frozen=True, kw_only=True):

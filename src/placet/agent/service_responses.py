@@ -19,20 +19,12 @@ from placet.protocol.duration import parse_duration
 from placet.protocol.improvement import MAX_CYCLES
 from placet.protocol.poll import Progress
 from placet.protocol.versions import SPEC_VERSIONS
+from placet.reviews.registry import find_declaration
 
 ASKS = "human_input_required"
 LONGEST_BODY = 4 * 1024 * 1024
 DEFAULT_TIMEOUT = timedelta(hours=24)
 FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # services that mean "never" name the last year there is
-ACTIONS: Mapping[str, tuple[str, ...]] = {
-    "approval": ("approve", "edit", "reject"),
-    "selection": ("select",),
-    "input": ("submit",),
-    "confirmation": ("confirm", "cancel"),
-    "escalation": ("retry", "skip", "abort"),
-}
-# What a press of a button can answer whole; everything else needs the page.
-PRESSABLE = frozenset({"approve", "reject", "confirm", "cancel", "retry", "skip", "abort"})
 
 
 class FollowedCase(Struct, frozen=True, kw_only=True):
@@ -187,8 +179,9 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
 def _inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
     """0.6, 7.5: none named means all of the type; only what one press can say whole is offered."""
     named = hitl.get("inline_actions")
-    listed = named if isinstance(named, list) else list(ACTIONS.get(type, ()))
-    known = PRESSABLE if type in ACTIONS else None
+    declared = find_declaration(type)
+    known = declared.inline_actions if declared is not None else None
+    listed = named if isinstance(named, list) else list(known or ())
     return tuple(
         dict.fromkeys(one for one in listed if isinstance(one, str) and (known is None or one in known))
     )

@@ -35,7 +35,7 @@ from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.discovery import ServiceCard
 from placet.relay.settings import RelaySettings, parse_networks
-from placet.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
+from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
 from placet.server.api_description import openapi_document
 from placet.server.app import PlacetApp
 from placet.server.case_api import CaseApi, authorize_caller
@@ -101,7 +101,7 @@ class Parts:
         self.desk = ReviewDesk(
             store=self.store,
             kinds=kinds,
-            custom_kind=CUSTOM,
+            custom_kind=load_custom_type(),
             addresses=self.addresses,
             clock=self._now,
             limits=settings.limits,
@@ -259,7 +259,7 @@ class Parts:
             desk=self.desk,
             renderer=renderer,
             sessions=CaseSessions(self._secret),
-            kind=kind_of,
+            kind=load_review_type,
             prefill=Prefill(self.http, self._now),
             replies=self.replies,
             streams=self.streams,
@@ -370,7 +370,7 @@ async def build(
     store: Store | None = None,
     authenticate: Authenticate | None = None,
     verifier: EvidenceVerifier | None = None,
-    kinds: Mapping[str, ReviewKind] = BUILT_IN,
+    kinds: Mapping[str, ReviewKind] = REVIEW_TYPES,
     identify: Identify | None = None,
     now: Clock = clock.now,
 ) -> Parts:
@@ -399,7 +399,7 @@ def service_card(settings: Settings) -> ServiceCard:
         base_url=settings.public_url,
         name=settings.service_name,
         description=settings.service_description,
-        review_types=tuple(BUILT_IN),
+        review_types=tuple(REVIEW_TYPES),
         default_timeout_for=limits.default_timeout_for,
         max_timeout_for=limits.max_timeout_for,
         keep_for=limits.keep_for,
@@ -410,7 +410,7 @@ def service_card(settings: Settings) -> ServiceCard:
 
 
 def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
-    kind = SAMPLES.get(type, CUSTOM if type.startswith("x-") else None)
+    kind = SAMPLES.get(type, load_custom_type() if type.startswith("x-") else None)
     return (kind.example(), Subject(door=kind.door)) if kind is not None else None
 
 

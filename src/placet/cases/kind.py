@@ -12,10 +12,14 @@ class ReviewKind(Protocol):
     name: str
     actions: tuple[str, ...]
     inline_actions: tuple[str, ...]
-    silence_is_no: bool
-    """Whether no answer in time may never count as a yes."""
+    requires_answer: bool
+    """Whether no answer may never count as a yes."""
+    reads_form: bool
+    """Whether `prepare` checks `context.form` itself."""
+    offers_grants: bool
+    """Whether an answer on the page may pre-approve further calls."""
 
-    def suited(self, context: Mapping[str, Any]) -> "ReviewKind":
+    def variant_for(self, context: Mapping[str, Any]) -> "ReviewKind":
         """The kind of this type that is made for such a context; mostly this one."""
         ...
 

@@ -4,7 +4,7 @@ Escaping for a platform's own markup is that platform's business, and comes afte
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -12,61 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.ports.channel import ONLY_ON_PAGE, Button, Card, CaseClosure
+from placet.reviews.declaration import Tone
+from placet.reviews.registry import find_action, find_declaration
+from placet.text.shared_wording import ASKS_FOR_DECISION, describe_no_answer
 from placet.text.truncation import Size, to_paragraphs, to_single_line, truncate
 
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
 
-ACTION_LABELS: Mapping[str, str] = {
-    "approve": "Approve",
-    "edit": "Request changes",
-    "reject": "Reject",
-    "select": "Choose",
-    "submit": "Answer",
-    "confirm": "Confirm",
-    "cancel": "Do not do it",
-    "retry": "Try again",
-    "skip": "Skip this step",
-    "abort": "Stop",
-}
-ANSWERED: Mapping[str, str] = {
-    "approve": "Approved",
-    "edit": "Changes requested",
-    "reject": "Rejected",
-    "select": "Chosen",
-    "submit": "Answered",
-    "confirm": "Confirmed",
-    "cancel": "Not to be done",
-    "retry": "To be tried again",
-    "skip": "Step left out",
-    "abort": "Stopped",
-}
-ASKS: Mapping[str, str] = {
-    "approval": "{source} asks for your approval",
-    "selection": "{source} asks you to choose",
-    "input": "{source} asks you for information",
-    "confirmation": "{source} asks you to confirm",
-    "escalation": "{source} asks you how to go on",
-}
-LINK_LABELS: Mapping[str, str] = {
-    "approval": "Open the review",
-    "selection": "Open and choose",
-    "input": "Open and answer",
-    "confirmation": "Open the review",
-    "escalation": "Open the review",
-}
-IF_SILENT: Mapping[str, str] = {
-    "skip": "this step is left out.",
-    "reject": "it counts as a no.",
-    "abort": "the agent is told to stop.",
-    "approve": "it counts as a yes.",
-}
-
-
+DEFAULT_LINK_LABEL = "Open the review"
 LONGEST_HEADING = 150
 LONGEST_ASKER = 80
 SHORTEST_NAME = 8
-LINK_ONLY = frozenset({"selection", "input"})
-"""What no single press can answer."""
 
 
 def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("http", "https")) -> bool:
@@ -162,7 +118,8 @@ def asker(card: Card, most: int, *, size: Size = len) -> str:
 
 
 def _asking(card: Card, source: str) -> str:
-    asks = ASKS.get(card.type, "{source} asks for your decision").replace("{source}", source)
+    declared = find_declaration(card.type)
+    asks = (declared.question if declared else ASKS_FOR_DECISION).replace("{service}", source)
     if card.round > 1:
         asks = f"{asks} (round {card.round})"
     return f"Reminder: {asks}" if card.is_reminder else asks
@@ -182,18 +139,19 @@ def deadline(card: Card) -> str:
 
 def silence(card: Card) -> str:
     """What comes of no answer: "If nobody answers: it counts as a no."."""
-    known = IF_SILENT.get(card.default_action)
-    return f"If nobody answers: {known or 'nothing is decided.'}"
+    return f"If nobody answers: {describe_no_answer(card.default_action)}"
 
 
 def link_label(card: Card) -> str:
     """What the button with the link says."""
-    return LINK_LABELS.get(card.type, "Open the review")
+    declared = find_declaration(card.type)
+    return declared.link_label if declared is not None else DEFAULT_LINK_LABEL
 
 
 def buttons_of(card: Card, most: int, *, label: int, size: Size = len) -> tuple[Button, ...]:
     """The card's native buttons, labelled in one short line each; none where only the page can answer."""
-    if card.type in LINK_ONLY:
+    declared = find_declaration(card.type)
+    if declared is not None and not declared.inline_actions:
         return ()
     return tuple(
         replace(
@@ -204,10 +162,19 @@ def buttons_of(card: Card, most: int, *, label: int, size: Size = len) -> tuple[
     )
 
 
+def find_tone(action: str) -> Tone:
+    """Return whether a button goes ahead, stops something, or neither."""
+    declared = find_action(action)
+    return declared.tone if declared is not None else "neutral"
+
+
 def action_label(action: str) -> str:
     """What a button says, for an action whose service gives no label."""
+    declared = find_action(action)
+    if declared is not None:
+        return declared.messenger_label or declared.label
     words = to_single_line(action).replace("_", " ").replace("-", " ").strip()
-    return ACTION_LABELS.get(action) or words.capitalize() or "Answer"
+    return words.capitalize() or "Answer"
 
 
 def ending(ended: CaseClosure) -> str:
@@ -217,7 +184,8 @@ def ending(ended: CaseClosure) -> str:
     if ended.how == "withdrawn":
         reason = truncate(to_single_line(ended.reason or ""), 200)
         return f"Withdrawn{f': {reason}' if reason else ''} ({moment(ended.at)})"
-    answered = ANSWERED.get(ended.action or "") or (
+    declared = find_action(ended.action or "")
+    answered = (declared.answered if declared is not None else "") or (
         f"Decided: {truncate(action_label(ended.action), 60)}" if ended.action else "Decided"
     )
     by = truncate(to_single_line(ended.by or ""), 80)

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,12 +19,9 @@ from placet.cli.request import DEFAULT_SERVER, Headers, build_request, send_whol
 from placet.cli.telling import can_be_heard
 from placet.errors import PlacetError, SettingsError, Unreachable
 from placet.protocol.addresses import is_secure_or_loopback
+from placet.reviews.declaration import CommandOption, TypeDeclaration
+from placet.reviews.registry import DECLARATIONS
 
-ANSWERS = {
-    "approval": ("approve", "reject"),
-    "confirmation": ("confirm", "cancel"),
-    "escalation": ("retry", "skip", "abort"),
-}
 Context = dict[str, Any]
 
 
@@ -37,7 +34,20 @@ class AskRefused(PlacetError):
         self.details = {"http_status": status, **({"path": body["path"]} if "path" in body else {})}
 
 
-@click.group(cls=CommandGroup)
+class AskGroup(CommandGroup):
+    """One command for each review type that declares one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the types."""
+        return sorted(name for name, declared in DECLARATIONS.items() if declared.is_askable)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a type."""
+        declared = DECLARATIONS.get(cmd_name)
+        return build_command(declared) if declared is not None and declared.command is not None else None
+
+
+@click.group(cls=AskGroup)
 def ask() -> None:
     """Ask a person through a Placet server, wait, and print what they decided."""
 
@@ -91,42 +101,77 @@ _INLINE = click.option(
 )
 
 
-def question(kind: str) -> Callable[[Callable[..., Context]], click.Command]:
-    """A subcommand that asks: the function gives the context of its kind, all the rest is alike."""
+def build_command(declared: TypeDeclaration) -> click.Command:
+    """Return the command that asks a question of this type: its own options first, then those of all."""
 
-    def decorate(context_of: Callable[..., Context]) -> click.Command:
-        @functools.wraps(context_of)
-        def command(
-            how: How,
-            server: str,
-            key: str | None,
-            idempotency_key: str | None,
-            inline: bool | None = None,
-            **given: Any,
-        ) -> None:
-            if given["remind_after"] and idempotency_key is not None:
-                raise click.UsageError("--remind-after does not go with --idempotency-key: the time goes on.")
-            said = drafts.Said(**{name: given.pop(name) for name in drafts.Said.__struct_fields__})
-            shown = said.shown(context_of(**given))
-            draft = said.draft(kind, shown, now=datetime.now(UTC))
-            if actions := _inline(kind, inline, how, shown):
-                draft["inline_actions"] = actions
-            run(functools.partial(_ask, functools.partial(_call, server, key, idempotency_key, draft)), how)
+    def run_command(
+        how: How,
+        server: str,
+        key: str | None,
+        idempotency_key: str | None,
+        inline: bool | None = None,
+        **given: Any,
+    ) -> None:
+        if given["remind_after"] and idempotency_key is not None:
+            raise click.UsageError("--remind-after does not go with --idempotency-key: the time goes on.")
+        said = drafts.Said(**{name: given.pop(name) for name in drafts.Said.__struct_fields__})
+        shown = said.shown(_build_context(declared, given))
+        draft = said.draft(declared.type, shown, now=datetime.now(UTC))
+        if actions := _inline(declared, inline, how, shown):
+            draft["inline_actions"] = actions
+        run(functools.partial(_ask, functools.partial(_call, server, key, idempotency_key, draft)), how)
 
-        return ask.command(kind)(_with_options(command, kind))
-
-    return decorate
-
-
-def _with_options(command: Callable[..., None], kind: str) -> Callable[..., None]:
-    """The options of this kind first, then those of all."""
-    own = list(getattr(command, "__click_params__", ()))
-    command.__click_params__ = []  # type: ignore[attr-defined]
-    decorated = waiting_options()(command)
-    for option in (*reversed(_COMMON), *((_INLINE,) if kind in ANSWERS else ())):
+    run_command.__doc__ = declared.command.help if declared.command else None
+    decorated: Callable[..., None] = waiting_options()(run_command)
+    for option in (*reversed(_COMMON), *((_INLINE,) if declared.inline_actions else ())):
         decorated = option(decorated)
-    decorated.__click_params__ += own  # type: ignore[attr-defined]
-    return click.argument("prompt")(decorated)
+    for each in reversed(declared.command.options if declared.command else ()):
+        decorated = _click_option(each)(decorated)
+    return click.command(declared.name)(click.argument("prompt")(decorated))
+
+
+def _click_option(option: CommandOption) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    if option.value == "flag":
+        return click.option(option.flag, option.argument, is_flag=True, help=option.help)
+    kind = click.IntRange(min=option.minimum) if option.value == "integer" else None
+    return click.option(
+        option.flag,
+        option.argument,
+        type=kind,
+        multiple=option.multiple,
+        required=option.required,
+        metavar=option.metavar,
+        help=option.help,
+    )
+
+
+def _build_context(declared: TypeDeclaration, given: dict[str, Any]) -> Context:
+    if declared.command is None:
+        return {}
+    values = {one.argument: _read_value(one, given[one.argument]) for one in declared.command.options}
+    try:
+        return declared.command.build_context(**values)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _read_value(option: CommandOption, value: Any) -> Any:
+    if option.value == "entries":
+        return drafts.listed(value, option.title_key, option.flag)
+    if option.value == "values":
+        return drafts.values(value, option.flag)
+    if value is None or option.value not in _READERS:
+        return value
+    reader = _READERS[option.value]
+    return [reader(one, option.flag) for one in value] if option.multiple else reader(value, option.flag)
+
+
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "text_or_file": drafts.text,
+    "text_or_json": drafts.text_or_json,
+    "json_object": drafts.json_object,
+    "form_field": lambda value, flag: drafts.field(value),
+}
 
 
 async def _ask(call_for: Callable[[], httpx.Request], waiting: Waiting) -> None:
@@ -165,12 +210,11 @@ def _encoded(draft: Context) -> bytes:
         raise click.BadParameter("write it in UTF-8.", param_hint="PROMPT and options") from None
 
 
-def _inline(kind: str, wanted: bool | None, how: How, context: Context) -> list[str]:
-    """The actions that buttons may take; a word to be typed cannot be pressed."""
-    if kind not in ANSWERS or wanted is False or (wanted is None and not _is_heard(how)):
+def _inline(declared: TypeDeclaration, wanted: bool | None, how: How, context: Context) -> list[str]:
+    """Return the actions that buttons may take."""
+    if wanted is False or (wanted is None and not _is_heard(how)):
         return []
-    answers = ANSWERS[kind]
-    return [one for one in answers if one != "confirm" or "confirm_word" not in context]
+    return list(declared.pressable_actions(context))
 
 
 def _is_heard(how: How) -> bool:
@@ -183,94 +227,3 @@ def _object(content: bytes) -> Context:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {}
-
-
-# The five kinds
-
-
-@question("approval")
-@click.option("--artifact", metavar="TEXT|JSON|@FILE", help="What is to be approved: text, JSON, or a file.")
-def approval(artifact: str | None) -> Context:
-    """Ask whether something may happen: approve, edit or reject."""
-    return {"artifact": drafts.text_or_json(artifact, "--artifact")} if artifact is not None else {}
-
-
-@question("selection")
-@click.option(
-    "--option", "options", multiple=True, required=True, metavar="ID=TITLE", help="A choice; repeatable."
-)
-@click.option("--min", "least", type=click.IntRange(min=0), help="Choose at least so many; default: one.")
-@click.option("--max", "most", type=click.IntRange(min=1), help="Choose at most so many; default: one.")
-@click.option(
-    "--recommend", "recommended", multiple=True, metavar="ID", help="A choice to recommend; repeatable."
-)
-def selection(
-    options: tuple[str, ...], least: int | None, most: int | None, recommended: tuple[str, ...]
-) -> Context:
-    """Ask a person to choose one or several options."""
-    limits = {"min_selections": least, "max_selections": most or max(1, least or 0)}
-    return {
-        "options": drafts.listed(options, "title", "--option"),
-        **{name: limit for name, limit in limits.items() if limit is not None},
-        **({"recommended": list(recommended)} if recommended else {}),
-    }
-
-
-@question("input")
-@click.option(
-    "--field",
-    "fields",
-    multiple=True,
-    metavar="KEY:TYPE[=A,B][:LABEL]",
-    help="A question of the form; repeatable. KEY? is optional; =A,B are the options of a select.",
-)
-@click.option("--form", metavar="JSON|@FILE", help="A whole form, instead of --field.")
-def input_(fields: tuple[str, ...], form: str | None) -> Context:
-    """Ask a person for information, as a form."""
-    if bool(fields) == (form is not None):
-        raise click.UsageError("Name the questions with --field, or a whole form with --form.")
-    if form is not None:
-        return {"form": drafts.json_object(form, "--form")}
-    return {"form": {"fields": [drafts.field(one) for one in fields]}}
-
-
-@question("confirmation")
-@click.option(
-    "--item", "items", multiple=True, metavar="ID=TITLE", help="What is to be confirmed; repeatable."
-)
-@click.option("--allow-partial", is_flag=True, help="Some of the items may be confirmed without the others.")
-@click.option("--irreversible", is_flag=True, help="Say that it cannot be undone.")
-@click.option("--warning", metavar="TEXT", help="What to mind before confirming.")
-@click.option("--confirm-word", metavar="WORD", help="A word that must be typed to confirm.")
-def confirmation(
-    items: tuple[str, ...],
-    allow_partial: bool,
-    irreversible: bool,
-    warning: str | None,
-    confirm_word: str | None,
-) -> Context:
-    """Ask for the last word before something is done: confirm or cancel."""
-    said: Context = {
-        "items": drafts.listed(items, "label", "--item") or None,
-        "allow_partial": allow_partial or None,
-        "irreversible": irreversible or None,
-        "warning": warning,
-        "confirm_word": confirm_word,
-    }
-    return {name: value for name, value in said.items() if value is not None}
-
-
-@question("escalation")
-@click.option("--error", metavar="TEXT|JSON|@FILE", help="What went wrong.")
-@click.option("--log", metavar="TEXT|@FILE", help="The lines that tell more.")
-@click.option(
-    "--param", "params", multiple=True, metavar="NAME=VALUE", help="What a retry may change; repeatable."
-)
-def escalation(error: str | None, log: str | None, params: tuple[str, ...]) -> Context:
-    """Ask how to go on after a failure: retry, skip or abort."""
-    said: Context = {
-        "error": drafts.text_or_json(error, "--error") if error is not None else None,
-        "log": drafts.text(log, "--log") if log is not None else None,
-        "params": drafts.values(params, "--param") or None,
-    }
-    return {name: value for name, value in said.items() if value is not None}

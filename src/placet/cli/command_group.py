@@ -10,8 +10,6 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview."""
-        names = self.list_commands(ctx)
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, self.commands[name].get_short_help_str(limit=WHOLE)) for name in names]
-            )
+            formatter.write_dl([(name, one.get_short_help_str(limit=WHOLE)) for name, one in commands if one])

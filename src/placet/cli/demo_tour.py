@@ -17,7 +17,7 @@ from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.pages.view import DemoLink
 from placet.ports.identity import INBOX_ALL
-from placet.reviews import SAMPLES
+from placet.reviews.registry import SAMPLES
 from placet.server.demo import DemoDoor
 
 KEY_LASTS_FOR = timedelta(days=1)

@@ -38,14 +38,14 @@ def skill(
     if reader == "agent":
         click.echo(files("placet.cli").joinpath("agent_skill.md").read_text("utf-8"), nl=False)
         return
-    from placet.reviews import BUILT_IN
+    from placet.reviews.registry import REVIEW_TYPES
 
     settings = loaded(config).settings
     document = skill_document(
         Skill(
             name=name or settings.service_name.lower().replace(" ", "-"),
             description=description or settings.service_description,
-            types=types or tuple(BUILT_IN),
+            types=types or tuple(REVIEW_TYPES),
             info=info or "May ask a person to decide before it goes on.",
             review_base_url=f"{settings.public_url}/review",
             timeout_default=settings.default_timeout,

@@ -8,12 +8,12 @@ from placet.errors import ValidationFailed
 from placet.protocol import duration
 from placet.protocol.hitl_object import MAX_PROMPT, DefaultAction
 from placet.protocol.moment import Moment
+from placet.protocol.review_types import STANDARD_TYPES
 from placet.protocol.shape import read_shape, whole
 from placet.protocol.surface import Surface
 from placet.protocol.verification import VerificationPolicy
 from placet.protocol.versions import SPEC_VERSIONS
 
-STANDARD_TYPES = ("approval", "selection", "input", "confirmation", "escalation")
 TYPE_PATTERN = whole(f"{'|'.join(STANDARD_TYPES)}|x-[a-z0-9][a-z0-9_-]*")
 
 CaseType = Annotated[

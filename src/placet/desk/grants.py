@@ -50,7 +50,7 @@ def given_grants(
     agent that relays one.
     """
     given, calls = data.get("grants"), offer.context.get("tool_calls")
-    if not given or offer.type != "approval" or calls is None:
+    if not given or calls is None:
         return ()
     if answer.path != "browser_submit":
         complaint = "Grants are given on the review page only; open the review link."

@@ -28,7 +28,9 @@ _UNKEEPABLE = re.compile(
     rb"(?<!\\)(?:\\\\)*\\(?:b|u00(?:0[0-8ef]|1[0-9a-f]))|\x7f|\xc2(?:[\x80-\x84]|[\x86-\x9f])"
 )
 _SUSPECT = (b"\\u00", b"\\b", b"\x7f", b"\xc2")  # without these there is no need to look closer
-NEVER_APPROVED_BY_DEFAULT = frozenset({"confirmation", "x-tool-approval"})
+NEVER_APPROVED_BY_DEFAULT = frozenset({"x-tool-approval"})
+"""Custom types that may not be approved by default; other types declare it themselves."""
+_SILENCE_IS_NO = "default_action approve is never offered for this type of review: silence is no."
 
 
 class Minted(Struct, frozen=True, kw_only=True):
@@ -45,12 +47,12 @@ def prepare_offer(
     """What will be shown; raises ValidationFailed or InvalidForm naming what cannot be asked."""
     if not draft.prompt.strip():
         raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
-    if kind.silence_is_no and draft.default_action == "approve":
-        raise ValidationFailed("default_action approve is never offered for tool calls: silence is no.")
+    if kind.requires_answer and draft.default_action == "approve":
+        raise ValidationFailed(_SILENCE_IS_NO)
     _check_texts(draft)
     _check_context(draft.context, limits)
     context = kind.prepare(draft.context)
-    if "form" in context and draft.type != "input":
+    if "form" in context and not kind.reads_form:
         parse_form(context["form"])  # the published schemas fix its shape for every type
     return Offer(
         type=draft.type,
@@ -124,7 +126,7 @@ def _default_action(draft: CaseDraft) -> DefaultAction:
     if draft.default_action != "approve":
         return draft.default_action or "skip"
     if draft.type in NEVER_APPROVED_BY_DEFAULT:
-        raise ValidationFailed(f"default_action approve is never offered for {draft.type}: silence is no.")
+        raise ValidationFailed(_SILENCE_IS_NO)
     if not draft.allow_default_approve:
         raise ValidationFailed("default_action approve needs allow_default_approve: true beside it.")
     return "approve"
@@ -140,7 +142,7 @@ def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[d
 
 
 def _actions(draft: CaseDraft, kind: ReviewKind) -> tuple[str, ...]:
-    custom = draft.type.startswith("x-")
+    custom = draft.type.startswith("x-") and not kind.actions
     if custom and not draft.actions:
         raise ValidationFailed(f"A custom type declares its actions: add `actions` for {draft.type}.")
     if not custom and draft.actions is not None:

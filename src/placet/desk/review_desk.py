@@ -88,7 +88,7 @@ class ReviewDesk:
 
     def kind(self, type: str, context: Mapping[str, Any]) -> ReviewKind:
         """The review kind of this type that suits the context; custom types share one."""
-        return self._kinds.get(type, self._custom_kind).suited(context)
+        return self._kinds.get(type, self._custom_kind).variant_for(context)
 
     async def open(
         self,
@@ -245,7 +245,8 @@ class ReviewDesk:
 
     async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
         require(case, Respond, now=self.now())  # a late or second answer hears that first
-        data = check_answer(answer, offer, self.kind(case.type, offer.context))
+        kind = self.kind(case.type, offer.context)
+        data = check_answer(answer, offer, kind)
         judgement = await judge_evidence(
             answer.evidence,
             policy=offer.verification_policy,
@@ -260,7 +261,7 @@ class ReviewDesk:
         result = Result(action=answer.action, data=data)
         if self._signatures is not None:
             result = await self._signatures.sign(result, case=case, now=now)
-        grants = given_grants(case, offer, answer, data, now=now)
+        grants = given_grants(case, offer, answer, data, now=now) if kind.offers_grants else ()
         decision = decide(answer, result, judgement.result)
         command = Respond(actor=answer.actor, decision=decision, grants=grants)
         step = apply(case, command, now=now, salt=minting.salt())

@@ -12,6 +12,7 @@ from placet.client import PlacetClient, ServerRefused
 from placet.errors import BadRequest, NobodyAsked, PlacetError, RequestError, Unavailable
 from placet.hook.case_outcome import CaseOutcome, read_case_outcome
 from placet.hook.interruption import InterruptionMetadata
+from placet.reviews.tool_calls.declaration import TOOL_CALLS
 from placet.text.truncation import truncate
 
 CaseReference = Mapping[str, Any]
@@ -149,7 +150,7 @@ def build_case_request(
     names = ", ".join(dict.fromkeys(call["name"] for call in calls))
     prompt = f"{agent} wants to call {names}"
     return {
-        "type": "approval",
+        "type": TOOL_CALLS.type,
         "prompt": truncate(prompt, _PROMPT_CHARACTERS),
         "timeout": timeout,
         "default_action": "reject",

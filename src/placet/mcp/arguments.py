@@ -6,9 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 LONGEST_WAIT_S = 300
 DEFAULT_WAIT_S = 20
-# What is left out; never written to.
-NO_FACTS: dict[str, Any] = {}
-NONE: list[Any] = []
 
 # The SDK reads JSON inside of strings for every type but plain `str`: texts are plain, and "" means none.
 Prompt = Annotated[
@@ -68,72 +65,6 @@ ShowLink = Annotated[
 Reason = Annotated[str, Field(max_length=2000, description="Why, in a sentence that the person will see.")]
 
 
-class Option(BaseModel):
-    """One choice; whatever else it holds is shown on its card."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str = Field(min_length=1, max_length=500, description="What data.selected names it by.")
-    title: str = Field(min_length=1, description="What the person reads.")
-    description: str = Field("", description="A sentence more.")
-
-
-class Item(BaseModel):
-    """One thing to be confirmed; whatever else it holds is shown beside it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str = Field(min_length=1, max_length=500, description="What data.confirmed_items names it by.")
-    label: str = Field(min_length=1, description="What the person reads.")
-
-
-class FieldOption(BaseModel):
-    """One choice of a select or multiselect."""
-
-    value: str
-    label: str
-
-
-class Condition(BaseModel):
-    """The answer to an earlier question that makes this one be asked."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    field: str = Field(min_length=1, description="The key of the earlier question.")
-    operator: Literal["eq", "neq", "in", "gt", "lt"] = "eq"
-    value: Any
-
-
-class FormField(BaseModel):
-    """One question of a form."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    key: str = Field(min_length=1, description="The name of the answer in data.")
-    label: str = Field(min_length=1, max_length=200, description="What the person reads.")
-    type: Literal[
-        "text", "textarea", "number", "date", "email", "url", "boolean", "select", "multiselect", "range"
-    ] = "text"
-    required: bool = True
-    hint: str = Field("", max_length=2000, description="A sentence of help.")
-    placeholder: str = Field("", max_length=2000)
-    sensitive: bool = Field(False, description="Masked while it is typed. The answer still comes to you.")
-    default: Any = Field(None, description="What the field holds before the person changes it.")
-    options: list[FieldOption] = Field([], description="For select and multiselect.")
-    validation: dict[str, Any] = Field({}, description="minLength, maxLength, pattern, min or max.")
-    conditional: Condition | None = Field(None, description="Ask only after a certain answer before.")
-
-
-class FormStep(BaseModel):
-    """One page of a form with several."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    title: str = Field(min_length=1, max_length=200, description="What the person reads above it.")
-    description: str = Field("", max_length=2000, description="A sentence more.")
-    fields: list[FormField] = Field([], max_length=200, description="Its questions; none: a summary.")
-
-
 class Proof(BaseModel):
     """Which proof of a person the server's verifier must accept before an answer counts."""
 
@@ -151,37 +82,6 @@ class Proof(BaseModel):
     freshness_seconds: int = Field(300, ge=1, description="How old a proof may be.")
 
 
-Text = Annotated[
-    str, Field(description="What is to be approved, whole and exact: a mail, a command, a text, a diff.")
-]
-Parts = Annotated[
-    dict[str, Any],
-    Field(description='Or its named parts instead of text, such as {"to": …, "subject": …, "body": …}.'),
-]
-Options = Annotated[list[Option], Field(min_length=1, max_length=1000, description="What to choose from.")]
-Least = Annotated[int, Field(ge=0, le=1000, description="Choose at least so many.")]
-Most = Annotated[int, Field(ge=1, le=1000, description="Choose at most so many.")]
-Recommended = Annotated[list[str], Field(description="The ids you recommend; nothing is preselected.")]
-Fields = Annotated[
-    list[FormField], Field(max_length=200, description="The form; without fields there is one box for text.")
-]
-Steps = Annotated[
-    list[FormStep],
-    Field(max_length=20, description="Or a long form in several pages, instead of fields."),
-]
-Items = Annotated[
-    list[Item], Field(max_length=1000, description="What it is done to; each is ticked by the person.")
-]
-AllowPartial = Annotated[bool, Field(description="Whether some items may be confirmed without the others.")]
-Irreversible = Annotated[bool, Field(description="Say true if it cannot be undone.")]
-Warning_ = Annotated[str, Field(max_length=2000, description="What to mind before confirming.")]
-ConfirmWord = Annotated[
-    str, Field(max_length=100, description="A word that the person must type; for what would be very bad.")
-]
-ErrorText = Annotated[str, Field(min_length=1, description="What went wrong, in words.")]
-Log = Annotated[str, Field(description="The lines of output that tell more.")]
-Params = Annotated[dict[str, Any], Field(description="What a retry may change, by name.")]
-Suggestions = Annotated[list[str], Field(max_length=20, description="What you would suggest to do.")]
 Verification = Annotated[
     Proof | None, Field(description="Ask for proof of a person; only if you were told which one counts.")
 ]

@@ -20,13 +20,14 @@ from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, FollowedCase, Notice, Outcome, PendingCase, PendingCases, read_case
 from placet.agent.responses import TIMEOUT, USER_AGENT
-from placet.agent.service_responses import ACTIONS, PRESSABLE, Standing, read_standing
+from placet.agent.service_responses import Standing, read_standing
 from placet.agent.trust import Trust, origin
 from placet.client import TERMINAL, ServerRefused
 from placet.errors import CaseLost, PlacetError, SettingsError, Unavailable, Unreachable, ValidationFailed
 from placet.mcp.messengers import Messengers
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.versions import SPEC_VERSIONS
+from placet.reviews.registry import find_declaration
 
 REFERENCE = "mcp"  # marks these questions in the file, which other agents of this user share
 MAX_OPEN_QUESTIONS = 50
@@ -321,10 +322,10 @@ class Questions:
 
 
 def _inline_actions(draft: dict[str, Any]) -> dict[str, Any]:
-    """Return the draft's inline actions; not confirm if the person must type a word."""
-    typed = {"confirm"} if "confirm_word" in draft.get("context", {}) else set()
-    actions = [one for one in ACTIONS[draft["type"]] if one in PRESSABLE - typed]
-    return {"inline_actions": actions} if actions else {}
+    """Return the actions that a button may take, as a part of the draft."""
+    declared = find_declaration(draft["type"])
+    actions = declared.pressable_actions(draft.get("context", {})) if declared is not None else ()
+    return {"inline_actions": list(actions)} if actions else {}
 
 
 async def _ignore(notice: Notice | None) -> None:

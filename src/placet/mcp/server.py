@@ -10,7 +10,8 @@ from placet import __version__
 from placet.mcp.instructions import INSTRUCTIONS, WHEN_TO_ASK
 from placet.mcp.messengers import open_messengers
 from placet.mcp.questions import Questions
-from placet.mcp.tools import QuestionTools
+from placet.mcp.tools import QuestionTools, build_question_tool
+from placet.reviews.registry import DECLARATIONS
 
 __all__ = ["Questions", "build_server", "open_messengers"]
 
@@ -27,11 +28,6 @@ _ENDS = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
 )
 TITLES = {
-    "ask_approval": "Ask for an approval",
-    "ask_selection": "Ask for a choice",
-    "ask_input": "Ask for information",
-    "ask_confirmation": "Ask for a confirmation",
-    "ask_escalation": "Ask how to go on after a failure",
     "check_question": "Check a question",
     "list_questions": "List unread questions",
     "withdraw_question": "Withdraw a question",
@@ -51,8 +47,12 @@ def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
         request_state_security=RequestStateSecurity(keys=[_state_key(key)], ttl=STATE_LIFETIME_S),
     )
     tools = QuestionTools(questions)
+    for declared in DECLARATIONS.values():
+        if declared.is_askable:
+            name, title, tool = build_question_tool(tools, declared)
+            server.add_tool(tool, name=name, title=title, annotations=_ASKS)
     for name, title in TITLES.items():
-        server.add_tool(getattr(tools, name), name=name, title=title, annotations=_OTHER.get(name, _ASKS))
+        server.add_tool(getattr(tools, name), name=name, title=title, annotations=_OTHER[name])
     server.prompt(
         "when-to-ask-a-person",
         title="When to ask a person",

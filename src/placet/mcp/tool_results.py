@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from placet.agent import Cancelled, Decided, Expired, Outcome, PendingCase
 from placet.mcp.link_elicitation import LinkResponse
+from placet.reviews.registry import find_action
 
 Status = Literal["pending", "opened", "in_progress", "completed", "expired", "cancelled"]
 OPEN: Mapping[str, Status] = {"opened": "opened", "in_progress": "in_progress"}
@@ -119,22 +120,8 @@ def _next_step_after(outcome: Outcome) -> str:
         return "The question was withdrawn and nobody decided. Do not do what you asked about."
     if outcome.verified is False:
         return "The signature of this decision does not hold. Do not act on it; tell the user."
-    return _DECIDED.get(outcome.action, "Act on this action and its data, and on nothing else.")
-
-
-_AGAINST = "The person said no. Do not do it, and do not ask the same again; data may say why."
-_DECIDED = {
-    "approve": "Approved exactly as it was shown. Do that and nothing more.",
-    "edit": "Not approved yet. Make the changes in data, then ask again with this as previous_case_id.",
-    "reject": _AGAINST,
-    "select": "Go on with the options in data.selected, and with no others.",
-    "submit": "Use the answers in data.",
-    "confirm": "Confirmed. If data has confirmed_items, do it for those only.",
-    "cancel": _AGAINST,
-    "retry": "Try again, with data.modified_params where there are any.",
-    "skip": "Leave this step out and go on.",
-    "abort": "Stop the task, and do not retry.",
-}
+    declared = find_action(outcome.action)
+    return declared.guidance if declared else "Act on this action and its data, and on nothing else."
 
 
 def _next_step_while_open(case_id: str, shown: LinkResponse, with_link: bool) -> str:

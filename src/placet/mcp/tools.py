@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from functools import update_wrapper, wraps
+from functools import wraps
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context
@@ -19,6 +19,7 @@ from placet.mcp import drafts, link_elicitation, tool_results
 from placet.mcp.link_elicitation import LinkResponse, ToolContext
 from placet.mcp.questions import OUTCOME_TIMEOUT_S, Questions
 from placet.mcp.tool_results import QuestionList, QuestionResult
+from placet.reviews.declaration import TypeDeclaration
 from placet.text.truncation import to_single_line, truncate
 
 MAX_LISTED = 20
@@ -44,41 +45,40 @@ def _report_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]
     return wrapper
 
 
-def _define_question_tool(
-    kind: str,
-) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Awaitable[QuestionToolResult]]]:
-    """Decorate a function that builds the context of one review type into a tool that asks."""
+def build_question_tool(
+    tools: "QuestionTools", declared: TypeDeclaration
+) -> tuple[str, str, Callable[..., Any]]:
+    """Return the name, the title, and the tool that asks a question of this type."""
+    module = declared.load("mcp_tool")
+    context_of: Callable[..., dict[str, Any]] = module.build_context
+    own = inspect.signature(context_of).parameters
 
-    def decorate(context_of: Callable[..., dict[str, Any]]) -> Callable[..., Awaitable[QuestionToolResult]]:
-        own = inspect.signature(context_of).parameters
+    async def ask(
+        ctx: Context[Any, Any],
+        prompt: say.Prompt,
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+        **said: Any,
+    ) -> QuestionToolResult:
+        context = context_of(**{name: said.pop(name) for name in own})
+        return await tools.ask(ctx, declared.type, prompt, context, wait_seconds, said)
 
-        async def ask(
-            self: "QuestionTools",
-            ctx: Context[Any, Any],
-            prompt: say.Prompt,
-            wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
-            **said: Any,
-        ) -> QuestionToolResult:
-            context = context_of(**{name: said.pop(name) for name in own})
-            agent, now = _find_client_name(ctx), self._questions.now()
-            draft = drafts.draft(kind, prompt, context, agent=agent, now=now, **said)
-            return await self._ask(ctx, draft, wait_seconds)
-
-        return _declare_signature(_report_errors(ask), context_of, (*own.values(), *drafts.SHARED))
-
-    return decorate
+    name = f"ask_{declared.name.removeprefix('x-').replace('-', '_')}"
+    tool = _declare_signature(_report_errors(ask), name, context_of.__doc__, (*own.values(), *drafts.SHARED))
+    return name, module.TITLE, tool
 
 
 def _declare_signature(
     tool: Callable[..., Awaitable[QuestionToolResult]],
-    named: Callable[..., Any],
+    name: str,
+    doc: str | None,
     more: Iterable[inspect.Parameter],
 ) -> Callable[..., Awaitable[QuestionToolResult]]:
-    """Give a tool its name and its full signature, which the SDK reads."""
-    me, ctx, prompt, wait_seconds, _ = inspect.signature(tool).parameters.values()
+    """The tool under its own name, with these arguments too: the SDK reads what is declared."""
+    ctx, prompt, wait_seconds, _ = inspect.signature(tool).parameters.values()
     named_only = (one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*more, wait_seconds))
-    signature = inspect.Signature([me, ctx, prompt, *named_only], return_annotation=QuestionToolResult)
-    update_wrapper(tool, named, assigned=("__name__", "__qualname__", "__doc__"))
+    signature = inspect.Signature([ctx, prompt, *named_only], return_annotation=QuestionToolResult)
+    tool.__name__ = tool.__qualname__ = name
+    tool.__doc__ = doc
     tool.__signature__ = signature  # type: ignore[attr-defined]
     tool.__annotations__ = {one.name: one.annotation for one in (ctx, prompt, *more)} | {
         "return": QuestionToolResult
@@ -92,61 +92,19 @@ class QuestionTools:
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
 
-    @_define_question_tool("approval")
-    def ask_approval(text: say.Text = "", parts: say.Parts = say.NO_FACTS) -> dict[str, Any]:
-        """Ask a person whether something you made may go out: approve, edit or reject.
-
-        Only an action of approve is a yes, and only to exactly what was shown.
-        """
-        return drafts.approval(text, parts)
-
-    @_define_question_tool("selection")
-    def ask_selection(
-        options: say.Options,
-        min_selections: say.Least = 1,
-        max_selections: say.Most = 1,
-        recommended: say.Recommended = say.NONE,
-    ) -> dict[str, Any]:
-        """Ask a person to choose one or several of the options; data.selected holds their ids."""
-        return drafts.selection(options, min_selections, max_selections, recommended)
-
-    @_define_question_tool("input")
-    def ask_input(fields: say.Fields = say.NONE, steps: say.Steps = say.NONE) -> dict[str, Any]:
-        """Ask a person for information that you do not have, as a form; data holds the answers by key.
-
-        Do not ask for passwords or keys: the answers come to you. Without fields, data.answer is a text.
-        """
-        return drafts.form(fields, steps)
-
-    @_define_question_tool("confirmation")
-    def ask_confirmation(
-        items: say.Items = say.NONE,
-        allow_partial: say.AllowPartial = False,
-        irreversible: say.Irreversible = False,
-        warning: say.Warning_ = "",
-        confirm_word: say.ConfirmWord = "",
-    ) -> dict[str, Any]:
-        """Ask a person for the last word right before you do something that matters: confirm or cancel.
-
-        Only an action of confirm is a yes; with items, only for those in data.confirmed_items.
-        """
-        return {
-            "items": drafts.plain(items),
-            "allow_partial": allow_partial or None,
-            "irreversible": irreversible or None,
-            "warning": warning,
-            "confirm_word": confirm_word,
-        }
-
-    @_define_question_tool("escalation")
-    def ask_escalation(
-        error: say.ErrorText,
-        log: say.Log = "",
-        params: say.Params = say.NO_FACTS,
-        suggestions: say.Suggestions = say.NONE,
-    ) -> dict[str, Any]:
-        """Tell a person that something failed, and ask how to go on: retry, skip or abort."""
-        return {"error": error, "log": log, "params": params, "suggestions": suggestions}
+    async def ask(
+        self,
+        ctx: Context[Any, Any],
+        type: str,
+        prompt: str,
+        context: dict[str, Any],
+        wait_seconds: float,
+        said: dict[str, Any],
+    ) -> CallToolResult | InputRequiredResult:
+        """Ask a question of this type; `said` are the arguments that all questions share."""
+        agent, now = _find_client_name(ctx), self._questions.now()
+        draft = drafts.draft(type, prompt, context, agent=agent, now=now, **said)
+        return await self._ask(ctx, draft, wait_seconds)
 
     @_report_errors
     async def check_question(

@@ -2,75 +2,34 @@
 
 from collections.abc import Mapping
 
+from placet.reviews.registry import DECLARATIONS, ActionTexts, find_declaration
+from placet.text.shared_wording import ASKS_FOR_DECISION, IF_UNANSWERED
 from placet.text.wording import message, phrase
 
-ASKS: Mapping[str, str] = {
-    "approval": phrase("{service} asks for your approval"),
-    "selection": phrase("{service} asks you to choose"),
-    "input": phrase("{service} asks you for information"),
-    "confirmation": phrase("{service} asks you to confirm"),
-    "escalation": phrase("{service} asks you how to go on"),
-}
-ASKS_SOMETHING = phrase("{service} asks for your decision")
-
-IF_YES: Mapping[str, tuple[str, str]] = {
-    "approval": (phrase("If you approve"), phrase("It goes ahead exactly as it is shown here.")),
-    "selection": (phrase("When you choose"), phrase("What you choose is used, and nothing else.")),
-    "input": (phrase("When you answer"), phrase("Your answers go to {service}.")),
-    "confirmation": (phrase("If you confirm"), phrase("It is done at once.")),
-    "escalation": (phrase("When you decide"), phrase("It is tried again, left out, or stopped, as you say.")),
-}
 IF_ANSWERED = (phrase("When you answer"), phrase("Your answer goes to {service}."))
+IF_SILENT = IF_UNANSWERED
+ACTIONS: Mapping[str, str] = ActionTexts("label")
+ANSWERED: Mapping[str, str] = ActionTexts("answered")
+AFTERWARDS: Mapping[str, str] = ActionTexts("afterwards")
 
-IF_SILENT: Mapping[str, str] = {
-    "skip": phrase("This step is left out."),
-    "reject": phrase("It counts as a no."),
-    "abort": phrase("The agent is told to stop."),
-    "approve": phrase("It counts as a yes, because {service} asked for that."),
-}
 
-ACTIONS: Mapping[str, str] = {
-    "approve": phrase("Approve"),
-    "edit": phrase("Request changes"),
-    "reject": phrase("Reject"),
-    "select": phrase("Send my choice"),
-    "submit": phrase("Send my answers"),
-    "confirm": phrase("Confirm"),
-    "cancel": phrase("Do not do it"),
-    "retry": phrase("Try again"),
-    "skip": phrase("Skip this step"),
-    "abort": phrase("Stop"),
-}
-ANSWERED: Mapping[str, str] = {
-    "approve": phrase("Approved"),
-    "edit": phrase("Changes requested"),
-    "reject": phrase("Rejected"),
-    "select": phrase("Chosen"),
-    "submit": phrase("Answered"),
-    "confirm": phrase("Confirmed"),
-    "cancel": phrase("Not to be done"),
-    "retry": phrase("To be tried again"),
-    "skip": phrase("Step left out"),
-    "abort": phrase("Stopped"),
-    "approve_calls": phrase("Approved"),
-    "reject_calls": phrase("Rejected"),
-    "decide_calls": phrase("Decided call by call"),
-}
-AFTERWARDS: Mapping[str, str] = {
-    "approve": phrase("It goes ahead exactly as it was shown."),
-    "edit": phrase("The changes go back to whoever made it. A new version comes to you as a new question."),
-    "reject": phrase("It does not go ahead."),
-    "select": phrase("What was chosen is used from here on."),
-    "submit": phrase("The answers are used from here on."),
-    "confirm": phrase("It is being done."),
-    "cancel": phrase("It is not done."),
-    "retry": phrase("It is tried again."),
-    "skip": phrase("The step is left out, and the rest goes on."),
-    "abort": phrase("The work stops here."),
-    "approve_calls": phrase("The agent runs these calls exactly as they were shown."),
-    "reject_calls": phrase("The agent runs none of these calls."),
-    "decide_calls": phrase("The agent does with each call what was decided, and nothing else."),
-}
+def find_question(type: str) -> str:
+    """Return who asks for what, above a question of this type."""
+    declared = find_declaration(type)
+    return declared.question if declared is not None else ASKS_FOR_DECISION
+
+
+def find_consequence(type: str) -> tuple[str, str]:
+    """Return a heading and a sentence about what an answer to this type does."""
+    declared = find_declaration(type)
+    return (declared and declared.if_answered) or IF_ANSWERED
+
+
+def find_title(name: str) -> str | None:
+    """Return what a type or variant is called; None for types that Placet does not know."""
+    declared = DECLARATIONS.get(name)
+    return declared.title if declared is not None else None
+
 
 FIELDS: Mapping[str, str] = {
     "selected": message("Your choice"),
@@ -85,16 +44,6 @@ FIELDS: Mapping[str, str] = {
     "answer": message("Your answer"),
     "message": message("Your message"),
     "pass_on_note": message("Pass on to a colleague"),
-}
-
-TYPES: Mapping[str, str] = {
-    "approval": phrase("Approval"),
-    "selection": phrase("Selection"),
-    "input": phrase("Input"),
-    "confirmation": phrase("Confirmation"),
-    "escalation": phrase("Escalation"),
-    "tool_calls": phrase("Tool calls"),
-    "held_message": phrase("Held message"),
 }
 
 OTHER_TYPES = phrase("Other questions")

@@ -8,8 +8,8 @@ from msgspec import Struct
 from placet.errors import ValidationFailed
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.duration import parse_duration
+from placet.protocol.review_types import STANDARD_TYPES
 
-REVIEW_TYPES = ("approval", "selection", "input", "confirmation", "escalation")
 LONGEST_INFO = 200
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024
@@ -90,9 +90,9 @@ def _check_text(name: str, text: str, limit: int) -> None:
 
 
 def _check_types(types: Sequence[str]) -> None:
-    known = all(name in REVIEW_TYPES or (name.startswith("x-") and len(name) > 2) for name in types)
+    known = all(name in STANDARD_TYPES or (name.startswith("x-") and len(name) > 2) for name in types)
     if not (types and known and len(set(types)) == len(types)):
-        raise ValidationFailed(f"types takes {', '.join(REVIEW_TYPES)} or x-..., each once.", path="types")
+        raise ValidationFailed(f"types takes {', '.join(STANDARD_TYPES)} or x-..., each once.", path="types")
 
 
 def _encodable(text: str) -> bool:

@@ -11,7 +11,7 @@ from placet.protocol.hitl_object import HitlObject, HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest, SubmittedBy
 from placet.protocol.poll import PollResponse, Result, SubmissionContext
 from placet.protocol.review_callback import ReviewCallback
-from placet.reviews import BUILT_IN
+from placet.reviews.registry import REVIEW_TYPES
 
 CASE = "review_5f0c1a9e7b3d4c2f8a6e1d0b9c8f7a6e"
 BASE = "https://placet.example"
@@ -25,7 +25,8 @@ def _token(purpose: str) -> str:
     return f"an-example-of-a-{purpose}-token".ljust(TOKEN_LENGTH, "0")
 
 
-_OPENING = BUILT_IN["approval"].example()
+_TYPE = next(iter(REVIEW_TYPES.values()))
+_OPENING = _TYPE.example()
 RESULT = Result(action="approve", data={"feedback": "Kind and clear."})
 _PRESSED_BY = SubmittedBy(platform="telegram", platform_user_id="481516", display_name="Mara")
 
@@ -36,7 +37,7 @@ _HITL = HitlObject(
     poll_url=f"{BASE}/v1/reviews/{CASE}/status",
     events_url=f"{BASE}/v1/reviews/{CASE}/events",
     callback_url=None,
-    type="approval",
+    type=_TYPE.name,
     prompt=_OPENING["prompt"],
     timeout="4h",
     default_action="reject",
@@ -44,7 +45,7 @@ _HITL = HitlObject(
     expires_at=ENDS_AT,
     submit_url=f"{BASE}/v1/reviews/{CASE}/respond",
     submit_token=_token("submit"),
-    inline_actions=("approve", "reject"),
+    inline_actions=_TYPE.inline_actions,
 )
 PENDING = PollResponse(status="pending", case_id=CASE, created_at=ASKED_AT, expires_at=ENDS_AT)
 _COMPLETED = PollResponse(
@@ -71,7 +72,7 @@ def as_examples(**examples: Any) -> Mapping[str, Any]:
     return {name: msgspec.json.decode(msgspec.json.encode(value)) for name, value in examples.items()}
 
 
-DRAFTS = {name: kind.example() for name, kind in BUILT_IN.items()}
+DRAFTS = {name: kind.example() for name, kind in REVIEW_TYPES.items()}
 OPENED = as_examples(
     opened=HumanInputRequired(
         message=_OPENING["message"], data={"service": {"name": "Example Desk"}}, hitl=_HITL

@@ -58,6 +58,7 @@ from placet.protocol.event_data import EventData
 from placet.protocol.hitl_object import HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from placet.protocol.poll import PollResponse, Status
+from placet.reviews.registry import REVIEW_TYPES
 from placet.server import api_examples as examples
 from placet.server.polling import StatusPoll, require_reading
 from placet.server.streams import EventStreams
@@ -71,6 +72,8 @@ IDEMPOTENCY_KEY = Parameter(
     description="A name for this request, chosen by you. Sent again, it gets the first answer again.",
 )
 
+_REQUIRING_ANSWER = frozenset(name for name, one in REVIEW_TYPES.items() if one.requires_answer)
+
 # Rules of the desk that the draft's struct cannot express.
 _DRAFT_RULES: tuple[dict[str, Any], ...] = (
     {
@@ -83,7 +86,7 @@ _DRAFT_RULES: tuple[dict[str, Any], ...] = (
         "then": {
             "properties": {
                 "allow_default_approve": {"const": True},
-                "type": {"not": {"enum": sorted(NEVER_APPROVED_BY_DEFAULT)}},
+                "type": {"not": {"enum": sorted(NEVER_APPROVED_BY_DEFAULT | _REQUIRING_ANSWER)}},
             },
             "required": ["allow_default_approve"],
         },
@@ -161,7 +164,9 @@ class StreamedEvent(Struct, frozen=True, kw_only=True):
     ]
 
 
-_LISTED = examples.as_examples(one=CaseList(cases=(CaseSummary(type="approval", poll=examples.PENDING),)))
+_LISTED = examples.as_examples(
+    one=CaseList(cases=(CaseSummary(type=next(iter(REVIEW_TYPES)), poll=examples.PENDING),))
+)
 _REASON = examples.as_examples(reason=CancelRequest(reason="Sent by phone."))
 _COMPLETED_DATA = EventData(case_id=examples.CASE, completed_at=examples.ANSWERED_AT, result=examples.RESULT)
 _EVENTS = examples.as_examples(

@@ -20,6 +20,7 @@ from placet.pages.view import DemoLink, HomeView
 from placet.ports.identity import Principal
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.callback import verify_callback
+from placet.reviews.registry import first_sample
 from placet.server.page_replies import PageReplies
 
 CALLBACKS = "/api/demo/callbacks"
@@ -66,7 +67,7 @@ class DemoDoor(HttpApi):
     async def open(self, request: Request) -> Response:
         """A sample case of the type asked for, as any HITL service would answer."""
         _require_this_machine(request)
-        type = request.query_params.get("type", "selection")
+        type = request.query_params.get("type", first_sample())
         body = await self.sample(type)
         headers = {"cache-control": "no-store", "retry-after": "2"}
         return Response(body, status_code=202, media_type="application/json", headers=headers)

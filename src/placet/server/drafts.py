@@ -18,7 +18,7 @@ from placet.http.route import HttpApi, pages
 from placet.http.routing import json_response
 from placet.pages.language import Language
 from placet.protocol.poll import Progress
-from placet.reviews import BaseKind
+from placet.reviews.review_type import ReviewType
 from placet.reviews.turn import Turn
 from placet.server.visits import Visit, Visits
 
@@ -33,7 +33,7 @@ class Drafts(HttpApi):
         *,
         desk: ReviewDesk,
         visits: Visits,
-        kind: Callable[[Offer], BaseKind],
+        kind: Callable[[Offer], ReviewType],
         saved: Saved,
         language: Callable[[Request], Language],
     ) -> None:

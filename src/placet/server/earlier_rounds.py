@@ -10,14 +10,14 @@ from placet.cases.case import Case, Offer
 from placet.desk.review_desk import ReviewDesk
 from placet.pages.diffs import Comparison, compare
 from placet.pages.view import Recap, Round
-from placet.reviews import BaseKind
+from placet.reviews.review_type import ReviewType
 
 MOST_COMPARED = 10
 MOST_BYTES = 4_000_000
 QUICK_BYTES = 40_000
 
 Asked = tuple[Case, Offer]
-KindOf = Callable[[Offer], BaseKind]
+KindOf = Callable[[Offer], ReviewType]
 
 
 async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offer) -> tuple[Round, ...]:

@@ -10,7 +10,7 @@ from placet.desk.review_desk import ReviewDesk
 from placet.desk.sight import Sight
 from placet.pages.view import InboxRow
 from placet.ports.inbox_store import InboxCursor, Owner
-from placet.reviews import SAMPLES, kind_of
+from placet.reviews.registry import SAMPLES, load_review_type
 
 A_PAGE = 25
 AT_ONCE = 100
@@ -117,7 +117,7 @@ class InboxList:
 
 def kind_name(offer: Offer) -> str:
     """What sort of question this is: a type, or one of the sorts that a type has."""
-    kind = kind_of(offer)
+    kind = load_review_type(offer)
     return next((name for name, one in SAMPLES.items() if one is kind), offer.type)
 
 
@@ -145,6 +145,6 @@ def _row(case: Case, offer: Offer) -> InboxRow:
         status=case.status.value,
         expires_at=case.expires_at,
         closed_at=case.closed_at,
-        outcome=kind_of(offer).outcome(offer, action) if action else None,
+        outcome=load_review_type(offer).outcome(offer, action) if action else None,
         person=case.decision.responded_by.name if case.decision and case.decision.responded_by else None,
     )

@@ -23,7 +23,7 @@ from placet.pages.view import (
     undo_of,
     without_undo,
 )
-from placet.reviews import BaseKind
+from placet.reviews.review_type import ReviewType
 from placet.reviews.turn import Turn
 from placet.server.earlier_rounds import earlier_rounds, recap_of
 from placet.server.page_replies import PageReplies
@@ -50,7 +50,7 @@ class PageViews:
         *,
         desk: ReviewDesk,
         renderer: PageRenderer,
-        kind: Callable[[Offer], BaseKind],
+        kind: Callable[[Offer], ReviewType],
         replies: PageReplies,
     ) -> None:
         self._desk = desk

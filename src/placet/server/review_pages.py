@@ -42,7 +42,7 @@ from placet.pages.words import DECLINED
 from placet.protocol.inline_submit import ActionName
 from placet.protocol.poll import RespondedBy, Status
 from placet.protocol.verification import Evidence
-from placet.reviews import BaseKind
+from placet.reviews.review_type import ReviewType
 from placet.reviews.turn import Turn
 from placet.server.drafts import Drafts
 from placet.server.inbox_door import InboxDoor
@@ -81,7 +81,7 @@ class ReviewPages(HttpApi):
         desk: ReviewDesk,
         renderer: PageRenderer,
         sessions: CaseSessions,
-        kind: Callable[[Offer], BaseKind],
+        kind: Callable[[Offer], ReviewType],
         prefill: Prefill,
         replies: PageReplies,
         streams: EventStreams,

@@ -20,7 +20,7 @@ from placet.ports.signer import Signer
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.addresses import check_url
-from placet.reviews import BUILT_IN, CUSTOM
+from placet.reviews.registry import REVIEW_TYPES, load_custom_type
 from placet.testing.clock import FakeClock
 from placet.testing.courier import RecordingCourier
 from placet.testing.human import ScriptedHuman
@@ -63,7 +63,11 @@ class DeskForTests:
         **fields: Any,
     ) -> OpenedCase:
         """Open the type's own example, with `fields` of the draft changed."""
-        example = BUILT_IN[type].example() if type in BUILT_IN else {**CUSTOM.example(), "type": type}
+        example = (
+            REVIEW_TYPES[type].example()
+            if type in REVIEW_TYPES
+            else {**load_custom_type().example(), "type": type}
+        )
         draft = draft_from(example | fields)
         opened = await self.desk.open(draft, principal, idempotency_key=idempotency_key)
         return OpenedCase(body=opened.body, hitl=msgspec.json.decode(opened.body)["hitl"])
@@ -89,7 +93,7 @@ def desk_for_tests(
     signer: Signer | None = None,
     verifier: EvidenceVerifier | None = None,
     limits: Limits | None = None,
-    kinds: Mapping[str, ReviewKind] = BUILT_IN,
+    kinds: Mapping[str, ReviewKind] = REVIEW_TYPES,
     sends_callbacks: bool = True,
 ) -> DeskForTests:
     """A desk for all types; its callbacks go to any public address, through its courier."""
@@ -98,7 +102,7 @@ def desk_for_tests(
     desk = ReviewDesk(
         store=store,
         kinds=kinds,
-        custom_kind=CUSTOM,
+        custom_kind=load_custom_type(),
         addresses=Addresses(BASE_URL),
         clock=clock,
         limits=limits,

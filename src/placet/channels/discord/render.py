@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, fits_link_button, lines_of
+from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
@@ -25,7 +25,8 @@ ROOM_BESIDE_LINK = Room(heading=150, prompt=300, message=0, facts=0)
 MAX_LINK_IN_TEXT = 1200
 MAX_CLOSURE = 300
 MAX_BUTTONS = 20
-STYLES: Mapping[str, int] = {"approve": SUCCESS, "confirm": SUCCESS, "reject": DANGER, "abort": DANGER}
+STYLES: Mapping[str, int] = {"positive": SUCCESS, "destructive": DANGER}
+"""By the tone that the review type declares for the action."""
 # Every character that starts Markdown, a mention, an emoji, a timestamp or a link.
 _MARKUP = re.compile(r"[\\`*_~|<>#\[\]():@+-]")
 
@@ -109,7 +110,7 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
     return [
         {
             "type": BUTTON,
-            "style": STYLES.get(button.action, SECONDARY),
+            "style": STYLES.get(find_tone(button.action), SECONDARY),
             "label": button.label,
             "custom_id": button.reference,
         }

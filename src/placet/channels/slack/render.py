@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, lines_of
+from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_single_line, truncate
@@ -18,12 +18,8 @@ MAX_NOTIFICATION = 300
 MAX_REPLY = 1000
 BUTTON_ID_PREFIX = "placet.press."
 LINK_ID = "placet.link"
-STYLES: Mapping[str, str] = {
-    "approve": "primary",
-    "confirm": "primary",
-    "reject": "danger",
-    "abort": "danger",
-}
+STYLES: Mapping[str, str] = {"positive": "primary", "destructive": "danger"}
+"""By the tone that the review type declares for the action."""
 
 
 def build_message(card: Card) -> dict[str, Any]:
@@ -95,7 +91,7 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
             "action_id": f"{BUTTON_ID_PREFIX}{number}",
             "text": _plain(button.label),
             "value": button.reference,
-            **({"style": STYLES[button.action]} if button.action in STYLES else {}),
+            **({"style": STYLES[tone]} if (tone := find_tone(button.action)) in STYLES else {}),
         }
         for number, button in enumerate(
             buttons_of(card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT, size=count_utf16_units)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, lines_of
+from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
@@ -25,12 +25,8 @@ ROW_WIDTH = 50
 """In characters, at the width that a chat window gives to a card."""
 BUTTON_MARGIN = 4
 MAX_REPLY = 500
-STYLES: Mapping[str, str] = {
-    "approve": "positive",
-    "confirm": "positive",
-    "reject": "destructive",
-    "abort": "destructive",
-}
+STYLES: Mapping[str, str] = {"positive": "positive", "destructive": "destructive"}
+"""By the tone that the review type declares for the action."""
 
 Element = dict[str, Any]
 
@@ -133,7 +129,7 @@ def _buttons(card: Card) -> list[Element]:
             "data": {"reference": button.reference},
             "associatedInputs": "none",
             "fallback": "drop",
-            **({"style": STYLES[button.action]} if button.action in STYLES else {}),
+            **({"style": STYLES[tone]} if (tone := find_tone(button.action)) in STYLES else {}),
         }
         for button in buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
     ]

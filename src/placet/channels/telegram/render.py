@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, fits_link_button, lines_of
+from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
@@ -18,12 +18,8 @@ ROOM_BESIDE_LINK = Room(heading=150, prompt=600, message=300, facts=4, fact_name
 LONG_MESSAGE = 400
 MAX_BUTTONS = 20
 BUTTONS_IN_A_ROW = 2
-STYLES: Mapping[str, str] = {
-    "approve": "success",
-    "confirm": "success",
-    "reject": "danger",
-    "abort": "danger",
-}
+STYLES: Mapping[str, str] = {"positive": "success", "destructive": "danger"}
+"""By the tone that the review type declares for the action."""
 
 
 def build_message(card: Card) -> dict[str, Any]:
@@ -79,7 +75,8 @@ def _rows(card: Card) -> list[list[dict[str, str]]]:
 
 
 def _style(action: str) -> dict[str, str]:
-    return {"style": STYLES[action]} if action in STYLES else {}
+    tone = find_tone(action)
+    return {"style": STYLES[tone]} if tone in STYLES else {}
 
 
 def _body(parts: list[str], rows: list[list[dict[str, str]]]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from placet.relay.tasks.reasons import (
     HitlHeldAgentInputRequired,
     RelayReason,
 )
+from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.text.characters import replace_unstorable
 
 CONTEXT_FIELD = "held_message"
@@ -113,13 +114,13 @@ def build_draft(
     matter, subscription = frozen.frame.matter, request.subscription
     facts = _build_facts(frozen, request, matched, task_id)
     return CaseDraft(
-        type="approval",
+        type=HELD_MESSAGES.type,
         prompt=build_prompt(matter, subscription),
         message=build_summary(matter, subscription, matched),
         context={CONTEXT_FIELD: _add_message(facts, matched, pieces, data, max_context_bytes)},
         timeout=timeout,
         default_action="reject",
-        inline_actions=("approve", "reject"),
+        inline_actions=HELD_MESSAGES.inline_actions,
         agent=format_label(subscription.source.name),
     )
 

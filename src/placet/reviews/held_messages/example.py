@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from placet.reviews.approval.declaration import APPROVAL
+
 EXAMPLE: dict[str, Any] = {
-    "type": "approval",
+    "type": APPROVAL.type,
     "prompt": "May this message from travel-planner go to the agent bookings?",
     "message": "A message from travel-planner to bookings is held.",
     "timeout": "4h",

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from placet.reviews.approval.declaration import APPROVAL
+
 _LETTER: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -32,7 +34,7 @@ _REMINDER: dict[str, Any] = {
 }
 
 EXAMPLE: dict[str, Any] = {
-    "type": "approval",
+    "type": APPROVAL.type,
     "prompt": "May the assistant run these four calls for the June invoices?",
     "message": "It has matched the invoices with the orders and wants to write, pay and set reminders.",
     "timeout": "8h",

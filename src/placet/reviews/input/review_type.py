@@ -10,13 +10,13 @@ from placet.protocol.form_answers import check_answers
 from placet.protocol.form_posts import from_strings
 from placet.protocol.forms import Form, default_answers, parse_form
 from placet.reviews.answer import kept, misfit, named
-from placet.reviews.base import BaseKind, without
-from placet.reviews.input.example import EXAMPLE
+from placet.reviews.input.declaration import INPUT
 from placet.reviews.input.review_step import last_page
 from placet.reviews.input.shown_form import recap_of, reviewed_form, shown_form
 from placet.reviews.input.typed_numbers import is_number_field, plain_number
 from placet.reviews.input.wizard import keep_typing, reachable, take_turn
 from placet.reviews.page_form import Pairs, every, grouping, last, may_be_thousands, shown
+from placet.reviews.review_type import ReviewType, without
 from placet.reviews.turn import Turn
 from placet.text.wording import message
 
@@ -24,13 +24,11 @@ MAX_ANSWERS = 200
 ANSWER = "answer"
 
 
-class Input(BaseKind):
+class Input(ReviewType):
     """Facts that only the person has."""
 
-    name = "input"
-    template = "input/page.html"
-    opening = EXAMPLE
-    actions: tuple[str, ...] = ("submit",)
+    declaration = INPUT
+    reads_form = True
 
     def understand(self, context: Mapping[str, Any]) -> Form | None:
         """The form, if there is one; raises InvalidForm saying what is wrong with it and where."""
@@ -145,3 +143,6 @@ def _free_answers(data: Mapping[str, Any]) -> dict[str, Any]:
         plain = message("Send plain values, nothing nested: {names}.", names=named(nested))
         raise misfit(nested[0], plain, InvalidInput)
     return answers
+
+
+REVIEW_TYPE = Input

@@ -5,9 +5,9 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.reviews.answer import check_known, kept, read_text
-from placet.reviews.base import BaseKind, without
 from placet.reviews.page_form import Pairs
 from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.review_type import ReviewType, without
 from placet.reviews.tool_calls.asked import (
     AUTOMATIC,
     CALLS,
@@ -18,9 +18,8 @@ from placet.reviews.tool_calls.asked import (
     grouped,
     read_asked,
 )
-from placet.reviews.tool_calls.example import EXAMPLE
-from placet.reviews.tool_calls.grants import FIELD as GRANTS
-from placet.reviews.tool_calls.grants import Grants, NoGrants
+from placet.reviews.tool_calls.declaration import TOOL_CALLS
+from placet.reviews.tool_calls.granting import PageGrants
 from placet.reviews.tool_calls.schema import said_by
 from placet.reviews.tool_calls.secrets import masked, masked_change
 from placet.reviews.tool_calls.sheet import MOST_GRANT_BOXES, Entry, decided, kept_sheet, posted_sheet
@@ -37,21 +36,15 @@ _OUTCOMES: Mapping[str, str] = {
     "edit": "decide_calls",
 }
 
+GRANTS = "grants"
 
-class ToolCalls(BaseKind):
+
+class ToolCalls(ReviewType):
     """An approval whose context holds the tool calls of one turn of an agent."""
 
-    name = "approval"
-    template = "tool_calls/page.html"
-    opening = EXAMPLE
-    actions: tuple[str, ...] = ("approve", "edit", "reject")
-    inline_actions: tuple[str, ...] = WHOLE
-    silence_is_no = True
-    door = "hook"
-
-    def __init__(self, grants: Grants | None = None) -> None:
-        super().__init__()
-        self._grants: Grants = grants or NoGrants()
+    declaration = TOOL_CALLS
+    offers_grants = True
+    _grants = PageGrants()
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
         """Every context that names tool calls, whether or not they can be asked."""
@@ -196,3 +189,6 @@ def _said(group: Group, word: str) -> Message:
         "reject": message("{call}: rejected", call=call),
         "respond": message("{call}: answered in its place", call=call),
     }[word]
+
+
+REVIEW_TYPE = ToolCalls

@@ -6,8 +6,7 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.errors import ValidationFailed
 from placet.reviews.answer import check_known, kept, misfit, named, read_object, read_text
-from placet.reviews.base import BaseKind, without
-from placet.reviews.escalation.example import EXAMPLE
+from placet.reviews.escalation.declaration import ESCALATION
 from placet.reviews.escalation.failure import read_failure
 from placet.reviews.escalation.logs import read_logs
 from placet.reviews.escalation.params import editable, fits, from_text, shown_param
@@ -15,18 +14,15 @@ from placet.reviews.escalation.suggestions import read_suggestions
 from placet.reviews.limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, grouping, shown, under
 from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.review_type import ReviewType, without
 from placet.reviews.turn import Turn
 from placet.text.wording import counted, message
 
 
-class Escalation(BaseKind):
+class Escalation(ReviewType):
     """Something failed; how to go on."""
 
-    name = "escalation"
-    template = "escalation/page.html"
-    opening = EXAMPLE
-    actions: tuple[str, ...] = ("retry", "skip", "abort")
-    inline_actions: tuple[str, ...] = ("retry", "skip", "abort")
+    declaration = ESCALATION
 
     def understand(self, context: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The parameters of a retry; raises ValidationFailed if they are no object."""
@@ -110,3 +106,6 @@ def _check_params(params: Mapping[str, Any] | None, modified: Mapping[str, Any])
         )
         names = f" These are of another kind than before: {named(wrong)}."
         raise misfit("modified_params", complaint, names=names, wrong=wrong[:10])
+
+
+REVIEW_TYPE = Escalation

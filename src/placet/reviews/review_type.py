@@ -1,14 +1,15 @@
-"""What all kinds do alike: refuse unknown actions and unsound data before they judge."""
+"""What all review types do alike: refuse unknown actions and unsound data before they judge."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 from placet.cases import action_labels
 from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission
 from placet.protocol.shape import quote
+from placet.reviews.declaration import TypeDeclaration
 from placet.reviews.limits import check_data, unkeepable
 from placet.reviews.page_form import Pairs
 from placet.reviews.presets import presets_name
@@ -16,32 +17,41 @@ from placet.reviews.turn import Turn
 from placet.text.wording import Message, message
 
 
-class BaseKind(ABC):
-    """The frame of a kind: subclasses fill in what they need and how they judge."""
+class ReviewType(ABC):
+    """The rules of a review type: subclasses say what they need and which answers fit."""
 
+    declaration: ClassVar[TypeDeclaration]
     name: str
     template: str
-    opening: dict[str, Any]
-    actions: tuple[str, ...] = ()
-    inline_actions: tuple[str, ...] = ()
+    actions: tuple[str, ...]
+    inline_actions: tuple[str, ...]
+    requires_answer: bool
+    door: str
     never_saved: frozenset[str] = frozenset()
-    silence_is_no: bool = False
-    door: str = "service"
-    """Through which door its questions usually come."""
+    """The fields that are not saved while a person fills in the page."""
+    reads_form: bool = False
+    """Whether `prepare` checks `context.form` itself."""
+    offers_grants: bool = False
+    """Whether an answer on the page may pre-approve further calls."""
 
-    def __init__(self, *special: "BaseKind") -> None:
-        """`special` kinds have the same type and take over the contexts that they recognise."""
-        self._special = special
+    def __init_subclass__(cls) -> None:
+        """Take over what the declaration says."""
+        declared = cls.__dict__.get("declaration")
+        if declared is not None:
+            cls.name, cls.template, cls.door = declared.type, declared.template, declared.entry_point
+            cls.actions, cls.inline_actions = declared.action_names, declared.inline_actions
+            cls.requires_answer = declared.requires_answer
 
-    def suited(self, context: Mapping[str, Any]) -> "BaseKind":
-        """The kind that reviews this context: one that recognises it, else this one."""
-        for kind in self._special:
-            if kind.recognises(context):
-                return kind
-        return self
+    def __init__(self, *variants: "ReviewType") -> None:
+        """`variants` have the same type and take over the contexts that they recognise."""
+        self._variants = variants
+
+    def variant_for(self, context: Mapping[str, Any]) -> "ReviewType":
+        """Return the variant that recognises this context, else this type itself."""
+        return next((one for one in self._variants if one.recognises(context)), self)
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
-        """Whether this kind is made for such a context; only special kinds are asked."""
+        """Whether this variant is made for this context; only variants are asked."""
         return False
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,7 +134,7 @@ class BaseKind(ABC):
 
     def example(self) -> dict[str, Any]:
         """A body for opening a case of this type, yours to change."""
-        return deepcopy(self.opening)
+        return deepcopy(dict(self.declaration.example))
 
 
 def _not_offered(action: object, offered: tuple[str, ...]) -> Message:

@@ -5,18 +5,16 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.reviews.answer import kept
-from placet.reviews.base import BaseKind, without
-from placet.reviews.custom_example import EXAMPLE
+from placet.reviews.custom.declaration import CUSTOM
 from placet.reviews.page_form import Pairs
 from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.review_type import ReviewType, without
 
 
-class Custom(BaseKind):
+class Custom(ReviewType):
     """Any type of a service's own; one instance serves them all."""
 
-    name = "x-"
-    template = "custom.html"
-    opening = EXAMPLE
+    declaration = CUSTOM
 
     def offered(self, offer: Offer) -> tuple[str, ...]:
         """The actions declared when the case was opened (ruling 7)."""
@@ -35,3 +33,6 @@ class Custom(BaseKind):
         """The note."""
         note = with_preset(offer.context, pairs, "note")
         return kept(note=note if note and note.strip() else None)
+
+
+REVIEW_TYPE = Custom

@@ -5,12 +5,12 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.reviews.answer import check_known, kept, misfit, read_object, read_text
-from placet.reviews.approval.example import EXAMPLE
+from placet.reviews.approval.declaration import APPROVAL
 from placet.reviews.approval.parts import Part, Parts, fields_of, parts_of
-from placet.reviews.base import BaseKind, without
 from placet.reviews.listed import spelling
 from placet.reviews.page_form import Pairs, grouping, shown, under
 from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.review_type import ReviewType, without
 from placet.reviews.turn import Turn
 from placet.text.wording import message
 
@@ -19,14 +19,10 @@ PREVIEW, UNDO = "x-preview", "x-undo"
 NO_NUMBER = message("Type a number here, with a point before decimals.")
 
 
-class Approval(BaseKind):
+class Approval(ReviewType):
     """Go or no go for an artifact, or a request for changes that leads to another round."""
 
-    name = "approval"
-    template = "approval/page.html"
-    opening = EXAMPLE
-    actions: tuple[str, ...] = ("approve", "edit", "reject")
-    inline_actions: tuple[str, ...] = ("approve", "reject")  # ruling 8: changes need the page
+    declaration = APPROVAL
 
     def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Feedback and edits; an edit needs one of them, and only an edit may carry edits."""
@@ -109,3 +105,6 @@ def _field(part: Part, value: Any) -> dict[str, Any]:
         "changed": value != part.value,
         "problem": problem,
     }
+
+
+REVIEW_TYPE = Approval

@@ -6,11 +6,11 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
 from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
-from placet.reviews.base import BaseKind, without
-from placet.reviews.confirmation.example import EXAMPLE
+from placet.reviews.confirmation.declaration import CONFIRMATION
 from placet.reviews.listed import Listed, listed_ids, read_listed
 from placet.reviews.page_form import Pairs, last, picked
 from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.review_type import ReviewType, without
 from placet.text.wording import counted, message
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
@@ -18,14 +18,10 @@ SHOWN_APART = ("allow_partial", "irreversible", "warning", "confirm_word")
 LONGEST_WORD = 100
 
 
-class Confirmation(BaseKind):
+class Confirmation(ReviewType):
     """The last gate before something that may not be undone."""
 
-    name = "confirmation"
-    template = "confirmation/page.html"
-    opening = EXAMPLE
-    actions: tuple[str, ...] = ("confirm", "cancel")
-    inline_actions: tuple[str, ...] = ("confirm", "cancel")
+    declaration = CONFIRMATION
     never_saved: frozenset[str] = frozenset({"confirm_word"})  # typing it is the deed
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
@@ -163,3 +159,6 @@ def _how_to_type(word: str, typed: str) -> str:
     if typed.casefold() == word.casefold():
         return message("Capital and small letters count: type “{word}”.", word=word)
     return message("This is another word. Type “{word}”, exactly as it is shown here.", word=word)
+
+
+REVIEW_TYPE = Confirmation

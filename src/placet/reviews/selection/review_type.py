@@ -6,21 +6,18 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.errors import InvalidSelection
 from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
-from placet.reviews.base import BaseKind, without
 from placet.reviews.page_form import Pairs, last, picked
 from placet.reviews.presets import presets_name, presets_of, with_preset
-from placet.reviews.selection.example import EXAMPLE
+from placet.reviews.review_type import ReviewType, without
+from placet.reviews.selection.declaration import SELECTION
 from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, read_choice, recommended
 from placet.text.wording import counted, message
 
 
-class Selection(BaseKind):
+class Selection(ReviewType):
     """One or more of several options."""
 
-    name = "selection"
-    template = "selection/page.html"
-    opening = EXAMPLE
-    actions: tuple[str, ...] = ("select",)
+    declaration = SELECTION
 
     def understand(self, context: Mapping[str, Any]) -> Choice:
         """The options and how many may be picked; raises ValidationFailed where they make no choice."""
@@ -119,3 +116,6 @@ def _how_many(choice: Choice, given: int) -> str:
         count=choice.most,
         given=given,
     )
+
+
+REVIEW_TYPE = Selection

@@ -5,22 +5,16 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.reviews.answer import check_known, kept, read_text
-from placet.reviews.base import BaseKind, without
-from placet.reviews.held_messages.example import EXAMPLE
+from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.reviews.held_messages.held import FIELD, Excerpt, Held, HeldText, read_held, segments
 from placet.reviews.page_form import Pairs, last
+from placet.reviews.review_type import ReviewType, without
 
 
-class HeldMessages(BaseKind):
+class HeldMessages(ReviewType):
     """An approval whose context holds a message that a relay has stopped."""
 
-    name = "approval"
-    template = "held_messages/page.html"
-    opening = EXAMPLE
-    actions: tuple[str, ...] = ("approve", "reject")
-    inline_actions: tuple[str, ...] = ("approve", "reject")
-    silence_is_no = True
-    door = "relay"
+    declaration = HELD_MESSAGES
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
         """Every context that names a held message, whether or not it can be asked."""
@@ -74,3 +68,6 @@ class HeldMessages(BaseKind):
 def _shown(excerpt: Excerpt, text: HeldText, held: Held) -> dict[str, Any]:
     end = excerpt.at + len(excerpt.text)
     return {"segments": segments(excerpt, held.policy), "first": excerpt.at == 0, "last": end >= text.length}
+
+
+REVIEW_TYPE = HeldMessages

@@ -1,0 +1,14 @@
+"""What all types share that a service declares itself."""
+
+from placet.reviews.custom.example import EXAMPLE
+from placet.reviews.declaration import TypeDeclaration
+
+CUSTOM = TypeDeclaration(
+    name="x-",
+    type="x-",
+    package="placet.reviews.custom",
+    title="",
+    actions=(),
+    template="custom/page.html",
+    example=EXAMPLE,
+)

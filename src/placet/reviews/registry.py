@@ -1,0 +1,114 @@
+"""The review types: one line registers one. The rules of a type are loaded when they are first needed."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from placet.reviews.approval.declaration import APPROVAL
+from placet.reviews.confirmation.declaration import CONFIRMATION
+from placet.reviews.custom.declaration import CUSTOM
+from placet.reviews.declaration import ActionDeclaration, OutcomeDeclaration, TypeDeclaration
+from placet.reviews.escalation.declaration import ESCALATION
+from placet.reviews.held_messages.declaration import HELD_MESSAGES
+from placet.reviews.input.declaration import INPUT
+from placet.reviews.selection.declaration import SELECTION
+from placet.reviews.tool_calls.declaration import TOOL_CALLS
+
+if TYPE_CHECKING:
+    from placet.cases.case import Offer
+    from placet.reviews.review_type import ReviewType
+
+DECLARATIONS: dict[str, TypeDeclaration] = {
+    declaration.name: declaration
+    for declaration in (APPROVAL, SELECTION, INPUT, CONFIRMATION, ESCALATION, TOOL_CALLS, HELD_MESSAGES)
+}
+"""Every type and variant by its name."""
+
+
+def find_declaration(type: str) -> TypeDeclaration | None:
+    """Return what the type with this name on the wire declares; None for types that Placet does not know."""
+    declared = DECLARATIONS.get(type)
+    return declared if declared is not None and declared.type == type else None
+
+
+def find_action(name: str) -> ActionDeclaration | None:
+    """Return the action with this name, of whichever type; the first type that has it counts."""
+    return next((one for each in DECLARATIONS.values() for one in each.actions if one.name == name), None)
+
+
+def find_outcome(name: str) -> ActionDeclaration | OutcomeDeclaration | None:
+    """Return the result with this name: one that a type declares, else the action."""
+    declared = (one for each in DECLARATIONS.values() for one in each.outcomes if one.name == name)
+    return next(declared, None) or find_action(name)
+
+
+class ActionTexts(Mapping[str, str]):
+    """One text of every action by the action's name, for templates."""
+
+    def __init__(self, text: Literal["label", "answered", "afterwards"]) -> None:
+        self._text = text
+
+    def __getitem__(self, name: str) -> str:
+        found = find_action(name) if self._text == "label" else find_outcome(name)
+        if found is None:
+            raise KeyError(name)
+        text: str = getattr(found, self._text)
+        return text
+
+    def __iter__(self) -> Iterator[str]:
+        actions = (one.name for each in DECLARATIONS.values() for one in each.actions)
+        outcomes = (one.name for each in DECLARATIONS.values() for one in each.outcomes)
+        return iter(dict.fromkeys([*actions, *(() if self._text == "label" else outcomes)]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class LoadedTypes(Mapping[str, "ReviewType"]):
+    """The rules of every type by its name; a variant is only part of it where variants are wanted."""
+
+    def __init__(self, *, variants: bool) -> None:
+        self._variants = variants
+
+    def __getitem__(self, name: str) -> "ReviewType":
+        declared = DECLARATIONS[name]
+        if declared.type != declared.name and not self._variants:
+            raise KeyError(name)
+        return _load(declared)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, one in DECLARATIONS.items() if self._variants or one.type == name)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+REVIEW_TYPES: Mapping[str, "ReviewType"] = LoadedTypes(variants=False)
+"""The types on the wire."""
+SAMPLES: Mapping[str, "ReviewType"] = LoadedTypes(variants=True)
+"""One for every sample that the demo opens: the types and their variants."""
+
+
+def load_custom_type() -> "ReviewType":
+    """Return the rules for types that a service declares itself."""
+    return _load(CUSTOM)
+
+
+def load_review_type(offer: "Offer") -> "ReviewType":
+    """Return the rules for what is offered: of its type, of a variant, or of custom types."""
+    found = REVIEW_TYPES[offer.type] if offer.type in REVIEW_TYPES else load_custom_type()
+    return found.variant_for(offer.context)
+
+
+def first_sample() -> str:
+    """Return the name of the sample that the demo opens if none is named."""
+    return next(name for name, one in DECLARATIONS.items() if one.is_first_sample)
+
+
+def _load(declared: TypeDeclaration) -> "ReviewType":
+    if declared.package not in _loaded:
+        variants = [one for one in DECLARATIONS.values() if one.type == declared.name != one.name]
+        _loaded[declared.package] = declared.load("review_type").REVIEW_TYPE(*map(_load, variants))
+    return _loaded[declared.package]
+
+
+_loaded: dict[str, "ReviewType"] = {}

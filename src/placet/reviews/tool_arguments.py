@@ -1,0 +1,25 @@
+"""What the MCP tools of several review types share in their arguments."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+
+# Defaults for arguments that were left out; never written to.
+NO_FACTS: dict[str, Any] = {}
+NONE: list[Any] = []
+
+
+def dump_models(models: Iterable[BaseModel]) -> list[dict[str, Any]]:
+    """Return what was given of each model, without what was left out."""
+    return [dump_model(one) for one in models]
+
+
+def dump_model(model: BaseModel) -> dict[str, Any]:
+    """Return what was given of one model."""
+    return drop_empty(model.model_dump(mode="json"))
+
+
+def drop_empty(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what was given; zero and False are values, empty texts and lists are not."""
+    return {name: value for name, value in given.items() if value not in ("", None, [], {})}

@@ -1,0 +1,35 @@
+"""What tool calls declare: an approval whose context holds the tool calls of one turn of an agent."""
+
+from placet.reviews.approval.declaration import APPROVAL, APPROVE, EDIT, REJECT
+from placet.reviews.declaration import OutcomeDeclaration, TypeDeclaration
+from placet.reviews.tool_calls.example import EXAMPLE
+from placet.text.wording import phrase
+
+TOOL_CALLS = TypeDeclaration(
+    name="tool_calls",
+    type=APPROVAL.type,
+    package="placet.reviews.tool_calls",
+    title=phrase("Tool calls"),
+    actions=(APPROVE, EDIT, REJECT),
+    outcomes=(
+        OutcomeDeclaration(
+            name="approve_calls",
+            answered=phrase("Approved"),
+            afterwards=phrase("The agent runs these calls exactly as they were shown."),
+        ),
+        OutcomeDeclaration(
+            name="reject_calls",
+            answered=phrase("Rejected"),
+            afterwards=phrase("The agent runs none of these calls."),
+        ),
+        OutcomeDeclaration(
+            name="decide_calls",
+            answered=phrase("Decided call by call"),
+            afterwards=phrase("The agent does with each call what was decided, and nothing else."),
+        ),
+    ),
+    template="tool_calls/page.html",
+    example=EXAMPLE,
+    entry_point="hook",
+    requires_answer=True,
+)
