@@ -28,10 +28,12 @@ def test_a_review_types_name_stands_only_in_its_folder() -> None:
         place = path.relative_to(SOURCE)
         if place.parts[0] == "testing" or str(place) in ALLOWED:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and node.value in STANDARD_TYPES:
-                if place.parts[:2] != ("reviews", node.value):
-                    found.append(f"{place}:{node.lineno} {node.value}")
+        constants = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        found += [
+            f"{place}:{node.lineno} {node.value}"
+            for node in constants
+            if node.value in STANDARD_TYPES and place.parts[:2] != ("reviews", node.value)
+        ]
     assert found == []
 
 
