@@ -1,4 +1,4 @@
-"""Redraws what the docs say about the code: `python -m scripts.draw_docs`, or `--check` to only compare."""
+"""Generate parts of the docs from the code: `python -m scripts.draw_docs`; `--check` only compares."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from scripts import (
     draw_settings,
     draw_tree,
 )
-from scripts.drawing import ROOT, part_names, redrawn
+from scripts.drawing import ROOT, part_names, replace_parts
 
 DRAWINGS: Mapping[str, Callable[[], str]] = {
     "settings": draw_settings.draw,
@@ -46,33 +46,33 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 }
 
 
-# Pages with a drawing of their own.
+# Pages that one function generates as a whole.
 WHOLE: Mapping[Path, Callable[[str], str]] = {
     draw_machine.PAGE: draw_machine.redraw,
     ROOT / draw_ledger.PAGE: lambda _: draw_ledger.draw(),
 }
 
 
-def drawn_pages() -> list[Path]:
-    """The pages that are drawn, or have a drawn part."""
+def list_generated_pages() -> list[Path]:
+    """Return the pages that are generated, wholly or in part."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [page for page in pages if page in WHOLE or part_names(page.read_text("utf-8"))]
 
 
-def redraw(page: Path) -> str:
-    """The page as the code would have it now."""
+def generate_page(page: Path) -> str:
+    """Return the text that the page should have."""
     text = page.read_text("utf-8")
     if page in WHOLE:
         return WHOLE[page](text)
-    return redrawn(text, {name: DRAWINGS[name]() for name in part_names(text)})
+    return replace_parts(text, {name: DRAWINGS[name]() for name in part_names(text)})
 
 
 def main() -> None:
-    stale = [page for page in drawn_pages() if page.read_text("utf-8") != redraw(page)]
+    stale = [page for page in list_generated_pages() if page.read_text("utf-8") != generate_page(page)]
     for page in stale:
-        print(f"{'stale' if '--check' in sys.argv else 'redrawn'}: {page.relative_to(ROOT)}")
+        print(f"{'stale' if '--check' in sys.argv else 'rewritten'}: {page.relative_to(ROOT)}")
         if "--check" not in sys.argv:
-            page.write_text(redraw(page), "utf-8")
+            page.write_text(generate_page(page), "utf-8")
     if stale and "--check" in sys.argv:
         sys.exit("Run `python -m scripts.draw_docs`.")
 

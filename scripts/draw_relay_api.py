@@ -1,4 +1,4 @@
-"""Draws the relay's API from its route table."""
+"""Generate the reference of the relay's API from its route table."""
 
 from functools import cache
 
@@ -11,9 +11,9 @@ URL = "https://placet.example"
 
 
 def draw_routes() -> str:
-    """Every address of the relay under its topic."""
+    """Return every route of the relay under its topic."""
     api = _api()
-    return _linked(
+    return _link_to_other_page(
         "\n\n".join(
             "\n\n".join(
                 [f"## {tag}", about, *(draw_route(one, api) for one in RELAY_ROUTES if one.tag == tag)]
@@ -24,18 +24,18 @@ def draw_routes() -> str:
 
 
 def draw_shapes() -> str:
-    """Every JSON object that travels there and nowhere else."""
-    known = _known()
-    return _linked("\n\n".join(draw_shape(one) for one in _api().models if one.name not in known))
+    """Return every JSON object that only the relay's API has."""
+    known = _names_of_other_page()
+    return _link_to_other_page("\n\n".join(draw_shape(one) for one in _api().models if one.name not in known))
 
 
-def _known() -> set[str]:
-    """What stands on the page of the rest of the API."""
+def _names_of_other_page() -> set[str]:
+    """Return the names of the objects that the page of the service's API describes."""
     return set(openapi_document(URL)["components"]["schemas"])
 
 
-def _linked(text: str) -> str:
-    for name in _known():
+def _link_to_other_page(text: str) -> str:
+    for name in _names_of_other_page():
         text = text.replace(f"](#{name.lower()})", f"](http-api.md#{name.lower()})")
     return text
 

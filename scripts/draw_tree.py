@@ -1,4 +1,4 @@
-"""Draws the package's tree from its own words, its layers from their contract, and the list of decisions."""
+"""Generate the tree of the package, its layers, and the list of decision records."""
 
 import ast
 import re
@@ -12,16 +12,16 @@ DECISIONS = ROOT / "docs" / "decisions"
 
 
 def draw_tree() -> str:
-    """Every package and every module at the top, with the first sentence of its docstring."""
+    """Return the top-level packages and modules with the first paragraph of their docstrings."""
     entries = [path for path in sorted(PACKAGE.iterdir()) if _is_code(path)]
     names = [(path.name + "/" if path.is_dir() else path.name, path) for path in entries]
     width = max(len(name) for name, _ in names)
-    lines = [f"  {name.ljust(width)}  {_says(path)}" for name, path in names]
+    lines = [f"  {name.ljust(width)}  {_first_sentence(path)}" for name, path in names]
     return "\n".join(["```text", "src/placet/", *lines, "```"])
 
 
 def draw_layers() -> str:
-    """The layers from top to bottom; those in parentheses have no code yet."""
+    """Return the layers from top to bottom; those in parentheses have no code yet."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
@@ -29,7 +29,7 @@ def draw_layers() -> str:
 
 
 def draw_decisions() -> str:
-    """Every record by its title."""
+    """Return a list of links to the decision records."""
     records = sorted(DECISIONS.glob("[0-9]*.md"))
     return "\n".join(f"- [{path.stem[:4]} {_title(path)}]({path.name})" for path in records)
 
@@ -45,7 +45,7 @@ def _is_code(path: Path) -> bool:
     return path.suffix == ".py"
 
 
-def _says(path: Path) -> str:
+def _first_sentence(path: Path) -> str:
     module = path / "__init__.py" if path.is_dir() else path
     said = ast.get_docstring(ast.parse(module.read_text("utf-8"))) or ""
     return " ".join(said.partition("\n\n")[0].split())

@@ -1,4 +1,4 @@
-"""The catalogs of the pages: every text found in the code, and its translations in one .po file per language.
+"""Catalogs of translations: every text found in the code, with one .po file per language.
 
 `make languages` brings the catalogs up to date and names what is missing. For a translator,
 `--missing FILE` writes that as JSON to fill in, and `--take FILE` reads it back.
@@ -38,15 +38,15 @@ KEYWORDS = {
     "phrase": None,
     "phrases": (1, 2),
 }
-# Headers that would change with every run, or say nothing.
+# Headers that would change with every run, or carry no information.
 _IDLE = "POT-Creation-Date|PO-Revision-Date|Generated-By|Last-Translator|Report-Msgid-Bugs-To|Language-Team"
 _IDLE_LINE = re.compile(rf'^"(?:{_IDLE}): .*\n(?:"[^:"]*"\n)*', re.MULTILINE)
 
 Translations = dict[str, str] | dict[str, list[str]]
 
 
-def extracted(root: Path = SOURCE) -> Catalog:
-    """Every text that a page may say, in English."""
+def extract_texts(root: Path = SOURCE) -> Catalog:
+    """Return every translatable text, in English."""
     found = Catalog(project="Placet", fuzzy=False)
     options = {"**.html": {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}}
     for file, line, text, comments, _context in extract_from_dir(
@@ -59,14 +59,14 @@ def extracted(root: Path = SOURCE) -> Catalog:
 def from_python(
     source: IO[bytes], keywords: Collection[str], _tags: object, options: object
 ) -> Iterator[tuple[int, str, tuple[str | None, ...], list[str]]]:
-    """The texts in the calls of a module; unlike Babel's own reader, also of those inside f-strings."""
+    """Yield the texts in the calls of a module, unlike Babel's reader also inside f-strings."""
     for node in ast.walk(ast.parse(source.read())):
-        name = _called(node)
+        name = _called_name(node)
         if isinstance(node, ast.Call) and name in keywords:
             yield node.lineno, name, tuple(map(_literal, node.args)), []
 
 
-def _called(node: ast.AST) -> str:
+def _called_name(node: ast.AST) -> str:
     function = node.func if isinstance(node, ast.Call) else None
     if isinstance(function, ast.Attribute):
         return function.attr
@@ -78,7 +78,7 @@ def _literal(node: ast.expr) -> str | None:
 
 
 def read(code: str, folder: Path = FOLDER) -> Catalog:
-    """The catalog of one language, empty where there is none yet."""
+    """Return the catalog of one language, empty if there is none yet."""
     file = folder / f"{code}.po"
     if not file.exists():
         return Catalog(locale=code, project="Placet", fuzzy=False)
@@ -86,15 +86,15 @@ def read(code: str, folder: Path = FOLDER) -> Catalog:
         return read_po(source, locale=code)
 
 
-def refreshed(code: str, found: Catalog, folder: Path = FOLDER) -> Catalog:
-    """The catalog with exactly the texts of the code; translations stay with their texts."""
+def refresh_catalog(code: str, found: Catalog, folder: Path = FOLDER) -> Catalog:
+    """Return the catalog with exactly the texts of the code and their translations."""
     catalog = read(code, folder)
     catalog.update(found, no_fuzzy_matching=True)
     return catalog
 
 
-def written(catalog: Catalog) -> str:
-    """The catalog as it is kept: in order, without places and dates, so that changes are easy to read."""
+def format_catalog(catalog: Catalog) -> str:
+    """Return the catalog as a .po file, sorted and without locations and dates, so that diffs stay small."""
     buffer = io.BytesIO()
     catalog.header_comment = f"# {LANGUAGES[str(catalog.locale)]}: what the pages say."
     write_po(buffer, catalog, width=100, no_location=True, sort_output=True, ignore_obsolete=True)
@@ -102,12 +102,12 @@ def written(catalog: Catalog) -> str:
 
 
 def texts(catalog: Catalog) -> Iterator[Message]:
-    """The entries without the header."""
+    """Yield the entries without the header."""
     return (entry for entry in catalog if entry.id)
 
 
 def complaint(entry: Message, forms: int) -> str | None:
-    """What is wrong with a translation, or None."""
+    """Return what is wrong with a translation, or None."""
     if isinstance(entry.id, str):
         if not entry.string:
             return "missing"
@@ -123,13 +123,13 @@ def complaint(entry: Message, forms: int) -> str | None:
 
 
 def _stub(translation: str, english: str) -> bool:
-    """Whether this is far too little to say the same, even in Chinese."""
+    """Return whether the translation is too short to say the same, even in Chinese."""
     return len(translation) * SHORTEST < len(english)
 
 
 def problems(code: str, found: Catalog, folder: Path = FOLDER) -> dict[str, str]:
-    """Each text that is not translated well, and why."""
-    catalog = refreshed(code, found, folder)
+    """Return each text whose translation is missing or wrong, and why."""
+    catalog = refresh_catalog(code, found, folder)
     return {
         _name(entry): wrong
         for entry in texts(catalog)
@@ -138,7 +138,7 @@ def problems(code: str, found: Catalog, folder: Path = FOLDER) -> dict[str, str]
 
 
 def missing(found: Catalog, folder: Path = FOLDER) -> dict[str, dict[str, str | list[str]]]:
-    """By language, the texts to translate; those that depend on a number have a list of forms."""
+    """Return the texts to translate by language; those that depend on a number have a list of forms."""
     return {
         code: {
             _name(entry): "" if isinstance(entry.id, str) else [""] * catalog.num_plurals
@@ -146,13 +146,13 @@ def missing(found: Catalog, folder: Path = FOLDER) -> dict[str, dict[str, str | 
             if complaint(entry, catalog.num_plurals)
         }
         for code in TRANSLATED
-        for catalog in [refreshed(code, found, folder)]
+        for catalog in [refresh_catalog(code, found, folder)]
     }
 
 
 def take(code: str, found: Catalog, translations: Translations, folder: Path = FOLDER) -> Catalog:
-    """The refreshed catalog with these translations in it."""
-    catalog = refreshed(code, found, folder)
+    """Return the refreshed catalog with these translations in it."""
+    catalog = refresh_catalog(code, found, folder)
     for entry in texts(catalog):
         translation = translations.get(_name(entry))
         if translation and isinstance(translation, list) is not isinstance(entry.id, str):
@@ -165,16 +165,16 @@ def _name(entry: Message) -> str:
 
 
 def main() -> None:
-    """Refresh all catalogs, and say what they lack."""
+    """Refresh all catalogs, and print what they lack."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--missing", type=Path, help="write what is to be translated, as JSON")
     parser.add_argument("--take", type=Path, help="read translations from such a file")
     options = parser.parse_args()
     given = json.loads(options.take.read_text()) if options.take else {}
-    found = extracted()
+    found = extract_texts()
     for code in TRANSLATED:
         catalog = take(code, found, given.get(code, {}))
-        (FOLDER / f"{code}.po").write_text(written(catalog))
+        (FOLDER / f"{code}.po").write_text(format_catalog(catalog))
         wrong = problems(code, found)
         print(f"{code}: {len(list(texts(catalog)))} texts, {len(wrong)} to translate")
         for text, why in wrong.items():

@@ -33,7 +33,7 @@ def post(url: str, body: bytes, key: str) -> httpx.Response:
     return httpx.post(url, content=body, headers=headers, timeout=60)
 
 
-def relayed(relay: Relay, agent: str, body: bytes) -> httpx.Response:
+def post_through_relay(relay: Relay, agent: str, body: bytes) -> httpx.Response:
     return post(f"{relay.url}/relay/v1/agents/{agent}", body, relay.keys[agent])
 
 
@@ -55,14 +55,16 @@ def test_relay_raw_proxy_and_agent_give_the_same_answer(bench: Bench) -> None:
     _, relay, agent = bench
     direct = post(agent, scene.SEND, relay.keys[scene.JUDGED])
     raw = post(f"{relay.url}{RAW}", scene.SEND, relay.keys[scene.JUDGED])
-    through = relayed(relay, scene.JUDGED, scene.SEND)
+    through = post_through_relay(relay, scene.JUDGED, scene.SEND)
     assert 700 < len(direct.content) < 900
     assert direct.json() == raw.json() == through.json()
 
 
 def test_each_answer_of_the_fresh_agent_is_a_task_of_its_own(bench: Bench) -> None:
     _, relay, _ = bench
-    ids = [relayed(relay, scene.FRESH, scene.SEND).json()["result"]["task"]["id"] for _ in range(2)]
+    ids = [
+        post_through_relay(relay, scene.FRESH, scene.SEND).json()["result"]["task"]["id"] for _ in range(2)
+    ]
     assert len(set(ids)) == 2
 
 
@@ -70,7 +72,7 @@ def test_each_answer_of_the_fresh_agent_is_a_task_of_its_own(bench: Bench) -> No
 def test_a_stream_comes_through_with_all_its_events(bench: Bench, agent: str) -> None:
     _, relay, _ = bench
     raw = post(f"{relay.url}{RAW}", scene.STREAM, relay.keys[agent])
-    through = relayed(relay, agent, scene.STREAM)
+    through = post_through_relay(relay, agent, scene.STREAM)
     assert through.content == raw.content == b"".join(scene.events())
 
 
@@ -78,7 +80,9 @@ def test_what_is_to_be_held_is_held(bench: Bench) -> None:
     measuring, relay, _ = bench
     measuring.hold(relay, 10)
     assert relay.count_held() >= 10
-    assert relayed(relay, scene.JUDGED, scene.HELD).json()["result"]["task"]["metadata"]["relay_reason"]
+    assert post_through_relay(relay, scene.JUDGED, scene.HELD).json()["result"]["task"]["metadata"][
+        "relay_reason"
+    ]
 
 
 def test_a_row_is_a_ratio_of_neighbours(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart: their code blocks, headings and links."""
+"""Code blocks, headings and links of the pages of the documentation."""
 
 import re
 from pathlib import Path
@@ -12,24 +12,24 @@ _HEADING = re.compile(r"^#+ (?P<title>.+)$", re.MULTILINE)
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
-def named(path: Path) -> str:
+def relative_name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of one language, in order."""
+    """Return the fenced blocks of one language, in order."""
     found = _BLOCK.finditer(page.read_text("utf-8"))
     return [block["text"] for block in found if block["language"] == language]
 
 
 def links(page: Path) -> list[str]:
-    """Where a page points within the project."""
+    """Return the targets of a page's links within the project."""
     targets = [found["target"] for found in _LINK.finditer(_CODE.sub("", page.read_text("utf-8")))]
     return [target for target in targets if "://" not in target]
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link may name after `#`: the headings, as GitHub writes them."""
+    """Return what a link may name after `#`: the headings, as GitHub writes them."""
     prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     return {_anchor(found["title"]) for found in _HEADING.finditer(prose)}
 

@@ -1,4 +1,4 @@
-"""The events and commands that the pages about the audit show are those that really come out."""
+"""The audit pages show events and commands as they are."""
 
 import json
 import re
@@ -19,7 +19,7 @@ POLICIES = [
     policy("Mask card numbers", r"\d{4} \d{4} \d{4} \d{4}", "MASK", requestFromSource=True),
     policy("Review Messages with SSNs", r"\d{3}-\d{2}-\d{4}", "HUMAN_REVIEW_REQUIRED", requestToSink=True),
 ]
-OTHER_EACH_TIME = frozenset(
+CHANGING_FIELDS = frozenset(
     {"eventId", "sentAt", "startTime", "durationMicros", "totalDurationMicros", "offsetMicros"}
     | {"taskId", "contextId", "policyId", "approvalId", "caseId", "digest"}
 )
@@ -27,7 +27,7 @@ OTHER_EACH_TIME = frozenset(
 
 @pytest.fixture(scope="module")
 def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """After one call that was masked, and one that was held, approved and answered."""
+    """A relay after one masked call, and one that was held, approved and answered."""
     with live(tmp_path_factory.mktemp("audit"), POLICIES) as relay:
         relay.say("Will it rain? My card is 4111 1111 1111 1111.")
         relay.say(f"My SSN is {SSN}.")
@@ -39,20 +39,22 @@ def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield relay
 
 
-def fixed(value: Any, shown: Any) -> Any:
-    """The value with what is another each time as it is shown; its names and kinds must be the same."""
+def ignore_changing_values(value: Any, shown: Any) -> Any:
+    """Return the value with the fields that differ in every run replaced by those of the page."""
     if isinstance(value, dict) and isinstance(shown, dict):
         return {
-            name: shown[name] if name in OTHER_EACH_TIME and name in shown else fixed(one, shown.get(name))
+            name: shown[name]
+            if name in CHANGING_FIELDS and name in shown
+            else ignore_changing_values(one, shown.get(name))
             for name, one in value.items()
         }
     if isinstance(value, list) and isinstance(shown, list) and len(value) == len(shown):
-        return [fixed(one, other) for one, other in zip(value, shown, strict=True)]
+        return [ignore_changing_values(one, other) for one, other in zip(value, shown, strict=True)]
     return value
 
 
-def real(relay: Live) -> list[Any]:
-    """What the reference shows, in its order."""
+def collect_real_output(relay: Live) -> list[Any]:
+    """Return what the reference shows, in its order."""
     match, call = relay.events(correlationId="call-1")
     (resolution,) = relay.events(auditType="HITL_RESOLUTION")
     return [call, match, resolution, relay.auditor.get("/audit/v1/traces/call-1").json()]
@@ -61,11 +63,11 @@ def real(relay: Live) -> list[Any]:
 @pytest.mark.parametrize("place", range(4), ids=["call", "match", "resolution", "trace"])
 def test_the_reference_shows_events_that_really_come_out(relay: Live, place: int):
     shown = json.loads(blocks(REFERENCE, "json")[place])
-    assert fixed(real(relay)[place], shown) == shown
+    assert ignore_changing_values(collect_real_output(relay)[place], shown) == shown
 
 
-def told(output: str) -> list[list[str]]:
-    """The words of some lines, whatever the time was."""
+def normalize_lines(output: str) -> list[list[str]]:
+    """Return the words of each line without its times."""
     return [re.sub(r"[\d,]+\.\d{3}", "#", line).split() for line in output.splitlines()]
 
 
@@ -74,7 +76,7 @@ def test_a_trace_looks_as_the_page_shows_it(relay: Live):
     command, _, output = shown.partition("\n")
     env = {"PLACET_DB": relay.server.parts.settings.db}
     done = CliRunner().invoke(cli, command.removeprefix("$ placet ").split(), env=env)
-    assert told(done.stdout) == told(output)
+    assert normalize_lines(done.stdout) == normalize_lines(output)
 
 
 def test_every_command_of_the_page_can_be_called(relay: Live, tmp_path):

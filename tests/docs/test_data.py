@@ -12,7 +12,7 @@ from placet.hook import ToolCall
 from placet.hook.frameworks.mcp.policy import read_policy
 from placet.pages.look import read_look
 from placet.settings import Settings, settings_from
-from tests.docs.markdown import PAGES, blocks, named
+from tests.docs.markdown import PAGES, blocks, relative_name
 from tests.waiting import PATIENCE_S
 
 SHOWN = [(page, json.loads(text)) for page in PAGES for text in blocks(page, "json")]
@@ -25,7 +25,7 @@ SETTINGS = [(page, text) for page, text in TOML if (page, text) not in [*LOOKS, 
 
 
 def ids(found: list[tuple[Path, Any]]) -> list[str]:
-    return [f"{named(page)}-{number}" for number, (page, _) in enumerate(found)]
+    return [f"{relative_name(page)}-{number}" for number, (page, _) in enumerate(found)]
 
 
 @pytest.mark.parametrize(("page", "draft"), DRAFTS, ids=ids(DRAFTS))

@@ -1,4 +1,4 @@
-"""The examples run, and find what they expect."""
+"""The examples run and succeed."""
 
 import os
 import re
@@ -46,8 +46,8 @@ def test_an_example_finds_what_it_expects(example: str, live_server):
     assert outcome.returncode == 0, outcome.stderr
 
 
-def played(flow: str, **environ: str) -> str:
-    """What a flow prints, once it has found everything that it expects."""
+def run_example(flow: str, **environ: str) -> str:
+    """Run an example that must succeed, and return its output."""
     outcome = subprocess.run(
         command(flow),
         check=False,
@@ -63,14 +63,14 @@ def played(flow: str, **environ: str) -> str:
 
 @pytest.mark.parametrize("flow", FLOWS)
 def test_a_flow_goes_as_its_page_tells(flow: str, chromium_path: str):
-    told = played(flow, CHROMIUM=chromium_path)
+    told = run_example(flow, CHROMIUM=chromium_path)
     assert "browser without scripts" not in told
     assert any(text in told for text in blocks(ROOT / "docs" / "howto" / "flows.md", "text"))
 
 
 @pytest.mark.parametrize("flow", [flow for flow in FLOWS if flow != "flow_inline_confirmation"])
 def test_a_flow_goes_the_same_way_where_no_browser_is(flow: str):
-    told = played(flow, CHROMIUM="", PATH="")
+    told = run_example(flow, CHROMIUM="", PATH="")
     assert "browser without scripts" in told
     assert any(text in told for text in blocks(ROOT / "docs" / "howto" / "flows.md", "text"))
 
@@ -78,7 +78,7 @@ def test_a_flow_goes_the_same_way_where_no_browser_is(flow: str):
 @pytest.mark.parametrize("example", RELAYED)
 def test_the_relay_holds_a_message_until_a_person_has_decided(example: str):
     (told,) = blocks(ROOT / "docs" / "howto" / "relay-policies.md", "text")
-    assert played(example) == told
+    assert run_example(example) == told
 
 
 def test_the_agent_of_that_example_can_be_had_alone():
@@ -87,13 +87,13 @@ def test_the_agent_of_that_example_can_be_had_alone():
         try:
             card = f"http://127.0.0.1:{port}/.well-known/agent-card.json"
             with httpx.Client() as client:
-                found = eventually(lambda: fetched(client, card))
+                found = eventually(lambda: fetch_json(client, card))
         finally:
             agent.terminate()
     assert found["name"] == "Clerk"
 
 
-def fetched(client: httpx.Client, url: str) -> dict[str, Any] | None:
+def fetch_json(client: httpx.Client, url: str) -> dict[str, Any] | None:
     try:
         return dict(client.get(url).json())
     except httpx.ConnectError:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import PAGES, ROOT, anchors, links, named
+from tests.docs.markdown import PAGES, ROOT, anchors, links, relative_name
 
 INDEX = ROOT / "docs" / "index.md"
 
@@ -14,7 +14,7 @@ def target_of(page: Path, link: str) -> Path:
     return (page.parent / path).resolve() if path else page
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", PAGES, ids=relative_name)
 def test_every_link_leads_to_a_page_and_a_heading(page: Path):
     lost = []
     for link in links(page):
@@ -33,4 +33,6 @@ def test_every_page_can_be_reached_from_the_index():
             if target.suffix == ".md" and target not in reached and target.is_file():
                 reached.add(target)
                 waiting.append(target)
-    assert [named(page) for page in PAGES if page not in reached and ROOT / "docs" in page.parents] == []
+    assert [
+        relative_name(page) for page in PAGES if page not in reached and ROOT / "docs" in page.parents
+    ] == []

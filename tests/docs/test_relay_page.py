@@ -10,8 +10,8 @@ PAGE = ROOT / "docs" / "howto" / "relay.md"
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What an operator sees who follows the page from an unprotected agent to a decided message."""
+def operator_output(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The output for an operator who follows the page from an unprotected agent to a decided message."""
     with running_agent() as agent:
         script = "\n".join(blocks(PAGE, "bash")).replace("http://127.0.0.1:9000", agent.url)
         return run(script, tmp_path_factory.mktemp("operator"))
@@ -31,12 +31,12 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> str:
         "My card is [MASKED",
     ],
 )
-def test_five_minutes_lead_to_a_held_message_and_its_decision(seen: str, told: str) -> None:
-    assert told in seen
+def test_five_minutes_lead_to_a_held_message_and_its_decision(operator_output: str, told: str) -> None:
+    assert told in operator_output
 
 
-def test_what_is_shown_as_the_held_answer_is_what_comes(seen: str) -> None:
+def test_what_is_shown_as_the_held_answer_is_what_comes(operator_output: str) -> None:
     (shown,) = blocks(PAGE, "json")
     for word in ('"relay_reason": "HITL_HELD"', '"policy_level": "TENANT"', '"TASK_STATE_WORKING"'):
         assert word in shown
-        assert word.replace(": ", ":") in seen
+        assert word.replace(": ", ":") in operator_output

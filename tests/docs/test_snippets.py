@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import PAGES, ROOT, blocks, named
+from tests.docs.markdown import PAGES, ROOT, blocks, relative_name
 
 SNIPPETS = sorted((ROOT / "docs" / "snippets").glob("*.py"))
 PROGRAMS = [*SNIPPETS, *sorted((ROOT / "examples").glob("*.py"))]
@@ -13,13 +13,13 @@ SHOWN = [(page, text) for page in PAGES for text in blocks(page, "python")]
 
 
 @pytest.mark.parametrize(
-    ("page", "text"), SHOWN, ids=[f"{named(page)}-{number}" for number, (page, _) in enumerate(SHOWN)]
+    ("page", "text"), SHOWN, ids=[f"{relative_name(page)}-{number}" for number, (page, _) in enumerate(SHOWN)]
 )
 def test_python_on_a_page_is_part_of_a_program_that_is_run(page: Path, text: str):
     assert any(text in program.read_text("utf-8") for program in PROGRAMS)
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=named)
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=relative_name)
 def test_a_snippet_does_what_its_page_says(snippet: Path, live_server, monkeypatch, tmp_path):
     url, key = live_server
     monkeypatch.setenv("PLACET_SERVER", url)
@@ -28,7 +28,7 @@ def test_a_snippet_does_what_its_page_says(snippet: Path, live_server, monkeypat
     runpy.run_path(str(snippet), run_name="snippet")
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=named)
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=relative_name)
 def test_every_snippet_is_shown_somewhere(snippet: Path):
     program = snippet.read_text("utf-8")
     assert any(text in program for _, text in SHOWN)

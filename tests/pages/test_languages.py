@@ -14,10 +14,19 @@ from markupsafe import Markup
 from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import FOLDER, LANGUAGES, Languages, choose, languages
 from placet.text.wording import counted, message
-from scripts.languages import SOURCE, TRANSLATED, UNTRANSLATED, extracted, problems, refreshed, take, written
+from scripts.languages import (
+    SOURCE,
+    TRANSLATED,
+    UNTRANSLATED,
+    extract_texts,
+    format_catalog,
+    problems,
+    refresh_catalog,
+    take,
+)
 from tests.pages.gallery import every_view, rendered
 
-FOUND = extracted()
+FOUND = extract_texts()
 TEMPLATES = sorted(
     path for path in SOURCE.rglob("*.html") if str(path.relative_to(SOURCE)) not in UNTRANSLATED
 )
@@ -38,7 +47,7 @@ def test_every_text_is_translated_with_all_its_parts(code: str) -> None:
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_the_catalogs_hold_what_the_pages_say_and_nothing_else(code: str) -> None:
     kept = (FOLDER / f"{code}.po").read_text(encoding="utf-8")
-    assert kept == written(refreshed(code, FOUND)), "run `make languages`"
+    assert kept == format_catalog(refresh_catalog(code, FOUND)), "run `make languages`"
 
 
 def test_texts_are_found_in_templates_words_and_messages() -> None:

@@ -1,4 +1,4 @@
-"""Whatever a user can meet has a place in the reference; what has none fails here."""
+"""The reference documents every setting, error, event, command, route and public name."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Facts that people wrote into the reference, held against what the code does."""
+"""Statements of the reference that are written by hand agree with the code."""
 
 import re
 from typing import Any
