@@ -1,1 +1,1 @@
-"""The relay: messages between agents, checked against policies and held for people where those say so."""
+"""The relay: a proxy between agents that checks messages against policies and holds them for review."""

@@ -1,4 +1,4 @@
-"""What the relay's doors in raw ASGI have in common: their words, the path that is meant, a body in time."""
+"""Types and helpers shared by the relay's raw ASGI applications."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -14,13 +14,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
-"""Reads a whole body of at most so many bytes."""
+"""Reads a request body of at most the given number of bytes."""
 Authenticate = Callable[[Scope], Awaitable[Principal]]
-"""Says who makes a request, or raises."""
+"""Returns the principal of a request, or raises."""
 
 
 def get_path_below(scope: Scope, prefix: str) -> str:
-    """The path below a door's own, wherever the server is mounted."""
+    """Return the path below `prefix`, without the path that the server is mounted at."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return (path[len(root) :] if root and path.startswith(root) else path)[len(prefix) :]
@@ -29,7 +29,7 @@ def get_path_below(scope: Scope, prefix: str) -> str:
 async def read_body_in_time(
     read_body: ReadBody, scope: Scope, receive: Receive, limits: RelayLimits, *, noun: str
 ) -> bytes:
-    """The body, if it is not too large and whoever sends it does not take too long; raises for what is."""
+    """Read the request body within the time and size limits; raise if it exceeds one."""
     try:
         async with asyncio.timeout(limits.read_for.total_seconds()):
             return await read_body(scope, receive, limits.max_message_bytes)

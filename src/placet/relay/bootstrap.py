@@ -1,4 +1,4 @@
-"""The relay's own parts joined: a server's world in, what it serves for the relay out."""
+"""Build the relay's parts from the settings and the server they run in."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 class RelayDependencies(Struct, frozen=True, kw_only=True):
-    """What the relay has of the server it runs in."""
+    """What the relay needs from the server that it runs in."""
 
     settings: RelaySettings
     store: Store
@@ -92,7 +92,7 @@ class RelayDependencies(Struct, frozen=True, kw_only=True):
 
 
 class Relay:
-    """All of the relay: what is served, what the outbox needs, and what begins and ends with the server."""
+    """The whole relay: its ASGI apps, its couriers, and its background jobs."""
 
     def __init__(self, world: RelayDependencies) -> None:
         self.world = world

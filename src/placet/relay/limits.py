@@ -1,4 +1,4 @@
-"""How much and how long: the bounds of everything that is relayed."""
+"""Size and time limits of relayed calls."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A change of what a tenant keeps: what is written, what the audit tells of it, and who makes it."""
+"""Planned changes to a tenant's stored records, with their audit event."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -14,14 +14,14 @@ P_co = TypeVar("P_co", covariant=True)
 
 
 class Versioned(Struct, Generic[T], frozen=True, kw_only=True):
-    """What a record says, and how often it changed."""
+    """A stored value and its revision number."""
 
     value: T
     rev: int
 
 
 class RecordChange(Struct, Generic[T], frozen=True, kw_only=True):
-    """What to write, what the audit tells of it, and what whoever asked for it gets."""
+    """The records to write and delete, the audit event, and the result for the caller."""
 
     save: tuple[ConfigRecord, ...] = ()
     delete: tuple[ConfigRecord, ...] = ()
@@ -31,13 +31,13 @@ class RecordChange(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class RecordEditor(Protocol[P_co]):
-    """Writes one change at a time, each planned on all that is kept at that moment."""
+    """Applies one change at a time, each planned on the current records."""
 
     @property
     def now(self) -> Callable[[], datetime]:
-        """Tells the moment of a change."""
+        """Return the current time."""
         ...
 
     async def change(self, member: Membership, plan: Callable[[P_co], RecordChange[T]]) -> T:
-        """Write what `plan` makes of the present; it is asked again if someone else was faster."""
+        """Write the change that `plan` returns for the current state; plan again on a conflict."""
         ...

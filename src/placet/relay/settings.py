@@ -1,4 +1,4 @@
-"""The relay's part of the settings, `[relay]` in the file, and what of it does not fit."""
+"""The `[relay]` section of the settings, and its validation."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ GROUP_NAME = AGENT_ID
 MAX_PENDING_HOLDS = 1000
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-# What the relay or HTTP itself decides, and nobody's settings.
+# Headers that HTTP or the relay sets; settings cannot change them.
 OWN_HEADERS = frozenset(
     {
         "host",
@@ -41,19 +41,19 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One agent, `[relay.agents.ID]`."""
 
     url: str
-    """The agent's address; its card stands below it."""
+    """The agent's base URL; its card is expected below it."""
     card_url: str | None = None
-    """Where the agent's card stands, if not below `url`."""
+    """The URL of the agent's card, if it is not below `url`."""
     credentials: dict[str, str] = field(default_factory=dict)
-    """Headers for the agent: by name, the environment variable that holds the value."""
+    """Headers sent to the agent: header name to the environment variable with its value."""
     forward_headers: tuple[str, ...] = ()
-    """Headers of callers that may pass to the agent besides those of A2A."""
+    """Headers of callers that are forwarded to the agent besides those of A2A."""
     input_required: Literal["hold", "pass"] = "hold"
-    """Whether a person is asked when the agent asks for input, or its caller."""
+    """When the agent asks for input: `hold` asks a person, `pass` asks the caller."""
     unreadable_files: Literal["hold", "pass"] = "hold"
-    """Whether a person is asked about files that no policy can read, or they pass unread."""
+    """Files that no policy can read: `hold` asks a person, `pass` forwards them unchecked."""
     tenant: str = DEFAULT_TENANT
-    """Whose agent it is."""
+    """The tenant that owns the agent."""
 
 
 class CallerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,33 +64,33 @@ class CallerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kind: CallerKind = "agent"
     """Whether it is an agent or a user."""
     tenant: str = DEFAULT_TENANT
-    """Where it belongs; its agents are those of this tenant."""
+    """The tenant of the caller and of its agents."""
 
 
 class GroupSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Some principals and what they may do, `[relay.groups.NAME]`."""
+    """A group of principals and its permissions, `[relay.groups.NAME]`."""
 
     members: tuple[str, ...] = ()
-    """The names of their API keys."""
+    """The names of the members' API keys."""
     permissions: tuple[str, ...] = ()
-    """What each of them may do, such as `AGENT_CONVERSATIONS:READ`."""
+    """The permissions of each member, such as `AGENT_CONVERSATIONS:READ`."""
     tenant: str = DEFAULT_TENANT
-    """Where they belong, and where they may do it."""
+    """The tenant that the members belong to."""
 
 
 class TenantSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is kept of a tenant's audit, `[relay.tenants.NAME]`; the API cannot change it then."""
+    """Audit retention of a tenant, `[relay.tenants.NAME]`; the API cannot change it then."""
 
     keep_events_for: str = RetentionPolicy().keep_events_for
-    """How long events, settled holds and tasks are kept."""
+    """How long events, resolved holds and tasks are retained."""
     keep_payloads_for: str = RetentionPolicy().keep_payloads_for
-    """How long the bodies of messages stand in events."""
+    """How long events retain message bodies."""
     payloads: PayloadMode = RetentionPolicy().payloads
-    """Whether events have no bodies, bodies without what policies found, or bodies as they were."""
+    """Message bodies in events: `none`, `masked` (without what policies found) or `full`."""
 
     @property
     def keeping(self) -> RetentionPolicy:
-        """The same for the audit."""
+        """These settings as a retention policy."""
         return RetentionPolicy(
             keep_events_for=self.keep_events_for,
             keep_payloads_for=self.keep_payloads_for,
@@ -99,48 +99,48 @@ class TenantSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class NoticeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a tenant's holds are told of, `[relay.notices.TENANT]`."""
+    """Where to send a callback for each hold of a tenant, `[relay.notices.TENANT]`."""
 
     url: str
-    """The address that gets a callback for every message that is held."""
+    """The URL that receives a callback for every held message."""
     key: str
-    """The name of the API key whose callback address it is: that key reads its secret and its log."""
+    """The name of the API key that owns the callback: it can read its secret and its log."""
 
 
 class GrpcSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A door for callers that speak gRPC, `[relay.grpc]`; it needs the `grpc` extra."""
+    """The gRPC endpoint for callers, `[relay.grpc]`; it needs the `grpc` extra."""
 
     listen: str = "127.0.0.1:50051"
-    """Host and port; without a certificate the host must be this machine itself."""
+    """Host and port to listen on; without a certificate the host must be a loopback address."""
     url: str | None = None
-    """Host and port as callers reach it, for agents' cards; unless you say so, that of `listen`."""
+    """Host and port in agents' cards, as callers reach it; defaults to `listen`."""
     certificate: str | None = None
-    """A file with the certificate, in PEM, and those that lead to its root."""
+    """A PEM file with the certificate chain."""
     key: str | None = None
-    """A file with the certificate's key, in PEM."""
+    """A PEM file with the certificate's private key."""
 
 
 class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay, `[relay]`."""
 
     enabled: bool = False
-    """Whether the relay is served even while no agent is registered, to register the first by the API."""
+    """Serve the relay even if no agent is configured, so that agents can be registered by the API."""
     agents: dict[str, AgentSettings] = field(default_factory=dict)
     """The agents behind the relay."""
     networks: tuple[str, ...] = ()
-    """Networks of your own, such as `10.0.0.0/8`, in which agents may be called, and nothing else."""
+    """Private networks, such as `10.0.0.0/8`, in which the relay may call agents (and only agents)."""
     callers: dict[str, CallerSettings] = field(default_factory=dict)
-    """Who may call them."""
+    """The callers that may call agents."""
     groups: dict[str, GroupSettings] = field(default_factory=dict)
-    """Who may see and decide what."""
+    """Groups of principals and their permissions."""
     tenants: dict[str, TenantSettings] = field(default_factory=dict)
-    """What is kept of each tenant's audit, and for how long."""
+    """Audit retention of each tenant."""
     notices: dict[str, NoticeSettings] = field(default_factory=dict)
-    """Where each tenant's held messages are told of."""
+    """The callback for held messages of each tenant."""
     policies: str | None = None
-    """A file of policies, as `placet policy test` reads it, for every message of the default tenant."""
+    """A policy file, as for `placet policy test`, applied to every message of the default tenant."""
     early_return: str = "25s"
-    """How long a caller waits for an answer before it gets a task to come back to."""
+    """How long a caller waits for an answer before it gets a task to poll."""
     call_timeout: str = "10m"
     """How long an agent may take for one answer."""
     stream_timeout: str = "6h"
@@ -148,21 +148,21 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     stream_idle: str = "5m"
     """How long a stream may be silent."""
     hold_timeout: str | None = None
-    """How long a held message waits for a person; unless you say so, as long as any case."""
+    """How long a held message waits for a decision; defaults to the timeout of cases."""
     max_message_bytes: Annotated[int, Meta(ge=1024)] = 4 * 1024 * 1024
-    """The largest request, answer, event or card."""
+    """The maximum size of a request, answer, event or card."""
     max_calls: Annotated[int, Meta(ge=1)] = 1000
-    """How many calls to one agent may be under way at once."""
+    """The maximum number of concurrent calls to one agent."""
     max_pending_holds: Annotated[int, Meta(ge=1)] = MAX_PENDING_HOLDS
-    """How many messages of one caller may wait for a person; what would be held beyond that is refused."""
+    """The maximum number of pending holds of one caller; further messages to hold are refused."""
     public_cards: bool = False
     """Whether agent cards may be read without a key."""
     grpc: GrpcSettings | None = None
-    """Where callers are served that speak gRPC; nowhere unless you say so."""
+    """The gRPC endpoint; off by default."""
 
 
 def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
-    """Raise SettingsError for what does not fit."""
+    """Raise SettingsError for an invalid relay setting."""
     if settings.grpc is not None:
         parse_grpc_listen(settings.grpc)
     for name in ("early_return", "call_timeout", "stream_timeout", "stream_idle"):
@@ -186,7 +186,7 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
 
 
 def parse_networks(settings: RelaySettings) -> tuple[Network, ...]:
-    """One's own networks, in which agents may be called; raises SettingsError."""
+    """Return the private networks in which agents may be called; raise SettingsError if invalid."""
     try:
         return read_networks(settings.networks)
     except ValidationFailed as error:
@@ -194,7 +194,7 @@ def parse_networks(settings: RelaySettings) -> tuple[Network, ...]:
 
 
 def parse_grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
-    """Host and port of the gRPC door; raises SettingsError."""
+    """Return host and port of the gRPC endpoint; raise SettingsError if invalid."""
     host, _, port = settings.listen.rpartition(":")
     host = host.strip("[]")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -207,7 +207,7 @@ def parse_grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
 
 
 def parse_setting_duration(settings: RelaySettings, name: str) -> timedelta:
-    """A setting that is a time; raises SettingsError."""
+    """Return a setting as a duration; raise SettingsError if invalid."""
     try:
         return parse_duration(getattr(settings, name))
     except ValidationFailed as error:
@@ -222,7 +222,7 @@ def check_agent(
     networks: Sequence[Network],
     place: str,
 ) -> None:
-    """Raise SettingsError for an agent that cannot be called, or must not be."""
+    """Raise SettingsError if the agent's settings are invalid."""
     _check_tenant(agent.tenant, place)
     if not AGENT_ID.fullmatch(agent_id):
         raise SettingsError(f"{place}: an agent's id is at most 64 letters, digits and -._~.")
@@ -253,7 +253,7 @@ def _describe_remedy(refusal: AddressRefused) -> str:
 
 
 def check_caller(name: str, caller: CallerSettings, *, place: str) -> None:
-    """Raise SettingsError for a caller that nobody can be."""
+    """Raise SettingsError if the caller's settings are invalid."""
     _check_tenant(caller.tenant, place)
     _check_principal(name, place)
     for agent_id in caller.agents:
@@ -262,7 +262,7 @@ def check_caller(name: str, caller: CallerSettings, *, place: str) -> None:
 
 
 def check_group(name: str, group: GroupSettings, *, place: str) -> None:
-    """Raise SettingsError for a group of nobody, or for what nobody can be allowed."""
+    """Raise SettingsError if the group's settings are invalid."""
     _check_tenant(group.tenant, place)
     if not GROUP_NAME.fullmatch(name):
         raise SettingsError(f"{place}: a group's name is at most 64 letters, digits and -._~.")
@@ -276,7 +276,7 @@ def check_group(name: str, group: GroupSettings, *, place: str) -> None:
 
 
 def check_tenant_settings(name: str, tenant: TenantSettings, *, place: str) -> None:
-    """Raise SettingsError for a tenant that nobody can be, or for what cannot be kept so long."""
+    """Raise SettingsError if the tenant's settings are invalid."""
     _check_tenant(name, place)
     try:
         check_retention_policy(tenant.keeping, events="keep_events_for", payloads="keep_payloads_for")
@@ -285,7 +285,7 @@ def check_tenant_settings(name: str, tenant: TenantSettings, *, place: str) -> N
 
 
 def check_notice_settings(name: str, notice: NoticeSettings, *, allow_loopback: bool, place: str) -> None:
-    """Raise SettingsError for a receiver that may not be called."""
+    """Raise SettingsError if the callback's settings are invalid."""
     _check_tenant(name, place)
     _check_principal(notice.key, place)
     try:

@@ -211,7 +211,7 @@ async def test_an_event_the_store_never_takes_does_not_keep_the_others_out(caplo
     noted(trail, "before", "poison", "after")
     await trail.flush()
     assert await names(store) == ["before", "after"]
-    assert "cannot be written" in caplog.text
+    assert "audit_event_rejected" in caplog.text
 
 
 async def test_a_trail_that_is_closed_has_written_everything_and_takes_no_more():
@@ -231,7 +231,7 @@ async def test_what_is_lost_at_the_end_is_said(caplog: pytest.LogCaptureFixture)
     noted(trail, "lost")
     with caplog.at_level(logging.ERROR):
         await trail.aclose()
-    assert "1 audit events are lost" in caplog.text
+    assert "audit_events_lost count=1" in caplog.text
 
 
 async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_order():
@@ -304,5 +304,5 @@ async def test_a_call_that_cannot_be_told_in_full_is_told_without_its_messages(
         "c",
     )
     assert (event["payload"], event["metadata"]) == (None, {"payloadOmitted": "failed"})
-    assert "without its messages" in caplog.text
+    assert "audit_payload_omitted" in caplog.text
     assert "weather" not in caplog.text

@@ -84,7 +84,7 @@ def test_policies_that_cannot_be_read_leave_the_earlier_ones_in_force_and_are_to
         told = anyone.get("/readyz").json()
     assert told["concerns"] == ["The newest policies of 1 tenants are not in force."]
     assert "error" in send(server, KEY).json()
-    assert "cannot be made ready" in caplog.text
+    assert "policy_load_failed" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", "[[policies]]\nname = 'x'", POLICIES.replace("-----BEGIN", "(")])

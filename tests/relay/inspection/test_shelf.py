@@ -180,7 +180,7 @@ async def test_policies_that_cannot_be_made_ready_leave_the_old_ones_in_force_an
             await store.change_records(save=[dangling, build_revision_record(TENANT, rev=2, now=NOW)])
             await policy_cache.reload(TENANT)
         assert "earlier ones stay in force" in policy_cache.failures[TENANT]
-        assert "cannot be made ready" in caplog.text
+        assert "policy_load_failed" in caplog.text
         assert await outcome(policy_cache.find(TENANT), "secret") == "BLOCK"
 
         repaired = build_group_record(TENANT, group("g", "p1"), rev=3, now=NOW)

@@ -176,7 +176,7 @@ async def test_an_agent_whose_network_is_no_longer_listed_is_left_out(
     with caplog.at_level(logging.WARNING, "placet.relay"):
         async with serving(tmp_path, "https://clerk.example.com", networks=()) as server:
             await server.root.get("/relay/v1/registry/agents")
-    assert "later of tenant default is left out" in caplog.text
+    assert "registry_entry_skipped name=later tenant=default" in caplog.text
 
 
 @pytest.mark.parametrize("url", [f"https://{OURS}/in", f"https://{PUBLIC}/in", f"https://{NAME}/in"])

@@ -1,1 +1,1 @@
-"""A2A as it travels, in four HTTP dialects: read, built, rewritten. Pure: no clock, no dice, no world."""
+"""A2A in its four HTTP dialects: parse, build and rewrite. Pure: no clock, randomness or I/O."""

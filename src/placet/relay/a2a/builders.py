@@ -1,4 +1,4 @@
-"""What the relay says itself: tasks, messages and events, in each dialect."""
+"""Build the tasks and messages that the relay sends itself, in each dialect."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A call as its caller made it: a view over the raw JSON, which stays whole."""
+"""A parsed call: a view over the raw JSON, which stays unchanged."""
 
 import re
 from collections.abc import Mapping, Sequence

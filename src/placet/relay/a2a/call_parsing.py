@@ -1,4 +1,4 @@
-"""From an HTTP request to a call: which binding, which version, which operation."""
+"""Parse an HTTP request into a call: binding, version and operation."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?")
 
 
 class CallParseError(Exception):
-    """A request that is refused before it is a call: the problem, and how to say it."""
+    """A request that is not a valid call: the error, and the dialect to answer in."""
 
     def __init__(self, problem: A2AError, dialect: Dialect, rpc_id: RpcId = None) -> None:
         super().__init__(problem.message)

@@ -1,4 +1,4 @@
-"""Agent cards: which interfaces an agent offers, and the card as callers of the relay see it."""
+"""Agent cards: list the interfaces of an agent, and rewrite its card for callers of the relay."""
 
 import hashlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The four HTTP dialects of A2A as tables: what operations, states and roles are called in each."""
+"""Tables of the four HTTP dialects of A2A: operations, states and roles in each."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a call or its answer, in the codes of A2A, and how each dialect says it."""
+"""A2A errors: their codes, and how each dialect encodes them."""
 
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ RpcId = str | int | None
 
 
 class ErrorCodes(Struct, frozen=True):
-    """One problem in the words of both bindings."""
+    """The codes and names of one error in both bindings."""
 
     rpc_code: int
     status: int
@@ -79,7 +79,7 @@ ERROR_CODES: dict[ErrorKind, ErrorCodes] = {
 
 
 class A2AError(Exception):
-    """A call that ends with an error of the protocol instead of an answer."""
+    """A call ends with a protocol error instead of an answer."""
 
     def __init__(self, kind: ErrorKind, message: str, *, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -89,7 +89,7 @@ class A2AError(Exception):
 
     @property
     def codes(self) -> ErrorCodes:
-        """Codes and names of this problem."""
+        """The codes and names of this error."""
         return ERROR_CODES[self.kind]
 
 

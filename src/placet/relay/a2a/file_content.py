@@ -1,4 +1,4 @@
-"""The content of files that is text, out of the base64 in which it travels and back into it."""
+"""Decode and encode the text content of files that travel as base64."""
 
 import base64
 import binascii

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class lazy_property(Generic[T]):
-    """A value of an object that has a `__dict__` and never changes."""
+    """A property that is computed once and stored in the object's `__dict__`."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make

@@ -1,4 +1,4 @@
-"""An answer as its agent gave it, whole or as one event of a stream: a view over the raw JSON."""
+"""A parsed reply, whole or one event of a stream: a view over the raw JSON."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Server-sent events on their way through: cut into events, bounded, and put together again."""
+"""Split, decode and encode server-sent events."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The events of a stream put together: the one task, message or error that they come to."""
+"""Merge the events of a stream into one task, message or error."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""One task under two names: its id put into every place of a document that names it, and into no other."""
+"""Replace a task's id in every field of a document that names the task."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every text in which someone could hide something, where it stands, and other texts in its place."""
+"""Collect every text of a document that could carry content, and replace texts in place."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -82,7 +82,7 @@ class TextPiece(Scannable, frozen=True):
 
 
 class TextLocation(NamedTuple):
-    """A text in the very object that holds it."""
+    """A text piece and the object and key that hold it."""
 
     piece: TextPiece
     holder: Any
@@ -90,14 +90,14 @@ class TextLocation(NamedTuple):
 
 
 class UnreadableContent(NamedTuple):
-    """Content that is no text, as it travels: nobody can look at it."""
+    """Content that is not text, as encoded in the message; no policy can scan it."""
 
     path: str
     content: str
 
 
 class TextCollector:
-    """The texts of some parts of a document, in order, and what there is besides that is no text."""
+    """Collects the texts of a document in order, and its content that is not text."""
 
     def __init__(self) -> None:
         self.locations: list[TextLocation] = []

@@ -65,7 +65,7 @@ class _FoldTable(dict[int, str]):
 
 
 class AlternateReading(NamedTuple):
-    """A text as it may also be read, and the steps to it from the text that stands there."""
+    """An alternate reading of a text: folded characters, or decoded escapes and base64."""
 
     piece: int
     text: str
@@ -107,7 +107,7 @@ def normalize_text(text: str) -> str | None:
 
 
 class ScanTexts(NamedTuple):
-    """What a detector looks at: texts, and by their number those that are another's reading."""
+    """The texts a detector scans, and which of them are readings of other texts."""
 
     texts: Sequence[Scannable]
     others: Mapping[int, AlternateReading]

@@ -1,4 +1,4 @@
-"""Tasks, messages and parts from one dialect into another, for answers fetched otherwise than they came."""
+"""Translate tasks, messages and parts from one dialect into another."""
 
 from typing import Any
 

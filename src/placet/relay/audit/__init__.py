@@ -1,1 +1,1 @@
-"""What happened to every message, kept so that it can be asked for."""
+"""The audit log of every message."""

@@ -1,4 +1,4 @@
-"""An audit event as it is kept and as it travels: what happened to a message, when, between whom."""
+"""The audit event, as stored and as returned by the API."""
 
 from collections.abc import Mapping
 from datetime import datetime

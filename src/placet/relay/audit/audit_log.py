@@ -1,4 +1,4 @@
-"""The trail that every part of the relay writes to."""
+"""The audit log interface that every part of the relay writes to."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +12,7 @@ from placet.relay.registry.tenant_membership import Membership
 
 
 class AuditLog(Protocol):
-    """Makes events and keeps them."""
+    """Builds and stores audit events."""
 
     def payloads_for(self, tenant: str) -> PayloadMode:
         """What becomes of this tenant's messages in the audit: `none` keeps no bodies, `masked` keeps them

@@ -1,4 +1,4 @@
-"""Each call in the audit as a whole: who asked whom for what, how it went, how long it took."""
+"""Record each call in the audit log: parties, outcome and duration."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
 
 
 class CallRecorder:
-    """Writes calls down."""
+    """Records calls in the audit log."""
 
     def __init__(self, trail: AuditLog) -> None:
         self._trail = trail
@@ -90,7 +90,7 @@ class CallRecorder:
         try:
             return self._row(exchange, told, took_for, stamp)
         except Exception as error:
-            log.error("the event of a call is kept without its messages: %s", redact_traceback(error))
+            log.error("audit_payload_omitted error=%s", redact_traceback(error))
             return self._trail.row(
                 EVENT_TYPE,
                 exchange.subscription,

@@ -1,4 +1,4 @@
-"""Makes events: each is encoded once, and kept and sent as those bytes."""
+"""Build and encode audit events; each is encoded once."""
 
 import os
 from collections.abc import Callable
@@ -57,7 +57,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AuditEventFactory:
-    """Makes rows of now; their ids rise with the time, and in one moment with their order."""
+    """Builds rows with ids that increase with time and order."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -65,7 +65,7 @@ class AuditEventFactory:
         self._process = os.urandom(6).hex()
 
     def stamp(self) -> EventStamp:
-        """See `Trail.stamp`."""
+        """See `AuditLog.stamp`."""
         return EventStamp(self._now(), next(self._numbers))
 
     def row(
@@ -86,7 +86,7 @@ class AuditEventFactory:
         metadata: dict[str, Any] | None = None,
         stamp: EventStamp | None = None,
     ) -> AuditRow:
-        """See `Trail.row`."""
+        """See `AuditLog.row`."""
         stamp = stamp or self.stamp()
         now = stamp.at
         source, sink = subscription.source.name, subscription.sink.id
@@ -118,7 +118,7 @@ class AuditEventFactory:
     def change(
         self, member: Membership, message: str, *, metadata: dict[str, Any], type: str = "POLICY_LIFECYCLE"
     ) -> AuditRow:
-        """See `Trail.change`."""
+        """See `AuditLog.change`."""
         stamp = self.stamp()
         now, event_id = stamp.at, self._id(stamp)
         return _build_row(

@@ -1,4 +1,4 @@
-"""Takes the content out of holds that are settled and done with, and spares those that are not."""
+"""Remove message content from resolved holds."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta

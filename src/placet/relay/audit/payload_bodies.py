@@ -1,4 +1,4 @@
-"""How much of a message stands in the audit: nothing, what no policy found, or all of it."""
+"""Build the bodies stored in audit events: omitted, masked or complete."""
 
 import re
 from collections.abc import Iterable, Sequence

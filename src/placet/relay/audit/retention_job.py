@@ -1,4 +1,4 @@
-"""Forgets in time: content first, then whole events and holds, each tenant as it wants."""
+"""Delete expired message bodies, events and holds of each tenant."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ class RelayRetentionStore(AuditStore, HoldStore, RetentionStore, Protocol):
 
 
 class RetentionJob:
-    """Does what is due; safe to run in many processes."""
+    """Redacts and deletes what is due; safe to run in several processes."""
 
     def __init__(
         self, store: RelayRetentionStore, keeping: TenantRetention, *, now: Callable[[], datetime]
@@ -44,9 +44,9 @@ class RetentionJob:
             try:
                 await self.once()
             except PlacetError as error:
-                log.warning("old audit events could not be forgotten: %s", error.message)
+                log.warning("audit_retention_failed error=%s", error.message)
             except Exception:
-                log.exception("old audit events could not be forgotten")
+                log.exception("audit_retention_failed")
             await asyncio.sleep(RUN_INTERVAL.total_seconds())
 
     async def once(self) -> int:

@@ -1,4 +1,4 @@
-"""How long a tenant's events are kept, and how much of its messages stands in them."""
+"""How long a tenant's events and message bodies are retained."""
 
 from datetime import timedelta
 from typing import Literal

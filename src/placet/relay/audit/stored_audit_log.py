@@ -35,7 +35,7 @@ log = logging.getLogger("placet.relay.audit")
 
 
 class StoredAuditLog:
-    """The `Trail` of one server."""
+    """An `AuditLog` in the store: events are queued and written in batches."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class StoredAuditLog:
         """Whether events wait for a store that does not take them."""
 
     def payloads_for(self, tenant: str) -> PayloadMode:
-        """See `Trail`."""
+        """See `AuditLog`."""
         return self._payloads_for(tenant)
 
     def record(self, *events: AuditRow) -> None:
-        """See `Trail`."""
+        """See `AuditLog`."""
         self._admit()
         for event in events:
             self._add(event, len(event.body))
 
     def record_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
-        """See `Trail`."""
+        """See `AuditLog`."""
         self._admit()
         if len(self._waiting) < MAX_UNBUILT:
             self._add(make, size)
@@ -87,7 +87,7 @@ class StoredAuditLog:
             self._add(event, len(event.body))
 
     async def flush(self) -> None:
-        """See `Trail`."""
+        """See `AuditLog`."""
         if self._written >= self._noted:
             return
         done = asyncio.get_running_loop().create_future()
@@ -105,7 +105,7 @@ class StoredAuditLog:
             self._writer.cancel()
             await asyncio.gather(self._writer, return_exceptions=True)
         if self._waiting:
-            log.error("the store is unavailable: %d audit events are lost", len(self._waiting))
+            log.error("audit_events_lost count=%d reason=store_unavailable", len(self._waiting))
 
     def _admit(self) -> None:
         if self._closed:
@@ -153,13 +153,13 @@ class StoredAuditLog:
                 await self._store.add_audit_events(batch)
             except Unavailable as error:
                 self.behind = True
-                log.warning("%d audit events wait for the store: %s", len(self._waiting), error.message)
+                log.warning("audit_write_delayed count=%d error=%s", len(self._waiting), error.message)
                 await asyncio.sleep(wait.total_seconds())
                 wait = min(wait * 2, MAX_RETRY_AFTER)
             except Exception:
                 # One that the store will never take must not keep the others, and all that come, from it.
                 if len(batch) == 1:
-                    log.exception("an audit event cannot be written: %s", batch[0].id)
+                    log.exception("audit_event_rejected event_id=%s", batch[0].id)
                 for event in batch if len(batch) > 1 else ():
                     await self._store_batch([event])
                 return

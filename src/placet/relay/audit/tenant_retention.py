@@ -1,4 +1,4 @@
-"""What every tenant wants of its audit, at hand for each message and kept up to date."""
+"""The retention policy of every tenant, cached and refreshed on change."""
 
 import asyncio
 import logging
@@ -117,4 +117,4 @@ class TenantRetention:
             try:
                 await self.load()
             except PlacetError as error:  # what was read before holds until the next change
-                log.warning("what tenants keep could not be read again: %s", error.message)
+                log.warning("tenant_retention_reload_failed error=%s", error.message)

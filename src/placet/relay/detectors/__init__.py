@@ -1,1 +1,1 @@
-"""Detectors, which do not know one another, and the inspector that runs them over a message."""
+"""Detectors, and the evaluator that runs them over a message."""

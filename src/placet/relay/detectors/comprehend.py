@@ -1,4 +1,4 @@
-"""Finds entities with Amazon Comprehend: texts packed into few requests, and places taken apart again."""
+"""Detect entities with Amazon Comprehend; texts are packed into few requests."""
 
 import asyncio
 import re

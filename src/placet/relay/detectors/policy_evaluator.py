@@ -1,4 +1,4 @@
-"""Runs the detectors of a tenant over a message, each within its time, and has the result judged."""
+"""Run a tenant's detectors over a message, each with a time limit, and evaluate the result."""
 
 import asyncio
 import logging
@@ -131,7 +131,7 @@ class PolicyEvaluator:
                 if clears is None or not clears(plain):
                     return QuickCheck.UNSURE
         except Exception as error:
-            logger.error("A message could not be looked at as a whole: %s", redact_traceback(error))
+            logger.error("quick_check_failed error=%s", redact_traceback(error))
             return QuickCheck.UNSURE
         return QuickCheck.CLEAR
 
@@ -207,7 +207,7 @@ def _scan_now(step: _Step, pieces: Sequence[Scannable]) -> Scan | None:
         scan = step.bundle.at_once(pieces, step.wanted)
     except Exception as error:
         logger.error(
-            "The detector for %s failed to look at once: %s", step.bundle.kind, redact_traceback(error)
+            "detector_inline_scan_failed detector=%s error=%s", step.bundle.kind, redact_traceback(error)
         )
         return None
     return scan if scan is None or scan is CLEAN or _is_valid_scan(scan) else None
@@ -224,9 +224,7 @@ async def _scan_async(step: _Step, pieces: Sequence[Scannable]) -> Scan:
     except TimeoutError:
         return _build_failed_scan(step, f"{bundle.kind} took too long")
     except Exception as error:  # whatever a plug-in raises
-        logger.error(
-            "The detector for %s failed; the message is held: %s", bundle.kind, redact_traceback(error)
-        )
+        logger.error("detector_failed detector=%s effect=hold error=%s", bundle.kind, redact_traceback(error))
         return _build_failed_scan(step, f"{bundle.kind} failed ({type(error).__name__})")
     return (
         scan
@@ -272,7 +270,7 @@ def _build_bundle(kind: str, policies: Sequence[Policy], detector: Detector | No
         if detector is not None:
             prepared = detector.prepare([build_rule(policy.config) for policy in policies])
     except Exception:
-        logger.exception("The rules for %s cannot be made ready; their messages are held.", kind)
+        logger.exception("detector_prepare_failed detector=%s effect=hold", kind)
     numbers = {_get_policy_key(policy): number for number, policy in enumerate(policies)}
     # Not by the names of methods: a plug-in may have some of these names that mean something else.
     patterns = prepared if isinstance(prepared, PreparedPatterns) else None

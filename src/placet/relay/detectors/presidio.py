@@ -1,4 +1,4 @@
-"""Finds entities with Presidio, in a process of its own that is ended when it takes too long."""
+"""Detect entities with Presidio in a child process that is killed when it takes too long."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What the relay and its Presidio process say to each other: frames with their length in front."""
+"""Length-prefixed messages between the relay and its Presidio process."""
 
 import struct
 from typing import BinaryIO

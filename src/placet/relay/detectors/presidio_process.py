@@ -1,4 +1,4 @@
-"""The relay's side of a Presidio process: start it, ask it, and end it when it takes too long."""
+"""Start, query and kill a Presidio child process."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""The Presidio process: reads texts from standard input, and writes what it found to standard output."""
+"""The Presidio child process: read texts from stdin, write found entities to stdout."""
 
 import os
 import sys

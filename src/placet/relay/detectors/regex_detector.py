@@ -1,4 +1,4 @@
-"""Finds patterns: hundreds of them in one pass through the text, and places only where something fits."""
+"""Detect regular expressions, hundreds of them in one pass."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Which detectors there are: those of Placet, and whatever is registered or installed beside them."""
+"""The available detectors: built-in, registered, and installed as plug-ins."""
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points

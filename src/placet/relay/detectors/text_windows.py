@@ -1,4 +1,4 @@
-"""Cuts texts for detectors that take only so much at once, and finds the places again."""
+"""Split long texts into overlapping windows, and merge the matches."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,1 +1,1 @@
-"""The relay's door for callers that speak gRPC; it needs the `grpc` extra and is read only if it is open."""
+"""The relay's gRPC endpoint; needs the `grpc` extra and is imported only when it is enabled."""

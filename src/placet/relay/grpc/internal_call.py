@@ -1,4 +1,4 @@
-"""The relay called from within, as if by HTTP: the same keys, policies, holds and audit for every door."""
+"""Call the relay's ASGI application in process, so that gRPC uses the same checks as HTTP."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""A2A over gRPC: a server of the official service, behind which every call is one of the relay's own."""
+"""The A2A gRPC service; each call is passed to the relay's ASGI application."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -166,7 +166,7 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
         except (PlacetError, A2AError) as failure:
             await _abort(context, refusal_from_error(failure))
         except Exception:  # gRPC would tell the caller what it was
-            log.exception("a call by gRPC failed")
+            log.exception("grpc_call_failed")
             await _abort(context, GrpcRefusal(grpc.StatusCode.INTERNAL, "Something went wrong here."))
 
     async def _inside(self, operation: Operation, request: Message, context: Context) -> InternalCall:

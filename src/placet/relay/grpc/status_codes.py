@@ -1,4 +1,4 @@
-"""What goes wrong in the words of gRPC, with the details that A2A's clients look for."""
+"""Translate errors into gRPC statuses with the details that A2A clients expect."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A2A's protocol buffers as its JSON, and back: gRPC callers are served by the same path as all others."""
+"""Translate between A2A protocol buffers and A2A JSON."""
 
 from typing import Any
 from urllib.parse import urlencode

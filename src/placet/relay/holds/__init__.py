@@ -1,1 +1,1 @@
-"""Messages that wait for a person: held, shown, released or refused."""
+"""Held messages: messages that wait for a person's decision."""

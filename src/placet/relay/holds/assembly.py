@@ -1,4 +1,4 @@
-"""The parts that hold messages, joined."""
+"""Build and connect the parts that handle held messages."""
 
 from placet.relay.holds.courier import RelayCourier
 from placet.relay.holds.hold_service import HoldService
@@ -11,7 +11,7 @@ from placet.relay.traffic.forwarding import HeldMessageForwarder
 
 
 class HoldSubsystem:
-    """Everything about held messages but the holding itself, which others do with `holds`."""
+    """The parts that resolve and resume holds; `holds` creates them."""
 
     def __init__(self, holds: HoldService, *, calls: CallHandler, registry: Registry) -> None:
         self.holds = holds

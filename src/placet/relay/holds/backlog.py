@@ -1,4 +1,4 @@
-"""How many messages of one caller wait for a person, and how many may."""
+"""Limit how many held messages of one caller may be pending."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ ASK_LATER = f"{FULL}, and this answer would too; ask for it again when some of t
 
 
 class BacklogFull(A2AError):
-    """A message that would wait is refused instead, since too many of its caller's wait."""
+    """A message is refused because its caller has too many pending holds."""
 
     def __init__(self, request: InspectionRequest, most: int) -> None:
         # Whoever is told that the relay is busy sends the same again, and an agent that has answered would
@@ -29,7 +29,7 @@ class BacklogFull(A2AError):
 
 
 class Backlog:
-    """Counts what waits in the store, and what is just being written there."""
+    """Counts pending holds in the store, and holds that are being written."""
 
     def __init__(self, store: HoldStore, *, most: int) -> None:
         self.most = most

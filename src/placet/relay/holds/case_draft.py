@@ -1,4 +1,4 @@
-"""The question that a held message is to a person."""
+"""Build the review case for a held message."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -43,7 +43,7 @@ MIN_ROOM = 1024
 
 
 class HoldReason(Struct, frozen=True, kw_only=True):
-    """Why a message is held: a policy, or the agent's own wish."""
+    """Why a message is held: a policy matched, or the agent asked for input."""
 
     policy: HoldingPolicy | None = None
     findings: tuple[Finding, ...] = ()

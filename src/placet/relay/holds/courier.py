@@ -1,4 +1,4 @@
-"""Takes closed cases about held messages from the outbox to the relay itself."""
+"""Deliver closed cases about held messages from the outbox to the relay."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ class RelayCourier:
             return DeliveryReply(status=200, error=None, took_for=timedelta(0))
         words = failure.words if isinstance(failure, RetryLater) else RESUME_FAILED
         if not isinstance(failure, RetryLater):
-            log.error("a held message could not go on", exc_info=failure)
+            log.error("hold_resume_failed", exc_info=failure)
         if last:
             await self._resuming.fail(release.hold_id, words)
         return DeliveryReply(status=None, error=words, took_for=timedelta(0))

@@ -1,4 +1,4 @@
-"""What is frozen of a held message: its exact bytes, and all that is needed to go on with it later."""
+"""A held message as stored: its exact bytes, and what is needed to resume it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ STORED_HEADERS = frozenset(
 
 
 class MessageFrame(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the bytes came, where they belong, and from where they go on."""
+    """How the message arrived, what it belongs to, and the leg it resumes from."""
 
     matter: HoldKind
     leg: Leg
@@ -50,7 +50,7 @@ class MessageFrame(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FrozenMessage(Struct, frozen=True, kw_only=True):
-    """A message as it waits."""
+    """A held message: its frame and its exact bytes."""
 
     frame: MessageFrame
     data: bytes

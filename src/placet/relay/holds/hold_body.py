@@ -1,4 +1,4 @@
-"""What the relay writes into a hold beside what a store searches by."""
+"""The part of a stored hold that only the relay reads."""
 
 from datetime import datetime
 from typing import Any, Literal

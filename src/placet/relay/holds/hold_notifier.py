@@ -1,4 +1,4 @@
-"""Tells a receiver of one's own that a message waits for a person, without telling anything of it."""
+"""Notify a tenant's webhook that a message is held, without its content."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ class HoldNotice(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class HoldNotifier:
-    """Owes a callback for every hold of a tenant that has a receiver; failing here holds up nothing."""
+    """Queues a callback for every hold of a tenant with a receiver; a failure does not affect the hold."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class HoldNotifier:
         try:
             await self._owe(receiver, hold)
         except Exception:
-            log.exception("nobody could be told that a message is held")
+            log.exception("hold_notice_failed")
 
     async def _owe(self, receiver: NoticeSettings, hold: HoldRow) -> None:
         now = self._now()

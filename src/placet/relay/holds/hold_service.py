@@ -1,4 +1,4 @@
-"""Takes messages over until a person has decided: frozen, put to the desk as one case, shown as waiting."""
+"""Hold messages: freeze them, open a case for each, and answer the caller with a waiting task."""
 
 import asyncio
 from collections.abc import Callable
@@ -49,7 +49,7 @@ CANNOT_HOLD = "This needs a person's approval, which it cannot wait for."
 
 
 class HoldService:
-    """A `Holder`, and what else may hold: agents that ask for input."""
+    """A `MessageHolder` that also holds agents' requests for input."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class HoldService:
     async def hold(
         self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
     ) -> AnswerVerdict | RefuseVerdict:
-        """See `Holder`."""
+        """See `MessageHolder`."""
         try:
             if leg in REQUEST_LEGS:
                 return await self._hold_call(leg, request, evaluation)
@@ -91,7 +91,7 @@ class HoldService:
             return RefuseVerdict(problem)
 
     async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
-        """See `Holder`."""
+        """See `MessageHolder`."""
         about = get_target_task_id(request.call) if request.reply is None else request.reply.task_id
         found: set[str] = set()
         for task_id in (request.task_id, about):

@@ -1,4 +1,4 @@
-"""What a reviewer is shown of a held message: its texts with what was found in them, bounded and harmless."""
+"""Build the bounded excerpts of a held message that a reviewer sees."""
 
 import re
 from collections.abc import Iterable, Sequence

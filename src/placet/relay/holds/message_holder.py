@@ -1,4 +1,4 @@
-"""The seam between looking at messages and holding them."""
+"""The interface between inspecting messages and holding them."""
 
 import hashlib
 from typing import Protocol
@@ -9,7 +9,7 @@ from placet.relay.policies.policy import Leg
 
 
 class MessageHolder(Protocol):
-    """Takes messages over until a person has decided."""
+    """Holds messages until a person has decided."""
 
     async def hold(
         self, leg: Leg, request: InspectionRequest, evaluation: Evaluation

@@ -1,4 +1,4 @@
-"""A message that is about to be held: what it will be called, and all that is written of it."""
+"""A message that is about to be held: its ids, its row and its audit events."""
 
 import hashlib
 import hmac
@@ -40,7 +40,7 @@ MAX_ATTEMPTS = 16
 
 
 class NewHold(Struct, frozen=True, kw_only=True):
-    """All that is known of the message."""
+    """The message and everything needed to write its hold."""
 
     request: InspectionRequest
     frozen: FrozenMessage

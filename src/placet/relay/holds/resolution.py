@@ -1,4 +1,4 @@
-"""Writes down what a person decided about a held message, once, whoever comes to know of it first."""
+"""Record the decision about a held message exactly once."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -36,7 +36,7 @@ RESOLUTION_MESSAGES: dict[ResolutionAction, str] = {
 
 
 class HoldResolver:
-    """Moves holds on, each change in one transaction with the task and the audit."""
+    """Changes holds, each in one transaction with the task and the audit event."""
 
     def __init__(
         self,

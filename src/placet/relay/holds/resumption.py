@@ -1,4 +1,4 @@
-"""Goes on with what a person has decided: forwards, shows, answers, or gives up."""
+"""Carry out a decision about a held message: forward, release, answer or cancel."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ NotifyCaller = Callable[[Subscription, str, str], Awaitable[None]]
 
 
 class RetryLater(Exception):
-    """It cannot be done now, and may be tried again."""
+    """The hold cannot be resumed now; try again later."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -52,7 +52,7 @@ class RetryLater(Exception):
 
 
 class HoldResumer:
-    """Carries out decisions; each step can be done again without harm."""
+    """Carries out decisions; every step is idempotent."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class HoldResumer:
         """Do what the closed case says; raises Later for what may be tried again."""
         hold = await self.settling.store.get_hold(hold_id)
         if hold is None or hold.case_id != case_id:
-            log.warning("nothing is held for the case %s", case_id)
+            log.warning("hold_not_found case_id=%s", case_id)
             return
         hold = await self.settling.resolve(hold)
         body = decode_hold_body(hold)
@@ -243,7 +243,7 @@ class HoldResumer:
             try:
                 await self._cancel(hold, body, theirs)
             except (A2AError, CaseNotFound, Unavailable) as failure:
-                log.info("the agent's task could not be canceled: %s", failure)
+                log.info("upstream_cancel_failed error=%s", failure)
         await self._mark_done(hold, [])
 
     async def _cancel(self, hold: HoldRow, body: HoldBody, task_id: str) -> None:
@@ -268,7 +268,10 @@ class HoldResumer:
             subscription = await self._registry.subscription(hold.source, hold.sink)
             await self.notify_caller(subscription, hold.task_id, hold.correlation_id)
         except CaseNotFound:
-            log.info("%s is no longer told of its tasks", subscription_from_hold(hold, body).source.name)
+            log.info(
+                "caller_notice_skipped caller=%s reason=not_subscribed",
+                subscription_from_hold(hold, body).source.name,
+            )
 
 
 def _build_ending(reply: A2AReply) -> TaskEnding | None:

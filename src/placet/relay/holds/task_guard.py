@@ -1,4 +1,4 @@
-"""What callers and agents do to tasks that wait for people: agents ask for input, callers withdraw."""
+"""Hold agents' requests for input, and withdraw holds that callers cancel."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,18 +19,18 @@ PENDING_FIRST: tuple[HoldStatus | None, ...] = ("PENDING", None)
 
 
 class TaskGuard:
-    """A `Guard`."""
+    """A `HoldGuard`."""
 
     def __init__(self, holds: HoldService, settling: HoldResolver) -> None:
         self._holds = holds
         self._settling = settling
 
     async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
-        """See `Guard`."""
+        """See `HoldGuard`."""
         return await self._holds.hold_input_request(request)
 
     async def withdraw(self, subscription: Subscription, entry: Task) -> Task:
-        """See `Guard`; the case is cancelled, and nobody can answer it any more."""
+        """See `HoldGuard`; the case is cancelled, and nobody can answer it any more."""
         hold = await self._holds.store.get_hold(entry.hold_id) if entry.hold_id is not None else None
         if hold is None:
             raise A2AError("not_cancelable", DECIDED)
@@ -43,7 +43,7 @@ class TaskGuard:
         return ended
 
     async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
-        """See `Guard`; the newest of those that wait, then the newest of all."""
+        """See `HoldGuard`; the newest of those that wait, then the newest of all."""
         found: dict[str, Task] = {}
         for status in PENDING_FIRST:
             asked = HoldFilter(status=status, source=subscription.source.name, sink=subscription.sink.id)

@@ -1,4 +1,4 @@
-"""Which task a held message belongs to, as its caller names it; a new one where there is none yet."""
+"""Find the task that a held message belongs to."""
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ from placet.relay.tasks.task_repository import Task, TaskRepository
 
 
 class HoldTarget(Struct, frozen=True, kw_only=True):
-    """Where a message is held."""
+    """The task and context that a held message belongs to."""
 
     entry: Task | None
     """The task; None if the relay has yet to name one."""
@@ -23,7 +23,7 @@ class HoldTarget(Struct, frozen=True, kw_only=True):
 
 
 class TaskLocator:
-    """Finds them in the book."""
+    """Finds the task of a message in the task repository."""
 
     def __init__(self, book: TaskRepository, access: TaskAccess) -> None:
         self._book = book

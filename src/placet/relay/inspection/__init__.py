@@ -1,1 +1,1 @@
-"""Policies at work: on every message as it passes, on stored traffic, and on messages nobody sent."""
+"""Apply policies to live messages, to stored traffic and to sample messages."""

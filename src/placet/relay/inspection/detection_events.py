@@ -1,4 +1,4 @@
-"""What policies found, as events of the audit: who matched and who was not reached, never what was found."""
+"""Build audit events for what policies found, without the text that matched."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

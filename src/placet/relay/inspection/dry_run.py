@@ -1,4 +1,4 @@
-"""What policies would do with a message that nobody sent: looked at as in traffic, and nothing happens."""
+"""Evaluate policies on a sample message without side effects."""
 
 import asyncio
 from collections.abc import Sequence

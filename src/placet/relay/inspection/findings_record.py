@@ -1,4 +1,4 @@
-"""What was found in one call on all its legs, for whoever writes down the call as a whole."""
+"""Collect what was found on all legs of one call, for its audit event."""
 
 from placet.relay.policies.evaluation import Evaluation, Outcome
 from placet.relay.policies.finding import Finding
@@ -6,7 +6,7 @@ from placet.relay.policies.policy import Leg
 
 
 class FindingsRecord:
-    """Filled in by those who look at a call, while it is under way."""
+    """Findings of one call by leg, filled in by inspectors while the call runs."""
 
     __slots__ = ("findings", "opaque", "outcome")
 
@@ -18,7 +18,7 @@ class FindingsRecord:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say."""
+        """Whether nothing was found."""
         return not self.findings and not self.opaque and self.outcome is Outcome.PASS
 
     def add(self, leg: Leg, evaluation: Evaluation) -> None:

@@ -1,4 +1,4 @@
-"""The seam where messages are looked at: one question on each of the four legs, and what may be answered."""
+"""The interface for inspecting messages on the four legs, and its verdicts."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -15,7 +15,7 @@ from placet.relay.registry.subscriptions import Subscription
 
 
 class InspectionRequest(Struct, frozen=True, kw_only=True):
-    """A call on its way, and on the way back also what the agent answered or told."""
+    """What an inspector receives: the call and, on response legs, the reply."""
 
     subscription: Subscription
     correlation_id: str
@@ -70,7 +70,7 @@ PASS = PassVerdict()
 
 
 class QuickCheck(Enum):
-    """What can be said of a message at once."""
+    """The result of a quick check without waiting."""
 
     UNWATCHED = "Nothing looks at it."
     CLEAR = "Nothing that is looked for is in it."
@@ -107,7 +107,7 @@ class MessageInspector(Protocol):
 
 
 class PassthroughInspector:
-    """An `Inspector` that looks at nothing."""
+    """A `MessageInspector` that passes everything."""
 
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         """Nothing does."""

@@ -1,4 +1,4 @@
-"""The policies of every tenant, ready to be applied, and made ready anew whenever they change."""
+"""Compiled policies of every tenant, reloaded when they change."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class _CachedPolicies(Struct, frozen=True, kw_only=True):
 
 
 class PolicyCache:
-    """Gives each tenant's inspector. While a new one is made ready, the old one goes on serving.
+    """Returns each tenant's evaluator; the old one serves until a new one is compiled.
 
     `read` gives what a tenant keeps, where somebody has it at hand. Raises SettingsError for policies of the
     settings that cannot be checked here.
@@ -102,7 +102,7 @@ class PolicyCache:
                 self._report_failure(tenant, error)
             else:
                 if self._failures.pop(tenant, None) is not None:
-                    log.warning("the policies of tenant %s are in force again", tenant)
+                    log.warning("policy_load_recovered tenant=%s", tenant)
 
     async def aclose(self) -> None:
         """Stop following changes."""
@@ -187,9 +187,7 @@ class PolicyCache:
         told = "the earlier ones stay in force" if old else "nothing passes until they can"
         reason = error.message if isinstance(error, PlacetError) else type(error).__name__
         self._failures[tenant] = f"The policies cannot be made ready, so {told}: {reason}"
-        log.error(
-            "the policies of tenant %s cannot be made ready: %s", tenant, told, exc_info=error, stacklevel=2
-        )
+        log.error("policy_load_failed tenant=%s effect=%s", tenant, told, exc_info=error, stacklevel=2)
         self._schedule_reload(tenant, after_s=RETRY_AFTER_S)
 
 

@@ -1,4 +1,4 @@
-"""Applies a tenant's policies to its messages: lets them pass, masked or not, refuses them, has them held."""
+"""Apply a tenant's policies to its messages: pass, mask, refuse or hold them."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -57,7 +57,7 @@ _RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 
 
 class PolicyInspector:
-    """The `Inspector` that knows policies."""
+    """The `MessageInspector` that applies policies."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class PolicyInspector:
         )
 
     async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
-        """See `Inspector`."""
+        """See `MessageInspector`."""
         message: A2ACall | A2AReply = request.call
         if leg in _RESPONSE_LEGS and request.reply is not None:
             message = request.reply

@@ -1,1 +1,1 @@
-"""What messages may carry: policies, where they apply, what findings mean; no message is looked at here."""
+"""Policies, where they apply, and how findings become an outcome. Nothing here reads messages."""

@@ -1,4 +1,4 @@
-"""Where policies apply: ordered groups of them, bound to a tenant, an agent, or a pair of source and sink."""
+"""Policy groups, and bindings of groups to a tenant, an agent, or a source and sink."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

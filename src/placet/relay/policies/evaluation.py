@@ -1,4 +1,4 @@
-"""What becomes of a message, given what the detectors found: the strictest outcome wins, and doubt holds."""
+"""Combine detector results into an outcome: the strictest wins, and failed checks hold the message."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What was found in a message, for the reviewer who may see it and for everyone else who may not."""
+"""A policy's match in a message, and its redacted form for logs and audit."""
 
 import re
 from collections.abc import Iterable

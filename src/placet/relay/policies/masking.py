@@ -1,4 +1,4 @@
-"""Takes what policies found out of the texts they found it in."""
+"""Replace findings in texts with masks."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

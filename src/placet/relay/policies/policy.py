@@ -1,4 +1,4 @@
-"""A policy as it travels and as it is kept: what to look for, on which legs, and what then happens."""
+"""A policy and its validation: what to detect, on which legs, and which action follows."""
 
 from datetime import datetime
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""A file of policies, TOML or JSON: what `placet policy test` tries, and what the settings put in force."""
+"""Parse a policy file in TOML or JSON."""
 
 import hashlib
 import tomllib

@@ -1,4 +1,4 @@
-"""All policies, groups and bindings of a tenant: which of them apply to a message, and in which order."""
+"""All policies, groups and bindings of a tenant: which apply to a message, in which order."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ class ApplicablePolicies(Struct, frozen=True, kw_only=True):
 
 
 class PolicySet:
-    """What a tenant has in force. Never changes: after each change of a policy there is another book.
+    """A tenant's policies in force. Immutable: each change creates a new set.
 
     Raises `ValidationFailed` when a group or a binding names what is not there: it would protect nothing.
     """

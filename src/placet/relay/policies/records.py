@@ -49,7 +49,7 @@ PolicyVersions = tuple[Versioned[StoredPolicy], ...]
 
 
 class PolicySnapshot(Struct, frozen=True, kw_only=True):
-    """All that a tenant keeps about policies, as it was at one `rev` of its book."""
+    """A tenant's stored policies, groups and bindings at one revision."""
 
     rev: int = 0
     policies: Mapping[str, PolicyVersions] = field(default_factory=dict)

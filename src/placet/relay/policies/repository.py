@@ -1,4 +1,4 @@
-"""Reads and changes what tenants keep about policies: one change at a time, each checked as a whole."""
+"""Read and change a tenant's stored policies, one checked change at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -53,7 +53,7 @@ async def read_policy_snapshot(store: ConfigStore, tenant: str) -> PolicySnapsho
 
 
 class PolicyRepository:
-    """Keeps the books of all tenants. What stands in the settings is read with them, and never changed."""
+    """Stored policies of all tenants, together with the read-only policies of the settings."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class PolicyRepository:
         return known
 
     async def change(self, member: Membership, plan: Callable[[PolicySnapshot], RecordChange[T]]) -> T:
-        """Write what `plan` makes of the present; it is asked again if someone else was faster.
+        """Write the change that `plan` returns for the current state; plan again on a conflict.
 
         Raises what the plan raises, and `ValidationFailed` if no book could be made of the result.
         """

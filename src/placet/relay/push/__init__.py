@@ -1,1 +1,1 @@
-"""Push notifications: agents tell the relay, and the relay tells the callers."""
+"""Push notifications from agents to callers, through the relay."""

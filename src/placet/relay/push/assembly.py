@@ -1,4 +1,4 @@
-"""The parts that push to callers, joined."""
+"""Build and connect the parts that handle push notifications."""
 
 from collections.abc import Callable
 

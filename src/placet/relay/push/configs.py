@@ -1,4 +1,4 @@
-"""Push configs in calls and answers: whose address stands in them, in every dialect's spelling."""
+"""Push configs in calls and replies: find and replace the target address, in every dialect."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Takes notifications to callers, one after the other for each webhook, with the credentials they gave."""
+"""Deliver push notifications to callers, one at a time for each webhook."""
 
 import asyncio
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Secrets of callers, sealed with the server's own: a copy of the database does not tell them."""
+"""Encrypt callers' secrets with a key derived from the server's secret."""
 
 import base64
 import hashlib

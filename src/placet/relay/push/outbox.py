@@ -1,4 +1,4 @@
-"""What callers are told: written into the outbox, where it outlives the process and is tried again."""
+"""Write push notifications to the outbox."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,7 +14,7 @@ from placet.relay.push.webhooks import Webhook
 
 
 class PushOutbox:
-    """Owes notifications to callers."""
+    """Queues push notifications to callers."""
 
     def __init__(self, store: OutboxStore, *, now: Callable[[], datetime], wake: Callable[[], None]) -> None:
         self._store = store

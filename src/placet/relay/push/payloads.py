@@ -1,4 +1,4 @@
-"""What is pushed, in the shape that its receiver's version of A2A expects."""
+"""Build push payloads in the shape of the receiver's A2A version."""
 
 from placet.relay.a2a.dialects import REST_1_0, RPC_0_3, Dialect
 from placet.relay.a2a.json_fields import Json

@@ -1,4 +1,4 @@
-"""What callers ask to be pushed: their addresses stay here, and agents get the relay's own."""
+"""Replace callers' push addresses with the relay's webhooks, and restore them in answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ CONFIG_CARRYING_OPERATIONS = SEND_OPERATIONS | {"push_create"}
 
 
 class PushProxy:
-    """Puts the relay between an agent that pushes and the caller that asked for it."""
+    """Puts the relay's webhook between the agent that pushes and the caller."""
 
     def __init__(self, webhooks: WebhookRepository, check: Callable[[str], Awaitable[None]]) -> None:
         self.webhooks = webhooks

@@ -1,4 +1,4 @@
-"""Push configs of tasks that no agent knows yet, as the relay tells of them itself, in each dialect."""
+"""Push configs of tasks that no agent knows yet, as the relay returns them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tells callers of what the relay decided itself: the task as they would get it now, pushed to them."""
+"""Push the current state of a task to its caller after a decision of the relay."""
 
 import logging
 
@@ -24,7 +24,7 @@ log = logging.getLogger("placet.relay")
 
 
 class TaskNotifier:
-    """Pushes a task as it stands."""
+    """Pushes the current view of a task."""
 
     def __init__(self, *, calls: CallHandler, webhooks: WebhookRepository, notices: PushOutbox) -> None:
         self._calls = calls
@@ -44,7 +44,7 @@ class TaskNotifier:
                 await self._tell(subscription, webhook, task_id, correlation_id)
             except A2AError as problem:
                 log.warning(
-                    "a caller could not be told of its task: %s",
+                    "task_push_failed error=%s",
                     problem.message,
                     extra={"correlation_id": correlation_id},
                 )

@@ -1,4 +1,4 @@
-"""Where agents push to: who pushes, about which task, what may go on, and whom to tell."""
+"""The endpoint that agents push to: authenticate, match the task, inspect, and forward."""
 
 import hashlib
 from collections import Counter

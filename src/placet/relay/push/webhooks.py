@@ -1,4 +1,4 @@
-"""The relay's own addresses for agents to push to: each for one caller and one task, kept with the task."""
+"""Webhooks of the relay for agents to push to: one for each caller and task."""
 
 import asyncio
 import secrets
@@ -55,7 +55,7 @@ class Webhook(Struct, frozen=True, kw_only=True):
 
 
 class WebhookRepository:
-    """Makes and finds webhooks, in rows that go with those of tasks."""
+    """Creates and finds webhooks, stored beside the task rows."""
 
     def __init__(
         self, store: TaskStore, seal: SecretBox, *, public_url: str, now: Callable[[], datetime]

@@ -1,1 +1,1 @@
-"""Who is there and who may call whom: agents, callers, groups, tenants, from the settings and the store."""
+"""Agents, callers, groups and tenants, from the settings and the store."""

@@ -1,4 +1,4 @@
-"""Everyone the relay knows, kept up to date: what the settings say, and what the store has beside it."""
+"""The current registry: settings and stored records together, kept up to date."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ REFRESH_INTERVAL_S = 0.25
 
 
 class LiveRegistry:
-    """A `Registry` and a `Tenancy`. Where settings and store name the same, the settings are right."""
+    """A `Registry` and a `TenantDirectory`; settings take precedence over stored records."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LiveRegistry:
         self._look_at = float("-inf")
 
     async def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
-        """See `Tenancy`."""
+        """See `TenantDirectory`."""
         return (await self.current()).membership(principal, tenant)
 
     async def subscription(self, caller: str, agent: str) -> Subscription:

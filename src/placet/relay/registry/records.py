@@ -111,7 +111,7 @@ def select_valid(
         try:
             check(name, held.value)
         except SettingsError as error:
-            log.warning("%s of tenant %s is left out: %s", name, tenant, error.message)
+            log.warning("registry_entry_skipped name=%s tenant=%s error=%s", name, tenant, error.message)
         else:
             kept[tenant, name] = held.value
     return kept
@@ -123,7 +123,13 @@ def _decode_records(records: Iterable[ConfigRecord], shape: type[T]) -> dict[Reg
         try:
             value = msgspec.json.decode(record.body, type=shape)
         except msgspec.DecodeError as error:
-            log.warning("%s %s of tenant %s is not sound: %s", record.kind, record.id, record.tenant, error)
+            log.warning(
+                "registry_record_invalid kind=%s id=%s tenant=%s error=%s",
+                record.kind,
+                record.id,
+                record.tenant,
+                error,
+            )
             continue
         found[record.tenant, record.id] = Versioned(
             value=replace(value, tenant=record.tenant), rev=record.rev

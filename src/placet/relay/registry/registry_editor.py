@@ -1,4 +1,4 @@
-"""Enrols agents, callers and groups: one change at a time, each checked against everyone there is."""
+"""Register, change and remove agents, callers and groups."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -35,7 +35,7 @@ BuildChangeEvent = Callable[..., AuditRow]
 
 
 class RegistryState(Struct, frozen=True, kw_only=True):
-    """Everyone there is at the moment of a change."""
+    """The registry at the moment of a change."""
 
     enrolled: StoredRegistry
     """Those in the store."""
@@ -46,7 +46,7 @@ class RegistryState(Struct, frozen=True, kw_only=True):
 
 
 class RegistryEditor:
-    """Changes who is there. `tell` makes the audit's event of a change, as `Trail.change` does."""
+    """Changes the registry. `tell` builds the audit event of a change, like `AuditLog.change`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class RegistryEditor:
         self.now = now
 
     async def change(self, member: Membership, plan: Callable[[RegistryState], RecordChange[T]]) -> T:
-        """Write what `plan` makes of the present; it is asked again if someone else was faster."""
+        """Write the change that `plan` returns for the current state; plan again on a conflict."""
         for _ in range(MAX_ATTEMPTS):
             enrolled = await read_stored_registry(self._store)
             change = plan(self._present(enrolled))

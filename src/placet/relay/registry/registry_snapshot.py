@@ -1,4 +1,4 @@
-"""Everyone the relay knows at one moment: agents, callers, groups, and what follows from them."""
+"""An immutable snapshot of agents, callers and groups, and the permissions that follow."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ RegistryKey = tuple[str, str]
 
 
 class RegistrySnapshot:
-    """Who is there, who may call whom, who may do what. Never changes: after a change there is another."""
+    """Agents, callers, groups and their permissions. Immutable: each change creates a new snapshot."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class RegistrySnapshot:
         )
 
     def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
-        """See `Tenancy`."""
+        """See `TenantDirectory`."""
         home = self.home(principal.name) if principal.name is not None else None
         if ADMIN in principal.scopes:
             where = home or DEFAULT_TENANT if tenant is None else tenant

@@ -1,4 +1,4 @@
-"""Who may call whom: agents (sinks), callers (sources), and the subscriptions that join them."""
+"""Agents (sinks), callers (sources), and the subscriptions that join them."""
 
 from collections.abc import Mapping
 from typing import Literal, Protocol

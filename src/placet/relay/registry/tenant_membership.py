@@ -1,4 +1,4 @@
-"""Tenants are walls: each principal belongs to one, and may do there what its groups allow."""
+"""Which tenant a principal belongs to, and its permissions there."""
 
 from typing import Protocol
 

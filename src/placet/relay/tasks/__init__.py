@@ -1,1 +1,1 @@
-"""Tasks: whose they are, by which names, and what callers are told of those the relay speaks for."""
+"""Tasks: their owner, their names, and the view of tasks that the relay answers for."""

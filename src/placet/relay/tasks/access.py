@@ -1,4 +1,4 @@
-"""Who may speak of which task: callers are kept apart by the book, whatever an agent believes."""
+"""Keep callers from each other's tasks, and translate task names between caller and agent."""
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ FOREIGN_TASK = "The agent's answer is about somebody else's task."
 
 
 class TaskOwnedByRelay(Exception):
-    """The relay has this task, and nothing the agent says of it passes."""
+    """The relay answers for this task; the agent's reply about it is not passed on."""
 
     def __init__(self, entry: Task) -> None:
         super().__init__("the relay speaks for the task")
@@ -27,7 +27,7 @@ class TaskOwnedByRelay(Exception):
 
 
 class TaskAccess:
-    """Checks calls and answers against the book, and puts each side's own names for tasks into them."""
+    """Checks that tasks belong to the caller, and translates task ids for each side."""
 
     def __init__(self, book: TaskRepository) -> None:
         self.book = book

@@ -1,4 +1,4 @@
-"""Calls whose caller has gone on with a task of the relay's own name, and how they end."""
+"""Calls that continue after their caller got a task, and how they end."""
 
 import asyncio
 import uuid
@@ -24,7 +24,7 @@ LEASE = timedelta(minutes=1)
 
 
 class BackgroundCalls:
-    """Keeps the calls that go on, and writes into the book how each ended."""
+    """Tracks background calls and stores how each ended."""
 
     def __init__(
         self, book: TaskRepository, now: Callable[[], datetime], *, renew_s: float = LEASE_RENEWAL_S

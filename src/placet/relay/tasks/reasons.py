@@ -1,4 +1,4 @@
-"""Why the relay has taken a task over: the typed union that stands in a task's metadata."""
+"""The `relay_reason` metadata of a task that the relay has taken over."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""Tasks that the relay speaks for itself: held, taken over, or ended here."""
+"""Tasks that the relay answers for: held, taken over, or ended here."""
 
 import asyncio
 import re
@@ -41,7 +41,7 @@ class TaskHandle:
 
 
 class HoldGuard(Protocol):
-    """Holds what agents ask of people, and lets go of what callers withdraw."""
+    """Holds agents' requests for input, and withdraws holds that callers cancel."""
 
     async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
         """Hold an answer in which the agent asks for input; None for any other."""
@@ -57,7 +57,7 @@ class HoldGuard(Protocol):
 
 
 class RelayTasks:
-    """Tells of them, and lets callers wait for what becomes of them."""
+    """Answers for these tasks, and lets callers wait for their outcome."""
 
     def __init__(self, book: TaskRepository, now: Callable[[], datetime]) -> None:
         self.guard: HoldGuard | None = None

@@ -1,4 +1,4 @@
-"""Lists of tasks, with those in them that the relay speaks for as it tells of them itself."""
+"""Add tasks that the relay answers for to an agent's task list."""
 
 from collections.abc import Sequence
 from typing import Any

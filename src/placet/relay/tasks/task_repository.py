@@ -82,7 +82,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class TaskRepository(Protocol):
-    """Remembers tasks and conversations by tenant, agent and id."""
+    """Stores tasks and contexts by tenant, agent and id."""
 
     async def find(self, tenant: str, agent: str, kind: NameKind, id: str) -> Task | None:
         """The entry of this id, if there is one."""
@@ -232,7 +232,7 @@ class StoredTaskRepository:
         try:
             await self.flush()
         except Unavailable:
-            log.error("%d names of tasks were lost: the database takes nothing", len(self._unwritten))
+            log.error("task_names_lost count=%d reason=store_unavailable", len(self._unwritten))
 
     def _queue_write(self, row: TaskRow) -> None:
         key = _get_key(row)
@@ -256,7 +256,7 @@ class StoredTaskRepository:
                 await self.flush()
                 linger = WRITE_DELAY_S
             except Exception:
-                log.exception("names of tasks wait for the database")
+                log.exception("task_names_write_failed")
                 linger = RETRY_S
 
     async def _write_some(self) -> None:

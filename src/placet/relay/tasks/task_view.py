@@ -1,4 +1,4 @@
-"""What callers see of a task that the relay tells of itself: held, under way, or ended."""
+"""The view of a task that the relay answers for: held, running or ended."""
 
 from datetime import datetime
 

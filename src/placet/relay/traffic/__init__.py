@@ -1,1 +1,1 @@
-"""The way of a call: in at the door, to the agent, and back, whole or as a stream."""
+"""Carry a call to the agent and its answer back, whole or as a stream."""

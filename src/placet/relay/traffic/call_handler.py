@@ -1,4 +1,4 @@
-"""One call from its caller to an agent and back: the four legs, and agents that take their time."""
+"""Carry one call to an agent and back over the four legs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class CallHandler:
-    """Carries calls."""
+    """Carries calls to agents and their replies back."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Agents that take their time: their callers get a task to come back to, and the call goes on."""
+"""Answer calls to slow agents with a task while the call continues."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

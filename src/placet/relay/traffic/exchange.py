@@ -1,4 +1,4 @@
-"""A call on its way, and what may become of it: what those say who look at it, and what the relay answers."""
+"""A call with everything that travels with it, and how verdicts apply to it."""
 
 import logging
 from collections.abc import Awaitable, Mapping
@@ -33,7 +33,7 @@ log = logging.getLogger("placet.relay")
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """A call and all that travels with it."""
+    """A call and everything that travels with it."""
 
     subscription: Subscription
     call: A2ACall
@@ -70,7 +70,7 @@ class RelayAnswer(Struct, frozen=True, kw_only=True):
 
 
 class AnsweredByRelay(Exception):
-    """The relay answers itself, with this document."""
+    """The relay answers the call itself, with this document."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         super().__init__("the relay answers itself")
@@ -104,7 +104,7 @@ async def apply_verdict(
         raise
     except Exception as error:
         told = {"correlation_id": exchange.correlation_id}
-        log.error("a message could not be checked: %s", redact_traceback(error), extra=told)
+        log.error("message_check_failed error=%s", redact_traceback(error), extra=told)
         raise A2AError("internal", NOT_CHECKED) from error
     finally:
         exchange.handle.asking -= 1

@@ -1,4 +1,4 @@
-"""The rest of a held message's way: to the agent and back, or back only, on the legs that are left."""
+"""Carry a held message over the legs that are left after approval."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -38,7 +38,7 @@ OnTaskId = Callable[[str], Awaitable[None]]
 
 
 class HeldMessageForwarder:
-    """Carries what was held."""
+    """Forwards approved calls and releases approved replies."""
 
     def __init__(self, calls: CallHandler) -> None:
         self._calls = calls

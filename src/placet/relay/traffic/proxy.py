@@ -1,4 +1,4 @@
-"""The relay's door in raw ASGI: who calls, what is called, and the answer back, whole or as a stream."""
+"""The relay's ASGI application: authenticate, parse the call, and send the answer."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Streams on their way back: event by event as they come, no faster than the caller takes them in."""
+"""Relay event streams, no faster than the caller reads them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ ERROR_LINE = b"event: error\n"
 
 
 class CallerDisconnected(Exception):
-    """The caller went away; nothing is left to tell."""
+    """The caller disconnected."""
 
 
 class StreamRelay:

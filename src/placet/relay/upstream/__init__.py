@@ -1,1 +1,1 @@
-"""Calling agents: their cards, and plain connections to them that nothing of theirs can abuse."""
+"""Calls to agents: their cards, and guarded HTTP connections to them."""

@@ -1,4 +1,4 @@
-"""Agents' cards, read from the agents and kept for a while: where to call them, what callers are shown."""
+"""A cache of agents' cards: where to call an agent, and the card that callers see."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ log = logging.getLogger("placet.relay")
 
 
 class CachedCard(Struct, frozen=True, kw_only=True):
-    """What an agent offers, as its card said when it was read."""
+    """An agent's card and its interfaces, as last read."""
 
     card: Json
     """As callers see it."""
@@ -85,7 +85,7 @@ def resolve_url(offer: CachedCard, call: A2ACall) -> URL:
 
 
 class AgentCardCache:
-    """Reads cards, one request at a time for each agent, and keeps an old one while there is no new."""
+    """Reads cards, one request at a time per agent, and serves the old card until a new one is read."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class AgentCardCache:
     def _read(self, place: CardSource, task: "asyncio.Task[CachedCard]") -> None:
         self._reading.pop(place, None)
         if not task.cancelled() and task.exception() is not None:
-            log.warning("the card of agent %s could not be read: %s", place[1], task.exception())
+            log.warning("agent_card_refresh_failed agent=%s error=%s", place[1], task.exception())
 
     async def _refresh(self, agent: RegisteredAgent) -> CachedCard:
         try:

@@ -1,4 +1,4 @@
-"""HTTP to agents: guarded addresses, bounded answers, and nothing of the caller's but what A2A needs."""
+"""The HTTP client for agents: guarded addresses, bounded answers, filtered headers."""
 
 from collections.abc import Callable, Mapping
 
@@ -25,7 +25,7 @@ INVALID_HTTP = "The agent did not answer in proper HTTP."
 
 
 class AgentClient:
-    """All agents: no redirects are followed, no cookies kept, no bodies unpacked."""
+    """Calls agents without following redirects, storing cookies or decompressing bodies."""
 
     def __init__(self, *, resolver: AbstractResolver, limits: RelayLimits) -> None:
         self._http = AgentHttpClient(resolver)

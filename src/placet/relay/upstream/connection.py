@@ -24,14 +24,14 @@ Origin = tuple[str, str, int]
 
 
 class ConnectionOwner(Protocol):
-    """Whom a connection belongs to."""
+    """The pool that a connection belongs to."""
 
     def release(self, connection: "Connection") -> None:
-        """Keep a connection for another request."""
+        """Return a connection to the pool."""
         ...
 
     def forget_connection(self, connection: "Connection") -> None:
-        """Forget a connection that has ended."""
+        """Remove a closed connection from the pool."""
         ...
 
 
@@ -115,7 +115,7 @@ class UpstreamResponse:
 
 
 class PendingRequest:
-    """A request that was sent, and its answer to be. `over` is called when the exchange has ended."""
+    """A request that was sent and waits for its response. `over` is called when it ends."""
 
     __slots__ = ("_bound", "_connection", "_future", "_over", "_response")
 
@@ -153,7 +153,7 @@ class PendingRequest:
         return self._response
 
     def interrupt(self) -> None:
-        """Wake whoever waits for the head."""
+        """Wake the waiter for the response head."""
         if not self._future.done():
             waiting, self._future = self._future, self._connection.loop.create_future()
             waiting.set_result(None)
@@ -163,7 +163,7 @@ class PendingRequest:
         self._connection.fail(self, TimeoutError("the answer took too long"))
 
     def give_up(self) -> None:
-        """Nobody wants the answer any more."""
+        """Abandon the request."""
         if self._response is not None:
             self._response.close()
         else:

@@ -1,4 +1,4 @@
-"""One timer for many waits of the same length: one for each would cost more than most of the waits do."""
+"""One shared timer for many waits of the same length, which is cheaper than one timer each."""
 
 import asyncio
 from collections.abc import Callable, Hashable

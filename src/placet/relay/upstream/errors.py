@@ -1,4 +1,4 @@
-"""What may go wrong with an answer of an agent's, beside what the system says of connections."""
+"""Errors of connections to agents, besides those of the operating system."""
 
 
 class ConnectTimeout(TimeoutError):

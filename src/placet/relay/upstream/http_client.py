@@ -37,7 +37,7 @@ _TARGET = re.compile(r"[!-~\x80-\xff]+")
 
 
 class AgentHttpClient:
-    """Sends requests; connections are kept for the next one to the same place."""
+    """Sends requests over pooled connections."""
 
     def __init__(self, resolver: AbstractResolver) -> None:
         self._resolver = resolver
@@ -88,14 +88,14 @@ class AgentHttpClient:
         return None if connection is None else connection.send(request, self._get_deadlines(within), over)
 
     def release(self, connection: Connection) -> None:
-        """Keep a connection for another request."""
+        """Return a connection to the pool."""
         connection.idle_since = time.monotonic()
         self._idle.setdefault(connection.origin, deque()).append(connection)
         if self._sweep is None:
             self._sweep = connection.loop.call_later(KEEP_FOR_S, self._close_idle)
 
     def forget_connection(self, connection: Connection) -> None:
-        """Forget a connection that has ended."""
+        """Remove a closed connection from the pool."""
         self._open.discard(connection)
         idle = self._idle.get(connection.origin)
         if idle is not None and connection in idle:

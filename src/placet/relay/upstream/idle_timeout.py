@@ -1,4 +1,4 @@
-"""A bound on each of many short waits, such as those of a stream, with hardly any cost for each."""
+"""A cheap timeout for each of many short waits, such as the reads of a stream."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class IdleTimeout:
-    """Waits at most so long each time, in one task.
+    """Limits each wait of one task.
 
     `asyncio.timeout` sets a timer for each wait and takes it back. Here one timer goes on by itself and looks
     only when it has run out whether anybody has waited that long.

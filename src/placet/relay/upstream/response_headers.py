@@ -1,4 +1,4 @@
-"""What passes of the headers of an agent's answer: nobody looks at them, so they say nothing of its own."""
+"""Choose the headers of an agent's response that callers receive; policies do not inspect them."""
 
 import re
 from collections.abc import Mapping
