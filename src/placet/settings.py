@@ -21,7 +21,7 @@ from placet.relay.settings import RelaySettings, check_relay
 
 PREFIX = "PLACET_"
 DEFAULT_FILE = "placet.toml"
-OPTIONAL = frozenset({"base_url", "look", "relay"})
+OPTIONAL = frozenset({"base_url", "theme", "relay"})
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=0)]
@@ -60,8 +60,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How results are signed."""
     allow_loopback: bool = False
     """Whether callbacks, default_ref and the relay may go to loopback addresses; for development only."""
-    look: str | None = None
-    """A folder with the pages' own look: name, logo, colours, styles, templates, languages."""
+    theme: str | None = None
+    """A folder with the pages' own theme: name, logo, colours, styles, templates, languages."""
     relay: RelaySettings | None = None
     """The agents behind the relay and who may call them; a table, in the file only."""
     log_style: Literal["auto", "json", "text"] = "auto"
@@ -137,12 +137,12 @@ def check(settings: Settings) -> None:
     if limits.default_timeout_for > limits.max_timeout_for:
         raise SettingsError("default_timeout is longer than max_timeout.")
     # os.path.isdir, since Path.is_dir raises for names that no folder could have.
-    if settings.look is not None and not os.path.isdir(settings.look):
-        raise SettingsError(f"look {settings.look!r} is no folder.")
-    if settings.look is not None:
-        from placet.pages.look import read_look
+    if settings.theme is not None and not os.path.isdir(settings.theme):
+        raise SettingsError(f"theme {settings.theme!r} is no folder.")
+    if settings.theme is not None:
+        from placet.pages.theme import read_theme
 
-        read_look(Path(settings.look))
+        read_theme(Path(settings.theme))
     if settings.relay is not None:
         check_relay(settings.relay, allow_loopback=settings.allow_loopback)
     base_url = settings.base_url

@@ -10,7 +10,7 @@ import pytest
 
 from placet.hook import ToolCall
 from placet.hook.frameworks.mcp.policy import read_policy
-from placet.pages.look import read_look
+from placet.pages.theme import read_theme
 from placet.settings import Settings, settings_from
 from tests.docs.markdown import PAGES, blocks, relative_name
 from tests.waiting import PATIENCE_S
@@ -18,10 +18,10 @@ from tests.waiting import PATIENCE_S
 SHOWN = [(page, json.loads(text)) for page in PAGES for text in blocks(page, "json")]
 DRAFTS = [(page, shown) for page, shown in SHOWN if {"type", "prompt"} <= shown.keys()]
 TOML = [(page, text) for page in PAGES for text in blocks(page, "toml")]
-LOOKS = [(page, text) for page, text in TOML if page.name == "look.md"]
+THEMES = [(page, text) for page, text in TOML if page.name == "theme.md"]
 GATES = [(page, text) for page, text in TOML if page.name == "approve-mcp-tools.md"]
 POLICIES = [(page, text) for page, text in TOML if page.name == "relay-policies.md"]  # tried in tests/relay
-SETTINGS = [(page, text) for page, text in TOML if (page, text) not in [*LOOKS, *GATES, *POLICIES]]
+SETTINGS = [(page, text) for page, text in TOML if (page, text) not in [*THEMES, *GATES, *POLICIES]]
 
 
 def ids(found: list[tuple[Path, Any]]) -> list[str]:
@@ -42,10 +42,10 @@ def test_settings_shown_in_the_docs_are_settings(page: Path, text: str):
     assert isinstance(settings_from(tomllib.loads(text)), Settings)
 
 
-@pytest.mark.parametrize(("page", "text"), LOOKS, ids=ids(LOOKS))
+@pytest.mark.parametrize(("page", "text"), THEMES, ids=ids(THEMES))
 def test_a_look_shown_in_the_docs_can_be_worn(page: Path, text: str, tmp_path: Path):
-    (tmp_path / "look.toml").write_text(text, "utf-8")
-    assert read_look(tmp_path).name == tomllib.loads(text)["name"]
+    (tmp_path / "theme.toml").write_text(text, "utf-8")
+    assert read_theme(tmp_path).name == tomllib.loads(text)["name"]
 
 
 @pytest.mark.parametrize(("page", "text"), GATES, ids=ids(GATES))

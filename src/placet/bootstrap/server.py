@@ -26,8 +26,8 @@ from placet.errors import PlacetError
 from placet.http.asgi import Receive, Scope, read_body
 from placet.http.route import Route
 from placet.http.routing import RouteServer
-from placet.pages.look import plain_look, read_look
 from placet.pages.renderer import PageRenderer
+from placet.pages.theme import built_in_theme, read_theme
 from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
@@ -234,10 +234,10 @@ class Parts:
 
     def _make_routes(self) -> tuple[Route, ...]:
         """Return the route table of the server, without those of the relay and the demo."""
-        folder = self.settings.look
-        look = read_look(Path(folder)) if folder else plain_look()
-        self.renderer = renderer = PageRenderer(look=look)
-        self.replies = PageReplies(self.addresses, look)
+        folder = self.settings.theme
+        theme = read_theme(Path(folder)) if folder else built_in_theme()
+        self.renderer = renderer = PageRenderer(theme=theme)
+        self.replies = PageReplies(self.addresses, theme)
         limiter = PollLimiter(per_minute=self.settings.polls_per_minute, monotonic=clock.monotonic)
         cases = CaseApi(
             desk=self.desk,
@@ -273,7 +273,7 @@ class Parts:
             *public.routes(),
             *pages.routes(),
             *self._inbox_routes(),
-            *StaticFiles(look.files).routes(),
+            *StaticFiles(theme.files).routes(),
         )
 
     def _inbox_routes(self) -> tuple[Route, ...]:

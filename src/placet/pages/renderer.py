@@ -24,7 +24,7 @@ from placet.pages.cards import columns_to_sort, draw_cards
 from placet.pages.content import Values, looks
 from placet.pages.diffs import Comparison, compare
 from placet.pages.language import ENGLISH, Language
-from placet.pages.look import Look, plain_look
+from placet.pages.theme import Theme, built_in_theme
 from placet.pages.view import (
     ClosedView,
     HomeView,
@@ -45,14 +45,14 @@ _KIND_TEMPLATES = Path(__file__).parent.parent / "reviews"
 class PageRenderer:
     """Every page, from one set of templates. Raises nothing for anything that a case may hold."""
 
-    def __init__(self, template_dirs: Sequence[Path] = (), *, look: Look | None = None) -> None:
-        self._look = look or plain_look()
-        own = [self._look.templates] if self._look.templates else []
+    def __init__(self, template_dirs: Sequence[Path] = (), *, theme: Theme | None = None) -> None:
+        self._theme = theme or built_in_theme()
+        own = [self._theme.templates] if self._theme.templates else []
         self._folders = [*template_dirs, *own, _TEMPLATES, _KIND_TEMPLATES]
         self._compiled = _Compiled()
         self._environments = {ENGLISH.code: self._environment(ENGLISH)}
-        if self._look.templates:
-            _check(self._environments[ENGLISH.code], self._look.templates)
+        if self._theme.templates:
+            _check(self._environments[ENGLISH.code], self._theme.templates)
 
     def review(self, view: ReviewView) -> str:
         """The open case with the form that answers it."""
@@ -107,7 +107,7 @@ class PageRenderer:
 
     def _environment(self, language: Language) -> Environment:
         environment = _environment(self._folders, language, self._compiled)
-        environment.globals.update(brand=self._look, spoken=list(self._look.languages))
+        environment.globals.update(brand=self._theme, spoken=list(self._theme.languages))
         return environment
 
 

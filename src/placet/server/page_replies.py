@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from placet.desk.addresses import Addresses
 from placet.pages.assets import WantedScripts, fingerprint
 from placet.pages.language import ENGLISH, Language
-from placet.pages.look import Look, plain_look
+from placet.pages.theme import Theme, built_in_theme
 from placet.server.page_language import LANGUAGE_COOKIE, PageLanguages
 from placet.server.page_style import STYLE_COOKIE, FirstStyle
 from placet.server.sessions import COOKIE, LAST_FOR
@@ -39,15 +39,15 @@ A_LONG_PART = 4096
 class PageReplies:
     """Makes the HTTP responses of pages."""
 
-    def __init__(self, addresses: Addresses, look: Look | None = None) -> None:
+    def __init__(self, addresses: Addresses, theme: Theme | None = None) -> None:
         base = urlsplit(addresses.base)
-        worn = look or plain_look()
+        chosen = theme or built_in_theme()
         self.secure = base.scheme == "https"
         self.prefix = base.path
         self.inbox_address = f"{self.prefix}/inbox"
-        self.static_url = f"{self.prefix}/static/{fingerprint(worn.files)}"
-        self.languages = PageLanguages(worn.languages)
-        self._style = FirstStyle(self.static_url, worn.files)
+        self.static_url = f"{self.prefix}/static/{fingerprint(chosen.files)}"
+        self.languages = PageLanguages(chosen.languages)
+        self._style = FirstStyle(self.static_url, chosen.files)
 
     def address(self, case_id: str) -> str:
         """The path of a case's page."""

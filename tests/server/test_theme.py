@@ -1,4 +1,4 @@
-"""A service's own look from a folder: name, logo, colours, styles, templates, languages; clear refusals."""
+"""A service's own theme from a folder: name, logo, colours, styles, templates, languages; clear refusals."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,18 +9,18 @@ import pytest
 
 from placet.embed import Placet
 from placet.errors import SettingsError
-from placet.pages.look import CONTRASTS, built_in_colours, contrast, read_look
 from placet.pages.renderer import PageRenderer
+from placet.pages.theme import CONTRASTS, built_in_colours, contrast, read_theme
 from placet.settings import settings_from
 from tests.server.running import RunningServer, running
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "look"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "theme"
 LETTER = {"type": "approval", "prompt": "Send the letter?", "context": {"artifact": "Dear Ada"}}
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("library"), look=str(EXAMPLE)) as server:
+    with running(tmp_path_factory.mktemp("library"), theme=str(EXAMPLE)) as server:
         yield server
 
 
@@ -64,15 +64,15 @@ def test_languages_of_the_folder_override_single_texts(library: RunningServer, o
 
 
 def test_an_embedded_placet_wears_it_too() -> None:
-    placet = Placet(base_url="https://library.example", look=str(EXAMPLE))
-    assert placet.settings.look == str(EXAMPLE)
+    placet = Placet(base_url="https://library.example", theme=str(EXAMPLE))
+    assert placet.settings.theme == str(EXAMPLE)
     with pytest.raises(SettingsError, match="no folder"):
-        Placet(base_url="https://library.example", look="no/such/folder")
+        Placet(base_url="https://library.example", theme="no/such/folder")
 
 
 def test_an_empty_folder_changes_nothing(tmp_path: Path) -> None:
-    look = read_look(tmp_path)
-    assert (look.name, look.logo, look.templates) == (None, None, None)
+    theme = read_theme(tmp_path)
+    assert (theme.name, theme.logo, theme.templates) == (None, None, None)
 
 
 def inside(folder: Path, name: str, text: str) -> None:
@@ -81,19 +81,19 @@ def inside(folder: Path, name: str, text: str) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no toml": (lambda at: (at / "look.toml").write_text("name ="), "not valid TOML"),
-    "not text": (lambda at: (at / "look.toml").write_bytes(b"name = '\xff'"), "not valid TOML"),
-    "unknown key": (lambda at: (at / "look.toml").write_text("title = 'x'"), "no 'title'"),
-    "long name": (lambda at: (at / "look.toml").write_text(f"name = '{'x' * 81}'"), "1 to 80 characters"),
-    "number for a name": (lambda at: (at / "look.toml").write_text("name = 7"), "1 to 80 characters"),
-    "no table": (lambda at: (at / "look.toml").write_text("light = 'red'"), "table of colours"),
+    "no toml": (lambda at: (at / "theme.toml").write_text("name ="), "not valid TOML"),
+    "not text": (lambda at: (at / "theme.toml").write_bytes(b"name = '\xff'"), "not valid TOML"),
+    "unknown key": (lambda at: (at / "theme.toml").write_text("title = 'x'"), "no 'title'"),
+    "long name": (lambda at: (at / "theme.toml").write_text(f"name = '{'x' * 81}'"), "1 to 80 characters"),
+    "number for a name": (lambda at: (at / "theme.toml").write_text("name = 7"), "1 to 80 characters"),
+    "no table": (lambda at: (at / "theme.toml").write_text("light = 'red'"), "table of colours"),
     "unknown colour": (
-        lambda at: (at / "look.toml").write_text("[light]\nlink = '#000000'"),
+        lambda at: (at / "theme.toml").write_text("[light]\nlink = '#000000'"),
         "no colour 'link'",
     ),
-    "no hex": (lambda at: (at / "look.toml").write_text("[dark]\naccent = 'red'"), "such as #1d5c42"),
-    "pale accent": (lambda at: (at / "look.toml").write_text("[light]\naccent = '#88bb99'"), "contrast of"),
-    "pale ink": (lambda at: (at / "look.toml").write_text("[dark]\nink = '#555555'"), "dark.ink on paper"),
+    "no hex": (lambda at: (at / "theme.toml").write_text("[dark]\naccent = 'red'"), "such as #1d5c42"),
+    "pale accent": (lambda at: (at / "theme.toml").write_text("[light]\naccent = '#88bb99'"), "contrast of"),
+    "pale ink": (lambda at: (at / "theme.toml").write_text("[dark]\nink = '#555555'"), "dark.ink on paper"),
     "two logos": (
         lambda at: [(at / name).write_bytes(b"x") for name in ("logo.svg", "logo.png")],
         "two logos",
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_refused_at_the_start_by_name(tmp_path: Path, wrong
     spoil, complaint = WRONG[wrong]
     spoil(tmp_path)
     with pytest.raises(SettingsError, match=re.escape(complaint)):
-        settings_from({"look": str(tmp_path)})
+        settings_from({"theme": str(tmp_path)})
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_a_template_that_could_never_be_shown_is_refused_at_the_start(
 ) -> None:
     inside(tmp_path, "templates/message.html", template)
     with pytest.raises(SettingsError, match=re.escape(complaint)):
-        PageRenderer(look=read_look(tmp_path))
+        PageRenderer(theme=read_theme(tmp_path))
 
 
 def test_a_template_that_fails_on_a_page_is_told_in_words_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     inside(tmp_path, "templates/closed.html", "{{ nowhere }}")
-    with running(tmp_path, look=str(tmp_path)) as server, server.client(server.api_key) as client:
+    with running(tmp_path, theme=str(tmp_path)) as server, server.client(server.api_key) as client:
         hitl = server.open(client)
         with server.page(hitl) as page:
             broken = page.post("respond", {"action": "confirm"})

@@ -1,4 +1,4 @@
-"""A service's own look, read from a folder: its name, logo, colours, styles, templates and languages."""
+"""The theme of a service, read from a folder: its name, logo, colours, styles, templates and languages."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ from placet.pages.languages import Languages, languages
 LOGOS = {"logo.svg": "image/svg+xml", "logo.png": "image/png"}
 LARGEST_LOGO = 64 * 1024
 LONGEST_NAME = 80
-THEMES = ("light", "dark")
+COLOUR_SCHEMES = ("light", "dark")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _VARIABLE = re.compile(r"--([a-z-]+): (#[0-9a-f]{6});")
 
@@ -37,8 +37,8 @@ CONTRASTS = (
 )
 
 
-class Look(Struct, frozen=True, kw_only=True):
-    """How the pages of one service look; without anything set, as they come."""
+class Theme(Struct, frozen=True, kw_only=True):
+    """How the pages of one service are styled; the defaults are the built-in pages."""
 
     name: str | None = None
     logo: str | None = None
@@ -47,28 +47,28 @@ class Look(Struct, frozen=True, kw_only=True):
     languages: Languages
 
 
-def plain_look() -> Look:
+def built_in_theme() -> Theme:
     """The pages as they come."""
-    return Look(files=assets(), languages=languages())
+    return Theme(files=assets(), languages=languages())
 
 
-def read_look(folder: Path) -> Look:
-    """The look in a folder; raises SettingsError for what does not fit."""
+def read_theme(folder: Path) -> Theme:
+    """Return the theme in a folder; raises SettingsError for what does not fit."""
     if not folder.is_dir():
-        raise SettingsError(f"look {str(folder)!r} is no folder.")
-    said = _said(folder / "look.toml")
+        raise SettingsError(f"theme {str(folder)!r} is no folder.")
+    said = _said(folder / "theme.toml")
     logo = _logo(folder)
-    colours = {theme: _colours(said.pop(theme, {}), theme) for theme in THEMES}
+    colours = {scheme: _colours(said.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
     name = said.pop("name", None)
     if name is not None and (not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME):
-        raise SettingsError(f"look.toml: name must be a text of 1 to {LONGEST_NAME} characters.")
+        raise SettingsError(f"theme.toml: name must be a text of 1 to {LONGEST_NAME} characters.")
     if said:
-        raise SettingsError(f"look.toml: there is no {next(iter(said))!r}; it has name, light and dark.")
+        raise SettingsError(f"theme.toml: there is no {next(iter(said))!r}; it has name, light and dark.")
     style = b"\n".join([assets()[STYLESHEET], _variables(colours).encode(), _bytes(folder / "style.css")])
     files = {**assets(), STYLESHEET: style}
     if logo is not None:
         files[logo] = _bytes(folder / logo, LARGEST_LOGO)
-    return Look(
+    return Theme(
         name=name,
         logo=logo,
         files=files,
@@ -84,12 +84,12 @@ def contrast(one: str, other: str) -> float:
 
 
 def built_in_colours() -> dict[str, dict[str, str]]:
-    """The colours of our own stylesheet for each theme."""
+    """The colours of our own stylesheet for each scheme."""
     light, dark = assets()[STYLESHEET].decode().split("prefers-color-scheme: dark", 1)
     read = [dict(_VARIABLE.findall(part)) for part in (light, dark.partition("*,")[0])]
     return {
-        theme: {name.replace("-", "_"): value for name, value in found.items()}
-        for theme, found in zip(THEMES, read, strict=True)
+        scheme: {name.replace("-", "_"): value for name, value in found.items()}
+        for scheme, found in zip(COLOUR_SCHEMES, read, strict=True)
     }
 
 
@@ -100,16 +100,16 @@ def _said(file: Path) -> dict[str, Any]:
         raise SettingsError(f"{file} is not valid TOML: {error}.") from error
 
 
-def _colours(given: object, theme: str) -> dict[str, str]:
-    """The colours set for a theme; raises SettingsError for what could not be read on them."""
-    ours = built_in_colours()[theme]
+def _colours(given: object, scheme: str) -> dict[str, str]:
+    """The colours set for a scheme; raises SettingsError for what could not be read on them."""
+    ours = built_in_colours()[scheme]
     if not isinstance(given, dict):
-        raise SettingsError(f"look.toml: {theme} must be a table of colours.")
+        raise SettingsError(f"theme.toml: {scheme} must be a table of colours.")
     for name, value in given.items():
         if name not in ours:
-            raise SettingsError(f"look.toml: {theme} has no colour {name!r}; it has {', '.join(ours)}.")
+            raise SettingsError(f"theme.toml: {scheme} has no colour {name!r}; it has {', '.join(ours)}.")
         if not isinstance(value, str) or not _HEX.fullmatch(value):
-            raise SettingsError(f"look.toml: {theme}.{name} must be a colour such as #1d5c42.")
+            raise SettingsError(f"theme.toml: {scheme}.{name} must be a colour such as #1d5c42.")
     if "accent" in given and "on_accent" not in given:
         given = {
             **given,
@@ -120,19 +120,19 @@ def _colours(given: object, theme: str) -> dict[str, str]:
         found = contrast(worn[ink], worn[ground])
         if found < least and (ink in given or ground in given):
             raise SettingsError(
-                f"look.toml: {theme}.{ink} on {ground} has a contrast of {found:.1f}; people need {least}."
+                f"theme.toml: {scheme}.{ink} on {ground} has a contrast of {found:.1f}; people need {least}."
             )
     return given
 
 
 def _variables(colours: Mapping[str, Mapping[str, str]]) -> str:
     light, dark = (
-        "".join(f"--{name.replace('_', '-')}:{value};" for name, value in colours[theme].items())
-        for theme in THEMES
+        "".join(f"--{name.replace('_', '-')}:{value};" for name, value in colours[scheme].items())
+        for scheme in COLOUR_SCHEMES
     )
     return "".join(
-        f"@media (prefers-color-scheme:{theme}){{:root{{{values}}}}}"
-        for theme, values in (("light", light), ("dark", dark))
+        f"@media (prefers-color-scheme:{scheme}){{:root{{{values}}}}}"
+        for scheme, values in (("light", light), ("dark", dark))
         if values
     )
 
@@ -160,7 +160,7 @@ def _languages(folder: Path) -> Languages:
     try:
         return Languages(folder) if folder.is_dir() else languages()
     except ValueError as error:
-        raise SettingsError(f"look: {error}.") from error
+        raise SettingsError(f"theme: {error}.") from error
 
 
 def _bytes(file: Path, most: int | None = None) -> bytes:
