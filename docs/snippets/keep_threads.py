@@ -20,7 +20,7 @@ def waiting(saver: Saver) -> list[str]:
     """Who waits for a person, the longest first."""
     return [
         f"{thread_id}: {call.name} {call.arguments}"
-        for thread_id in saver.threads("paused")
+        for thread_id in saver.list_threads("paused")
         if (kept := saver.get(thread_id)) and kept.checkpoint.interruption
         for call in kept.checkpoint.interruption.tool_feedbacks
     ]

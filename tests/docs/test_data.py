@@ -52,7 +52,7 @@ def test_a_look_shown_in_the_docs_can_be_worn(page: Path, text: str, tmp_path: P
 def test_what_waits_behind_a_gate_is_told_as_the_gate_reads_it(page: Path, text: str):
     hook = read_policy(tomllib.loads(text))
     calls = [ToolCall(id="c", name=name) for name in ("read_file", "write_file", "move_file", "other")]
-    assert [hook.judge(call, {}) is not None for call in calls] == [False, True, True, True]
+    assert [hook.evaluate(call, {}) is not None for call in calls] == [False, True, True, True]
 
 
 def test_a_gate_goes_before_a_server_by_its_command_alone():

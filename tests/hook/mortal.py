@@ -45,7 +45,7 @@ class MortalSaver(SqliteSaver):
     """Before everything it writes is a step; on a slow machine it waits longer for its turn."""
 
     def __init__(self, path: Path, **named: Any) -> None:
-        super().__init__(path, busy_for=timedelta(seconds=LIFE_LIMIT_S), **named)
+        super().__init__(path, lock_timeout=timedelta(seconds=LIFE_LIMIT_S), **named)
 
     def write(self, checkpoint: Checkpoint, *args: Any, **named: Any) -> None:
         FATE.step()

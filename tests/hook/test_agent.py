@@ -505,8 +505,8 @@ def test_what_an_agent_inside_stops_surfaces_with_the_way_to_it() -> None:
     )
     assert office.ran.count(("execute_sql", "one")) == 1
     assert outer_model.results() == ["inner done", "inner done"]
-    assert saver.threads("paused") == []
-    assert saver.threads("ready") == ["t"], "the threads inside are forgotten"
+    assert saver.list_threads("paused") == []
+    assert saver.list_threads("ready") == ["t"], "the threads inside are forgotten"
 
 
 def test_streaming_shows_replies_results_and_the_interruption() -> None:

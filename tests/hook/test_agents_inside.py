@@ -58,11 +58,11 @@ def test_when_time_is_over_the_agent_inside_hears_that_nobody_decided() -> None:
 
 def test_what_a_person_approved_in_time_runs_inside_however_late_the_agent_comes_back() -> None:
     class Page:
-        def ask(self, interruption: Any, *, agent: str, attempt: int = 0) -> dict[str, Any]:
+        def open_case(self, interruption: Any, *, agent: str, attempt: int = 0) -> dict[str, Any]:
             return {"case_id": "c"}
 
-        def look(self, case: Any) -> CaseOutcome:
-            return CaseOutcome(how="decided", decisions={"o/i": "approve"})
+        def poll_case(self, case: Any) -> CaseOutcome:
+            return CaseOutcome(status="decided", decisions={"o/i": "approve"})
 
         def withdraw(self, case: Any, reason: str) -> None:
             raise AssertionError
@@ -186,7 +186,7 @@ def test_a_call_that_was_changed_into_an_agent_does_not_run_as_it_was_when_that_
     finished(chief.resume("t", inside.approve_all()))
     assert office.ran == [("execute_sql", "q")]
     assert 'it ran as clerk({"task": "look first"})' in model.results()[0]
-    assert [*chief.saver.threads("paused"), *chief.saver.threads("ready")] == ["t"]
+    assert [*chief.saver.list_threads("paused"), *chief.saver.list_threads("ready")] == ["t"]
 
 
 def test_a_call_inside_that_goes_by_the_id_of_a_call_outside_is_not_taken_for_it() -> None:
@@ -229,7 +229,7 @@ def test_an_approval_that_is_passed_on_once_more_approves_no_other_call_of_its_i
     waiting = stopped(chief.invoke("go", thread_id="t"))
     with pytest.raises(Unavailable):
         chief.resume("t", waiting.approve_all())
-    assert saver.threads("paused") == ["t/2/o"], "the clerk has asked, and the chief has not heard of it"
+    assert saver.list_threads("paused") == ["t/2/o"], "the clerk has asked, and the chief has not heard of it"
     saver.when = lambda kept: False
     _free(saver)
     again = stopped(chief.resume("t"))
@@ -261,7 +261,7 @@ def test_an_agent_inside_that_never_stopped_calling_does_not_hold_up_the_one_aro
     clerk = ReactAgent("clerk", clerk_model, office.tools, max_turns=2)
     model = Scripted([call("o", "clerk", task="x")], "done")
     chief = ReactAgent("chief", model, [clerk.as_tool("")], saver=saver)
-    saver.when = lambda kept: kept.agent == "chief" and bool(saver.threads("ready"))
+    saver.when = lambda kept: kept.agent == "chief" and bool(saver.list_threads("ready"))
     with pytest.raises(KeyboardInterrupt):
         chief.invoke("go", thread_id="t")
     saver.when = lambda kept: False

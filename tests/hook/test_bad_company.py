@@ -72,7 +72,7 @@ def test_a_storage_that_fails_oddly_once_does_not_end_the_heartbeat() -> None:
             beats.release()
             raise LookupError
 
-    with Heartbeat(timedelta(milliseconds=3)).holding(Odd(), Checkpoint(thread_id="t")):
+    with Heartbeat(timedelta(milliseconds=3)).renewing(Odd(), Checkpoint(thread_id="t")):
         assert all(beats.acquire(timeout=60) for _ in range(3))
 
 
@@ -216,12 +216,12 @@ class Counts(MemorySaver):
 
 beats = threading.Semaphore(0)
 heartbeat = Heartbeat(timedelta(milliseconds=3))
-with heartbeat.holding(Counts(), Checkpoint(thread_id="t")):
+with heartbeat.renewing(Counts(), Checkpoint(thread_id="t")):
     assert beats.acquire(timeout=60)
     child = os.fork()
     if child == 0:
         beats = threading.Semaphore(0)
-        with heartbeat.holding(Counts(), Checkpoint(thread_id="u")):
+        with heartbeat.renewing(Counts(), Checkpoint(thread_id="u")):
             os._exit(0 if beats.acquire(timeout=60) else 1)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -249,9 +249,9 @@ def test_a_storage_that_takes_its_time_does_not_hold_up_the_event_loop() -> None
     class Slow(MemorySaver):
         blocking = True
 
-        def threads(self, stage: Stage) -> Sequence[str]:
+        def list_threads(self, stage: Stage) -> Sequence[str]:
             assert others_go_on.wait(60)
-            return super().threads(stage)
+            return super().list_threads(stage)
 
     others_go_on = threading.Event()
 

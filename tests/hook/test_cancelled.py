@@ -135,8 +135,8 @@ class Noted(ServerReviews):
         super().__init__(client)
         self.asked, self.case_id = threading.Event(), ""
 
-    def ask(self, *args: Any, **named: Any) -> Any:
-        case = super().ask(*args, **named)
+    def open_case(self, *args: Any, **named: Any) -> Any:
+        case = super().open_case(*args, **named)
         self.case_id = case["case_id"]
         self.asked.set()
         return case
@@ -145,7 +145,7 @@ class Noted(ServerReviews):
 def test_a_function_that_nobody_waits_for_any_more_leaves_no_question_behind(client: PlacetClient) -> None:
     reviews = Noted(client)
 
-    @requires_approval(reviews=reviews, look_every=60)
+    @requires_approval(reviews=reviews, poll_interval=60)
     async def pay(to: str) -> None:
         raise AssertionError
 
@@ -164,7 +164,7 @@ def test_a_function_that_is_interrupted_while_it_waits_leaves_no_question_behind
     client: PlacetClient,
 ) -> None:
     class Interrupted(Noted):
-        def look(self, case: Any) -> Any:
+        def poll_case(self, case: Any) -> Any:
             raise KeyboardInterrupt
 
     reviews = Interrupted(client)

@@ -164,7 +164,7 @@ def test_a_call_that_cannot_be_made_again_leaves_nothing_behind(decision: str) -
         delete()
     with nullcontext() if decision == "approve" else pytest.raises(CallRejected):
         asyncio.run(adelete())
-    assert [*saver.threads("ready"), *saver.threads("paused"), *saver.threads("running")] == []
+    assert [*saver.list_threads("ready"), *saver.list_threads("paused"), *saver.list_threads("running")] == []
 
 
 def test_a_call_that_nobody_was_there_to_decide_leaves_nothing_behind() -> None:
@@ -185,7 +185,7 @@ def test_a_call_that_nobody_was_there_to_decide_leaves_nothing_behind() -> None:
         delete()
     with pytest.raises(EOFError):
         asyncio.run(adelete())
-    assert [*saver.threads("ready"), *saver.threads("paused"), *saver.threads("running")] == []
+    assert [*saver.list_threads("ready"), *saver.list_threads("paused"), *saver.list_threads("running")] == []
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

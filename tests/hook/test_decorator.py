@@ -137,7 +137,7 @@ def test_a_blocking_call_waits_for_the_page(tmp_path: Path) -> None:
     with running(tmp_path) as server, PlacetClient(server.url, server.api_key) as client:
         reviews = ServerReviews(client)
 
-        @requires_approval(reviews=reviews, look_every=0.01)
+        @requires_approval(reviews=reviews, poll_interval=0.01)
         async def deploy(version: str) -> str:
             return f"deployed {version}"
 

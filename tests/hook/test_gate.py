@@ -77,13 +77,13 @@ def test_a_turn_that_was_thought_to_be_new_is_not_judged_anew(still_asks: bool) 
 
 
 def test_what_was_judged_already_is_taken_as_it_was_judged() -> None:
-    mine, judged = gate(HumanInTheLoopHook()), both().judge(SQL, {})
+    mine, judged = gate(HumanInTheLoopHook()), both().evaluate(SQL, {})
     assert judged is not None
-    stopped = mine.stop("k", [SQL, MAIL], judged={"c1": judged}, new=True, soon=True)
+    stopped = mine.stop("k", [SQL, MAIL], requirements={"c1": judged}, new=True, unsynced=True)
     assert stopped is not None
     assert [waiting.description for waiting in stopped.tool_feedbacks] == ["SQL needs approval"]
     assert stopped.tools_automatically_approved == (MAIL,)
-    assert mine.stop("k", [SQL, MAIL], judged={}, new=True, soon=True) == mine.waiting("k")
+    assert mine.stop("k", [SQL, MAIL], requirements={}, new=True, unsynced=True) == mine.waiting("k")
 
 
 def test_half_an_answer_is_kept_until_the_other_half_comes() -> None:
@@ -93,7 +93,7 @@ def test_half_an_answer_is_kept_until_the_other_half_comes() -> None:
     assert [waiting.id for waiting in half.undecided] == ["c2"]
     whole = mine.answer("k", {"c2": "reject"})
     assert not whole.undecided
-    assert mine.decided("k", "c1").result is FeedbackResult.APPROVED  # type: ignore[union-attr]
+    assert mine.find_decision("k", "c1").result is FeedbackResult.APPROVED  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_call_that_waits_for_something_itself_is_begun_anew() -> None:
     mine.stop("k", [SQL, MAIL])
     mine.answer("k", {"c1": "approve", "c2": "approve"})
     assert mine.begin("k", "c1").run
-    mine.set_aside("k", "c1")
+    mine.undo_begin("k", "c1")
     assert mine.run_once("k", "c1", lambda: "done") == "done"
 
 

@@ -183,7 +183,7 @@ def test_a_run_that_is_cancelled_while_its_thread_is_claimed_gives_it_back() -> 
 def test_a_storage_that_counts_as_empty_is_used_all_the_same() -> None:
     class Counted(MemorySaver):
         def __len__(self) -> int:
-            return len(self.threads("ready"))
+            return len(self.list_threads("ready"))
 
     saver = Counted()
     ReactAgent("a", Scripted("done"), saver=saver).invoke("go", thread_id="t")

@@ -178,7 +178,7 @@ def test_a_function_that_nobody_can_be_asked_about_neither_runs_nor_waits(
 
     with pytest.raises(NobodyAsked, match="control characters"):
         asyncio.run(awrite(ESCAPE)) if is_async else write(ESCAPE)
-    assert saver.threads("paused") == []
+    assert saver.list_threads("paused") == []
 
 
 def test_a_call_that_can_be_put_before_a_person_is(reviews: ServerReviews) -> None:

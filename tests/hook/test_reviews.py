@@ -98,7 +98,7 @@ def press(server: RunningServer, client: PlacetClient, waiting: InterruptionMeta
 def test_the_same_interruption_opens_one_case_however_often_it_is_asked_for(client: PlacetClient) -> None:
     waiting = stopped(Clerk(client).agent.invoke("clean up", thread_id="once"))
     reviews = ServerReviews(client, inline_actions=["approve", "reject"])
-    assert reviews.ask(waiting, agent="clerk")["case_id"] == case_of(waiting)["case_id"]
+    assert reviews.open_case(waiting, agent="clerk")["case_id"] == case_of(waiting)["case_id"]
 
 
 def test_an_old_approval_of_the_same_calls_in_a_thread_of_the_same_name_approves_nothing(
@@ -319,10 +319,10 @@ def test_nothing_is_approved_while_nobody_can_see_what_the_page_says(
     away = False
 
     class AtTimesAway(ServerReviews):
-        def look(self, case: Any) -> Any:
+        def poll_case(self, case: Any) -> Any:
             if away:
                 raise Unavailable
-            return super().look(case)
+            return super().poll_case(case)
 
     office, hook = Office(), HumanInTheLoopHook(GATED)
     reviews = AtTimesAway(client, inline_actions=["approve", "reject"])
@@ -386,8 +386,8 @@ def test_a_callback_finds_the_thread_of_one_who_died_when_it_had_asked(
     saver, asked = Dies(), []
 
     class Asks(ServerReviews):
-        def ask(self, interruption: InterruptionMetadata, **named: Any) -> Any:
-            asked.append(replace(interruption, case=super().ask(interruption, **named)))
+        def open_case(self, interruption: InterruptionMetadata, **named: Any) -> Any:
+            asked.append(replace(interruption, case=super().open_case(interruption, **named)))
             return asked[-1].case
 
     hook = HumanInTheLoopHook(GATED)
@@ -409,12 +409,14 @@ def test_two_who_ask_at_once_about_the_same_calls_both_learn_where_they_are_deci
     class Page:
         """While the first one asks, another one looks after the threads that wait."""
 
-        def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> dict[str, Any]:
+        def open_case(
+            self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
+        ) -> dict[str, Any]:
             if agents:
                 agents.pop().resume("t")
             return {"case_id": f"{interruption.id}-{attempt}"}
 
-        def look(self, case: Any) -> None:
+        def poll_case(self, case: Any) -> None:
             return None
 
         def withdraw(self, case: Any, reason: str) -> None:
@@ -435,12 +437,14 @@ def test_two_who_make_the_same_durable_call_at_once_both_learn_where_it_is_decid
     gates: list[ApprovalGate] = []
 
     class Page:
-        def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> dict[str, Any]:
+        def open_case(
+            self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
+        ) -> dict[str, Any]:
             if gates:
                 gates.pop().answer("k", None)
             return {"case_id": f"{interruption.id}-{attempt}"}
 
-        def look(self, case: Any) -> None:
+        def poll_case(self, case: Any) -> None:
             return None
 
         def withdraw(self, case: Any, reason: str) -> None:

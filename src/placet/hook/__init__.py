@@ -1,4 +1,4 @@
-"""Tool approval: stops an agent's calls until a person has decided them. Names load when first used."""
+"""Tool approval: stops an agent's tool calls until a reviewer has decided them. Names load on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Load a public name on first use: a gate costs nobody a database or a framework."""
+        """Import a public name on first use, so that unused savers and frameworks are never loaded."""
         if name not in _EXPORTS:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_EXPORTS[name]), name)

@@ -1,4 +1,4 @@
-"""A small agent: a model, its tools, and hooks that stop calls until a person has decided them."""
+"""A small agent: a model, its tools, and hooks that stop tool calls until a reviewer has decided them."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class ReactAgent:
-    """Calls the model, has its tools run, and goes on until the model needs none, or a person is needed.
+    """Calls the model and runs its tools until the model needs none, or until a reviewer must decide.
 
-    `invoke` and `resume` return an AgentResult, or an InterruptionMetadata that waits for answers. The thread
-    is kept in `saver` at every step: any process that has it can resume. Every call runs at most once, or,
-    for a tool marked repeatable, at least once with the same key. `lease_for` is how long a process may be
-    silent before another may take its thread for dead. With `reviews`, every interruption opens a case where
-    people decide it, and `resume` without feedback takes up what they decided. With `grants`, calls that a
-    person allowed before run without asking.
+    `invoke` and `resume` return an AgentResult, or an InterruptionMetadata whose calls wait for answers.
+    The thread is saved in `saver` at every step, so any process with the same saver can resume it. A call
+    runs at most once, or, if its tool is marked repeatable, at least once with the same idempotency key.
+    `lease_for` is how long a process may be silent before another may take over its thread. With
+    `reviews`, every interruption opens a case for reviewers, and `resume` without feedback applies their
+    decisions. With `grants`, calls that a reviewer pre-approved run without asking.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ReactAgent:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not name:
-            raise ValueError("An agent needs a name: its threads are found by it.")
+            raise ValueError("name: an agent needs a name, because its threads are found by it.")
         self.name = name
         self.saver = MemorySaver() if saver is None else saver
         self._reviews = reviews
@@ -65,53 +65,55 @@ class ReactAgent:
         self._heartbeat = Heartbeat(lease_for)
         self._clock = clock
         self._workers = Workers()
-        self._flow = self._flow_named(name, asks=reviews is not None)
-        self._told = self._flow_named(name, asks=reviews is not None, tells=True)
-        # A model may change what it is told of the tools, but not what their calls are checked against.
+        self._loop = self._build_loop(name, opens_cases=reviews is not None)
+        self._streaming_loop = self._build_loop(name, opens_cases=reviews is not None, emits_events=True)
+        # The model gets copies: changing them does not change the schemas that its calls are checked against.
         self._schemas = deepcopy([tool.as_schema() for tool in self._tools.values()])
 
     def invoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
-        """Take a message; without a thread's id a new thread begins.
+        """Send a message to the agent; without `thread_id` a new thread begins.
 
-        Raises ThreadPaused while the thread waits for a person, unless the hook says what else to do.
+        Raises ThreadPaused while the thread waits for a reviewer, unless the hook's `on_new_message`
+        says otherwise.
         """
-        return self._driver().outcome(_start_turn(self._flow, message, thread_id))
+        return self._driver().outcome(_start_turn(self._loop, message, thread_id))
 
     async def ainvoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
-        """As `invoke`, on an event loop."""
-        return await self._adriver().outcome(_start_turn(self._flow, message, thread_id))
+        """Async version of `invoke`."""
+        return await self._async_driver().outcome(_start_turn(self._loop, message, thread_id))
 
     def stream(self, message: str, *, thread_id: str | None = None) -> Iterator[Event]:
-        """As `invoke`, reporting on the way; the last event is the outcome."""
-        return self._driver().events(_start_turn(self._told, message, thread_id))
+        """Like `invoke`, but yield events on the way; the last event is the outcome."""
+        return self._driver().events(_start_turn(self._streaming_loop, message, thread_id))
 
     def astream(self, message: str, *, thread_id: str | None = None) -> AsyncIterator[Event]:
-        """As `stream`, on an event loop."""
-        return self._adriver().events(_start_turn(self._told, message, thread_id))
+        """Async version of `stream`."""
+        return self._async_driver().events(_start_turn(self._streaming_loop, message, thread_id))
 
     def resume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
-        """Go on with what a person decided: the answered interruption, its calls, or decisions by call id.
+        """Continue a thread with decisions: an answered interruption, its calls, or decisions by call id.
 
-        Raises InvalidFeedback, having kept nothing, if an answer does not fit; ThreadBusy while another
-        process is at work; NothingToResume. Answers that were given before bring back what came of them.
-        Without feedback, calls whose time is over are ended, and what a dead process left is taken up.
+        Raises InvalidFeedback, and then stores nothing, if an answer is not valid; ThreadBusy while
+        another process works on the thread; NothingToResume. Answers that were given before return
+        the stored outcome. Without feedback, expired calls are ended, and a thread whose process died
+        is taken over.
         """
-        return self._driver().outcome(self._flow.resume(thread_id, feedback))
+        return self._driver().outcome(self._loop.resume(thread_id, feedback))
 
     async def aresume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
-        """As `resume`, on an event loop."""
-        return await self._adriver().outcome(self._flow.resume(thread_id, feedback))
+        """Async version of `resume`."""
+        return await self._async_driver().outcome(self._loop.resume(thread_id, feedback))
 
     def stream_resume(self, thread_id: str, feedback: Feedback | None = None) -> Iterator[Event]:
-        """As `resume`, reporting on the way; the last event is the outcome."""
-        return self._driver().events(self._told.resume(thread_id, feedback))
+        """Like `resume`, but yield events on the way; the last event is the outcome."""
+        return self._driver().events(self._streaming_loop.resume(thread_id, feedback))
 
     def astream_resume(self, thread_id: str, feedback: Feedback | None = None) -> AsyncIterator[Event]:
-        """As `stream_resume`, on an event loop."""
-        return self._adriver().events(self._told.resume(thread_id, feedback))
+        """Async version of `stream_resume`."""
+        return self._async_driver().events(self._streaming_loop.resume(thread_id, feedback))
 
     def as_tool(self, description: str, *, name: str | None = None) -> Tool:
-        """This agent as a tool of another one; what it stops surfaces there, with the way to it."""
+        """Return this agent as a tool of another agent; its interruptions appear in the outer agent."""
         task = {"type": "string", "description": "What the agent is to do, with all it needs to know."}
         return Tool(
             name=name or self.name,
@@ -126,39 +128,41 @@ class ReactAgent:
             agent=self,
         )
 
-    def flow_inside(self, outer: str) -> AgentLoop:
-        """This agent's loop under another agent."""
-        return self._flow_named(f"{outer}>{self.name}")
+    def inner_loop(self, outer: str) -> AgentLoop:
+        """Return this agent's loop for use inside another agent."""
+        return self._build_loop(f"{outer}>{self.name}")
 
-    def driver_inside(self, outer: str, saver: Saver) -> SyncDriver:
-        """A driver for this agent inside another one, whose saver keeps both."""
+    def inner_driver(self, outer: str, saver: Saver) -> SyncDriver:
+        """Return a driver for this agent inside another one, whose saver stores both threads."""
         return self._driver(f"{outer}>{self.name}", saver)
 
-    def adriver_inside(self, outer: str, saver: Saver) -> "AsyncDriver":
-        """As `driver_inside`, on an event loop."""
-        return self._adriver(f"{outer}>{self.name}", saver)
+    def inner_async_driver(self, outer: str, saver: Saver) -> "AsyncDriver":
+        """Async version of `inner_driver`."""
+        return self._async_driver(f"{outer}>{self.name}", saver)
 
-    def _flow_named(self, name: str, *, asks: bool = False, tells: bool = False) -> AgentLoop:
+    def _build_loop(self, name: str, *, opens_cases: bool = False, emits_events: bool = False) -> AgentLoop:
         return AgentLoop(
             name,
             self._tools,
             self._hooks,
-            asks=asks,
-            tells=tells,
-            spends=self._grants is not None,
+            opens_cases=opens_cases,
+            emits_events=emits_events,
+            uses_grants=self._grants is not None,
             max_turns=self._max_turns,
             clock=self._clock,
         )
 
     def _driver(self, name: str | None = None, saver: Saver | None = None) -> SyncDriver:
-        return SyncDriver(**self._parts(name, saver))
+        return SyncDriver(**self._driver_options(name, saver))
 
-    def _adriver(self, name: str | None = None, saver: Saver | None = None) -> "AsyncDriver":
-        from placet.hook.async_driver import AsyncDriver  # asyncio is a third of what the hook would load
+    def _async_driver(self, name: str | None = None, saver: Saver | None = None) -> "AsyncDriver":
+        from placet.hook.async_driver import (
+            AsyncDriver,
+        )  # importing asyncio is a third of the hook's import time
 
-        return AsyncDriver(**self._parts(name, saver))
+        return AsyncDriver(**self._driver_options(name, saver))
 
-    def _parts(self, name: str | None, saver: Saver | None) -> dict[str, object]:
+    def _driver_options(self, name: str | None, saver: Saver | None) -> dict[str, object]:
         return {
             "name": name or self.name,
             "model": self._model,

@@ -1,6 +1,6 @@
-"""The agent's loop without its world: it yields what is to be done and is sent what came of it.
+"""The agent loop without side effects: it yields effects and receives their results.
 
-model → hooks → tools → model. The sync and the async driver in `drive` are the only ones who act.
+model → hooks → tools → model. Only the drivers in `driver` and `async_driver` act.
 """
 
 import os
@@ -71,7 +71,7 @@ NO_DECISIONS: PassedDecisions = MappingProxyType({})
 
 
 class AgentLoop:
-    """One agent's way through its turns."""
+    """One agent's loop through its turns."""
 
     def __init__(
         self,
@@ -79,18 +79,18 @@ class AgentLoop:
         tools: Mapping[str, Tool],
         hooks: Sequence[Hook],
         *,
-        asks: bool = False,
-        spends: bool = False,
-        tells: bool = False,
+        opens_cases: bool = False,
+        uses_grants: bool = False,
+        emits_events: bool = False,
         max_turns: int = 50,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.name = name
         self.tools = tools
         self.hooks = hooks
-        self.asks = asks
-        self.spends = spends
-        self.tells = tells
+        self.opens_cases = opens_cases
+        self.uses_grants = uses_grants
+        self.emits_events = emits_events
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
@@ -98,59 +98,60 @@ class AgentLoop:
         self.agents = {tool.name: tool.agent.name for tool in tools.values() if tool.agent is not None}
 
     def begin(self, text: str) -> LoopSteps:
-        """Take a message in a thread of its own, under a name that nobody has."""
+        """Take a message in a new thread with a random id."""
         thread_id = os.urandom(16).hex()
-        return self._turns(replace(self._empty, thread_id=thread_id, messages=(user_message(text),)))
+        return self._run_turns(replace(self._empty, thread_id=thread_id, messages=(user_message(text),)))
 
     def invoke(self, thread_id: str, text: str) -> LoopSteps:
-        """Take a message; ends with the result, or with the calls that wait for a person."""
+        """Take a message; ends with the result, or with the calls that wait for a reviewer."""
         kept: SavedCheckpoint | None = yield LoadCheckpoint(thread_id)
-        checkpoint = self._own(kept) if kept else Checkpoint(thread_id=thread_id, agent=self.name)
+        checkpoint = self._check_owner(kept) if kept else Checkpoint(thread_id=thread_id, agent=self.name)
         if checkpoint.stage == "paused":
             taken = yield from self._message_while_paused(checkpoint, text)
             if isinstance(taken, InterruptionMetadata):
                 return taken
             checkpoint = taken
         elif kept and checkpoint.stage == "running":
-            recovered = yield from self._recovered(kept)
+            recovered = yield from self._recover(kept)
             if isinstance(recovered, InterruptionMetadata):
                 raise ThreadPaused
             checkpoint = recovered
         messages = (*checkpoint.messages, user_message(text))
-        return (yield from self._turns(replace(checkpoint, messages=messages)))
+        return (yield from self._run_turns(replace(checkpoint, messages=messages)))
 
     def resume(
         self, thread_id: str, feedback: Feedback | None = None, *, passed: PassedDecisions = NO_DECISIONS
     ) -> LoopSteps:
-        """Take answers, or none: then what is over is ended, and what a dead process left is taken up.
+        """Take answers, or none: then expired calls are ended, and a thread whose process died is taken over.
 
-        Decisions that are `passed` on were taken, in time, by the agent around this one.
+        Decisions in `passed` were made, in time, through the outer agent.
         """
         feedback = materialize_answers(feedback)
         while True:
             kept: SavedCheckpoint | None = yield LoadCheckpoint(thread_id)
             if kept is None:
                 raise NothingToResume
-            checkpoint = self._own(kept)
+            checkpoint = self._check_owner(kept)
             if was_answered(checkpoint, feedback):
                 return find_stored_outcome(checkpoint, feedback)
             if checkpoint.stage == "running":
-                going = yield from self._recovered(kept)
+                going = yield from self._recover(kept)
             else:
                 try:
-                    going = yield from self._answered(checkpoint, feedback, passed)
+                    going = yield from self._apply_answers(checkpoint, feedback, passed)
                 except CheckpointConflict:
                     continue
                 if not isinstance(going, InterruptionMetadata):
-                    going = yield from self._run(going)
+                    going = yield from self._run_calls(going)
             if isinstance(going, InterruptionMetadata):
                 return going
-            return (yield from self._turns(going))
+            return (yield from self._run_turns(going))
 
-    def inside(self, thread_id: str, text: str, decisions: PassedDecisions, *, begins: bool) -> LoopSteps:
-        """As an agent inside another: begun, taken up or answered, as its thread stands.
+    def run_inside(self, thread_id: str, text: str, decisions: PassedDecisions, *, begins: bool) -> LoopSteps:
+        """Run as an inner agent: begin, recover or answer, depending on the state of its thread.
 
-        When it `begins`, such a thread was left by one around it that was forgotten, and bore the same name.
+        When it `begins`, an existing thread with this id belongs to a deleted outer thread of the
+        same id.
         """
         kept: SavedCheckpoint | None = yield LoadCheckpoint(thread_id)
         if begins and kept is not None:
@@ -161,26 +162,26 @@ class AgentLoop:
             return find_stored_outcome(kept.checkpoint)
         return (yield from self.resume(thread_id, passed=decisions))
 
-    def _turns(self, checkpoint: Checkpoint) -> LoopSteps:
+    def _run_turns(self, checkpoint: Checkpoint) -> LoopSteps:
         for _ in range(self.max_turns):
             reply = yield CallModel(checkpoint.messages)
             message, calls, unreadable = read_assistant_message(reply, checkpoint.messages)
-            if self.tells:
+            if self.emits_events:
                 yield EmitEvents((ModelReplied(message=message),))
             checkpoint = replace(checkpoint, messages=(*checkpoint.messages, message))
             if not calls:
                 if not checkpoint.queued:
-                    return (yield from self._finished(checkpoint))
-                checkpoint = yield from self._unqueued(checkpoint)
+                    return (yield from self._finish(checkpoint))
+                checkpoint = yield from self._take_queued(checkpoint)
                 continue
-            going = yield from self._called(checkpoint, calls, unreadable)
+            going = yield from self._handle_calls(checkpoint, calls, unreadable)
             if isinstance(going, InterruptionMetadata):
                 return going
             checkpoint = going
         yield SaveCheckpoint(checkpoint.next(stage="ready"))
-        raise ModelMisbehaved(f"The model went on calling tools for {self.max_turns} turns.")
+        raise ModelMisbehaved(f"The model was still calling tools after {self.max_turns} turns (max_turns).")
 
-    def _called(
+    def _handle_calls(
         self, checkpoint: Checkpoint, calls: list[ToolCall], unreadable: Mapping[str, str]
     ) -> LoopPart:
         refused = refuse_unusable_calls(self.tools, calls, unreadable)
@@ -188,7 +189,7 @@ class AgentLoop:
         state, turn = {"messages": checkpoint.messages}, count_replies(checkpoint)
         gates = evaluate_calls(self.hooks, usable, state)
         covered: Mapping[str, str] = {}
-        if self.spends and (asked := select_grantable(usable, gates)):
+        if self.uses_grants and (asked := select_grantable(usable, gates)):
             covered = yield UseGrants(asked, checkpoint.thread_id, turn)
         interruption = interrupt_turn(
             gates,
@@ -202,27 +203,27 @@ class AgentLoop:
         )
         if interruption is not None:
             granted = record_granted_calls(gates, usable, covered, self.schemas) if covered else {}
-            return (yield from self._paused(checkpoint, interruption, results=refused, granted=granted))
+            return (yield from self._pause(checkpoint, interruption, results=refused, granted=granted))
         checkpoint = checkpoint.next(
             stage="running", interruption=None, started=[call.id for call in calls], results=refused
         )
         yield SaveCheckpoint(checkpoint, leased=True)
-        return (yield from self._run(checkpoint))
+        return (yield from self._run_calls(checkpoint))
 
-    def _run(self, checkpoint: Checkpoint, *, begins: bool = True) -> LoopPart:
+    def _run_calls(self, checkpoint: Checkpoint, *, begins: bool = True) -> LoopPart:
         """Run the calls of the last message, and append their results to the thread in call order."""
         calls = read_tool_calls(checkpoint.messages[-1])
         results, jobs = plan_jobs(checkpoint, calls, self.tools, begins=begins)
         checkpoint = replace(checkpoint, results=results)
-        stopped, checkpoint = yield from self._worked_off(checkpoint, jobs, calls)
+        stopped, checkpoint = yield from self._await_jobs(checkpoint, jobs, calls)
         if stopped:
-            return (yield from self._paused_inside(checkpoint, stopped))
-        return (yield from self._told(checkpoint, calls, checkpoint.results))
+            return (yield from self._pause_for_inner(checkpoint, stopped))
+        return (yield from self._append_results(checkpoint, calls, checkpoint.results))
 
-    def _worked_off(
+    def _await_jobs(
         self, checkpoint: Checkpoint, jobs: Sequence[ToolJob], calls: Sequence[ToolCall]
     ) -> Generator[Effect, Any, tuple[dict[str, InterruptionMetadata], Checkpoint]]:
-        """Wait for all jobs; what could not even be tried is raised when the results of the rest are kept."""
+        """Wait for all jobs; errors are raised after the results of the other jobs are saved."""
         asked, ran = {call.id: call for call in calls}, {job.call.id: job.call for job in jobs}
         stopped: dict[str, InterruptionMetadata] = {}
         broken: dict[str, BaseException] = {}
@@ -244,10 +245,10 @@ class AgentLoop:
             if len(ran) == len(stopped):
                 return stopped, checkpoint
             checkpoint = checkpoint.next()
-            yield SaveCheckpoint(checkpoint, leased=True, soon=True)
+            yield SaveCheckpoint(checkpoint, leased=True, unsynced=True)
             ended = yield AwaitTools(checkpoint)
 
-    def _told(
+    def _append_results(
         self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]
     ) -> LoopPart:
         after = (*checkpoint.messages, *(tool_message(call, results[call.id]) for call in calls))
@@ -257,30 +258,30 @@ class AgentLoop:
             stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
             granted={}, changed={}, case=None,
         )  # fmt: skip
-        yield SaveCheckpoint(checkpoint, leased=True, soon=not inside)
+        yield SaveCheckpoint(checkpoint, leased=True, unsynced=not inside)
         for thread_id in inside:
             yield ReleaseThread(thread_id)
-        if self.tells:
+        if self.emits_events:
             yield EmitEvents([ToolAnswered(call=call, content=results[call.id]) for call in calls])
         return checkpoint
 
-    def _answered(
+    def _apply_answers(
         self, checkpoint: Checkpoint, feedback: Feedback | None, passed: PassedDecisions
     ) -> LoopPart:
-        """Keep the answers; the thread is claimed when they are complete, otherwise it goes on waiting."""
+        """Save the answers; claim the thread when they are complete, otherwise it stays paused."""
         interruption = checkpoint.interruption
         if checkpoint.stage != "paused" or interruption is None:
             raise NothingToResume
-        ruling: CaseOutcome | None = None
+        outcome: CaseOutcome | None = None
         if checkpoint.case is not None:
-            ruling = yield PollCase(checkpoint.case)
-            if feedback is None and is_expired(ruling) and interruption.default == "hold":
+            outcome = yield PollCase(checkpoint.case)
+            if feedback is None and is_expired(outcome) and interruption.default == "hold":
                 again_from = checkpoint.case["attempt"] + 1
-                return (yield from self._asked(replace(checkpoint, case=None), attempt=again_from))
+                return (yield from self._open_case(replace(checkpoint, case=None), attempt=again_from))
         verdicts = take_passed_decisions(checkpoint, passed)
-        verdicts = verdicts or self._decided(checkpoint, interruption, feedback, ruling)
+        verdicts = verdicts or self._collect_verdicts(checkpoint, interruption, feedback, outcome)
         if verdicts is None:
-            return (yield from self._asked_now(checkpoint, passed))
+            return (yield from self._open_and_poll_case(checkpoint, passed))
         now = self.clock()
         again, verdicts = reinterrupt_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
         granted: GrantedCalls = checkpoint.granted
@@ -297,7 +298,7 @@ class AgentLoop:
             yield SaveCheckpoint(checkpoint)
             if outdated is not None and feedback is not None:
                 yield WithdrawCase(outdated)
-            return (yield from self._asked(checkpoint))
+            return (yield from self._open_case(checkpoint))
         started = [call["id"] for call in checkpoint.messages[-1].get("tool_calls", ())]
         checkpoint = checkpoint.next(stage="running", interruption=again, verdicts=verdicts, started=started)
         yield ClaimThread(checkpoint)
@@ -305,64 +306,69 @@ class AgentLoop:
             yield WithdrawCase(checkpoint.case)
         return checkpoint
 
-    def _decided(
+    def _collect_verdicts(
         self,
         checkpoint: Checkpoint,
         interruption: InterruptionMetadata,
         feedback: Feedback | None,
-        ruling: CaseOutcome | None,
+        outcome: CaseOutcome | None,
     ) -> Mapping[str, Verdict] | None:
-        """All decisions so far, or None if there is nothing new. Where a case was opened, its clock rules."""
+        """Return all decisions so far, or None if nothing is new. If a case is open, its expiry counts."""
         kept, now = checkpoint.verdicts, self.clock()
         if feedback is not None:
             given = validate_answers(interruption, feedback, decided=kept, schemas=self.schemas, now=now)
-            return check_against_case(given, ruling, interruption, kept, self.schemas)
+            return check_against_case(given, outcome, interruption, kept, self.schemas)
         if checkpoint.case is not None:
-            return None if ruling is None else ruling.verdicts(interruption, kept, self.schemas)
+            return None if outcome is None else outcome.to_verdicts(interruption, kept, self.schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at
         return reject_undecided(interruption, kept) if late and interruption.default == "reject" else None
 
-    def _asked(
+    def _open_case(
         self, checkpoint: Checkpoint, *, attempt: int = 0
     ) -> Generator[Effect, Any, InterruptionMetadata]:
-        """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
+        """Return the waiting calls with their case, which is opened if it is not open yet."""
         interruption, case = checkpoint.interruption, checkpoint.case
         if interruption is None:
             raise NothingToResume
         interruption = interruption.with_verdicts(checkpoint.verdicts)
-        if self.asks and case is None and (opened := (yield OpenCase(interruption, attempt))) is not None:
+        if (
+            self.opens_cases
+            and case is None
+            and (opened := (yield OpenCase(interruption, attempt))) is not None
+        ):
             case = {**opened, "attempt": attempt}
-            with suppress(CheckpointConflict):  # who was faster has the same case, or an answer
+            with suppress(CheckpointConflict):  # a faster process stored the same case, or an answer
                 yield SaveCheckpoint(checkpoint.next(case=case))
         return interruption if case is interruption.case else replace(interruption, case=case)
 
-    def _asked_now(self, checkpoint: Checkpoint, passed: PassedDecisions) -> LoopPart:
-        """As `_asked`. A case that is new here may be an old one, of one who died when it had asked."""
-        waiting = yield from self._asked(checkpoint)
+    def _open_and_poll_case(self, checkpoint: Checkpoint, passed: PassedDecisions) -> LoopPart:
+        """Like `_open_case`, but also apply its outcome: a process that died may have opened it before."""
+        waiting = yield from self._open_case(checkpoint)
         if checkpoint.case is not None or waiting.case is None or (yield PollCase(waiting.case)) is None:
             return waiting
-        return (yield from self._answered(checkpoint.next(case=waiting.case), None, passed))
+        return (yield from self._apply_answers(checkpoint.next(case=waiting.case), None, passed))
 
-    def _paused(
+    def _pause(
         self, checkpoint: Checkpoint, interruption: InterruptionMetadata, **changes: Any
     ) -> Generator[Effect, Any, InterruptionMetadata]:
         changes = {"started": (), "case": None, "granted": {}, **changes}
         checkpoint = checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes)
         yield SaveCheckpoint(checkpoint)
-        return (yield from self._asked(checkpoint)) if self.asks else interruption
+        return (yield from self._open_case(checkpoint)) if self.opens_cases else interruption
 
-    def _paused_inside(
+    def _pause_for_inner(
         self, checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
     ) -> Generator[Effect, Any, InterruptionMetadata]:
         interruption = merge_inner_interruptions(checkpoint, stopped, agents=self.agents, now=self.clock())
         changed = find_edited_calls(checkpoint, stopped)
         checkpoint = record_answered(checkpoint, len(checkpoint.messages))
-        return (
-            yield from self._paused(checkpoint, interruption, results=checkpoint.results, changed=changed)
-        )
+        return (yield from self._pause(checkpoint, interruption, results=checkpoint.results, changed=changed))
 
-    def _recovered(self, kept: SavedCheckpoint) -> LoopPart:
-        """Take up what a dead process left: a call that may have run is not run again, unless it may be."""
+    def _recover(self, kept: SavedCheckpoint) -> LoopPart:
+        """Take over from a dead process.
+
+        A call that may have run is not run again, unless it is repeatable.
+        """
         if kept.leased_until is not None and kept.leased_until > self.clock():
             raise ThreadBusy
         checkpoint = kept.checkpoint
@@ -370,7 +376,7 @@ class AgentLoop:
         results = {**checkpoint.results, **find_lost_calls(checkpoint, calls, self.tools)}
         checkpoint = checkpoint.next(results=results)
         yield ClaimThread(checkpoint)
-        return (yield from self._run(checkpoint, begins=False)) if calls else checkpoint
+        return (yield from self._run_calls(checkpoint, begins=False)) if calls else checkpoint
 
     def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> LoopPart:
         choice = self._on_new_message()
@@ -381,7 +387,7 @@ class AgentLoop:
             return show_interruption(checkpoint, checkpoint.interruption)
         calls = read_tool_calls(checkpoint.messages[-1])
         results = {call.id: checkpoint.results.get(call.id, CANCELLED_BY_MESSAGE) for call in calls}
-        told = yield from self._told(checkpoint, calls, results)
+        told = yield from self._append_results(checkpoint, calls, results)
         if checkpoint.case is not None:
             yield WithdrawCase(checkpoint.case)
         return told
@@ -390,17 +396,17 @@ class AgentLoop:
         choices: set[NewMessagePolicy] = {getattr(hook, "on_new_message", "refuse") for hook in self.hooks}
         return choices.pop() if len(choices) == 1 else "refuse"
 
-    def _finished(self, checkpoint: Checkpoint) -> LoopSteps:
+    def _finish(self, checkpoint: Checkpoint) -> LoopSteps:
         checkpoint = checkpoint.next(stage="ready", interruption=None)
         yield SaveCheckpoint(checkpoint)
         return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
 
-    def _unqueued(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Checkpoint]:
+    def _take_queued(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Checkpoint]:
         checkpoint = take_queued_message(checkpoint)
         yield SaveCheckpoint(checkpoint, leased=True)
         return checkpoint
 
-    def _own(self, kept: SavedCheckpoint) -> Checkpoint:
+    def _check_owner(self, kept: SavedCheckpoint) -> Checkpoint:
         if kept.checkpoint.agent != self.name:
             raise NothingToResume(f"This thread belongs to the agent {kept.checkpoint.agent}.")
         return kept.checkpoint

@@ -1,4 +1,7 @@
-"""Whether answers fit the calls that wait for them. Nothing is stored here; one misfit refuses them all."""
+"""Checking answers against the calls that wait for them.
+
+Nothing is stored; one invalid answer refuses all.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -13,15 +16,19 @@ from placet.protocol.json_schema import UnusableSchema, problems
 Feedback = InterruptionMetadata | Iterable[ToolFeedback] | Mapping[str, object]
 """An answered interruption, the answered calls alone, or call id -> "approve" or {"decision": …, …}."""
 Verdicts = dict[str, Verdict]
-NOT_ANSWERS = "Answers are ToolFeedback objects, or decisions by call id."
+NOT_ANSWERS = "Answers must be ToolFeedback objects, or a mapping of call id to decision."
 _BARE_VERDICTS = {result: Verdict(decision=result) for result in FeedbackResult}
-"""Decisions that nothing more is said about."""
-EDIT_CHANGES_NOTHING = "this edit changes nothing, so the decision must be approve"
-"""An edit into a reviewed tool waits for its own approval; the same edit delivered twice must not give it."""
+"""Verdicts that carry nothing but a decision."""
+EDIT_CHANGES_NOTHING = "the edit changes nothing, so the decision must be approve"
+"""Why this is refused.
+
+An edit into a gated tool waits for a second approval, and the same edit delivered twice must not count as
+that approval.
+"""
 
 
 def materialize_answers(feedback: Feedback | None) -> Feedback | None:
-    """The same answers, to be looked at more than once; raises InvalidFeedback for what cannot be any."""
+    """Return the answers in a form that can be read more than once; raises InvalidFeedback."""
     if feedback is None or isinstance(feedback, InterruptionMetadata | Mapping):
         return feedback
     try:
@@ -39,20 +46,20 @@ def validate_answers(
     schemas: Mapping[str, Mapping[str, object] | None] | None = None,
     now: datetime | None = None,
 ) -> Verdicts:
-    """The decisions so far: those kept from before and those given now.
+    """Return all decisions so far: the stored ones and the new ones.
 
     `schemas` are the tools that an edit may change to. Raises InvalidFeedback with every problem in
-    `details["problems"]`; calls without an answer simply go on waiting.
+    `details["problems"]`. Calls without an answer stay undecided.
     """
     over = now is not None and interruption.expires_at is not None and now >= interruption.expires_at
     if over and interruption.default != "hold":
-        raise InvalidFeedback("The time to answer is over; nothing was stored.")
+        raise InvalidFeedback("The time to answer has expired; nothing was stored.")
     waiting = {feedback.id: feedback for feedback in interruption.tool_feedbacks}
     kept = dict(decided or {})
     wrong: list[str] = []
     for call_id, verdict in _read_verdicts(interruption, materialize_answers(feedback) or (), wrong).items():
         if call_id not in waiting:
-            wrong.append(f"{call_id}: no such call waits here")
+            wrong.append(f"{call_id}: no call with this id is waiting")
         elif call_id in kept:
             if kept[call_id].decision is not verdict.decision or kept[call_id].arguments != verdict.arguments:
                 wrong.append(f"{call_id}: already decided ({kept[call_id].decision})")
@@ -68,7 +75,7 @@ def validate_answers(
 def reject_undecided(
     interruption: InterruptionMetadata, decided: Mapping[str, Verdict], *, reason: str = NOT_DECIDED_IN_TIME
 ) -> Verdicts:
-    """What becomes of the calls nobody decided: they are rejected. No default ever runs one."""
+    """Return all decisions, with every undecided call rejected. No default ever runs a call."""
     refused = Verdict(decision=FeedbackResult.REJECTED, reason=reason)
     return {**{waiting.id: refused for waiting in interruption.tool_feedbacks}, **decided}
 
@@ -111,7 +118,7 @@ def _verdict_from_feedback(
     if original is not None:
         changed = answered.name != original.name or answered.arguments != original.arguments
         if changed and not edited:
-            wrong.append(f"{answered.id}: its call was changed, so the decision must be edit")
+            wrong.append(f"{answered.id}: the call was changed, so the decision must be edit")
         if edited and not changed:
             wrong.append(f"{answered.id}: {EDIT_CHANGES_NOTHING}")
         if (
@@ -154,7 +161,7 @@ def _find_edit_problems(
     schema = waiting.schema
     if verdict.name is not None and verdict.name != waiting.name:
         if waiting.path:
-            return ["a call of an agent inside cannot become another tool's"]
+            return ["a call of an inner agent cannot be changed to another tool"]
         if verdict.name not in schemas:
             return [f"there is no tool {verdict.name}"]
         schema = schemas[verdict.name]
@@ -165,4 +172,4 @@ def _find_edit_problems(
     try:
         return problems(schema, verdict.arguments)
     except UnusableSchema as error:
-        return [f"its schema cannot be checked ({error})"]
+        return [f"the tool's schema cannot be checked ({error})"]

@@ -1,4 +1,4 @@
-"""The driver that awaits; who never runs an agent on an event loop never loads one."""
+"""The driver that awaits; programs that never run an agent on an event loop never import it."""
 
 import asyncio
 import inspect
@@ -38,14 +38,14 @@ from placet.hook.result_texts import describe_timeout, to_text
 
 
 class AsyncDriver(LoopDriver):
-    """Drives the loop on an event loop; a saver or a tool that blocks is called in a thread."""
+    """Runs the loop on an event loop; a saver or a tool that blocks is called in a worker thread."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
         self._running: dict[asyncio.Task[Any], ToolJob] = {}
 
     async def events(self, steps: LoopSteps) -> AsyncIterator[Event]:
-        """Everything that is reported; the last event is the outcome."""
+        """Yield every event; the last one is the outcome."""
         answer: Any = None
         error: BaseException | None = None
         last: Event | None = None
@@ -64,7 +64,7 @@ class AsyncDriver(LoopDriver):
                             yield last
                     elif isinstance(effect, CallModel):
                         texts: list[str] = []
-                        async for piece in self._apieces(effect.messages):
+                        async for piece in self._iterate_model_reply(effect.messages):
                             if not isinstance(piece, str):
                                 answer = piece
                                 break
@@ -72,67 +72,69 @@ class AsyncDriver(LoopDriver):
                             yield TextDelta(text=piece)
                         answer = join_texts(texts) if answer is None else answer
                     else:
-                        answer = await self._work(effect)
+                        answer = await self._execute(effect)
                 except GeneratorExit:
                     raise
                 except BaseException as raised:
                     error = raised
         finally:
-            await self._alet_go()
+            await self._arelease_lease()
 
-    async def _alet_go(self) -> None:
+    async def _arelease_lease(self) -> None:
         if self._held is not None and self._saver.blocking:
-            await self._workers.run(self._let_go)
+            await self._workers.run(self._release_lease)
         else:
-            self._let_go()
+            self._release_lease()
 
-    async def _apieces(self, messages: Sequence[Message]) -> AsyncIterator[Any]:
-        with self._holding():
-            reply = aiterate_reply(await self._areply(messages), self._workers)
+    async def _iterate_model_reply(self, messages: Sequence[Message]) -> AsyncIterator[Any]:
+        with self._renewing_lease():
+            reply = aiterate_reply(await self._call_model(messages), self._workers)
         while True:
-            with self._holding():  # not while the one who listens takes its time
+            with self._renewing_lease():  # not while the consumer handles an event
                 piece = await anext(reply, None)
             if piece is None:
                 return
             yield piece
 
-    async def _areply(self, messages: Sequence[Message]) -> Any:
+    async def _call_model(self, messages: Sequence[Message]) -> Any:
         if self._model.never_blocks:
             return self._reply(messages)
         return await self._workers.run(partial(self._reply, messages))
 
     async def outcome(self, steps: LoopSteps) -> Outcome:
-        """What it all ends with."""
+        """Return the outcome of the run."""
         last: Event | None = None
         async for last in self.events(steps):  # noqa: B007 - only the last one counts
             pass
         return check_outcome(last)
 
-    async def _work(self, effect: Effect) -> Any:
+    async def _execute(self, effect: Effect) -> Any:
         if isinstance(effect, RunTools | AwaitTools):
             if isinstance(effect, RunTools):
-                self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
-            with self._heartbeat.holding(self._saver, effect.checkpoint):
-                return await self._ended()
+                self._running |= {asyncio.create_task(self._run_job(job)): job for job in effect.jobs}
+            with self._heartbeat.renewing(self._saver, effect.checkpoint):
+                return await self._await_jobs()
         if isinstance(effect, OpenCase | PollCase | WithdrawCase):
             with tolerate_review_failure(effect):
-                asked = await self._workers.run(partial(self._with_people, effect))
+                asked = await self._workers.run(partial(self._request_review, effect))
                 return await asked if inspect.isawaitable(asked) else asked
             return None
         if isinstance(effect, UseGrants):
             return (
-                await ause_grants(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
+                await ause_grants(self._grants, effect.calls, **self._grant_identity(effect))
+                if self._grants
+                else {}
             )
         if isinstance(effect, RecheckGrants):
             return await arecheck_grants(self._grants, effect.granted)
         if self._saver.blocking:
-            # What is cancelled meanwhile has been kept or not: only then is it known what to give back.
-            return await self._workers.run(partial(self._keep, effect), to_the_end=True)
-        return self._keep(effect)
+            # On cancellation, wait for the write: only then is it known whether there is a lease to release.
+            return await self._workers.run(partial(self._execute_saver_effect, effect), to_the_end=True)
+        return self._execute_saver_effect(effect)
 
-    async def _do(self, job: ToolJob) -> str | InterruptionMetadata:
+    async def _run_job(self, job: ToolJob) -> str | InterruptionMetadata:
         if job.tool.agent is not None:
-            driver = job.tool.agent.adriver_inside(self._name, self._saver)
+            driver = job.tool.agent.inner_async_driver(self._name, self._saver)
             return answer_from_outcome(await driver.outcome(self._child_steps(job.tool.agent, job)))
         if job.tool.timeout is None:
             return to_text(await acall_tool(job, self._workers))
@@ -145,7 +147,7 @@ class AsyncDriver(LoopDriver):
                 raise
             return describe_timeout(job.tool.timeout)
 
-    async def _ended(self) -> ToolOutcomes:
+    async def _await_jobs(self) -> ToolOutcomes:
         try:
             done, open_still = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
             if done and open_still:
@@ -157,6 +159,6 @@ class AsyncDriver(LoopDriver):
         ended: dict[str, str | InterruptionMetadata | BaseException] = {}
         for task in done:
             job = self._running.pop(task)
-            error = RuntimeError("it was cancelled") if task.cancelled() else task.exception()
+            error = RuntimeError("the tool was cancelled") if task.cancelled() else task.exception()
             ended[job.call.id] = task.result() if error is None else result_from_error(job, error)
         return ended

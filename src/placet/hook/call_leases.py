@@ -1,4 +1,4 @@
-"""Who may begin calls of a turn: one at a time works on it, in whatever process, until its lease is over."""
+"""Which caller may start calls of a turn: one at a time, in any process, until its lease expires."""
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping
@@ -11,15 +11,15 @@ from placet.hook.checkpoint import Checkpoint
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 
 MAX_TURNS = 10_000
-"""How many turns are remembered; of a forgotten one it is known again when its lease is over.
+"""How many turns are tracked; a forgotten turn is known again when its lease has expired.
 
-Only those are here that are worked on, or were left by one who never said so.
+Only turns in use are tracked, or turns whose owner stopped without reporting it.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallStart:
-    """Whether a call may run now; if not, `result` is what it has answered already."""
+    """Whether a call may run now; if not, `result` is its earlier result."""
 
     run: bool
     result: str = ""
@@ -27,44 +27,44 @@ class CallStart:
 
 @dataclass(slots=True)
 class TurnLease:
-    """What somebody here has begun of a turn."""
+    """The calls of a turn that an owner in this process has started."""
 
     owner: Hashable
     calls: set[str] = field(default_factory=set)
-    """CallStart here and not ended."""
+    """Started here and not ended."""
     lost: set[str] = field(default_factory=set)
-    """CallStart by one whose lease was over when the turn was taken up here."""
+    """Started by an owner whose lease had expired when the turn was taken over here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StartPlan:
-    """What becomes of calls that want to begin."""
+    """What happens to calls that are about to start."""
 
     found: dict[str, CallStart | ThreadBusy]
-    """Those that do not run: what they have answered, or that somebody is at the turn."""
+    """The calls that do not run: their earlier result, or ThreadBusy."""
     runs: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    """Those that will never be known to have ended, and do not run again."""
+    """Calls whose end will never be known; they do not run again."""
     abandoned: frozenset[str] = frozenset()
-    """All that another one had begun, who is dead."""
+    """All calls that a dead owner had started."""
 
-    def after(self, checkpoint: Checkpoint) -> Checkpoint:
-        """The turn with these calls begun."""
+    def apply(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Return the checkpoint with these calls started."""
         started = tuple(dict.fromkeys((*checkpoint.started, *self.runs)))
         results = {**checkpoint.results, **dict.fromkeys(self.lost, OUTCOME_UNKNOWN)}
         return checkpoint.next(started=started, results=results)
 
-    def told(self) -> dict[str, CallStart | ThreadBusy]:
-        """What each call is told once that is kept."""
+    def outcomes(self) -> dict[str, CallStart | ThreadBusy]:
+        """Return the result for each call once the plan is saved."""
         unknown = dict.fromkeys(self.lost, CallStart(run=False, result=OUTCOME_UNKNOWN))
         return {**self.found, **unknown, **dict.fromkeys(self.runs, CallStart(run=True))}
 
 
 class CallLeases:
-    """The turns that are worked on here.
+    """The turns that are in use in this process.
 
-    Whoever was refused a turn stays so for the time of a lease: otherwise two that begin its calls one by one
-    could refuse each other, and nobody would go on.
+    An owner that was refused a turn stays refused for one lease duration. Otherwise two owners that start
+    calls one by one could refuse each other, and neither would continue.
     """
 
     def __init__(self, lease_for: timedelta, clock: Callable[[], datetime]) -> None:
@@ -74,22 +74,22 @@ class CallLeases:
         self._refused: dict[tuple[str, Hashable], datetime] = {}
         self._lock = threading.Lock()
 
-    def of(self, key: str, owner: Hashable) -> TurnLease:
-        """What this one has begun of the turn."""
+    def lease_of(self, key: str, owner: Hashable) -> TurnLease:
+        """Return what this owner has started of the turn."""
         held = self._held.get(key)
         return held if held is not None and held.owner == owner else TurnLease(owner)
 
-    def needs_lease(self, checkpoint: Checkpoint, calls: Collection[str], owner: Hashable) -> bool:
-        """Whether it matters if the turn's lease is running."""
-        begun, held = _unfinished_calls(checkpoint), self.of(checkpoint.thread_id, owner)
+    def needs_lease_check(self, checkpoint: Checkpoint, calls: Collection[str], owner: Hashable) -> bool:
+        """Return whether it matters if the turn's lease is still valid."""
+        begun, held = _unfinished_calls(checkpoint), self.lease_of(checkpoint.thread_id, owner)
         return bool(begun) and not begun.isdisjoint({*calls, *(begun - held.calls - held.lost)})
 
-    def beginning(
+    def plan(
         self, checkpoint: Checkpoint, calls: Mapping[str, bool], owner: Hashable, *, leased: bool
     ) -> StartPlan:
-        """What becomes of these calls: call -> whether it is repeatable."""
+        """Return the plan for these calls: call id -> whether it is repeatable."""
         key, results, begun = checkpoint.thread_id, checkpoint.results, _unfinished_calls(checkpoint)
-        held = self.of(key, owner)
+        held = self.lease_of(key, owner)
         others = begun - held.calls - held.lost
         refused = self._refuse(key, owner) if leased and others else self._is_refused(key, owner)
         found: dict[str, CallStart | ThreadBusy] = {}
@@ -103,29 +103,29 @@ class CallLeases:
         runs = tuple(call_id for call_id in rest if call_id not in lost)
         return StartPlan(found=found, runs=runs, lost=lost, abandoned=frozenset(others))
 
-    def take(self, key: str, owner: Hashable, beginning: StartPlan) -> set[str]:
-        """This one is about to begin these calls: the ones it has not begun already."""
+    def take(self, key: str, owner: Hashable, plan: StartPlan) -> set[str]:
+        """Record that this owner is about to start these calls; return those it had not started."""
         with self._lock:
             held = self._held.get(key)
             if held is None or held.owner != owner:
                 _evict_oldest(self._held)
                 held = self._held[key] = TurnLease(owner)
-            new = set(beginning.runs) - held.calls
+            new = set(plan.runs) - held.calls
             held.calls |= new
             return new
 
-    def took_over(self, key: str, abandoned: Collection[str]) -> None:
-        """What another had begun, who is dead, is nobody's any more."""
+    def take_over(self, key: str, abandoned: Collection[str]) -> None:
+        """Record that the calls of a dead owner belong to no one any more."""
         with self._lock:
             if (held := self._held.get(key)) is not None:
                 held.lost |= set(abandoned)
 
-    def not_begun(self, key: str, calls: Collection[str]) -> None:
-        """Another was faster."""
+    def undo(self, key: str, calls: Collection[str]) -> None:
+        """Undo `take`, because another caller was faster."""
         self._drop(key, calls, frozenset())
 
-    def ended(self, key: str, calls: Collection[str]) -> None:
-        """What became of these calls is known."""
+    def end(self, key: str, calls: Collection[str]) -> None:
+        """Record that the results of these calls are known."""
         self._drop(key, calls, calls)
 
     def _drop(self, key: str, calls: Collection[str], lost: Collection[str]) -> None:
@@ -138,7 +138,7 @@ class CallLeases:
                     del self._held[key]
 
     def _refuse(self, key: str, owner: Hashable) -> bool:
-        if owner is not None:  # one without a name may be another one the next time
+        if owner is not None:  # an anonymous owner may be a different one next time
             with self._lock:
                 _evict_oldest(self._refused)
                 self._refused[key, owner] = self._clock() + self._lease_for
@@ -150,7 +150,7 @@ class CallLeases:
 
 
 def _unfinished_calls(checkpoint: Checkpoint) -> set[str]:
-    """The calls that may be running."""
+    """Return the calls that may be running."""
     return {each for each in checkpoint.started if each not in checkpoint.results}
 
 

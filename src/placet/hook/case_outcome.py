@@ -1,4 +1,4 @@
-"""How a case about stopped calls ended, and what that means for the calls."""
+"""The outcome of a case about stopped calls, and the decisions it brings."""
 
 import inspect
 from collections.abc import Awaitable, Mapping
@@ -17,30 +17,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseOutcome:
-    """The end of a case: decided call by call, or not at all; then `reason` says why."""
+    """The outcome of a case: decisions by call, or none; then `reason` says why."""
 
-    how: Literal["decided", "expired", "withdrawn"]
+    status: Literal["decided", "expired", "withdrawn"]
     decisions: Mapping[str, Any] = field(default_factory=dict)
     decided_by: str | None = None
     note: str | None = None
-    """What the person said about all calls; a rejection without a reason of its own is told this."""
+    """The reviewer's note on all calls; the reason of rejections that have none of their own."""
     reason: str = NOT_DECIDED_IN_TIME
 
-    def verdicts(
+    def to_verdicts(
         self, interruption: InterruptionMetadata, decided: Mapping[str, Verdict], schemas: Schemas
     ) -> Verdicts:
-        """The decisions it brings. The case kept its own time, so none of them is late here.
+        """Return the decisions so far including this outcome. The case checked its expiry itself.
 
-        A call that was decided elsewhere meanwhile stays as it was decided first.
+        A call that was decided elsewhere before keeps its first decision.
         """
-        if self.how != "decided":
+        if self.status != "decided":
             return reject_undecided(interruption, decided, reason=self.reason)
-        named = {
-            call_id: self._named(said) for call_id, said in self.decisions.items() if call_id not in decided
+        decisions = {
+            call_id: self._complete_decision(said)
+            for call_id, said in self.decisions.items()
+            if call_id not in decided
         }
-        return validate_answers(interruption, named, decided=decided, schemas=schemas)
+        return validate_answers(interruption, decisions, decided=decided, schemas=schemas)
 
-    def _named(self, said: Any) -> Any:
+    def _complete_decision(self, said: Any) -> Any:
         if not isinstance(said, Mapping):
             return said
         rejected = said.get("decision") == FeedbackResult.REJECTED
@@ -48,28 +50,28 @@ class CaseOutcome:
         return {**said, **told, "decided_by": self.decided_by}
 
 
-def is_expired(ruling: CaseOutcome | None) -> bool:
-    """Whether the case ended because nobody answered in time."""
-    return ruling is not None and ruling.how == "expired"
+def is_expired(outcome: CaseOutcome | None) -> bool:
+    """Return whether the case expired without an answer."""
+    return outcome is not None and outcome.status == "expired"
 
 
 def check_against_case(
     given: Verdicts,
-    ruling: CaseOutcome | None,
+    outcome: CaseOutcome | None,
     interruption: InterruptionMetadata,
     decided: Mapping[str, Verdict],
     schemas: Schemas,
 ) -> Verdicts:
-    """These decisions; InvalidFeedback if they run what a person refused or changed who answered the case.
+    """Return the given decisions; raises InvalidFeedback if they contradict the reviewer's decisions.
 
-    What was `decided` before the person answered stays as it is.
+    Decisions made before the reviewer answered (`decided`) stay as they are.
     """
-    if ruling is None or ruling.how != "decided":
+    if outcome is None or outcome.status != "decided":
         return given
     try:
-        said = ruling.verdicts(interruption, decided, schemas)
+        said = outcome.to_verdicts(interruption, decided, schemas)
     except InvalidFeedback:
-        return given  # an answer that does not fit decides nothing
+        return given  # an invalid answer decides nothing
     wrong = [
         f"{call_id}: already decided ({said[call_id].decision})"
         for call_id, verdict in given.items()
@@ -87,7 +89,7 @@ def _contradicts(said: Verdict | None, verdict: Verdict) -> bool:
 
 
 def read_case_outcome(status: Mapping[str, Any]) -> CaseOutcome | None:
-    """A poll's answer as a ruling, None while the case waits; InvalidFeedback if it decides nothing."""
+    """Return the outcome in a poll response, None while the case is open; raises InvalidFeedback."""
     match status.get("status"):
         case "completed":
             data = (status.get("result") or {}).get("data") or {}
@@ -95,26 +97,26 @@ def read_case_outcome(status: Mapping[str, Any]) -> CaseOutcome | None:
             if not isinstance(data.get("decisions"), Mapping):
                 raise InvalidFeedback("The case was answered without decisions about its calls.")
             return CaseOutcome(
-                how="decided",
+                status="decided",
                 decisions=data["decisions"],
                 decided_by=who.get("name") or who.get("email"),
                 note=data.get("note"),
             )
         case "expired":
-            return CaseOutcome(how="expired")
+            return CaseOutcome(status="expired")
         case "cancelled":
             said = status.get("reason")
             return CaseOutcome(
-                how="withdrawn", reason=f"{REVIEW_WITHDRAWN} {said}" if said else REVIEW_WITHDRAWN
+                status="withdrawn", reason=f"{REVIEW_WITHDRAWN} {said}" if said else REVIEW_WITHDRAWN
             )
         case _:
             return None
 
 
 def require_sync(answer: T | Awaitable[T]) -> T:
-    """What reviews answer to one who cannot wait for an event loop; raises HookError if they need one."""
+    """Return the reviews' answer to a synchronous caller; raises HookError if it must be awaited."""
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
-        raise HookError("These reviews live on an event loop: use an agent's async methods.")
+        raise HookError("These reviews are async: use an agent's async methods.")
     return answer

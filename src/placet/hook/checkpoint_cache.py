@@ -1,4 +1,4 @@
-"""Threads as they are kept, and as one who writes them often saw them last."""
+"""A cache of the newest checkpoints for a gate that writes them often."""
 
 from datetime import timedelta
 
@@ -8,53 +8,55 @@ from placet.hook.frozen_values import replace
 from placet.hook.savers.saver import SavedCheckpoint, Saver
 
 MAX_CACHED = 64
-"""How many threads are remembered as they were last seen."""
+"""How many threads are cached."""
 
 
 class CheckpointCache:
-    """The threads of a saver."""
+    """The threads of a saver, with their newest known checkpoints."""
 
     def __init__(self, saver: Saver) -> None:
         self.saver = saver
-        self._newest: dict[str, Checkpoint] = {}  # what was seen last; a put from an old one is refused
+        self._newest: dict[str, Checkpoint] = {}  # may be outdated: a put from an old one is refused
 
-    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None, soon: bool = False) -> None:
-        """Keep a thread a step further; raises CheckpointConflict if somebody else has moved it on."""
+    def put(
+        self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None, unsynced: bool = False
+    ) -> None:
+        """Save the next checkpoint of a thread; raises CheckpointConflict if another process changed it."""
         self._newest.pop(checkpoint.thread_id, None)
-        (self.saver.soon if soon else self.saver).put(checkpoint, lease_for=lease_for)
-        self._note(checkpoint)
+        (self.saver.unsynced if unsynced else self.saver).put(checkpoint, lease_for=lease_for)
+        self._store(checkpoint)
 
     def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
-        """As `put`; raises ThreadBusy if a lease is running, by the clock of whoever keeps the thread."""
+        """Like `put`; raises ThreadBusy if a lease is valid, by the storage's clock."""
         self._newest.pop(checkpoint.thread_id, None)
         self.saver.claim(checkpoint, lease_for=timedelta() if lease_for is None else lease_for)
-        self._note(checkpoint)
+        self._store(checkpoint)
 
-    def last(self, key: str) -> Checkpoint:
-        """The thread as it was seen last: enough to mark calls, since an outdated put is refused."""
+    def cached(self, key: str) -> Checkpoint:
+        """Return the cached checkpoint: enough to mark calls, because an outdated put is refused."""
         seen = self._newest.get(key)
-        return self.kept(key).checkpoint if seen is None else seen
+        return self.load(key).checkpoint if seen is None else seen
 
-    def kept(self, key: str) -> SavedCheckpoint:
-        """The thread as it is; raises NothingToResume if there is none."""
-        kept = self.look(key)
+    def load(self, key: str) -> SavedCheckpoint:
+        """Return the saved thread; raises NothingToResume if there is none."""
+        kept = self.find(key)
         if kept is None:
             raise NothingToResume
         return kept
 
-    def look(self, key: str) -> SavedCheckpoint | None:
-        """The thread as it is, or None."""
+    def find(self, key: str) -> SavedCheckpoint | None:
+        """Return the saved thread, or None."""
         kept = self.saver.get(key)
         if kept is not None:
-            self._note(kept.checkpoint)
+            self._store(kept.checkpoint)
         return kept
 
     def release(self, key: str) -> None:
-        """Forget a thread."""
+        """Delete a thread."""
         self._newest.pop(key, None)
-        self.saver.soon.release(key)
+        self.saver.unsynced.release(key)
 
-    def _note(self, checkpoint: Checkpoint) -> None:
+    def _store(self, checkpoint: Checkpoint) -> None:
         while len(self._newest) >= MAX_CACHED:
             self._newest.pop(next(iter(self._newest), ""), None)
         if (stopped := checkpoint.interruption) is not None and stopped.state:

@@ -1,4 +1,4 @@
-"""Approval for any Python function: its calls wait for a person, at once or over days."""
+"""Approval for any Python function: its calls wait for a reviewer, for seconds or for days."""
 
 import asyncio
 import inspect
@@ -56,17 +56,17 @@ def requires_approval(
     reviews: "Reviews | None" = None,
     saver: Saver | None = None,
     key: Callable[[ToolCall], str] | None = None,
-    look_every: float = POLL_INTERVAL_S,
+    poll_interval: float = POLL_INTERVAL_S,
     lease_for: timedelta = DEFAULT_LEASE,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let no call of the function through that a person has not decided.
+    """Require a reviewer's decision for every call of the function.
 
-    The call waits: for `ask`, by default the terminal, or, with `reviews`, for the case it opens. With `key`,
-    which names a call for good, it does not wait: it raises ApprovalPending, and the same call made again,
-    in any process that has the `saver`, runs once it is approved, once; later ones get its result, which
-    must be JSON. While it runs, the same call raises ThreadBusy, until its process has been silent for
-    `lease_for`. Raises CallRejected; an answer given in the function's place is returned. An async generator
-    waits before its first piece; what yields takes no `key`.
+    The call waits: for `ask`, by default in the terminal, or, with `reviews`, for the case it opens. With
+    `key`, which identifies a call permanently, it does not wait: it raises ApprovalPending. The same call
+    made again, in any process with the same `saver`, runs once after approval; later calls return its
+    result, which must be JSON. While it runs, the same call raises ThreadBusy, until its process has been
+    silent for `lease_for`. Raises CallRejected; a response given in the function's place is returned. An
+    async generator gated_coroutine before its first piece; a function that yields takes no `key`.
     """
     config = ToolConfig(
         description=description,
@@ -78,51 +78,53 @@ def requires_approval(
     )
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        kept_in = MemorySaver() if saver is None else saver
+        call_saver = MemorySaver() if saver is None else saver
         yields = inspect.isasyncgenfunction(function)
         if key is not None and (yields or inspect.isgeneratorfunction(function)):
-            raise ValueError(f"{function.__name__} yields: it has no result that could be kept for a key.")
+            raise ValueError(
+                f"key: {function.__name__} yields, so it has no result that could be stored for a key."
+            )
         begun = _as_coroutine(function) if yields else function
-        gated = _GatedFunction(begun, config, kept_in, reviews, ask, key, look_every, lease_for)
+        gated = _GatedFunction(begun, config, call_saver, reviews, ask, key, poll_interval, lease_for)
         if yields:
 
             @wraps(function)
-            async def tells(*args: P.args, **named: P.kwargs) -> Any:
+            async def gated_generator(*args: P.args, **named: P.kwargs) -> Any:
                 pieces = await gated.acall(args, named)
-                if isinstance(pieces, str):  # an answer that was given in its place
+                if isinstance(pieces, str):  # a response given in the function's place
                     yield pieces
                     return
                 async with aclosing(pieces):
                     async for piece in pieces:
                         yield piece
 
-            return tells
+            return gated_generator
 
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
-            async def waits(*args: P.args, **named: P.kwargs) -> Any:
+            async def gated_coroutine(*args: P.args, **named: P.kwargs) -> Any:
                 return await gated.acall(args, named)
 
-            return waits  # type: ignore[return-value] # what it returns is awaited, as the function's own is
+            return gated_coroutine  # type: ignore[return-value] # returns an awaitable, like the function itself
 
         @wraps(function)
-        def blocks(*args: P.args, **named: P.kwargs) -> Any:
+        def gated_function(*args: P.args, **named: P.kwargs) -> Any:
             return gated.call(args, named)
 
-        return blocks
+        return gated_function
 
     return decorate
 
 
 def _as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What begins an async generator, without running any of it."""
+    """Return a function that creates the async generator without running any of it."""
 
     @wraps(function)
-    async def begins(*args: Any, **named: Any) -> Any:
+    async def create_generator(*args: Any, **named: Any) -> Any:
         return function(*args, **named)
 
-    return begins
+    return create_generator
 
 
 class _GatedFunction:
@@ -134,7 +136,7 @@ class _GatedFunction:
         reviews: "Reviews | None",
         ask: Callable[[InterruptionMetadata], Feedback] | None,
         key: Callable[[ToolCall], str] | None,
-        look_every: float,
+        poll_interval: float,
         lease_for: timedelta,
     ) -> None:
         self._function = function
@@ -156,19 +158,19 @@ class _GatedFunction:
         self._heartbeat = Heartbeat(lease_for)
         self._asks = None if reviews is not None else (ask or ask_in_terminal)
         self._key = key
-        self._look_every = look_every
+        self._look_every = poll_interval
         self._workers = Workers()
 
     def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        call, key, run = self._named(args, named)
-        waiting = self._stopped(key, call)
+        call, key, run = self._identify_call(args, named)
+        waiting = self._stop(key, call)
         if waiting is None:
             return self._function(*args, **named)
         try:
             while waiting.undecided:
-                waiting = self._looked(key, waiting, self._feedback(waiting))
+                waiting = self._apply_feedback(key, waiting, self._ask_reviewer(waiting))
                 if waiting.undecided:
-                    self._give_up(waiting)
+                    self._raise_if_pending(waiting)
                     time.sleep(self._look_every)
             decided = waiting.tool_feedbacks[0]
             if decided.result in _NOT_RUN:
@@ -176,25 +178,25 @@ class _GatedFunction:
             begun = self._gate.begin(key, call.id)
             if not begun.run:
                 return _replay_result(begun.result)
-            with self._holding(key):
+            with self._renewing_lease(key):
                 return self._run(key, run(decided))
         finally:
-            self._forget(key)
+            self._delete_unkeyed(key)
 
     async def acall(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        call, key, run = self._named(args, named)
+        call, key, run = self._identify_call(args, named)
         run_blocking = self._gate.run_blocking
         waiting = await self._gate.run_blocking(
-            partial(self._stopped, key, call), on_cancel=lambda _: self._forget(key)
+            partial(self._stop, key, call), on_cancel=lambda _: self._delete_unkeyed(key)
         )
         if waiting is None:
             return await self._function(*args, **named)
         try:
             while waiting.undecided:
-                said = await self._workers.run(partial(self._feedback, waiting))
-                waiting = await run_blocking(partial(self._looked, key, waiting, said))
+                said = await self._workers.run(partial(self._ask_reviewer, waiting))
+                waiting = await run_blocking(partial(self._apply_feedback, key, waiting, said))
                 if waiting.undecided:
-                    self._give_up(waiting)
+                    self._raise_if_pending(waiting)
                     await asyncio.sleep(self._look_every)
             decided = waiting.tool_feedbacks[0]
             if decided.result in _NOT_RUN:
@@ -202,77 +204,83 @@ class _GatedFunction:
             begun = await self._gate.abegin(key, call.id)
             if not begun.run:
                 return _replay_result(begun.result)
-            give_back = partial(self._gate.set_aside, key, call.id)
-            with await self._gate.run_blocking(partial(self._holding, key), on_cancel=lambda _: give_back()):
+            give_back = partial(self._gate.undo_begin, key, call.id)
+            with await self._gate.run_blocking(
+                partial(self._renewing_lease, key), on_cancel=lambda _: give_back()
+            ):
                 return await self._arun(key, run(decided))
         finally:
-            await run_blocking(partial(self._forget, key))
+            await run_blocking(partial(self._delete_unkeyed, key))
 
-    def _stopped(self, key: str, call: ToolCall) -> InterruptionMetadata | None:
+    def _stop(self, key: str, call: ToolCall) -> InterruptionMetadata | None:
         try:
             return self._gate.stop(key, [call], schemas=self._schemas)
         except BaseException:
-            self._forget(key)
+            self._delete_unkeyed(key)
             raise
 
-    def _named(
+    def _identify_call(
         self, args: tuple[Any, ...], named: dict[str, Any]
     ) -> tuple[ToolCall, str, Callable[[ToolFeedback], Callable[[], Any]]]:
-        """The call as a person sees it, the key it is kept under, and what to run when they have decided."""
+        """Return the call as the reviewer sees it, its key, and a function that builds what to run."""
         arguments = dict(self._signature.bind(*args, **named).arguments)
         receiver = {} if self._receiver is None else {self._receiver: arguments.pop(self._receiver)}
         try:
             spelling = json.dumps(arguments, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise HookError(f"No person can see what {self._name} is called with: {error}.") from error
+            raise HookError(
+                f"The arguments of {self._name} cannot be shown to a reviewer: {error}."
+            ) from error
         shown = json.loads(spelling)
         call = ToolCall(id=_CALL_ID, name=self._name, arguments=shown)
 
-        def as_decided(decided: ToolFeedback) -> Callable[[], Any]:
+        def run_decided(decided: ToolFeedback) -> Callable[[], Any]:
             if decided.arguments == shown and _is_unchanged(arguments, spelling):
-                # What JSON cannot tell apart, such as a tuple, arrives as it was given.
+                # Pass the original objects: JSON would turn a tuple into a list.
                 return partial(self._function, *args, **named)
-            return self._with({**receiver, **decided.arguments})
+            return self._bind({**receiver, **decided.arguments})
 
-        return call, f"{self._name}:{self._key(call) if self._key else uuid4().hex}", as_decided
+        return call, f"{self._name}:{self._key(call) if self._key else uuid4().hex}", run_decided
 
-    def _with(self, arguments: dict[str, Any]) -> Callable[[], Any]:
-        """The function with these arguments, each passed as its parameter takes it."""
+    def _bind(self, arguments: dict[str, Any]) -> Callable[[], Any]:
+        """Return the function with these arguments, each passed as its parameter takes it."""
         ordered = {name: arguments[name] for name in self._signature.parameters if name in arguments}
         bound = inspect.BoundArguments(self._signature, ordered)
         return partial(self._function, *bound.args, **bound.kwargs)
 
-    def _feedback(self, waiting: InterruptionMetadata) -> Feedback | None:
+    def _ask_reviewer(self, waiting: InterruptionMetadata) -> Feedback | None:
         return None if self._asks is None else self._asks(waiting)
 
-    def _looked(self, key: str, waiting: InterruptionMetadata, said: Feedback | None) -> InterruptionMetadata:
+    def _apply_feedback(
+        self, key: str, waiting: InterruptionMetadata, said: Feedback | None
+    ) -> InterruptionMetadata:
         try:
             return self._gate.answer(key, said)
         except InvalidFeedback:
             if said is None or (settled := self._gate.answer(key, None)).undecided:
                 raise
-            return settled  # the answer came too late: silence has decided
+            return settled  # the answer came too late: the call has expired
         except Unavailable:
             if said is not None or self._key is not None:
                 raise
-            logger.warning("The reviews are away; %s goes on waiting.", self._name)
+            logger.warning("reviews_unavailable function=%s state=waiting", self._name)
             return waiting
 
-    def _give_up(self, waiting: InterruptionMetadata) -> None:
-        """A call that can be made again does not wait for the person."""
+    def _raise_if_pending(self, waiting: InterruptionMetadata) -> None:
+        """Raise ApprovalPending if the call has a key and so can be made again."""
         if self._key is not None:
             link = (waiting.case or {}).get("review_url")
             raise ApprovalPending(interruption=waiting.id, **({"review_url": link} if link else {}))
 
-    def _holding(self, key: str) -> AbstractContextManager[None]:
-        """However long the function runs, nobody else takes its call for one whose process died."""
+    def _renewing_lease(self, key: str) -> AbstractContextManager[None]:
+        """Return a context manager that renews the call's lease while the function runs."""
         kept = None
-        with suppress(Unavailable):  # the function runs all the same, as long as its lease lasts
+        with suppress(Unavailable):  # the function runs without renewal, for the length of its lease
             kept = None if self._key is None else self._saver.get(key)
-        return nullcontext() if kept is None else self._heartbeat.holding(self._saver, kept.checkpoint)
+        return nullcontext() if kept is None else self._heartbeat.renewing(self._saver, kept.checkpoint)
 
-    def _forget(self, key: str) -> None:
-        """A call that cannot be made again leaves nothing behind, and nobody to decide it."""
+    def _delete_unkeyed(self, key: str) -> None:
+        """Delete a call without a key, which cannot be made again, and withdraw its case."""
         if self._key is None:
             with suppress(PlacetError):
                 self._gate.abandon(key)
@@ -284,7 +292,7 @@ class _GatedFunction:
             self._gate.finish(key, _CALL_ID, _encode_failure(error))
             raise
         except BaseException:
-            self._gate.cut_off(key, _CALL_ID)
+            self._gate.mark_interrupted(key, _CALL_ID)
             raise
         self._gate.finish(key, _CALL_ID, _encode_result(result))
         return result
@@ -296,7 +304,7 @@ class _GatedFunction:
             await self._gate.run_blocking(partial(self._gate.finish, key, _CALL_ID, _encode_failure(error)))
             raise
         except asyncio.CancelledError:
-            await self._gate.run_blocking(partial(self._gate.cut_off, key, _CALL_ID))
+            await self._gate.run_blocking(partial(self._gate.mark_interrupted, key, _CALL_ID))
             raise
         await self._gate.run_blocking(partial(self._gate.finish, key, _CALL_ID, _encode_result(result)))
         return result
@@ -306,7 +314,7 @@ _NOT_RUN = (FeedbackResult.REJECTED, FeedbackResult.RESPONDED)
 
 
 def _is_unchanged(arguments: dict[str, Any], spelling: str) -> bool:
-    """Whether nobody changed them while the person decided: then the person did not see what they are now."""
+    """Return whether the arguments are still those that the reviewer saw."""
     try:
         return json.dumps(arguments) == spelling
     except (TypeError, ValueError, RecursionError):
@@ -322,7 +330,7 @@ def _return_answer(decided: ToolFeedback) -> Any:
 def _encode_result(result: Any) -> str:
     try:
         return json.dumps({"result": result}, default=str)
-    except Exception:  # the function has done its work: that its result cannot be kept is no failure
+    except Exception:  # the function has run: a result that cannot be encoded is not a failure
         return json.dumps({"result": to_text(result)})
 
 
@@ -331,7 +339,7 @@ def _encode_failure(error: Exception) -> str:
 
 
 def _replay_result(kept: str) -> Any:
-    """What a call that ran before answered; raises CallRejected if it failed, or died."""
+    """Return the result of an earlier run; raises CallRejected if it failed or its process died."""
     try:
         said: dict[str, Any] = json.loads(kept)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What drives the loop: does what it asks, and nothing else. This one waits; another, beside it, awaits."""
+"""Drivers execute the effects that the agent loop yields. This one blocks; `async_driver` awaits."""
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -48,11 +48,11 @@ logger = logging.getLogger(__name__)
 ToolOutcomes = Mapping[str, str | InterruptionMetadata | BaseException]
 NO_LEASE = nullcontext()
 BATCH_WINDOW_S = 0.05
-"""Calls that end this close to each other are kept in one write."""
+"""Calls that end within this time of each other are saved in one write."""
 
 
 class LoopDriver:
-    """What both drivers share."""
+    """The parts that the sync and the async driver share."""
 
     def __init__(
         self,
@@ -71,7 +71,9 @@ class LoopDriver:
         self._name = name
         self._model = model
         self._tools = tools
-        self._before: list[Message] = [{"role": "system", "content": instructions}] if instructions else []
+        self._system_messages: list[Message] = (
+            [{"role": "system", "content": instructions}] if instructions else []
+        )
         self._saver = saver
         self._workers = workers
         self._heartbeat = heartbeat
@@ -81,21 +83,21 @@ class LoopDriver:
         self._held: Checkpoint | None = None
 
     def _reply(self, messages: Sequence[Message]) -> Any:
-        return self._model.ask(
-            self._before + [_copy_message(message) for message in messages], [*self._tools]
+        return self._model.call(
+            self._system_messages + [_copy_message(message) for message in messages], [*self._tools]
         )
 
-    def _holding(self) -> AbstractContextManager[None]:
-        """Whoever waits for the model goes on recheck_grants the thread, if it does."""
-        return NO_LEASE if self._held is None else self._heartbeat.holding(self._saver, self._held)
+    def _renewing_lease(self) -> AbstractContextManager[None]:
+        """Return a context manager that renews the thread's lease while the model is called."""
+        return NO_LEASE if self._held is None else self._heartbeat.renewing(self._saver, self._held)
 
-    def _keep(self, effect: Effect) -> Any:
+    def _execute_saver_effect(self, effect: Effect) -> Any:
         if type(effect) not in SAVER_EFFECTS:
-            raise TypeError(f"The loop asked for {effect!r}.")
+            raise TypeError(f"The driver cannot execute {effect!r}.")
         return SAVER_EFFECTS[type(effect)](self, effect)
 
     def _put(self, effect: SaveCheckpoint) -> None:
-        saver = self._saver.soon if effect.soon else self._saver
+        saver = self._saver.unsynced if effect.unsynced else self._saver
         saver.put(effect.checkpoint, lease_for=self._lease_for if effect.leased else None)
         self._held = effect.checkpoint if effect.leased else None
 
@@ -109,38 +111,41 @@ class LoopDriver:
     def _release(self, effect: ReleaseThread) -> None:
         self._saver.release(effect.thread_id)
 
-    def _let_go(self) -> None:
-        """However this ends, the next resume need not wait until the lease is over."""
+    def _release_lease(self) -> None:
+        """Release the lease however the run ends, so that the next resume need not wait for it to expire."""
         if self._held is not None:
             with suppress(Exception):
                 self._saver.put(self._held.next())
 
-    def _with_people(self, effect: Effect) -> Any:
-        """What the reviews answer; it may have to be awaited."""
+    def _request_review(self, effect: Effect) -> Any:
+        """Return the reviews' answer, which may have to be awaited."""
         if self._reviews is None:
             return None
         match effect:
             case OpenCase(interruption, attempt):
-                return self._reviews.ask(interruption, agent=self._name, attempt=attempt)
+                return self._reviews.open_case(interruption, agent=self._name, attempt=attempt)
             case PollCase(case):
-                return self._reviews.look(case)
+                return self._reviews.poll_case(case)
             case WithdrawCase(case):
                 return self._reviews.withdraw(case, "The calls were decided elsewhere.")
             case _:
-                raise TypeError(f"The loop asked for {effect!r}.")
+                raise TypeError(f"The driver cannot execute {effect!r}.")
 
-    def _named(self, effect: UseGrants) -> dict[str, Any]:
-        """Asked once: what a thread of the same name asked for before is another call."""
-        return {"agent": self._name, "thread_id": effect.thread_id, "turn": effect.turn, "when": new_nonce()}
+    def _grant_identity(self, effect: UseGrants) -> dict[str, Any]:
+        """Return the identity of these calls.
+
+        A new nonce tells them from earlier calls of the same thread id.
+        """
+        return {"agent": self._name, "thread_id": effect.thread_id, "turn": effect.turn, "nonce": new_nonce()}
 
     def _child_steps(self, agent: "ReactAgent", job: ToolJob) -> LoopSteps:
-        flow = agent.flow_inside(self._name)
+        loop = agent.inner_loop(self._name)
         text = str(job.call.arguments.get("task", ""))
-        return flow.inside(job.thread_id, text, job.decisions, begins=job.begins)
+        return loop.run_inside(job.thread_id, text, job.decisions, begins=job.begins)
 
 
 def _copy_message(message: Message) -> Message:
-    """A message for the model, which may change what it is given; what is kept stays as it was."""
+    """Return a copy of a message for the model, which may modify it."""
     calls = message.get("tool_calls")
     if calls is None:
         return dict(message)
@@ -156,11 +161,11 @@ SAVER_EFFECTS: Mapping[type, Callable[[LoopDriver, Any], Any]] = {
     ClaimThread: LoopDriver._claim,
     ReleaseThread: LoopDriver._release,
 }
-"""What is asked of the saver."""
+"""Effects that are executed by the saver."""
 
 
 class SyncDriver(LoopDriver):
-    """Drives the loop in this thread; tools run in threads beside it."""
+    """Runs the loop in this thread; tools run in worker threads."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
@@ -168,7 +173,7 @@ class SyncDriver(LoopDriver):
         self._ended_jobs: SimpleQueue[tuple[ToolJob, Any, BaseException | None]] = SimpleQueue()
 
     def events(self, steps: LoopSteps) -> Iterator[Event]:
-        """Everything that is reported; the last event is the outcome."""
+        """Yield every event; the last one is the outcome."""
         answer: Any = None
         error: BaseException | None = None
         last: Event | None = None
@@ -186,18 +191,18 @@ class SyncDriver(LoopDriver):
                         for last in effect.events:
                             yield last
                     elif isinstance(effect, CallModel):
-                        answer = yield from self._asked(effect.messages)
+                        answer = yield from self._call_model_streaming(effect.messages)
                     else:
-                        answer = self._work(effect)
+                        answer = self._execute(effect)
                 except GeneratorExit:
                     raise
                 except BaseException as raised:
                     error = raised
         finally:
-            self._let_go()
+            self._release_lease()
 
     def outcome(self, steps: LoopSteps) -> Outcome:
-        """What it all ends with: as `events`, but nobody listens on the way."""
+        """Return the outcome; the same as the last of `events`, without the cost of yielding."""
         answer: Any = None
         error: BaseException | None = None
         try:
@@ -212,16 +217,16 @@ class SyncDriver(LoopDriver):
                     if kind in SAVER_EFFECTS:
                         answer = SAVER_EFFECTS[kind](self, effect)
                     elif isinstance(effect, CallModel):
-                        answer = self._answer(effect.messages)
+                        answer = self._call_model(effect.messages)
                     elif kind is not EmitEvents:
-                        answer = self._work(effect)
+                        answer = self._execute(effect)
                 except BaseException as raised:
                     error = raised
         finally:
-            self._let_go()
+            self._release_lease()
 
-    def _answer(self, messages: Sequence[Message]) -> Any:
-        with self._holding():
+    def _call_model(self, messages: Sequence[Message]) -> Any:
+        with self._renewing_lease():
             reply = self._reply(messages)
             if isinstance(reply, dict):
                 return reply
@@ -232,12 +237,12 @@ class SyncDriver(LoopDriver):
                 texts.append(piece)
             return join_texts(texts)
 
-    def _asked(self, messages: Sequence[Message]) -> Generator[Event, None, Any]:
+    def _call_model_streaming(self, messages: Sequence[Message]) -> Generator[Event, None, Any]:
         texts: list[str] = []
-        with self._holding():
+        with self._renewing_lease():
             reply = iterate_reply(self._reply(messages))
         while True:
-            with self._holding():  # not while the one who listens takes its time
+            with self._renewing_lease():  # not while the consumer handles an event
                 piece = next(reply, None)
             if piece is None:
                 return join_texts(texts)
@@ -246,73 +251,75 @@ class SyncDriver(LoopDriver):
             texts.append(piece)
             yield TextDelta(text=piece)
 
-    def _work(self, effect: Effect) -> Any:
+    def _execute(self, effect: Effect) -> Any:
         if type(effect) in SAVER_EFFECTS:
-            return self._keep(effect)
+            return self._execute_saver_effect(effect)
         if isinstance(effect, RunTools | AwaitTools):
-            with self._heartbeat.holding(self._saver, effect.checkpoint):
+            with self._heartbeat.renewing(self._saver, effect.checkpoint):
                 if isinstance(effect, RunTools):
-                    self._begin(effect.jobs)
-                return self._ended()
+                    self._start_jobs(effect.jobs)
+                return self._await_jobs()
         if isinstance(effect, OpenCase | PollCase | WithdrawCase):
             with tolerate_review_failure(effect):
-                return require_sync(self._with_people(effect))
+                return require_sync(self._request_review(effect))
             return None
         if isinstance(effect, UseGrants):
-            return use_grants(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
+            return (
+                use_grants(self._grants, effect.calls, **self._grant_identity(effect)) if self._grants else {}
+            )
         if isinstance(effect, RecheckGrants):
             return recheck_grants(self._grants, effect.granted)
-        raise TypeError(f"The loop asked for {effect!r}.")
+        raise TypeError(f"The driver cannot execute {effect!r}.")
 
-    def _begin(self, jobs: Sequence[ToolJob]) -> None:
-        """RunTools them side by side. This thread does its share, but of none that it may have to leave."""
+    def _start_jobs(self, jobs: Sequence[ToolJob]) -> None:
+        """Start the jobs in parallel. This thread runs some itself, but none with a timeout."""
         shared: list[Callable[[], object]] = []
         for job in jobs:
             if job.tool.timeout is None:
                 self._running[job.call.id] = (job, None)
-                shared.append(partial(self._finish, job, copy_context()))
+                shared.append(partial(self._run_and_record, job, copy_context()))
             else:
                 self._running[job.call.id] = (job, monotonic() + job.tool.timeout.total_seconds())
-                self._workers.begin(partial(self._do, job), partial(self._told, job))
+                self._workers.begin(partial(self._run_job, job), partial(self._record_end, job))
         self._workers.share(shared)
 
-    def _finish(self, job: ToolJob, context: Context) -> None:
+    def _run_and_record(self, job: ToolJob, context: Context) -> None:
         try:
-            self._told(job, context.run(self._do, job), None)
+            self._record_end(job, context.run(self._run_job, job), None)
         except BaseException as error:
-            self._told(job, None, error)
+            self._record_end(job, None, error)
 
-    def _told(self, job: ToolJob, result: Any, error: BaseException | None) -> None:
+    def _record_end(self, job: ToolJob, result: Any, error: BaseException | None) -> None:
         self._ended_jobs.put((job, result, error))
 
-    def _do(self, job: ToolJob) -> str | InterruptionMetadata:
+    def _run_job(self, job: ToolJob) -> str | InterruptionMetadata:
         if job.tool.agent is not None:
-            driver = job.tool.agent.driver_inside(self._name, self._saver)
+            driver = job.tool.agent.inner_driver(self._name, self._saver)
             return answer_from_outcome(driver.outcome(self._child_steps(job.tool.agent, job)))
         return to_text(call_tool(job))
 
-    def _ended(self) -> ToolOutcomes:
-        """What has ended by now, at least one; calls that end together are told together."""
+    def _await_jobs(self) -> ToolOutcomes:
+        """Return the jobs that have ended, at least one; jobs that end together are returned together."""
         ended: dict[str, str | InterruptionMetadata | BaseException] = {}
-        patience = self._patience()
-        while self._running and not (ended and patience == 0.0):
+        timeout = self._seconds_to_timeout()
+        while self._running and not (ended and timeout == 0.0):
             try:
-                job, result, error = self._ended_jobs.get(timeout=patience)
+                job, result, error = self._ended_jobs.get(timeout=timeout)
             except Empty:
-                ended |= self._overdue()
-                patience = 0.0 if ended else self._patience()
+                ended |= self._take_timed_out()
+                timeout = 0.0 if ended else self._seconds_to_timeout()
                 continue
             if self._running.pop(job.call.id, None) is not None:
                 ended[job.call.id] = result_from_error(job, error) if error is not None else result
-                patience = BATCH_WINDOW_S
+                timeout = BATCH_WINDOW_S
         return ended
 
-    def _patience(self) -> float | None:
-        """How long until the first job is overdue; None if none ever is."""
+    def _seconds_to_timeout(self) -> float | None:
+        """Return the seconds until the first job times out; None if no job has a timeout."""
         limits = [limit - monotonic() for _, limit in self._running.values() if limit is not None]
         return max(0.0, min(limits)) if limits else None
 
-    def _overdue(self) -> dict[str, str | InterruptionMetadata]:
+    def _take_timed_out(self) -> dict[str, str | InterruptionMetadata]:
         overdue = [
             job
             for job, limit in self._running.values()
@@ -327,9 +334,9 @@ class SyncDriver(LoopDriver):
 
 @contextmanager
 def tolerate_review_failure(effect: OpenCase | PollCase | WithdrawCase) -> Iterator[None]:
-    """Nobody could be asked, or told: the thread waits all the same, and the next resume tries again.
+    """Log errors of the reviews that a later resume can correct: the thread stays paused.
 
-    That nobody ever can be is for the caller to hear.
+    Other errors, such as a case that can never be opened, are raised to the caller.
     """
     try:
         yield
@@ -337,35 +344,36 @@ def tolerate_review_failure(effect: OpenCase | PollCase | WithdrawCase) -> Itera
         expected = isinstance(error, PlacetError | OSError) and type(error) not in (HookError, NobodyAsked)
         if not (isinstance(effect, WithdrawCase) or (isinstance(effect, OpenCase) and expected)):
             raise
-        logger.warning("%s failed; the calls go on waiting.", type(effect).__name__, exc_info=error)
+        logger.warning("review_request_failed effect=%s state=waiting", type(effect).__name__, exc_info=error)
 
 
 def result_from_error(job: ToolJob, error: BaseException) -> str | BaseException:
-    """What the model reads about a tool that raised; what is no fault of the tool stays what it is.
+    """Return what the model reads about a tool that raised, or the error if the tool is not to blame.
 
-    An agent inside whose storage is away, or who is busy, goes on when the thread is taken up again.
+    An inner agent whose storage is unavailable, or whose thread is busy, continues when the thread is
+    resumed.
     """
     unheard_of = isinstance(error, PlacetError) and not isinstance(error, ModelMisbehaved)
     if not isinstance(error, Exception) or (job.tool.agent is not None and unheard_of):
         return error
-    logger.warning("The tool %s failed: %s", job.call.name, type(error).__name__, exc_info=error)
+    logger.warning("tool_failed tool=%s error=%s", job.call.name, type(error).__name__, exc_info=error)
     return describe_failure(error)
 
 
 def answer_from_outcome(outcome: Outcome) -> str | InterruptionMetadata:
-    """What an agent inside says to the one that called it."""
+    """Return what an inner agent answers to the agent that called it."""
     return outcome.text if isinstance(outcome, AgentResult) else outcome
 
 
 def check_outcome(last: Event | None) -> Outcome:
-    """The last event, which every run ends with."""
+    """Return the last event, which must be an outcome."""
     if isinstance(last, AgentResult | InterruptionMetadata):
         return last
     raise ModelMisbehaved("The agent ended without an outcome.")
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """The reply of a model that sent nothing but iterate_reply of text."""
+    """Return the reply of a model that sent only pieces of text."""
     if not texts:
         raise ModelMisbehaved("The model answered with nothing.")
     return "".join(texts)

@@ -1,4 +1,4 @@
-"""What the loop asks its driver to do, and is sent the outcome of."""
+"""Effects: what the agent loop asks its driver to do; the driver sends back the result."""
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,42 +14,43 @@ CaseMembers = Mapping[str, Any]
 
 @dataclass(slots=True)
 class LoadCheckpoint:
-    """Answered with the newest Kept of the thread, or None."""
+    """Load the newest SavedCheckpoint of the thread, or None."""
 
     thread_id: str
 
 
 @dataclass(slots=True)
 class SaveCheckpoint:
-    """Keep the checkpoint; `leased` goes on holding the thread.
+    """Save the checkpoint; `leased` keeps the thread's lease.
 
-    `soon`: a power cut may undo it, since what would be lost then is told as unknown and not run again.
+    `unsynced`: a power cut may undo the write, because calls lost that way are reported as unknown and
+    not run again.
     """
 
     checkpoint: Checkpoint
     leased: bool = False
-    soon: bool = False
+    unsynced: bool = False
 
 
 @dataclass(slots=True)
 class ClaimThread:
-    """Keep the checkpoint and hold the thread, if nobody else does."""
+    """Save the checkpoint and take the thread's lease, if no other process holds it."""
 
     checkpoint: Checkpoint
 
 
 @dataclass(slots=True)
 class CallModel:
-    """Answered with the model's reply to these messages."""
+    """Return the model's reply to these messages."""
 
     messages: tuple[Message, ...]
 
 
 @dataclass(slots=True)
 class RunTools:
-    """Begin these jobs; answered, as Join is, with those that have ended: call -> text or interruption.
+    """Start these jobs; return, like AwaitTools, those that have ended: call id -> text or interruption.
 
-    The thread is held, at this checkpoint, as long as it takes.
+    The thread's lease is renewed at this checkpoint meanwhile.
     """
 
     jobs: Sequence[ToolJob]
@@ -58,21 +59,21 @@ class RunTools:
 
 @dataclass(slots=True)
 class AwaitTools:
-    """Go on waiting for the jobs that have not ended."""
+    """Wait for jobs that have not ended."""
 
     checkpoint: Checkpoint
 
 
 @dataclass(slots=True)
 class ReleaseThread:
-    """Forget a thread of an agent inside, which nobody needs any more."""
+    """Delete the thread of an inner agent that is no longer needed."""
 
     thread_id: str
 
 
 @dataclass(slots=True)
 class UseGrants:
-    """Answered with those of the calls that a person allowed before: call -> grant."""
+    """Return the calls that are covered by a grant: call id -> grant id."""
 
     calls: Sequence[ToolCall]
     thread_id: str
@@ -81,14 +82,14 @@ class UseGrants:
 
 @dataclass(slots=True)
 class RecheckGrants:
-    """Answered with those of the calls whose grant still holds, now that they are to run."""
+    """Return the calls whose grant is still valid, just before they run."""
 
     granted: GrantedCalls
 
 
 @dataclass(slots=True)
 class OpenCase:
-    """Open the case for an interruption; answered with the case, or None where nobody could be asked."""
+    """Open the case for an interruption; return the case, or None if it could not be opened yet."""
 
     interruption: InterruptionMetadata
     attempt: int = 0
@@ -96,21 +97,21 @@ class OpenCase:
 
 @dataclass(slots=True)
 class PollCase:
-    """Answered with the Ruling of a case, or None while it waits."""
+    """Return the CaseOutcome of a case, or None while it is open."""
 
     case: CaseMembers
 
 
 @dataclass(slots=True)
 class WithdrawCase:
-    """The calls of this case were decided elsewhere."""
+    """Withdraw the case, because its calls were decided elsewhere."""
 
     case: CaseMembers
 
 
 @dataclass(slots=True)
 class EmitEvents:
-    """Tell whoever listens what happens on the way; a flow whose listeners only want the end does not."""
+    """Report events to the consumer; a loop without a consumer does not yield this."""
 
     events: Iterable[Event]
 
@@ -121,4 +122,4 @@ Effect = (
 )  # fmt: skip
 LoopSteps = Generator[Effect, Any, Outcome]
 LoopPart = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
-"""A piece of the way: it ends with the thread a step further, or with the calls that wait for a person."""
+"""A part of the loop: it ends with the next checkpoint, or with the calls that wait for a reviewer."""

@@ -1,4 +1,4 @@
-"""What an agent reports while it runs, and what it ends with."""
+"""The events an agent reports while it runs, and its outcomes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextDelta:
-    """A piece of the model's reply, from a model that sends it in pieces."""
+    """A piece of the model's reply, from a model that streams."""
 
     text: str
 
@@ -28,7 +28,7 @@ class ModelReplied:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolAnswered:
-    """What the model will read about one call."""
+    """The result of one call as the model will read it."""
 
     call: ToolCall
     content: str
@@ -36,21 +36,21 @@ class ToolAnswered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentResult:
-    """The agent has finished: its last words, and the whole thread."""
+    """The agent has finished: its final reply and the whole thread."""
 
     thread_id: str
     messages: tuple[Message, ...]
 
     @property
     def text(self) -> str:
-        """What the model said last."""
+        """The model's final reply."""
         return str(self.messages[-1].get("content", "")) if self.messages else ""
 
 
 Outcome = AgentResult | InterruptionMetadata
 Event = TextDelta | ModelReplied | ToolAnswered | Outcome
 Model = Callable[..., Any]
-"""(messages, tools) -> the next assistant message, or its pieces and then the message; async or not."""
+"""(messages, tools) -> the next assistant message, or its pieces and then the message; sync or async."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,10 @@ class ToolJob:
     call: ToolCall
     tool: "Tool"
     key: str
-    """The same for every attempt of this call."""
+    """The idempotency key: the same for every attempt of this call."""
     thread_id: str
-    """Where an agent inside keeps its own thread."""
+    """The thread of the inner agent that runs the call."""
     decisions: dict[str, Any]
-    """What was decided about the calls of an agent inside."""
+    """The decisions on the calls of the inner agent."""
     begins: bool
-    """Whether it is surely the first attempt: what an agent inside left under this name is another's."""
+    """Whether this is certainly the first attempt: an inner thread with this id belongs to another call."""

@@ -1,4 +1,4 @@
-"""What a person says to one tool call; whether it fits the call is judged in `answers`."""
+"""A reviewer's decision on one tool call; `answer_validation` checks whether it fits the call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,7 +12,7 @@ from placet.hook.tool_call import Arguments, ToolCall, read_arguments
 
 
 class FeedbackResult(StrEnum):
-    """The ways to decide a call; None is none of them, and never runs anything."""
+    """The possible decisions on a call. None is not a decision and never runs a call."""
 
     APPROVED = "approve"
     EDITED = "edit"
@@ -25,10 +25,10 @@ DEFAULT_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED, FeedbackRes
 
 @dataclass(frozen=True, kw_only=True)
 class ToolFeedback:
-    """A call that waits, with what a person needs to decide it; with `result` set, the decision itself.
+    """A call that waits, with what a reviewer needs to decide it; with `result` set, the decision itself.
 
-    An edit carries the new arguments in `arguments` (and another tool in `name`); a rejection its reason in
-    `reason`; a response, what the person says in the tool's place, in `answer`.
+    An edit has the new arguments in `arguments` (and another tool in `name`), a rejection its reason in
+    `reason`, and a response the reviewer's answer in place of the tool's in `answer`.
     """
 
     id: str
@@ -41,11 +41,11 @@ class ToolFeedback:
     decided_by: str | None = None
     allowed_decisions: tuple[FeedbackResult, ...] = DEFAULT_DECISIONS
     schema: Mapping[str, Any] | None = None
-    """The tool's JSON Schema: what edited arguments must fit."""
+    """The tool's JSON Schema, which edited arguments must match."""
     path: tuple[str, ...] = ()
-    """The agents between the one that was called and the one that asks, outermost first."""
+    """The agents between the one that was called and the one that makes this call, outermost first."""
     high_risk: bool = False
-    """Such a call is never covered by a grant."""
+    """A high-risk call is never covered by a grant."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", read_arguments(self.arguments))
@@ -53,7 +53,7 @@ class ToolFeedback:
             object.__setattr__(self, "result", _parse_result(self.result))
 
     @classmethod
-    def of(
+    def for_call(
         cls,
         call: ToolCall,
         *,
@@ -62,7 +62,7 @@ class ToolFeedback:
         schema: Mapping[str, Any] | None,
         high_risk: bool,
     ) -> Self:
-        """This call, which nobody has decided yet."""
+        """Return the feedback for a call that is not decided yet."""
         members = {
             "id": call.id,
             "name": call.name,
@@ -81,33 +81,33 @@ class ToolFeedback:
         """The call itself."""
         return ToolCall(id=self.id, name=self.name, arguments=self.arguments)
 
-    def call_of(self, asked: ToolCall) -> ToolCall:
-        """The call itself; the one that was asked for, if it is the same."""
+    def reuse_call(self, asked: ToolCall) -> ToolCall:
+        """Return the call; the requested object itself if it is equal."""
         same = asked.id == self.id and asked.name == self.name and asked.arguments == self.arguments
         return asked if same else self.call
 
     def approve(self) -> Self:
-        """Run it as it stands."""
+        """Run the call as requested."""
         arguments = dict(self.arguments)
         return build_frozen(
             type(self), {**self.__dict__, "arguments": arguments, "result": FeedbackResult.APPROVED}
         )
 
     def edit(self, arguments: Mapping[str, Any] | str, *, name: str | None = None) -> Self:
-        """Run it with these arguments instead, or run another tool with them."""
+        """Run the call with these arguments instead, or run another tool with them."""
         changed = read_arguments(arguments)
         return replace(self, result=FeedbackResult.EDITED, arguments=changed, name=name or self.name)
 
     def reject(self, reason: str | None = None) -> Self:
-        """Do not run it; the model is told why."""
+        """Do not run the call; the model reads the reason."""
         return replace(self, result=FeedbackResult.REJECTED, reason=reason)
 
     def respond(self, answer: str) -> Self:
-        """Do not run it; the model gets this as the tool's answer."""
+        """Do not run the call; the model reads this as the tool's answer."""
         return replace(self, result=FeedbackResult.RESPONDED, answer=answer)
 
     def to_dict(self) -> dict[str, Any]:
-        """The waiting call, ready for JSON; a decision is kept apart, as a Verdict."""
+        """Return the waiting call, ready for JSON; a decision is stored separately, as a Verdict."""
         return {
             "id": self.id,
             "name": self.name,
@@ -119,10 +119,10 @@ class ToolFeedback:
             "high_risk": self.high_risk,
         }
 
-    def to_kept(self, schemas: dict[str, Mapping[str, Any] | None]) -> dict[str, Any]:
-        """The waiting call as a thread is kept: without what goes without saying.
+    def to_compact(self, schemas: dict[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+        """Return the waiting call as it is saved in a checkpoint, without default values.
 
-        Its schema is added to `schemas`, where calls of one tool share it.
+        Its schema is added to `schemas`, which calls of the same tool share.
         """
         kept: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": self.arguments}
         if schemas.setdefault(self.name, self.schema) is not self.schema:
@@ -138,11 +138,11 @@ class ToolFeedback:
         return kept
 
     @classmethod
-    def from_kept(cls, kept: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any] | None]) -> Self:
-        """What `to_kept` wrote, or `to_dict`."""
+    def from_compact(cls, kept: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any] | None]) -> Self:
+        """Return what `to_compact` or `to_dict` wrote."""
         members = {**_COMPACT_DEFAULTS, "schema": schemas.get(kept["name"]), **kept, **_UNDECIDED}
         if members.keys() != _FEEDBACK_MEMBERS:
-            raise TypeError(f"A waiting call has no {', '.join(members.keys() - _FEEDBACK_MEMBERS)}.")
+            raise TypeError(f"A waiting call has no member {', '.join(members.keys() - _FEEDBACK_MEMBERS)}.")
         members["arguments"] = read_arguments(kept["arguments"])
         if "allowed_decisions" in kept:
             members["allowed_decisions"] = _parse_decisions(tuple(kept["allowed_decisions"]))
@@ -152,7 +152,7 @@ class ToolFeedback:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Self:
-        """What `to_dict` wrote."""
+        """Return what `to_dict` wrote."""
         decisions, path = _parse_decisions(tuple(kept["allowed_decisions"])), tuple(kept["path"])
         if kept.keys() != _DICT_MEMBERS:
             return cls(**{**kept, "allowed_decisions": decisions, "path": path})
@@ -163,24 +163,24 @@ class ToolFeedback:
 
 _DICT_MEMBERS = frozenset(ToolFeedback(id="", name="").to_dict())
 _UNDECIDED = dict.fromkeys(("result", "reason", "answer", "decided_by"))
-"""What `to_dict` leaves out."""
+"""Members that `to_dict` leaves out."""
 _COMPACT_DEFAULTS = {
     "description": "",
     "allowed_decisions": DEFAULT_DECISIONS,
     "path": (),
     "high_risk": False,
 }
-"""What `to_kept` leaves out."""
+"""Members that `to_compact` leaves out when they have these values."""
 _FEEDBACK_MEMBERS = frozenset(member.name for member in fields(ToolFeedback))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One decision, checked and ready to be kept: what travels as a member of `result.data.decisions`."""
+    """One checked decision, as it is stored and sent in `result.data.decisions`."""
 
     decision: FeedbackResult
     name: str | None = None
-    """Another tool to run, where an edit names one."""
+    """Another tool to run, if an edit names one."""
     arguments: Arguments | None = None
     """The edited arguments."""
     reason: str | None = None
@@ -188,15 +188,17 @@ class Verdict:
     decided_by: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The members that say something."""
+        """Return the members that are set."""
         return {name: value for name, value in self.__dict__.items() if value is not None}
 
     @classmethod
     def from_dict(cls, kept: Any) -> Self:
-        """A decision as it travels, or just its word, such as "approve"; raises InvalidFeedback."""
+        """Return a decision from its members, or from a word such as "approve"; raises InvalidFeedback."""
         members = {"decision": kept} if isinstance(kept, str) else kept
         if not isinstance(members, Mapping):
-            raise InvalidFeedback(f"A decision is one of {', '.join(FeedbackResult)}, or an object with one.")
+            raise InvalidFeedback(
+                f"A decision must be one of {', '.join(FeedbackResult)}, or an object with a decision."
+            )
         if unknown := set(members) - _VERDICT_MEMBERS:
             raise InvalidFeedback(f"A decision has no member {', '.join(sorted(map(str, unknown)))}.")
         arguments = members.get("arguments")
@@ -222,7 +224,9 @@ def _parse_result(said: Any) -> FeedbackResult:
     try:
         return _RESULTS[said]
     except (KeyError, TypeError):
-        raise InvalidFeedback(f"{said!r} is no decision: take one of {', '.join(FeedbackResult)}.") from None
+        raise InvalidFeedback(
+            f"{said!r} is not a decision: use one of {', '.join(FeedbackResult)}."
+        ) from None
 
 
 def _read_text(members: Mapping[str, Any], name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Values that never change: a changed one is a new one, made without going through its constructor."""
+"""Fast construction and replacement of frozen dataclasses without slots."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -9,9 +9,9 @@ _checks: dict[type, Callable[[Any], None] | None] = {}
 
 
 def build_frozen(kind: type[T], members: dict[str, Any]) -> T:
-    """A value with these members, all of them; they are taken as they are, and so is the dict.
+    """Return a value with these members; the dict is taken over without a copy or a check.
 
-    For frozen classes without slots: what would take a call for each member takes one for all.
+    For frozen classes without slots: one assignment instead of one call per member.
     """
     value = _new(kind)
     _set(value, "__dict__", members)
@@ -19,12 +19,12 @@ def build_frozen(kind: type[T], members: dict[str, Any]) -> T:
 
 
 def replace(value: T, **changes: Any) -> T:
-    """As `dataclasses.replace`, for frozen classes without slots, in a fraction of the time."""
+    """Like `dataclasses.replace`, for frozen classes without slots, in a fraction of the time."""
     kind = type(value)
     before = value.__dict__
     members = before | changes
     if len(members) != len(before):
-        raise TypeError(f"{kind.__name__} has no {', '.join(changes.keys() - before.keys())}.")
+        raise TypeError(f"{kind.__name__} has no member {', '.join(changes.keys() - before.keys())}.")
     changed = build_frozen(kind, members)
     try:
         check = _checks[kind]

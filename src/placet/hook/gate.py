@@ -1,8 +1,8 @@
-"""The gate that every framework's adapter shares: stop a turn once, keep its answers, run each call once.
+"""The gate that framework adapters share: stop a turn once, store its answers, run each call once.
 
-An adapter says what its framework is about to call, and does what the verdicts say; the framework's own
-thread, messages and loop stay its own. Everything here is kept in a Saver, under a key that the adapter
-derives from the framework's thread and turn.
+An adapter says what its framework is about to call, and follows the verdicts; the framework keeps its own
+thread, messages and loop. Everything here is stored in a Saver, under a key that the adapter derives from the
+framework's thread and turn.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ DEFAULT_LEASE = timedelta(minutes=5)
 
 
 class ApprovalGate(BlockingCaller):
-    """Judges turns, keeps what people answered, and lets every call run at most new_nonce."""
+    """Evaluates turns, stores decisions, and lets every call run at most once."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class ApprovalGate(BlockingCaller):
     ) -> None:
         self._hooks = tuple(hooks)
         super().__init__(may_block=saver.blocking or reviews is not None or grants is not None)
-        self._seen = CheckpointCache(saver)
+        self._cache = CheckpointCache(saver)
         self._agent = agent
-        self._people = GateCases(reviews, agent)
+        self._cases = GateCases(reviews, agent)
         self._grants = grants
-        self._since = new_nonce()
+        self._nonce = new_nonce()
         self._lease_for = lease_for
         self._clock = clock
-        self._holds = CallLeases(lease_for, clock)
+        self._leases = CallLeases(lease_for, clock)
         self._heartbeat = Heartbeat(lease_for)
 
     def stop(
@@ -82,23 +82,26 @@ class ApprovalGate(BlockingCaller):
         schemas: Schemas | None = None,
         turn: int = 0,
         new: bool = False,
-        judged: Mapping[str, ReviewRequirement] | None = None,
-        soon: bool = False,
+        requirements: Mapping[str, ReviewRequirement] | None = None,
+        unsynced: bool = False,
     ) -> InterruptionMetadata | None:
-        """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands.
+        """Return the waiting calls of this turn, or None. Repeated, it returns the first result.
 
-        Under a key whose outcome was handed out, the calls are new ones. A turn that is most likely `new` is
-        not looked for before. `judged` calls are not judged anew. `soon`: something else is kept right after.
+        Under a key whose outcome was delivered, the calls are new ones. With `new`, the turn is most
+        likely new and is not looked up first. `requirements` calls are not evaluated again. `unsynced`:
+        another write follows at once.
         """
-        before = None if new and self._grants is None else self._seen.look(key)
+        before = None if new and self._grants is None else self._cache.find(key)
         if before is not None and before.checkpoint.stage != "ready":
             return _current_interruption(before.checkpoint)
         rev = 1 if before is None else before.checkpoint.rev + 1
         state = state or {}
-        gates = evaluate_calls(self._hooks, calls, state, schemas) if judged is None else judged
-        tools, granted = schemas or {}, self._covered(key, calls, gates, turn)
+        requirements = (
+            evaluate_calls(self._hooks, calls, state, schemas) if requirements is None else requirements
+        )
+        tools, granted = schemas or {}, self._use_grants(key, calls, requirements, turn)
         interruption = interrupt_turn(
-            gates,
+            requirements,
             calls,
             thread_id=key,
             turn=turn,
@@ -115,45 +118,53 @@ class ApprovalGate(BlockingCaller):
             stage="paused",
             interruption=interruption,
             tools=tools,
-            granted=record_granted_calls(gates, calls, granted, tools),
+            granted=record_granted_calls(requirements, calls, granted, tools),
         )
         try:
-            self._seen.put(checkpoint, soon=soon)
+            self._cache.put(checkpoint, unsynced=unsynced)
         except CheckpointConflict:
-            again = partial(self.stop, state=state, schemas=schemas, turn=turn, judged=gates, soon=soon)
+            again = partial(
+                self.stop,
+                state=state,
+                schemas=schemas,
+                turn=turn,
+                requirements=requirements,
+                unsynced=unsynced,
+            )
             return self.waiting(key) or again(key, calls)
-        return self._asked(checkpoint)
+        return self._open_case(checkpoint)
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
-        """What was stopped under this key, showing the decisions so far; None if nothing was."""
-        kept = self._seen.look(key)
+        """Return what was stopped under this key, with the decisions so far; None if nothing was."""
+        kept = self._cache.find(key)
         return None if kept is None else _current_interruption(kept.checkpoint)
 
     def answer(
-        self, key: str, feedback: Feedback | None, *, schemas: Schemas | None = None, soon: bool = False
+        self, key: str, feedback: Feedback | None, *, schemas: Schemas | None = None, unsynced: bool = False
     ) -> InterruptionMetadata:
-        """Keep what a person decided, all of it or a part; raises InvalidFeedback, and then keeps nothing.
+        """Store decisions, all or some of them; raises InvalidFeedback, and then stores nothing.
 
-        Without feedback, calls whose time is over are rejected. The first decision of a call stands. An edit
-        into another tool that is gated itself waits again: the interruption that comes back is a new one.
-        `schemas` are the tools it may lead to, by default those known when the turn was stopped. `soon` is
-        for one who begins the calls right after: decisions that are complete are on disk when a call begins.
+        Without feedback, expired calls are rejected. The first decision on a call counts. An edit
+        into another gated tool waits again: the returned interruption is a new one. `schemas` are the
+        tools an edit may change to, by default those known when the turn was stopped. With
+        `unsynced`, the caller starts the calls right after: complete decisions are on disk when a
+        call starts.
         """
         while True:
-            checkpoint = self._seen.kept(key).checkpoint
+            checkpoint = self._cache.load(key).checkpoint
             interruption = _require_interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
-            ruling, case = self._people.said(checkpoint), checkpoint.case or {}
-            if feedback is None and is_expired(ruling) and interruption.default == "hold":
-                return self._asked(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
+            outcome, case = self._cases.poll(checkpoint), checkpoint.case or {}
+            if feedback is None and is_expired(outcome) and interruption.default == "hold":
+                return self._open_case(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
             known = checkpoint.tools if schemas is None else schemas
-            verdicts = self._decided(checkpoint, feedback, ruling, known)
+            verdicts = self._collect_verdicts(checkpoint, feedback, outcome, known)
             again, verdicts = reinterrupt_edits(
                 self._hooks, interruption, verdicts, schemas=known, now=self._clock()
             )
             if feedback is None and again is interruption and verdicts == checkpoint.verdicts:
-                return self._asked(checkpoint)
+                return self._open_case(checkpoint)
             granted = checkpoint.granted
             if granted and len(verdicts) == len(again.tool_feedbacks):
                 held = recheck_grants(self._grants, granted)
@@ -168,20 +179,21 @@ class ApprovalGate(BlockingCaller):
                 case=checkpoint.case if again is interruption else None,
             )
             try:
-                self._seen.put(following, soon=soon and complete and checkpoint.case is None)
+                self._cache.put(following, unsynced=unsynced and complete and checkpoint.case is None)
             except CheckpointConflict:
                 continue
             if feedback is not None and (complete or again is not interruption):
-                self._people.no_longer(checkpoint, DECIDED_ELSEWHERE)
-            return again.with_verdicts(verdicts) if complete else self._asked(following)
+                self._cases.withdraw(checkpoint, DECIDED_ELSEWHERE)
+            return again.with_verdicts(verdicts) if complete else self._open_case(following)
 
     def cancel(self, key: str, reason: str) -> InterruptionMetadata:
-        """Let none of the turn run, however late it is and whatever was allowed: its calls are rejected.
+        """Reject the calls of the turn, even if they expired or were approved in part.
 
-        Those that needed nobody answer with the `reason`. A turn that is complete goes on as it was decided.
+        Calls that needed no review get the `reason` as their result. A completely decided turn is not
+        changed.
         """
         while True:
-            checkpoint = self._seen.kept(key).checkpoint
+            checkpoint = self._cache.load(key).checkpoint
             interruption = _require_interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
@@ -189,12 +201,15 @@ class ApprovalGate(BlockingCaller):
             results = {call.id: reason for call in interruption.tools_automatically_approved}
             over = checkpoint.next(stage="running", verdicts=verdicts, results=results, tools={}, granted={})
             with suppress(CheckpointConflict):
-                self._seen.put(over)
-                self._people.no_longer(checkpoint, DECIDED_ELSEWHERE)
+                self._cache.put(over)
+                self._cases.withdraw(checkpoint, DECIDED_ELSEWHERE)
                 return interruption.with_verdicts(verdicts)
 
-    def decided(self, key: str, call_id: str) -> ToolFeedback | None:
-        """The call with its decision; None if it was never stopped. An edit's call is the one to run."""
+    def find_decision(self, key: str, call_id: str) -> ToolFeedback | None:
+        """Return the call with its decision.
+
+        None if it was never stopped. An edited call is the one to run.
+        """
         waiting = self.waiting(key)
         found = () if waiting is None else waiting.tool_feedbacks
         return next((feedback for feedback in found if feedback.id == call_id), None)
@@ -204,8 +219,9 @@ class ApprovalGate(BlockingCaller):
     ) -> CallStart:
         """Claim one call. One caller may run it; a later one gets its result, a concurrent one ThreadBusy.
 
-        A call whose process died is not run again, unless it is `repeatable`: at most once, or at least once.
-        Where keys are used again, `interruption` says which one was decided: NothingToResume if it is over.
+        A call whose process died is not run again, unless it is `repeatable`: at most once, or at
+        least once. Where keys are reused, `interruption` says which one was decided: NothingToResume
+        if it is over.
         """
         found = self.begin_all(key, {call_id: repeatable}, interruption=interruption)[call_id]
         if isinstance(found, ThreadBusy):
@@ -220,107 +236,110 @@ class ApprovalGate(BlockingCaller):
         interruption: str | None = None,
         owner: Hashable = None,
     ) -> dict[str, CallStart | ThreadBusy]:
-        """As `begin`, for calls that begin together, in one write: call -> whether it is repeatable.
+        """Like `begin`, for calls that start together, in one write: call id -> whether it is repeatable.
 
-        One `owner` at a time works on a turn; by default all who share this gate are one.
+        One `owner` at a time works on a turn; by default all users of this gate count as one owner.
         """
         busy = False
         while True:
-            checkpoint = self._seen.last(key)
+            checkpoint = self._cache.cached(key)
             if interruption is not None and _require_interruption(checkpoint).id != interruption:
                 raise NothingToResume
             leased = busy
-            if self._holds.needs_lease(checkpoint, calls, owner):
-                kept = self._seen.kept(key)
+            if self._leases.needs_lease_check(checkpoint, calls, owner):
+                kept = self._cache.load(key)
                 if kept.checkpoint.rev != checkpoint.rev:
                     continue
                 leased = busy or (kept.leased_until is not None and kept.leased_until > self._clock())
-            beginning = self._holds.beginning(checkpoint, calls, owner, leased=leased)
-            if not beginning.runs and not beginning.lost:
-                return beginning.found
-            new = self._holds.take(key, owner, beginning)
-            lease_for = self._lease_for if self._holds.of(key, owner).calls else None
+            plan = self._leases.plan(checkpoint, calls, owner, leased=leased)
+            if not plan.runs and not plan.lost:
+                return plan.found
+            new = self._leases.take(key, owner, plan)
+            lease_for = self._lease_for if self._leases.lease_of(key, owner).calls else None
             try:
-                if beginning.abandoned:
-                    self._seen.claim(beginning.after(checkpoint), lease_for=lease_for)
+                if plan.abandoned:
+                    self._cache.claim(plan.apply(checkpoint), lease_for=lease_for)
                 else:
-                    self._seen.put(beginning.after(checkpoint), lease_for=lease_for, soon=not beginning.runs)
+                    self._cache.put(plan.apply(checkpoint), lease_for=lease_for, unsynced=not plan.runs)
             except BaseException as error:
-                self._holds.not_begun(key, new)
+                self._leases.undo(key, new)
                 busy = isinstance(error, ThreadBusy)
                 if not isinstance(error, CheckpointConflict | ThreadBusy):
                     raise
                 continue
-            self._holds.took_over(key, beginning.abandoned)
-            self._holds.ended(key, beginning.lost)
-            return beginning.told()
+            self._leases.take_over(key, plan.abandoned)
+            self._leases.end(key, plan.lost)
+            return plan.outcomes()
 
     def finish(self, key: str, call_id: str, result: str) -> str:
-        """Keep what a call answered; returns what is kept, which is the first answer."""
+        """Store the result of a call; returns the stored result, which is the first one."""
         return self.finish_all(key, {call_id: result})[call_id]
 
     def finish_all(self, key: str, results: Mapping[str, str]) -> dict[str, str]:
-        """As `finish`, for calls that end together, in one write: call -> what it answered."""
+        """Like `finish`, for calls that end together, in one write: call id -> result."""
         while True:
-            checkpoint = self._seen.last(key)
+            checkpoint = self._cache.cached(key)
             kept = {**results, **checkpoint.results}
             if len(kept) > len(checkpoint.results):
                 lease_for = self._lease_for if set(checkpoint.started) - kept.keys() else None
                 try:
-                    self._seen.put(checkpoint.next(results=kept), lease_for=lease_for, soon=True)
+                    self._cache.put(checkpoint.next(results=kept), lease_for=lease_for, unsynced=True)
                 except CheckpointConflict:
                     continue
-            self._holds.ended(key, results)
+            self._leases.end(key, results)
             return {call_id: kept[call_id] for call_id in results}
 
-    def alive(self, key: str) -> AbstractContextManager[None]:
-        """However long a call runs that was begun, nobody takes it for one whose process died."""
-        return self._heartbeat.holding_newest(self._seen.saver, partial(self._seen.last, key))
+    def renewing_lease(self, key: str) -> AbstractContextManager[None]:
+        """Return a context manager that renews the turn's lease while a call runs."""
+        return self._heartbeat.renewing_latest(self._cache.saver, partial(self._cache.cached, key))
 
-    def hand_out(self, key: str, interruption: str, said: str) -> None:
-        """Nobody needs its outcome any more: the key is free for new calls. Who comes late is told `said`."""
-        checkpoint = self._seen.kept(key).checkpoint
+    def mark_delivered(self, key: str, interruption: str, said: str) -> None:
+        """Mark the outcome as delivered.
+
+        The key is free for new calls. Late callers get `said` as the result.
+        """
+        checkpoint = self._cache.load(key).checkpoint
         over = _require_interruption(checkpoint)
         if checkpoint.stage == "running" and over.id == interruption:
             told = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
-                self._seen.put(checkpoint.next(stage="ready", results=told, tools={}))
+                self._cache.put(checkpoint.next(stage="ready", results=told, tools={}))
 
     def release(self, key: str) -> None:
-        """Forget a turn that is over."""
-        self._seen.release(key)
+        """Delete a turn that is over."""
+        self._cache.release(key)
 
     def abandon(self, key: str) -> None:
-        """As `release`; if the turn waits still, the person need not decide it any more."""
-        kept = self._seen.look(key)
+        """Like `release`, and withdraw the case if the turn still waits."""
+        kept = self._cache.find(key)
         if kept is not None and kept.checkpoint.stage == "paused":
-            self._people.no_longer(kept.checkpoint, NO_LONGER_NEEDED)
+            self._cases.withdraw(kept.checkpoint, NO_LONGER_NEEDED)
         self.release(key)
 
-    def set_aside(self, key: str, call_id: str) -> None:
-        """Give back a call that was begun and now waits itself; it is begun anew when it goes on."""
+    def undo_begin(self, key: str, call_id: str) -> None:
+        """Return a started call to the waiting state; it is started again when it continues."""
         while True:
-            checkpoint = self._seen.last(key)
+            checkpoint = self._cache.cached(key)
             started = tuple(each for each in checkpoint.started if each != call_id)
             open_calls = set(started) - set(checkpoint.results)
             try:
-                self._seen.put(
+                self._cache.put(
                     checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None
                 )
             except CheckpointConflict:
                 continue
-            self._holds.ended(key, [call_id])
+            self._leases.end(key, [call_id])
             return
 
-    def cut_off(self, key: str, call_id: str, *, repeatable: bool = False) -> None:
-        """A call was begun and did not come to its end: say so at once, not when its lease is over."""
+    def mark_interrupted(self, key: str, call_id: str, *, repeatable: bool = False) -> None:
+        """Record that a started call did not end, without waiting for its lease to expire."""
         if repeatable:
-            self.set_aside(key, call_id)
+            self.undo_begin(key, call_id)
         else:
             self.finish(key, call_id, OUTCOME_UNKNOWN)
 
     def run_once(self, key: str, call_id: str, run: Callable[[], str], *, repeatable: bool = False) -> str:
-        """What the call answers, having run it unless it ran before. What it raises is kept as its answer."""
+        """Return the call's result, running it unless it ran before. An error is stored as its result."""
         begun = self.begin(key, call_id, repeatable=repeatable)
         if not begun.run:
             return begun.result
@@ -330,14 +349,14 @@ class ApprovalGate(BlockingCaller):
             self.finish(key, call_id, describe_failure(error))
             raise
         except BaseException:
-            self.cut_off(key, call_id, repeatable=repeatable)
+            self.mark_interrupted(key, call_id, repeatable=repeatable)
             raise
         return self.finish(key, call_id, result)
 
     async def arun_once(
         self, key: str, call_id: str, run: Callable[[], Awaitable[str]], *, repeatable: bool = False
     ) -> str:
-        """As `run_once`, on an event loop."""
+        """Async version of `run_once`."""
         begun = await self.abegin(key, call_id, repeatable=repeatable)
         if not begun.run:
             return begun.result
@@ -347,50 +366,50 @@ class ApprovalGate(BlockingCaller):
             await self.run_blocking(partial(self.finish, key, call_id, describe_failure(error)))
             raise
         except asyncio.CancelledError:
-            await self.run_blocking(partial(self.cut_off, key, call_id, repeatable=repeatable))
+            await self.run_blocking(partial(self.mark_interrupted, key, call_id, repeatable=repeatable))
             raise
         return await self.run_blocking(partial(self.finish, key, call_id, result))
 
     async def abegin(self, key: str, call_id: str, *, repeatable: bool = False) -> CallStart:
-        """As `begin`, on an event loop; a call that is cancelled while it begins has not begun."""
+        """Async version of `begin`; a call that is cancelled while it starts has not started."""
 
         def give_back(begun: CallStart) -> None:
             if begun.run:
-                self.set_aside(key, call_id)
+                self.undo_begin(key, call_id)
 
         return await self.run_blocking(
             partial(self.begin, key, call_id, repeatable=repeatable), on_cancel=give_back
         )
 
-    def _covered(
-        self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, ReviewRequirement], turn: int
+    def _use_grants(
+        self, key: str, calls: Sequence[ToolCall], requirements: Mapping[str, ReviewRequirement], turn: int
     ) -> Mapping[str, str]:
-        if self._grants is None or not gates:
+        if self._grants is None or not requirements:
             return {}
-        asked = select_grantable(calls, gates)
-        return use_grants(self._grants, asked, agent=self._agent, thread_id=key, turn=turn, when=self._since)
+        asked = select_grantable(calls, requirements)
+        return use_grants(self._grants, asked, agent=self._agent, thread_id=key, turn=turn, nonce=self._nonce)
 
-    def _decided(
-        self, checkpoint: Checkpoint, feedback: Feedback | None, ruling: CaseOutcome | None, schemas: Schemas
+    def _collect_verdicts(
+        self, checkpoint: Checkpoint, feedback: Feedback | None, outcome: CaseOutcome | None, schemas: Schemas
     ) -> Mapping[str, Verdict]:
-        """All decisions so far. Where a case was opened, its clock rules."""
+        """Return all decisions so far. If a case is open, its expiry counts."""
         interruption, kept, now = _require_interruption(checkpoint), checkpoint.verdicts, self._clock()
         if feedback is not None:
             given = validate_answers(interruption, feedback, decided=kept, schemas=schemas, now=now)
-            return check_against_case(given, ruling, interruption, kept, schemas)
+            return check_against_case(given, outcome, interruption, kept, schemas)
         if checkpoint.case is not None:
-            return kept if ruling is None else ruling.verdicts(interruption, kept, schemas)
+            return kept if outcome is None else outcome.to_verdicts(interruption, kept, schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at
         return reject_undecided(interruption, kept) if late and interruption.default == "reject" else kept
 
-    def _asked(self, checkpoint: Checkpoint, *, attempt: int = 0) -> InterruptionMetadata:
-        """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
+    def _open_case(self, checkpoint: Checkpoint, *, attempt: int = 0) -> InterruptionMetadata:
+        """Return the waiting calls with their case, which is opened if it is not open yet."""
         interruption = _require_interruption(checkpoint).with_verdicts(checkpoint.verdicts)
         case = checkpoint.case
-        if case is None and (case := self._people.ask(interruption, attempt)) is not None:
-            # Who was faster has the same case, or an answer; what was not kept is asked for again, once.
+        if case is None and (case := self._cases.open(interruption, attempt)) is not None:
+            # A faster process stored the same case, or an answer; an unsaved case is found again by its id.
             with suppress(CheckpointConflict, Unavailable):
-                self._seen.put(checkpoint.next(case=case))
+                self._cache.put(checkpoint.next(case=case))
         return replace(interruption, case=case)
 
 

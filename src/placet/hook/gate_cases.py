@@ -1,4 +1,4 @@
-"""The people behind a gate: what they are asked, what they said, and that their answer is not needed."""
+"""The cases of a gate's interruptions: opening them, reading their outcome, withdrawing them."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -13,43 +13,43 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 DECIDED_ELSEWHERE = "The calls were decided elsewhere."
-NO_LONGER_NEEDED = "Nobody waits for these calls any more."
+NO_LONGER_NEEDED = "The agent no longer waits for these calls."
 
 
 class GateCases:
-    """Asked about a gate's calls in the name of its agent; nobody, if there are no reviews."""
+    """Opens and polls cases under the agent's name; does nothing without reviews."""
 
     def __init__(self, reviews: "Reviews | None", agent: str) -> None:
         self._reviews = reviews
         self._agent = agent
 
-    def said(self, checkpoint: Checkpoint) -> CaseOutcome | None:
-        """How the thread's case ended; None while it waits, or if it has none."""
+    def poll(self, checkpoint: Checkpoint) -> CaseOutcome | None:
+        """Return the outcome of the thread's case; None while it is open, or if there is none."""
         if checkpoint.case is None or self._reviews is None:
             return None
-        return require_sync(self._reviews.look(checkpoint.case))
+        return require_sync(self._reviews.poll_case(checkpoint.case))
 
-    def ask(self, interruption: InterruptionMetadata, attempt: int) -> "CaseReference | None":
-        """The case where the calls can be decided; None if nobody could be asked yet.
+    def open(self, interruption: InterruptionMetadata, attempt: int) -> "CaseReference | None":
+        """Open the case for these calls; return None if it could not be opened yet.
 
-        Raises NobodyAsked if nobody ever can be.
+        Raises NobodyAsked if it can never be opened.
         """
         if self._reviews is None:
             return None
         try:
-            opened = require_sync(self._reviews.ask(interruption, agent=self._agent, attempt=attempt))
+            opened = require_sync(self._reviews.open_case(interruption, agent=self._agent, attempt=attempt))
         except HookError:
             raise
         except PlacetError as error:
-            logger.warning("Nobody could be asked yet; the calls go on waiting.", exc_info=error)
+            logger.warning("case_not_opened state=waiting", exc_info=error)
             return None
         return {**opened, "attempt": attempt}
 
-    def no_longer(self, checkpoint: Checkpoint, why: str) -> None:
+    def withdraw(self, checkpoint: Checkpoint, why: str) -> None:
         """Withdraw the thread's case, if it has one."""
         if checkpoint.case is None or self._reviews is None:
             return
         try:
             require_sync(self._reviews.withdraw(checkpoint.case, why))
         except PlacetError as error:
-            logger.warning("The case could not be withdrawn.", exc_info=error)
+            logger.warning("case_not_withdrawn", exc_info=error)

@@ -1,7 +1,7 @@
-"""Calls that run without asking, because a person allowed them before: asked of whoever keeps the grants.
+"""Checking whether a call is pre-approved by a grant, and so runs without asking a reviewer.
 
-A book that fails, or answers oddly, has not covered anything: the person is asked. Calls of high risk are
-never asked about.
+A grant source that fails, or returns something unexpected, covers nothing: the reviewer is asked. High-risk
+calls are never covered.
 """
 
 import inspect
@@ -29,38 +29,38 @@ EMBEDDED_OWNER = "in-house"
 
 
 class GrantSource(Protocol):
-    """Keeps what people allowed in advance; `use` may be async.
+    """Stores pre-approvals; `use` may be async.
 
-    A covered call may have to wait for others of its turn. Then the book is asked `holds(grant_id)` before it
-    runs: True if the grant has neither been revoked nor ended. Without that method a person is asked.
+    A covered call may have to wait for other calls of its turn. Before it runs, `holds(grant_id)` must
+    return True: the grant is neither revoked nor expired. Without that method, the reviewer is asked.
     """
 
     def use(
         self, call: ToolCall, *, key: str, agent: str, thread_id: str
     ) -> str | Awaitable[str | None] | None:
-        """Spend one use on this call: the id of the grant that covers it, or None.
+        """Spend one use on this call: return the id of the grant that covers it, or None.
 
-        `key` names this one call. A retry under it is not counted again.
+        `key` identifies this one call. A retry with the same key is not counted again.
         """
         ...
 
 
 def select_grantable(calls: Iterable[ToolCall], gates: Mapping[str, ReviewRequirement]) -> list[ToolCall]:
-    """The gated calls that a grant may cover; one of high risk never."""
+    """Return the gated calls that a grant may cover: those that are not high-risk."""
     return [call for call in calls if call.id in gates and gates[call.id].config.high_risk is False]
 
 
 def new_nonce() -> str:
-    """Tells what is asked now from whatever is asked ever again."""
+    """Return a random text that tells calls made now from later calls with the same ids."""
     return os.urandom(16).hex()
 
 
 _PROCESS_NONCE = new_nonce()
 
 
-def build_use_key(thread_id: str, turn: int, call: ToolCall, when: str = _PROCESS_NONCE) -> str:
-    """Names one call of one turn, since some time: models, and threads begun anew, use ids again."""
-    return f"{when}:{thread_id}:{turn}:{call.id}"
+def build_use_key(thread_id: str, turn: int, call: ToolCall, nonce: str = _PROCESS_NONCE) -> str:
+    """Return the key of one call of one turn; the nonce is needed because models and threads reuse ids."""
+    return f"{nonce}:{thread_id}:{turn}:{call.id}"
 
 
 def use_grants(
@@ -70,25 +70,25 @@ def use_grants(
     agent: str,
     thread_id: str,
     turn: int,
-    when: str = _PROCESS_NONCE,
+    nonce: str = _PROCESS_NONCE,
 ) -> dict[str, str]:
-    """Which of these calls run without asking: call -> the grant that covers it. Never raises.
+    """Return the calls that run without asking: call id -> the grant that covers it. Never raises.
 
-    Asked again with the same `when`, a call of this thread and turn is the same one, and counts no more.
+    With the same `nonce`, a call of this thread and turn is the same call and is not counted again.
     """
     found: dict[str, str] = {}
     for call in calls:
         try:
-            key = build_use_key(thread_id, turn, call, when)
+            key = build_use_key(thread_id, turn, call, nonce)
             used = book.use(call, key=key, agent=agent, thread_id=thread_id)
             if inspect.isawaitable(used):
                 if inspect.iscoroutine(used):
                     used.close()
-                raise TypeError("These grants can be asked on an event loop only.")
+                raise TypeError("These grants are async: use an agent's async methods.")
         except Exception as error:
             _log_unused_grants(call, error)
             if isinstance(error, Unavailable):
-                break  # whoever is gone for one call is gone for the next, and a person need not wait for it
+                break  # unavailable for one call means unavailable for all: do not delay the reviewer
         else:
             found |= _grant_for_call(call, used)
     return found
@@ -101,31 +101,31 @@ async def ause_grants(
     agent: str,
     thread_id: str,
     turn: int,
-    when: str = _PROCESS_NONCE,
+    nonce: str = _PROCESS_NONCE,
 ) -> dict[str, str]:
-    """As `covered`, on an event loop."""
+    """Async version of `use_grants`."""
     import asyncio
 
     found: dict[str, str] = {}
     for call in calls:
         try:
-            key = build_use_key(thread_id, turn, call, when)
+            key = build_use_key(thread_id, turn, call, nonce)
             use = partial(book.use, call, key=key, agent=agent, thread_id=thread_id)
             used = await asyncio.to_thread(use) if getattr(book, "blocking", False) else use()
             used = await used if inspect.isawaitable(used) else used
         except Exception as error:
             _log_unused_grants(call, error)
             if isinstance(error, Unavailable):
-                break  # whoever is gone for one call is gone for the next, and a person need not wait for it
+                break  # unavailable for one call means unavailable for all: do not delay the reviewer
         else:
             found |= _grant_for_call(call, used)
     return found
 
 
 def recheck_grants(book: GrantSource | None, granted: GrantedCalls) -> set[str]:
-    """The calls whose grant still holds, now that they are to run; a person is asked about the others.
+    """Return the calls whose grant is still valid just before they run; a reviewer decides the others.
 
-    What allowed a call may have ended while it waited with others of its turn. Never raises.
+    A grant may have ended while its call waited for others of its turn. Never raises.
     """
     found = set()
     for call_id, kept in granted.items():
@@ -134,18 +134,18 @@ def recheck_grants(book: GrantSource | None, granted: GrantedCalls) -> set[str]:
             if inspect.isawaitable(holds):
                 if inspect.iscoroutine(holds):
                     holds.close()
-                raise TypeError("These grants can be asked on an event loop only.")
+                raise TypeError("These grants are async: use an agent's async methods.")
         except Exception as error:
             _log_unchecked_grant(kept, error)
             if isinstance(error, Unavailable):
-                break  # as in `covered`
+                break  # as in `use_grants`
         else:
             found |= {call_id} if holds is True else set()
     return found
 
 
 async def arecheck_grants(book: GrantSource | None, granted: GrantedCalls) -> set[str]:
-    """As `holding`, on an event loop."""
+    """Async version of `recheck_grants`."""
     import asyncio
 
     found = set()
@@ -157,21 +157,21 @@ async def arecheck_grants(book: GrantSource | None, granted: GrantedCalls) -> se
         except Exception as error:
             _log_unchecked_grant(kept, error)
             if isinstance(error, Unavailable):
-                break  # as in `covered`
+                break  # as in `use_grants`
         else:
             found |= {call_id} if holds is True else set()
     return found
 
 
 def _check_grant(book: GrantSource | None, grant_id: str) -> Any:
-    """What the book says; one that cannot be asked has no grant that holds."""
+    """Return the source's answer; a source without `holds` has no valid grants."""
     look = getattr(book, "holds", None)
     return False if look is None else look(grant_id)
 
 
 def _log_unchecked_grant(kept: Mapping[str, Any], error: Exception) -> None:
     logger.warning(
-        "Whether %s still holds is not known; a person is asked about %s.",
+        "grant_check_failed grant=%s tool=%s result=reviewer_is_asked",
         kept["grant"],
         kept["call"]["name"],
         exc_info=error,
@@ -183,11 +183,11 @@ def _grant_for_call(call: ToolCall, used: object) -> dict[str, str]:
 
 
 def _log_unused_grants(call: ToolCall, error: Exception) -> None:
-    logger.warning("The grants could not be asked about %s; a person is asked.", call.name, exc_info=error)
+    logger.warning("grant_use_failed tool=%s result=reviewer_is_asked", call.name, exc_info=error)
 
 
 class MemoryGrants:
-    """Grants of this process, for hooks without a server; safe to use from several threads."""
+    """Grants in this process's memory, for hooks without a server; thread-safe."""
 
     def __init__(self, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._clock = clock
@@ -205,9 +205,9 @@ class MemoryGrants:
         granted_by: str,
         widened: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Grant:
-        """Allow calls like this one. Arguments stay exactly as they are, but for the patterns in `widened`.
+        """Pre-approve calls like this one; arguments must match exactly, except patterns in `widened`.
 
-        Raises InvalidSubmission for what may not be granted.
+        Raises InvalidSubmission for a grant that is not allowed.
         """
         from placet.cases.grant_terms import read_terms
         from placet.protocol.duration import format_duration
@@ -235,11 +235,11 @@ class MemoryGrants:
         )
         with self._lock:
             self._grants[grant.id] = grant
-        logger.info("%s granted %s for %s.", granted_by, grant.id, grant.tool)
+        logger.info("grant_added grant=%s tool=%s granted_by=%s", grant.id, grant.tool, granted_by)
         return grant
 
     def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
-        """Spend one use on this call: the id of the grant that covers it, or None."""
+        """Spend one use on this call: return the id of the grant that covers it, or None."""
         now, shown = self._clock(), canonical_json([call.name, call.arguments, agent])
         with self._lock:
             if key in self._uses:
@@ -251,76 +251,76 @@ class MemoryGrants:
                 return None
             self._grants[grant.id] = grant.spend()
             self._uses[key] = (grant.id, shown, now)
-        logger.info("Grant %s covered call %s of %s in thread %s.", grant.id, call.id, call.name, thread_id)
+        logger.info("grant_used grant=%s call=%s tool=%s thread=%s", grant.id, call.id, call.name, thread_id)
         return grant.id
 
     def holds(self, grant_id: str) -> bool:
-        """Whether a call that it use_grants, and that had to wait, may still run."""
+        """Return whether a covered call that had to wait may still run."""
         with self._lock:
             grant = self._grants.get(grant_id)
             return grant is not None and grant.holds(self._clock())
 
     def list(self) -> Sequence[Grant]:
-        """All grants, newest first; those that are over too."""
+        """Return all grants, newest first, including ended ones."""
         return [*reversed(self._grants.values())]
 
     def revoke(self, grant_id: str, *, by: str = "") -> Grant:
-        """End a grant; again changes nothing. Raises CaseNotFound."""
+        """End a grant; repeating it changes nothing. Raises CaseNotFound."""
         with self._lock:
             if grant_id not in self._grants:
                 raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
             ended = self._grants[grant_id].revoke(by=by, now=self._clock())
             self._grants[grant_id] = ended
-        logger.info("Grant %s was revoked.", grant_id)
+        logger.info("grant_revoked grant=%s", grant_id)
         return ended
 
 
 class ServerGrants:
-    """Grants on a Placet server, given by people on its review pages."""
+    """Grants on a Placet server, which reviewers create on its review pages."""
 
     blocking: ClassVar[bool] = True
-    """An event loop asks it in a thread."""
+    """Whether an event loop must call it in a thread."""
 
     def __init__(self, client: "PlacetClient") -> None:
         self._client = client
 
     def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
-        """Spend one use on this call: the id of the grant that covers it, or None."""
+        """Spend one use on this call: return the id of the grant that covers it, or None."""
         answer = self._client.use_grant(
             call.name, call.arguments, key=key, call_id=call.id, agent=agent, thread_id=thread_id
         )
         return None if answer is None else str(answer["id"])
 
     def holds(self, grant_id: str) -> bool:
-        """Whether a call that it use_grants, and that had to wait, may still run."""
+        """Return whether a covered call that had to wait may still run."""
         return self._client.grant(grant_id).get("holds") is True
 
     def list(self) -> Sequence[dict[str, Any]]:
-        """The newest grants, those that are over too."""
+        """Return the newest grants, including ended ones."""
         return [*self._client.grants()["grants"]]
 
     def revoke(self, grant_id: str) -> dict[str, Any]:
-        """End a grant; again changes nothing."""
+        """End a grant; repeating it changes nothing."""
         return self._client.revoke_grant(grant_id)
 
 
 class RunningPlacet(Protocol):
-    """What `placet.Placet` is made of."""
+    """The part of `placet.Placet` that EmbeddedGrants uses."""
 
     async def parts(self) -> Any:
-        """The running parts, with their desk."""
+        """Return the running parts, including the desk."""
         ...
 
 
 class EmbeddedGrants:
-    """Grants of the Placet that runs in this very process; for agents on the same event loop."""
+    """Grants of a Placet embedded in this process; for agents on the same event loop."""
 
     def __init__(self, placet: RunningPlacet, *, owner: str = EMBEDDED_OWNER) -> None:
         self._placet = placet
         self._owner = owner
 
     async def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
-        """Spend one use on this call: the id of the grant that covers it, or None."""
+        """Spend one use on this call: return the id of the grant that covers it, or None."""
         from placet.desk.grants import GrantedCall
 
         asked = GrantedCall(
@@ -335,16 +335,16 @@ class EmbeddedGrants:
         return None if grant is None else grant.id
 
     async def holds(self, grant_id: str) -> bool:
-        """Whether a call that it use_grants, and that had to wait, may still run."""
+        """Return whether a covered call that had to wait may still run."""
         grants = await self._grants()
         return (await grants.owned(grant_id, self._principal())).holds(grants.now())
 
     async def list(self, *, before: str | None = None, limit: int = 50) -> Sequence[Grant]:
-        """Grants, newest first; those that are over too."""
+        """Return grants, newest first, including ended ones."""
         return await (await self._grants()).listed(self._principal(), before=before, limit=limit)
 
     async def revoke(self, grant_id: str) -> Grant:
-        """End a grant; again changes nothing."""
+        """End a grant; repeating it changes nothing."""
         return await (await self._grants()).revoke(grant_id, self._principal())
 
     async def _grants(self) -> "Grants":

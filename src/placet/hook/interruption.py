@@ -1,4 +1,4 @@
-"""A turn of calls that was stopped, frozen as it was judged; answering one makes a new value."""
+"""A turn of calls that was stopped, frozen as it was evaluated; answering returns a new value."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -18,45 +18,45 @@ DEFAULT = "reject"
 
 @dataclass(frozen=True, kw_only=True)
 class InterruptionMetadata:
-    """Calls that wait for a person, and those of the same turn that wait with them but need nobody.
+    """Calls that wait for a reviewer, and calls of the same turn that wait with them without needing review.
 
-    `digest` covers every call as it was judged: whoever answers, answers exactly this.
+    `digest` covers every call as it was evaluated: an answer always refers to exactly these calls.
     """
 
     id: str
     thread_id: str
     turn: int = 0
-    """Which reply of the model in this thread asked for the calls."""
+    """The number of the model's reply in this thread that requested the calls."""
     node: str = NODE
     state: Mapping[str, Any] = field(default_factory=dict)
-    """Where the agent stands: its messages so far."""
+    """The agent's state: its messages so far."""
     tool_feedbacks: tuple[ToolFeedback, ...]
     tools_automatically_approved: tuple[ToolCall, ...] = ()
     digest: str
     created_at: datetime
     expires_at: datetime | None = None
     default: str = DEFAULT
-    """What becomes of the calls when nobody answers in time: "reject", or "hold" to go on waiting."""
+    """What happens to undecided calls on expiry: "reject", or "hold" to keep waiting."""
     case: Mapping[str, Any] | None = None
-    """Where a person can decide the calls: `case_id`, `review_url` and `expires_at` of the case."""
+    """The case where a reviewer can decide the calls: `case_id`, `review_url` and `expires_at`."""
 
     @property
     def undecided(self) -> tuple[ToolFeedback, ...]:
-        """The calls that nobody has decided yet."""
+        """The calls without a decision."""
         return tuple(waiting for waiting in self.tool_feedbacks if waiting.result is None)
 
     def approve_all(self) -> Self:
-        """Every call that is still undecided runs as it stands."""
+        """Approve every undecided call."""
         return self._each(lambda waiting: waiting.approve())
 
     def reject_all(self, reason: str | None = None) -> Self:
-        """No call that is still undecided runs; the model is told why."""
+        """Reject every undecided call; the model reads the reason."""
         return self._each(lambda waiting: waiting.reject(reason))
 
     def edit_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Self:
-        """The calls of this tool run with these arguments, every other undecided one as it stands."""
+        """Run the calls of this tool with these arguments, and approve every other undecided call."""
         if not any(waiting.name == name for waiting in self.undecided):
-            raise InvalidFeedback(f"No call of {name} waits here.")
+            raise InvalidFeedback(f"No undecided call of {name} is waiting.")
         changed = read_arguments(arguments)
         return self._each(
             lambda waiting: (
@@ -67,27 +67,27 @@ class InterruptionMetadata:
         )
 
     def approve(self, call_id: str) -> Self:
-        """One call runs as it stands; the others stay as they are."""
+        """Approve one call; the others stay as they are."""
         return self._one(call_id, lambda waiting: waiting.approve())
 
     def edit(self, call_id: str, arguments: Mapping[str, Any] | str, *, name: str | None = None) -> Self:
-        """One call runs with these arguments."""
+        """Run one call with these arguments."""
         return self._one(call_id, lambda waiting: waiting.edit(arguments, name=name))
 
     def reject(self, call_id: str, reason: str | None = None) -> Self:
-        """One call does not run."""
+        """Reject one call."""
         return self._one(call_id, lambda waiting: waiting.reject(reason))
 
     def respond(self, call_id: str, answer: str) -> Self:
-        """One call does not run; the person answers in the tool's place."""
+        """Answer one call in the tool's place; it does not run."""
         return self._one(call_id, lambda waiting: waiting.respond(answer))
 
     def with_feedback(self, decided: ToolFeedback) -> Self:
-        """The same interruption with this call decided so."""
+        """Return the same interruption with this decision on one call."""
         return self._one(decided.id, lambda waiting: decided)
 
     def with_verdicts(self, verdicts: Mapping[str, Verdict]) -> Self:
-        """The same interruption, showing what has been decided so far."""
+        """Return the same interruption with the decisions so far."""
         if not verdicts:
             return self
         return replace(
@@ -99,7 +99,7 @@ class InterruptionMetadata:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The calls as they wait, ready for JSON; `state` and decisions are kept elsewhere."""
+        """Return the waiting calls, ready for JSON; `state` and decisions are stored elsewhere."""
         return {
             "id": self.id,
             "thread_id": self.thread_id,
@@ -115,7 +115,7 @@ class InterruptionMetadata:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any], *, state: Mapping[str, Any] | None = None) -> Self:
-        """What `to_dict` wrote."""
+        """Return what `to_dict` wrote."""
         members, expires_at = {"case": None, **kept}, kept["expires_at"]
         members["state"] = state or {}
         members["tool_feedbacks"] = tuple(map(ToolFeedback.from_dict, kept["tool_feedbacks"]))
@@ -125,13 +125,13 @@ class InterruptionMetadata:
         members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
         return build_frozen(cls, members) if members.keys() == _MEMBERS else cls(**members)
 
-    def to_kept(self, thread_id: str) -> dict[str, Any]:
-        """As `to_dict`, for the text of this thread: without what goes without saying there."""
+    def to_compact(self, thread_id: str) -> dict[str, Any]:
+        """Like `to_dict`, as it is saved in a checkpoint of this thread, without default values."""
         schemas: dict[str, Mapping[str, Any] | None] = {}
         kept: dict[str, Any] = {
             "id": self.id,
             "turn": self.turn,
-            "tool_feedbacks": [waiting.to_kept(schemas) for waiting in self.tool_feedbacks],
+            "tool_feedbacks": [waiting.to_compact(schemas) for waiting in self.tool_feedbacks],
             "schemas": schemas,
             "digest": self.digest,
             "created_at": self.created_at.isoformat(),
@@ -150,13 +150,13 @@ class InterruptionMetadata:
         return kept
 
     @classmethod
-    def from_kept(cls, kept: Mapping[str, Any], *, thread_id: str, state: Mapping[str, Any]) -> Self:
-        """What `to_kept` wrote for this thread, or `to_dict`."""
+    def from_compact(cls, kept: Mapping[str, Any], *, thread_id: str, state: Mapping[str, Any]) -> Self:
+        """Return what `to_compact` wrote for this thread, or `to_dict`."""
         members = {**_COMPACT_DEFAULTS, "thread_id": thread_id, **kept, "state": state}
         schemas, expires_at = members.pop("schemas", {}), members["expires_at"]
         if members.keys() != _MEMBERS:
-            raise TypeError(f"An interruption has no {', '.join(members.keys() - _MEMBERS)}.")
-        waiting = [ToolFeedback.from_kept(each, schemas) for each in members["tool_feedbacks"]]
+            raise TypeError(f"An interruption has no member {', '.join(members.keys() - _MEMBERS)}.")
+        waiting = [ToolFeedback.from_compact(each, schemas) for each in members["tool_feedbacks"]]
         members["tool_feedbacks"] = tuple(waiting)
         calls = members["tools_automatically_approved"]
         members["tools_automatically_approved"] = tuple([ToolCall(**call) for call in calls])
@@ -174,7 +174,7 @@ class InterruptionMetadata:
 
     def _one(self, call_id: str, decide: Callable[[ToolFeedback], ToolFeedback]) -> Self:
         if not any(waiting.id == call_id for waiting in self.tool_feedbacks):
-            raise InvalidFeedback(f"No call {call_id} waits here.")
+            raise InvalidFeedback(f"No call {call_id} is waiting.")
         return replace(
             self,
             tool_feedbacks=tuple(
@@ -194,7 +194,7 @@ def new_interruption(
     expires_at: datetime | None = None,
     default: str = DEFAULT,
 ) -> InterruptionMetadata:
-    """Freeze a turn's judgement, under an id of its own: an old answer to the same calls is none to these."""
+    """Freeze a turn under a new id, so that an old answer to the same calls does not fit it."""
     interruption_id = f"int_{os.urandom(16).hex()}"
     shown = {
         "id": interruption_id,
@@ -230,7 +230,7 @@ _COMPACT_DEFAULTS = {
     "default": DEFAULT,
     "case": None,
 }
-"""What `to_kept` leaves out."""
+"""Members that `to_compact` leaves out when they have these values."""
 
 
 def _with_verdict(waiting: ToolFeedback, verdict: Verdict) -> ToolFeedback:

@@ -1,4 +1,4 @@
-"""How a model and a tool are called, whatever they are: async or not, whole or in pieces."""
+"""Calling models and tools of any kind: sync or async, returning whole replies or pieces."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -15,16 +15,16 @@ ToolSchemas = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ModelCaller:
-    """A model as it is to be called."""
+    """A model in the form in which drivers call it."""
 
-    ask: Callable[[list[Message], ToolSchemas], Any]
+    call: Callable[[list[Message], ToolSchemas], Any]
     never_blocks: bool
-    """Whether calling it only begins what is then awaited."""
+    """Whether calling it only returns something to await."""
 
 
 def adapt_model(model: Model) -> ModelCaller:
-    """The model as a function of messages and tools; one that wants only the messages gets only those."""
-    return ModelCaller(ask=_accept_tools(model), never_blocks=_is_async(model))
+    """Return the model as a function of messages and tools; tools are left out if it takes only messages."""
+    return ModelCaller(call=_accept_tools(model), never_blocks=_is_async(model))
 
 
 def _accept_tools(model: Model) -> Callable[[list[Message], ToolSchemas], Any]:
@@ -32,8 +32,8 @@ def _accept_tools(model: Model) -> Callable[[list[Message], ToolSchemas], Any]:
         parameters = inspect.signature(model).parameters.values()
     except (TypeError, ValueError):
         return model
-    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    if len(places) > 1 or any(one.kind is one.VAR_POSITIONAL for one in parameters):
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if len(positional) > 1 or any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return model
     if any(one.kind is one.VAR_KEYWORD or one.name == "tools" for one in parameters):
         return lambda messages, tools: model(messages, tools=tools)
@@ -41,7 +41,7 @@ def _accept_tools(model: Model) -> Callable[[list[Message], ToolSchemas], Any]:
 
 
 def iterate_reply(reply: Any) -> Iterator[Any]:
-    """The reply as it comes: texts, and at last the message; a whole reply is its own last piece."""
+    """Yield the pieces of a reply: texts, and last the message; a whole reply is its only piece."""
     if inspect.isgenerator(reply):
         yield from reply
     elif inspect.isasyncgen(reply) or inspect.isawaitable(reply):
@@ -51,7 +51,7 @@ def iterate_reply(reply: Any) -> Iterator[Any]:
 
 
 async def aiterate_reply(reply: Any, workers: Workers) -> AsyncIterator[Any]:
-    """As `pieces`, on an event loop; a generator that blocks goes on in a thread of the workers."""
+    """Async version of `iterate_reply`; a blocking generator is advanced in a worker thread."""
     if inspect.isasyncgen(reply):
         async for piece in reply:
             yield piece
@@ -63,8 +63,8 @@ async def aiterate_reply(reply: Any, workers: Workers) -> AsyncIterator[Any]:
 
 
 def call_tool(job: ToolJob) -> Any:
-    """What the tool answers, run in this thread."""
-    answer = job.tool.function(**job.tool.prepared(job.call.arguments, job.key))
+    """Run the tool in this thread and return its answer."""
+    answer = job.tool.function(**job.tool.prepare_arguments(job.call.arguments, job.key))
     if type(answer) is str:
         return answer
     if inspect.isgenerator(answer):
@@ -75,8 +75,8 @@ def call_tool(job: ToolJob) -> Any:
 
 
 async def acall_tool(job: ToolJob, workers: Workers) -> Any:
-    """What the tool answers; one that blocks runs in a thread of the workers."""
-    arguments = job.tool.prepared(job.call.arguments, job.key)
+    """Run the tool and return its answer; a blocking tool runs in a worker thread."""
+    arguments = job.tool.prepare_arguments(job.call.arguments, job.key)
     if inspect.iscoroutinefunction(job.tool.function):
         return await job.tool.function(**arguments)
     answer = await workers.run(partial(job.tool.function, **arguments))
@@ -88,7 +88,7 @@ async def acall_tool(job: ToolJob, workers: Workers) -> Any:
 
 
 def _join_pieces(pieces: list[Any]) -> Any:
-    """What a tool answered piece by piece."""
+    """Return the pieces of a tool's answer as one text, or as a list if not all are texts."""
     return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 
 
@@ -101,7 +101,7 @@ def _run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    # A notebook has a loop in this very thread, which must not wait for itself: the work gets its own.
+    # A notebook already runs a loop in this thread, so the coroutine needs a loop in another thread.
     with ThreadPoolExecutor(1) as executor:
         return executor.submit(copy_context().run, asyncio.run, work).result()
 
@@ -115,5 +115,5 @@ async def _await_value(answer: Any) -> Any:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    called = (function, getattr(function, "__call__", None))  # noqa: B004 - the method itself is looked at
+    called = (function, getattr(function, "__call__", None))  # noqa: B004 - the bound method itself is inspected
     return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called)

@@ -1,4 +1,4 @@
-"""The messages of a thread: plain dicts, made here and nowhere else."""
+"""The messages of a thread: plain dicts, built and parsed only here."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -10,31 +10,31 @@ from placet.hook.tool_call import ToolCall, find_json_problem
 
 _MAX_INTEGER_BITS = 64
 UnreadableCalls = dict[str, str]
-"""Call -> why its arguments could not be read."""
+"""Call id -> why its arguments could not be read."""
 
 
 def user_message(text: str) -> Message:
-    """What the person asked for."""
+    """Return a user message."""
     return {"role": "user", "content": text}
 
 
 def tool_message(call: ToolCall, text: str) -> Message:
-    """What a call answered."""
+    """Return a message with the result of a call."""
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
 
 def read_assistant_message(
     reply: Any, before: Iterable[Message] = ()
 ) -> tuple[Message, list[ToolCall], UnreadableCalls]:
-    """The model's reply, put in order: every call with an id of its own and its arguments as a dict.
+    """Return the model's reply in normal form: unique call ids, and arguments as dicts.
 
-    No call shares its id with one of the messages `before`: an old answer must not fit a new call.
-    Raises ModelMisbehaved for what is not an assistant message at all. A text alone is one.
+    No call shares its id with a call in the messages `before`: an old answer must not fit a new call.
+    Raises ModelMisbehaved if the reply is not an assistant message. A text alone is one.
     """
     if isinstance(reply, str):
         reply = {"content": reply}
     if type(reply) is not dict and not isinstance(reply, Mapping):
-        raise ModelMisbehaved(f"The model answered with {type(reply).__name__}, not with a message.")
+        raise ModelMisbehaved(f"The model replied with {type(reply).__name__}, not with a message.")
     asked = reply.get("tool_calls") or ()
     if not isinstance(asked, list | tuple) or not all(map(_is_mapping, asked)):
         raise ModelMisbehaved("The model's tool_calls are not a list of calls.")
@@ -56,7 +56,7 @@ def read_assistant_message(
 
 
 def read_tool_calls(message: Message) -> list[ToolCall]:
-    """The calls of a kept read_assistant_message message."""
+    """Return the calls of a stored assistant message."""
     return [ToolCall(**call) for call in message.get("tool_calls", ())]
 
 
@@ -65,7 +65,7 @@ def _read_call(
 ) -> ToolCall:
     name = asked.get("name")
     if not isinstance(name, str) or not name:
-        raise ModelMisbehaved("The model asked for a call without a tool's name.")
+        raise ModelMisbehaved("The model requested a call without a tool name.")
     given = asked.get("id")
     call_id = given if isinstance(given, str) and given else f"call_{number}"
     while call_id in taken:
@@ -85,7 +85,7 @@ def _is_text(value: object) -> bool:
 
 
 def _survives_json(given: Mapping[Any, Any]) -> bool:
-    """Whether arguments are surely the same after they were JSON: those of most calls are."""
+    """Return whether the arguments are certainly equal after a JSON round trip, as most are."""
     for name, value in given.items():
         if type(name) is not str or not name.isascii():
             return False
@@ -115,4 +115,4 @@ def _read_message_arguments(given: Any) -> tuple[dict[str, Any], str | None]:
         return dict(given), None
     if trouble := find_json_problem(arguments := dict(given)):
         return {}, f"the arguments are not JSON ({trouble})"
-    return json.loads(json.dumps(arguments)), None  # as they will be read back: a list for a tuple
+    return json.loads(json.dumps(arguments)), None  # as they will be loaded: a tuple becomes a list

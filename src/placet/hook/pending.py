@@ -1,4 +1,4 @@
-"""Taking up what people have decided, in whatever process is alive."""
+"""Resuming every thread that can continue, in any process that has the saver."""
 
 import logging
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from placet.hook.workers import Workers
 
 logger = logging.getLogger(__name__)
 ResumedThreads = dict[str, Outcome]
-"""Thread -> what came of it."""
+"""Thread id -> its outcome."""
 
 
 def resume_pending(*agents: ReactAgent, case_id: str | None = None) -> ResumedThreads:
-    """Resume every thread whose calls were decided, whose time is over, or whose process died.
+    """Resume every thread whose calls were decided or expired, or whose process died.
 
-    Call it when a process starts, from time to time, and from the handler of a callback, with its `case_id`.
-    Threads that still wait are left alone; one that cannot go on is logged and holds up no other.
+    Call it when a process starts, at intervals, and from a callback handler with its `case_id`. Threads
+    that still wait are left alone; one that fails is logged and does not stop the others.
     """
     moved: ResumedThreads = {}
     for agent, checkpoint in _find_candidates(agents, case_id):
@@ -34,7 +34,7 @@ def resume_pending(*agents: ReactAgent, case_id: str | None = None) -> ResumedTh
 
 
 async def aresume_pending(*agents: ReactAgent, case_id: str | None = None) -> ResumedThreads:
-    """As `resume_pending`, on an event loop."""
+    """Async version of `resume_pending`."""
     moved: ResumedThreads = {}
     workers, candidates = Workers(), _find_candidates(agents, case_id)
     while (found := await workers.run(partial(next, candidates, None))) is not None:
@@ -52,7 +52,7 @@ def _find_candidates(
     agents: tuple[ReactAgent, ...], case_id: str | None
 ) -> Iterator[tuple[ReactAgent, Checkpoint]]:
     for agent in agents:
-        for thread_id in (*agent.saver.threads("paused"), *agent.saver.threads("running")):
+        for thread_id in (*agent.saver.list_threads("paused"), *agent.saver.list_threads("running")):
             try:
                 kept = agent.saver.get(thread_id)
             except Unavailable as error:
@@ -65,7 +65,7 @@ def _find_candidates(
 
 
 def _may_wait_for_case(checkpoint: Checkpoint, case_id: str) -> bool:
-    """Whether it waits for this case, or for one that was not kept by who asked, and died."""
+    """Return whether it waits for this case, or for one that a dead process opened without saving it."""
     if checkpoint.case is None:
         return checkpoint.stage == "paused"
     return bool(checkpoint.case.get("case_id") == case_id)
@@ -80,6 +80,6 @@ def _describe_progress(before: Checkpoint, outcome: Outcome) -> ResumedThreads:
 
 def _log_failure(thread_id: str, error: Exception) -> None:
     if isinstance(error, ThreadBusy | CheckpointConflict | NothingToResume):
-        logger.debug("The thread %s is in other hands.", thread_id)
+        logger.debug("thread_skipped thread=%s reason=in_use", thread_id)
     else:
-        logger.warning("The thread %s cannot go on: %s", thread_id, error, exc_info=error)
+        logger.warning("thread_resume_failed thread=%s error=%s", thread_id, error, exc_info=error)

@@ -1,4 +1,4 @@
-"""Which calls a person must see. Judged once per turn; the judgement is frozen in an interruption."""
+"""Which calls need a reviewer. Evaluated once per turn; the result is frozen in an interruption."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -13,83 +13,86 @@ from placet.hook.tool_call import ToolCall
 logger = logging.getLogger(__name__)
 
 State = Mapping[str, Any]
-"""Where the agent stands when a call is judged: at least its `messages`."""
+"""The agent's state when a call is evaluated: at least its `messages`."""
 Default = Literal["reject", "hold"]
 NewMessagePolicy = Literal["refuse", "queue", "cancel"]
 MAX_CACHED_NAMES = 1000
-"""For so many names it is remembered which rule they fall under."""
+"""How many tool names are cached with the rule that matches them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolConfig:
-    """How the calls of a tool are reviewed. Raises ValueError for what makes no sense."""
+    """How the calls of a tool are reviewed. Raises ValueError for invalid values."""
 
     description: str | Callable[[ToolCall, State], str] = ""
-    """What the person reads about the call."""
+    """What the reviewer reads about the call."""
     allowed_decisions: tuple[FeedbackResult | str, ...] = DEFAULT_DECISIONS
     when: Callable[[ToolCall, State], bool] | None = None
-    """Ask only if this says True. If it errs, or says anything but True or False, the person is asked.
+    """Ask a reviewer only if this returns True.
 
-    So they are about arguments that do not fit the tool, whatever it says.
+    The reviewer is also asked if it raises or returns something other than a boolean, and whenever the
+    arguments do not match the tool's schema.
     """
     timeout: timedelta | float | None = None
-    """How long the person has; a number counts seconds."""
+    """How long the reviewer has; a number means seconds."""
     default: Default = "reject"
-    """When nobody answered: "reject" the call, or "hold" it. No default ever runs one."""
+    """On expiry: "reject" the call, or "hold" it. No default ever runs a call."""
     high_risk: bool = False
     """Never covered by a grant."""
 
     def __post_init__(self) -> None:
         allowed = tuple(map(FeedbackResult, self.allowed_decisions))
         if not allowed:
-            raise ValueError("A reviewed tool allows at least one decision.")
+            raise ValueError("allowed_decisions: name at least one decision.")
         object.__setattr__(self, "allowed_decisions", allowed)
         if self.timeout is not None:
             given = self.timeout
             timeout = given if isinstance(given, timedelta) else timedelta(seconds=given)
             if timeout <= timedelta():
-                raise ValueError("A timeout must be longer than nothing.")
+                raise ValueError("timeout: must be longer than zero.")
             object.__setattr__(self, "timeout", timeout)
         if self.default not in ("reject", "hold"):
-            raise ValueError('The default is "reject" or "hold": silence never runs a tool.')
+            raise ValueError('default: must be "reject" or "hold"; an expired call never runs.')
 
     @property
     def decisions(self) -> tuple[FeedbackResult, ...]:
-        """The decisions that are allowed."""
+        """The allowed decisions."""
         return cast(tuple[FeedbackResult, ...], self.allowed_decisions)
 
     @property
-    def patience(self) -> timedelta | None:
+    def timeout_duration(self) -> timedelta | None:
         """The timeout as a duration."""
         return self.timeout if isinstance(self.timeout, timedelta) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReviewRequirement:
-    """The judgement of one call that a person must see."""
+    """How one call must be reviewed."""
 
     description: str
     config: ToolConfig
 
 
 class Hook(Protocol):
-    """What an agent asks about every call of a turn; the first hook that gates a call decides how.
+    """Evaluates every call of a turn; the first hook that returns a requirement decides how it is reviewed.
 
-    One with a method `in_doubt`, as `judge`, is asked that too where a call's arguments do not fit its tool.
+    A hook with a method `evaluate_invalid`, like `evaluate`, also judges calls whose arguments do not
+    match the tool's schema.
     """
 
-    def judge(self, call: ToolCall, state: State) -> ReviewRequirement | None:
-        """How the person is asked about this call, or None if nobody needs to be."""
+    def evaluate(self, call: ToolCall, state: State) -> ReviewRequirement | None:
+        """Return how this call must be reviewed, or None if it needs no review."""
         ...
 
 
 class HumanInTheLoopHook:
-    """Stops the calls named in `approval_on` until a person has decided them.
+    """Stops the calls named in `approval_on` until a reviewer has decided them.
 
-    A key is a tool's name or a pattern such as `"write_*"`; a value is a ToolConfig, a description, True, or
-    False for tools that need nobody. A name outranks patterns, and a longer pattern a shorter one.
-    `everything_except` gates all other tools too. `on_new_message` says what a message does to a thread that
-    waits: "refuse" it, "queue" it until the calls are decided, or "cancel" them as rejected.
+    A key is a tool's name or a pattern such as `"write_*"`; a value is a ToolConfig, a description, True,
+    or False for tools that need no review. A name takes precedence over patterns, and a longer pattern
+    over a shorter one. `everything_except` gates all other tools too. `on_new_message` says what a
+    message does to a paused thread: "refuse" it, "queue" it until the calls are decided, or "cancel" the
+    calls as rejected.
     """
 
     def __init__(
@@ -102,10 +105,10 @@ class HumanInTheLoopHook:
         rules = dict(approval_on or {})
         if everything_except is not None:
             if isinstance(everything_except, str):
-                raise ValueError("everything_except is a list of names.")
+                raise ValueError("everything_except: must be a list of tool names, not a text.")
             rules = {"*": True, **rules, **dict.fromkeys(everything_except, False)}
         if on_new_message not in ("refuse", "queue", "cancel"):
-            raise ValueError('on_new_message is "refuse", "queue" or "cancel".')
+            raise ValueError('on_new_message: must be "refuse", "queue" or "cancel".')
         self.on_new_message = on_new_message
         self._rules = sorted(
             ((pattern, _config_from_rule(pattern, rule)) for pattern, rule in rules.items()),
@@ -114,8 +117,8 @@ class HumanInTheLoopHook:
         )
         self._found: dict[str, _Rule | None] = {}
 
-    def judge(self, call: ToolCall, state: State) -> ReviewRequirement | None:
-        """How the person is asked about this call, or None if nobody needs to be."""
+    def evaluate(self, call: ToolCall, state: State) -> ReviewRequirement | None:
+        """Return how this call must be reviewed, or None if it needs no review."""
         rule = self._rule_for(call.name)
         if rule is None:
             return None
@@ -125,22 +128,22 @@ class HumanInTheLoopHook:
             return None
         return ReviewRequirement(description=_build_description(rule.config, call, state), config=rule.config)
 
-    def in_doubt(self, call: ToolCall, state: State) -> ReviewRequirement | None:
-        """How the person is asked about a call whose arguments are not what its tool takes.
+    def evaluate_invalid(self, call: ToolCall, state: State) -> ReviewRequirement | None:
+        """Return how a call must be reviewed whose arguments do not match the tool's schema.
 
-        What the tool makes of them, no condition has seen.
+        The tool may convert them to values that no condition has seen.
         """
         rule = self._rule_for(call.name)
         if rule is None:
             return None
         return ReviewRequirement(description=_build_description(rule.config, call, state), config=rule.config)
 
-    def never(self, name: str) -> bool:
-        """Whether no call of this tool is ever stopped."""
+    def never_stops(self, name: str) -> bool:
+        """Return whether no call of this tool is ever stopped."""
         return self._rule_for(name) is None
 
-    def always(self, name: str) -> ReviewRequirement | None:
-        """How the person is asked about every call of this tool; None if that depends on the call."""
+    def requirement_for_all(self, name: str) -> ReviewRequirement | None:
+        """Return how every call of this tool is reviewed; None if that depends on the call."""
         rule = self._rule_for(name)
         return None if rule is None else rule.always
 
@@ -148,7 +151,7 @@ class HumanInTheLoopHook:
         if name not in self._found:
             config = next((config for pattern, config in self._rules if _matches(pattern, name)), None)
             found = None if config is None else _Rule(config, _unconditional_requirement(config))
-            if len(self._found) >= MAX_CACHED_NAMES:  # a model may make up any number of names
+            if len(self._found) >= MAX_CACHED_NAMES:  # a model may invent any number of names
                 return found
             self._found[name] = found
         return self._found[name]
@@ -157,7 +160,7 @@ class HumanInTheLoopHook:
 class _Rule(NamedTuple):
     config: ToolConfig
     always: ReviewRequirement | None
-    """The gate of every call; None if it depends on the call."""
+    """The requirement of every call; None if it depends on the call."""
 
 
 def _unconditional_requirement(config: ToolConfig) -> ReviewRequirement | None:
@@ -177,12 +180,12 @@ def _config_from_rule(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Whether the rule is about this tool; one whose name looks like a pattern is named by it too."""
+    """Return whether the rule matches this tool, by equality first: a tool's name may look like a pattern."""
     return pattern == name or fnmatchcase(name, pattern)
 
 
 def _precedence(rule: tuple[str, ToolConfig | None]) -> tuple[bool, int, bool]:
-    """A name before any pattern, then the longer pattern, then, between equals, the one that asks."""
+    """Sort key: names before patterns, longer patterns first, then rules that require review."""
     pattern, config = rule
     literal = sum(character not in "*?[]!" for character in pattern)
     return (literal == len(pattern), literal, config is not None)
@@ -194,7 +197,7 @@ def _needs_review(config: ToolConfig, call: ToolCall, state: State) -> bool:
     try:
         verdict = config.when(call, state)
     except Exception:
-        logger.exception("The condition for %s failed; a person is asked.", call.name)
+        logger.exception("condition_failed tool=%s result=reviewer_is_asked", call.name)
         return True
     return verdict is not False
 
@@ -205,5 +208,5 @@ def _build_description(config: ToolConfig, call: ToolCall, state: State) -> str:
     try:
         return str(config.description(call, state))
     except Exception:
-        logger.exception("The description for %s failed; the call is shown without one.", call.name)
+        logger.exception("description_failed tool=%s result=shown_without_description", call.name)
         return ""

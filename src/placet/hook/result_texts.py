@@ -1,4 +1,4 @@
-"""What the model is told about a call that did not simply run; the words are ours, the reasons are not."""
+"""The texts that the model reads about calls that did not simply run."""
 
 import json
 from datetime import timedelta
@@ -17,7 +17,7 @@ CANCELLED_BY_MESSAGE = "This call was not run: the person wrote something else i
 
 
 def describe_refusal(verdict: Verdict) -> str | None:
-    """What stands in the place of the tool's result, or None if the call is to run."""
+    """Return what the model reads instead of the tool's result, or None if the call is to run."""
     if verdict.decision is FeedbackResult.RESPONDED:
         return verdict.answer or ""
     if verdict.decision is not FeedbackResult.REJECTED:
@@ -30,14 +30,14 @@ def describe_refusal(verdict: Verdict) -> str | None:
 
 
 def apply_verdict(call: ToolCall, verdict: Verdict | None) -> ToolCall:
-    """The call as it is to run: edited, if the person edited it."""
+    """Return the call as it is to run: edited, if the reviewer edited it."""
     if verdict is None or verdict.decision is not FeedbackResult.EDITED or verdict.arguments is None:
         return call
     return ToolCall(id=call.id, name=verdict.name or call.name, arguments=verdict.arguments)
 
 
 def describe_result(asked: ToolCall, ran: ToolCall, result: str) -> str:
-    """The result as the model reads it: an edit is not hidden from it."""
+    """Return the result as the model reads it: an edit is disclosed."""
     if asked is ran or asked == ran:
         return result
     arguments = json.dumps(ran.arguments, ensure_ascii=False, default=str)
@@ -47,17 +47,17 @@ def describe_result(asked: ToolCall, ran: ToolCall, result: str) -> str:
 
 
 def describe_failure(error: Exception) -> str:
-    """What the model reads about a tool that raised."""
+    """Return what the model reads about a tool that raised."""
     return f"The tool failed: {format_error(error)}"
 
 
 def format_error(error: Exception) -> str:
-    """An error as it names itself; one that cannot is named by its kind."""
+    """Return an error's type and message."""
     return f"{type(error).__name__}: {_str_or_type_name(error)}"
 
 
 def describe_timeout(limit: timedelta) -> str:
-    """What the model reads about a tool that did not end in time."""
+    """Return what the model reads about a tool that timed out."""
     return (
         f"The tool did not finish within {limit.total_seconds():g} seconds."
         " Whether it took effect is unknown, and it was not run again."
@@ -65,12 +65,12 @@ def describe_timeout(limit: timedelta) -> str:
 
 
 def to_text(result: Any) -> str:
-    """A tool's result as a message carries it."""
+    """Return a tool's result as message text."""
     if isinstance(result, str):
         return result
     try:
         return json.dumps(result, ensure_ascii=False, default=str)
-    except Exception:  # the tool has done its work: that its result cannot be written down is no failure
+    except Exception:  # the tool has run: a result that cannot be encoded is not a failure
         return _str_or_type_name(result)
 
 

@@ -1,7 +1,7 @@
-"""Where people decide stopped calls: each interruption becomes one case, and the case's answer comes back.
+"""Where reviewers decide stopped calls: each interruption opens one case, whose outcome is polled.
 
-An agent may die while its case waits. Whoever has its saver asks again later: the case is found under the
-interruption's id, and is opened once, however often it is asked for.
+An agent may die while its case is open. Any process with the agent's saver can ask again: the case is found
+by the interruption's id, and is opened only once.
 """
 
 import json
@@ -16,34 +16,37 @@ from placet.reviews.tool_calls.declaration import TOOL_CALLS
 from placet.text.truncation import truncate
 
 CaseReference = Mapping[str, Any]
-"""What is kept of a case: `case_id`, `review_url`, `expires_at`."""
+"""The stored members of a case: `case_id`, `review_url`, `expires_at`."""
 _CASE_MEMBERS = ("case_id", "review_url", "expires_at")
 _ENDED_STATUSES = frozenset({404, 409, 410})
-"""What a server answers to a withdrawal that comes too late."""
+"""Responses to a withdrawal that comes too late."""
 _RATE_LIMITED = 429
 _REFUSED_STATUSES = frozenset({400, 413, 422})
-"""What a server answers to a build_case_request that it will never take, however often it is asked."""
+"""Responses to a case that the server will never accept."""
 _PROMPT_CHARACTERS = 500
 
 
 class Reviews(Protocol):
-    """Opens cases for interruptions and says how they ended; each method may be async."""
+    """Opens cases for interruptions and returns their outcomes; each method may be async."""
 
-    def ask(
+    def open_case(
         self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
     ) -> CaseReference | Awaitable[CaseReference]:
-        """Open the case; the same interruption and attempt always bring the same one.
+        """Open the case; the same interruption and attempt always return the same one.
 
-        Raises NobodyAsked if that will never be possible; any other error means that it may be later.
+        Raises NobodyAsked if it can never be opened; any other error means that it may work later.
         """
         ...
 
-    def look(self, case: CaseReference) -> CaseOutcome | Awaitable[CaseOutcome | None] | None:
-        """How the case ended, or None while it waits. Raises what went wrong; that is no answer."""
+    def poll_case(self, case: CaseReference) -> CaseOutcome | Awaitable[CaseOutcome | None] | None:
+        """Return the outcome of the case, or None while it is open.
+
+        Raises on failure; that is no decision.
+        """
         ...
 
     def withdraw(self, case: CaseReference, reason: str) -> Awaitable[None] | None:
-        """Nobody needs the answer any more. A case that has ended stays as it is."""
+        """Withdraw the case, because its decision is not needed any more. An ended case stays as it is."""
         ...
 
 
@@ -55,7 +58,7 @@ class ServerReviews:
         self._timeout = timeout
         self._fields = fields
 
-    def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> CaseReference:
+    def open_case(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> CaseReference:
         """Open the case, once for each interruption and attempt."""
         asked = build_case_request(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
         try:
@@ -68,14 +71,14 @@ class ServerReviews:
         except (LookupError, TypeError, ValueError) as error:
             raise Unavailable(f"The case could not be opened: {error!r}.") from error
 
-    def look(self, case: CaseReference) -> CaseOutcome | None:
-        """How the case ended, or None while it waits, or while the server asks for patience."""
+    def poll_case(self, case: CaseReference) -> CaseOutcome | None:
+        """Return the outcome of the case, or None while it is open or the poll is rate-limited."""
         try:
             return read_case_outcome(self._client.status(case["case_id"]))
         except ServerRefused as refused:
             if refused.status != _RATE_LIMITED:
                 raise
-            return None  # only polls of open cases are counted: this one waits
+            return None  # only polls of open cases are limited, so this case is open
 
     def withdraw(self, case: CaseReference, reason: str) -> None:
         """Withdraw the case, unless it has ended."""
@@ -87,30 +90,32 @@ class ServerReviews:
 
 
 class EmbeddedCases(Protocol):
-    """What `placet.Placet` offers for questions of its own house."""
+    """The part of `placet.Placet` that EmbeddedReviews uses."""
 
     async def ask(self, type: str, prompt: str, **fields: Any) -> Any:
-        """The 202."""
+        """Open a case and return the 202 response."""
         ...
 
     async def status(self, case_id: str) -> Any:
-        """Where the case stands."""
+        """Return the status of the case."""
         ...
 
     async def cancel(self, case_id: str, *, reason: str | None = None) -> Any:
-        """Withdraw it."""
+        """Withdraw the case."""
         ...
 
 
 class EmbeddedReviews:
-    """Cases of the Placet that runs in this very process; for agents on the same event loop."""
+    """Cases of a Placet embedded in this process; for agents on the same event loop."""
 
     def __init__(self, placet: EmbeddedCases, *, timeout: str = "24h", **fields: Any) -> None:
         self._placet = placet
         self._timeout = timeout
         self._fields = fields
 
-    async def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> CaseReference:
+    async def open_case(
+        self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
+    ) -> CaseReference:
         """Open the case, once for each interruption and attempt."""
         asked = build_case_request(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
         try:
@@ -120,8 +125,8 @@ class EmbeddedReviews:
         opened = json.loads(answer.body)
         return {name: opened["hitl"][name] for name in _CASE_MEMBERS}
 
-    async def look(self, case: CaseReference) -> CaseOutcome | None:
-        """How the case ended, or None while it waits."""
+    async def poll_case(self, case: CaseReference) -> CaseOutcome | None:
+        """Return the outcome of the case, or None while it is open."""
         import msgspec
 
         return read_case_outcome(msgspec.to_builtins(await self._placet.status(case["case_id"])))
@@ -143,7 +148,7 @@ def _nobody_asked(interruption: InterruptionMetadata, refused: PlacetError) -> N
 def build_case_request(
     interruption: InterruptionMetadata, *, agent: str, timeout: str, attempt: int
 ) -> dict[str, Any]:
-    """The case for an interruption, as `POST /v1/cases` takes it."""
+    """Return the case for an interruption, as `POST /v1/cases` takes it."""
     calls = [waiting.to_dict() for waiting in interruption.undecided]
     if interruption.expires_at is not None:
         timeout = f"{max(1, round((interruption.expires_at - interruption.created_at).total_seconds()))}s"

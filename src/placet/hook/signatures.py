@@ -1,4 +1,4 @@
-"""A function's signature and docstring as a JSON Schema: what a model needs to call it."""
+"""Building a JSON Schema from a function's signature and docstring."""
 
 import inspect
 import re
@@ -30,7 +30,7 @@ _PARAMETER = re.compile(r"^\s+\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
 
 
 def read_description(function: Callable[..., Any]) -> str:
-    """The docstring up to its list of parameters."""
+    """Return the docstring up to its list of parameters."""
     lines: list[str] = []
     for line in (inspect.getdoc(function) or "").splitlines():
         if _SECTION.match(line):
@@ -42,9 +42,9 @@ def read_description(function: Callable[..., Any]) -> str:
 def build_schema(
     function: Callable[..., Any], *, leave_out: Iterable[str] = (), by_name: bool = True
 ) -> dict[str, Any]:
-    """The parameters as a JSON Schema. Raises ValueError for those a model cannot name, as *args.
+    """Return the parameters as a JSON Schema. Raises ValueError for parameters without a name, as *args.
 
-    Not `index_tools`, these are there too: a list for *args, an object for **kwargs.
+    Without `by_name` these are included: a list for *args, an object for **kwargs.
     """
     hints = _read_hints(function)
     notes = _read_parameter_notes(inspect.getdoc(function) or "")
@@ -55,7 +55,7 @@ def build_schema(
             continue
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if by_name and not named:
-            raise ValueError(f"A model cannot pass {parameter}; give {function.__name__} named parameters.")
+            raise ValueError(f"A model cannot pass {parameter}; {function.__name__} needs named parameters.")
         several = _VARIADIC_HINTS.get(parameter.kind)
         hint = hints.get(name, Any)
         properties[name] = _parameter_schema(several(hint) if several else hint, parameter, notes.get(name))
@@ -65,7 +65,7 @@ def build_schema(
 
 
 def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of the parameters; one that is not known yet, or only to type checkers, may be anything."""
+    """Return the types of the parameters; a type that cannot be resolved is left out."""
     while isinstance(function, partial):
         function = function.func
     if not inspect.isroutine(function) and not isinstance(function, type):
@@ -93,7 +93,7 @@ def _parameter_schema(hint: Any, parameter: inspect.Parameter, note: str | None)
 
 
 def schema_from_hint(hint: Any) -> dict[str, Any]:
-    """A type as a JSON Schema; one that JSON cannot tell apart allows anything."""
+    """Return a type as a JSON Schema; a type without a JSON equivalent allows anything."""
     if hint in _SIMPLE_SCHEMAS:
         return dict(_SIMPLE_SCHEMAS[hint])
     origin, parts = get_origin(hint), get_args(hint)

@@ -1,4 +1,4 @@
-"""Deciding stopped calls in a terminal, for those who sit before it."""
+"""Deciding stopped calls in a terminal."""
 
 import json
 import sys
@@ -34,9 +34,9 @@ def ask_in_terminal(
     read: Callable[[str], str] = input,
     out: TextIO | None = None,
 ) -> InterruptionMetadata:
-    """Ask about each undecided call until it is decided. Raises EOFError when nobody is there to answer.
+    """Ask about each undecided call until it is decided. Raises EOFError at the end of the input.
 
-    Asks for one interruption at a time: an answer is never read as the answer to another question.
+    Only one interruption is shown at a time, so an answer never counts for another question.
     """
     with _terminal_lock:
         return _ask_each(interruption, read, out or sys.stderr)
@@ -86,7 +86,7 @@ def _read_details(call: ToolFeedback, word: FeedbackResult, read: Callable[[str]
 def _format_call(call: ToolFeedback, number: int, total: int) -> str:
     lines = [f"Call {number} of {total}: {_mark_hidden(call.name)}"]
     if call.path:
-        lines.append(f"  asked for by {_mark_hidden(' > '.join(call.path))}")
+        lines.append(f"  requested by {_mark_hidden(' > '.join(call.path))}")
     if call.high_risk:
         lines.append("  HIGH RISK")
     if call.description:

@@ -1,4 +1,4 @@
-"""Reading a thread: what it waits for, and what came of answers that were given before."""
+"""Reading a thread's checkpoint: what it waits for, what is to run, and outcomes of earlier answers."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -16,15 +16,15 @@ from placet.hook.tool_call import ToolCall
 from placet.hook.tools import Tool, describe_missing_tool
 
 PassedDecisions = Mapping[str, tuple[ToolFeedback, Verdict]]
-"""Call -> the call as it was shown to whoever decided it, and the decision."""
+"""Call id -> the call as the reviewer saw it, and the decision."""
 _MAX_ANSWERED = 20
-"""So many record_answered interruptions of a thread are told from new ones."""
+"""How many answered interruptions of a thread are remembered."""
 
 
 def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None) -> Outcome:
-    """What came of answers that were given before; nothing runs. Raises ThreadBusy while it is coming.
+    """Return the outcome of answers that were given before; raises ThreadBusy while they are processed.
 
-    Raises ModelMisbehaved if nothing came of them, and nothing will.
+    Raises ModelMisbehaved if there is no outcome and never will be.
     """
     given = feedback.id if isinstance(feedback, InterruptionMetadata) else ""
     last = max(checkpoint.resumed.values(), default=0)
@@ -34,14 +34,14 @@ def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None
     if checkpoint.stage == "paused" and checkpoint.interruption is not None:
         return show_interruption(checkpoint, checkpoint.interruption)
     if checkpoint.stage == "ready":
-        raise ModelMisbehaved("The model went on calling tools until the agent gave up.")
+        raise ModelMisbehaved("The model was still calling tools when the agent reached max_turns.")
     raise ThreadBusy
 
 
 def take_queued_message(checkpoint: Checkpoint) -> Checkpoint:
-    """The thread with the first message that came while it waited.
+    """Return the thread with the first message that was queued while it was paused.
 
-    Who answered an interruption on the way here is told what comes of that message too.
+    Callers that answered an interruption before also get the outcome of that message.
     """
     first, *rest = checkpoint.queued
     before = checkpoint.messages[:-1]
@@ -61,7 +61,7 @@ def _is_final_reply(message: Message) -> bool:
 def plan_jobs(
     checkpoint: Checkpoint, calls: Iterable[ToolCall], tools: Mapping[str, Tool], *, begins: bool
 ) -> tuple[dict[str, str], list[ToolJob]]:
-    """What those of the calls answer that need not run, and the jobs of the rest."""
+    """Return the results of the calls that need not run, and the jobs for the rest."""
     results, jobs = dict(checkpoint.results), []
     stopped = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
     begins = begins and not any(waiting.path for waiting in stopped)
@@ -82,7 +82,10 @@ def plan_jobs(
 def find_lost_calls(
     checkpoint: Checkpoint, calls: Iterable[ToolCall], tools: Mapping[str, Tool]
 ) -> dict[str, str]:
-    """The calls that a dead process may have begun and nobody may begin again: call -> its answer."""
+    """Return the calls that a dead process may have started and that must not run again.
+
+    Call id -> result.
+    """
     own = _index_own_calls(checkpoint)
 
     def may_run(call: ToolCall) -> bool:
@@ -95,13 +98,13 @@ def find_lost_calls(
 
 
 def apply_verdicts(checkpoint: Checkpoint, calls: Iterable[ToolCall]) -> list[ToolCall]:
-    """The calls as they are to run, those of them that are."""
+    """Return the calls as they are to run."""
     own = _index_own_calls(checkpoint)
     return [_apply_decision(checkpoint, own, call)[0] for call in calls]
 
 
 def _index_own_calls(checkpoint: Checkpoint) -> dict[str, ToolFeedback]:
-    """The agent's own calls that wait: a call of an agent inside may go by the id of one that does not."""
+    """Return the agent's own waiting calls by id; calls of inner agents may share their ids."""
     waiting = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
     return {each.id: each for each in waiting if not each.path}
 
@@ -109,15 +112,15 @@ def _index_own_calls(checkpoint: Checkpoint) -> dict[str, ToolFeedback]:
 def _apply_decision(
     checkpoint: Checkpoint, own: Mapping[str, ToolFeedback], call: ToolCall
 ) -> tuple[ToolCall, str | None]:
-    """The call as it is to run, and what stands in the place of its result if it is not."""
+    """Return the call as it is to run, and the text that replaces its result if it is not."""
     if call.id in checkpoint.changed:
         return ToolCall(**checkpoint.changed[call.id]), None
     if call.id not in own:
         return call, None
     verdict = checkpoint.verdicts.get(call.id)
-    return apply_verdict(own[call.id].call_of(call), verdict), None if verdict is None else describe_refusal(
-        verdict
-    )
+    return apply_verdict(
+        own[call.id].reuse_call(call), verdict
+    ), None if verdict is None else describe_refusal(verdict)
 
 
 def merge_inner_interruptions(
@@ -127,9 +130,9 @@ def merge_inner_interruptions(
     agents: Mapping[str, str],
     now: datetime,
 ) -> InterruptionMetadata:
-    """What agents inside have stopped, as one interruption: every call named by the way to it.
+    """Return the interruptions of inner agents as one, with call ids that name the inner agent's call.
 
-    `agents` are the tools that are one: tool -> the agent's name.
+    `agents` are the tools that are agents: tool -> the agent's name.
     """
     calls = apply_verdicts(checkpoint, read_tool_calls(checkpoint.messages[-1]))
     ends = [inner.expires_at for inner in stopped.values() if inner.expires_at is not None]
@@ -153,14 +156,14 @@ def merge_inner_interruptions(
 def find_edited_calls(
     checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
 ) -> dict[str, dict[str, object]]:
-    """The calls that a person changed, and that agents inside have stopped: as they go on."""
+    """Return the edited calls whose inner agents were interrupted, as they continue."""
     calls = [call for call in read_tool_calls(checkpoint.messages[-1]) if call.id in stopped]
     going_on = apply_verdicts(checkpoint, calls)
     return {call.id: ran.to_dict() for call, ran in zip(calls, going_on, strict=True) if ran != call}
 
 
 def select_inner_decisions(checkpoint: Checkpoint, call: ToolCall) -> PassedDecisions:
-    """What was decided about the calls of the agent inside this one, as it knows them."""
+    """Return the decisions on the calls of the agent inside this call, by its own call ids."""
     waiting = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
     way = _inner_id_prefix(call)
     return {
@@ -171,7 +174,7 @@ def select_inner_decisions(checkpoint: Checkpoint, call: ToolCall) -> PassedDeci
 
 
 def build_job(checkpoint: Checkpoint, call: ToolCall, tool: Tool, *, begins: bool) -> ToolJob:
-    """This call, to be run now."""
+    """Return the job that runs this call."""
     members = {
         "call": call,
         "tool": tool,
@@ -184,14 +187,14 @@ def build_job(checkpoint: Checkpoint, call: ToolCall, tool: Tool, *, begins: boo
 
 
 def inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:
-    """Where the agent inside this call keeps its thread."""
+    """Return the id of the inner agent's thread."""
     return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
 
 
 def take_passed_decisions(checkpoint: Checkpoint, passed: PassedDecisions) -> Mapping[str, Verdict] | None:
-    """All decisions so far, if any of those passed on is about calls that wait here; they were checked.
+    """Return all decisions so far, if a passed-on decision is about a call that waits here, else None.
 
-    Only about the very call that was shown: another may go by its id when it is passed on once more.
+    Only a decision on exactly the same call counts, because another call may have the same id.
     """
     waiting = {} if checkpoint.interruption is None else index_by_id(checkpoint.interruption)
     new = {
@@ -207,22 +210,22 @@ def _is_same_call(waiting: ToolFeedback, shown: ToolFeedback) -> bool:
 
 
 def _inner_id_prefix(call: ToolCall) -> str:
-    """What the names of the calls inside this one begin with; a model's own slashes must not look like it."""
+    """Return the prefix of the ids of the calls inside this one; slashes in the model's id are escaped."""
     return f"{call.id.replace('~', '~0').replace('/', '~1')}/"
 
 
 def show_interruption(checkpoint: Checkpoint, interruption: InterruptionMetadata) -> InterruptionMetadata:
-    """The interruption as it stands: what was decided so far, and where the rest can be."""
+    """Return the interruption with the decisions so far and its case."""
     return replace(interruption.with_verdicts(checkpoint.verdicts), case=checkpoint.case)
 
 
 def count_replies(checkpoint: Checkpoint) -> int:
-    """How many times the model has replied."""
+    """Return how many times the model has replied."""
     return sum(message["role"] == "assistant" for message in checkpoint.messages)
 
 
 def record_answered(checkpoint: Checkpoint, length: int) -> Checkpoint:
-    """Remember that the interruption was record_answered, and how long the thread was when that was over."""
+    """Remember that the interruption was answered, and the length of the thread at that time."""
     if checkpoint.interruption is None:
         return checkpoint
     newest = list(checkpoint.resumed.items())[-_MAX_ANSWERED:]
@@ -230,7 +233,7 @@ def record_answered(checkpoint: Checkpoint, length: int) -> Checkpoint:
 
 
 def was_answered(checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
-    """Whether the thread has gone on from these answers already."""
+    """Return whether the thread has already continued from these answers."""
     if checkpoint.stage == "running":
         return False
     if isinstance(feedback, InterruptionMetadata):
@@ -239,5 +242,5 @@ def was_answered(checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
 
 
 def index_by_id(interruption: InterruptionMetadata) -> dict[str, ToolFeedback]:
-    """The calls that wait, by their ids."""
+    """Return the waiting calls by id."""
     return {waiting.id: waiting for waiting in interruption.tool_feedbacks}

@@ -1,4 +1,4 @@
-"""A tool call as the model asked for it, and how its arguments are read; nothing here runs one."""
+"""A tool call as the model requested it, and parsing of its arguments; nothing here runs a call."""
 
 import json
 from collections.abc import Mapping
@@ -12,19 +12,22 @@ Arguments = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolCall:
-    """One call of one turn. `id` is the model's own name for it and keys everything that follows."""
+    """One call of one turn.
+
+    `id` is the model's own id of the call; everything about the call is keyed by it.
+    """
 
     id: str
     name: str
     arguments: Arguments = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The call as it stands in a message."""
+        """Return the call as it appears in a message."""
         return {"id": self.id, "name": self.name, "arguments": self.arguments}
 
 
 def read_arguments(given: Any) -> Arguments:
-    """Arguments as a dict, from a dict or from JSON text of an object; raises InvalidFeedback."""
+    """Return arguments as a dict, from a dict or from JSON text of an object; raises InvalidFeedback."""
     if type(given) is dict:
         return dict(given)
     if isinstance(given, str):
@@ -33,12 +36,12 @@ def read_arguments(given: Any) -> Arguments:
         except (ValueError, RecursionError) as error:
             raise InvalidFeedback(f"The arguments are not JSON: {error}.") from error
     if not isinstance(given, Mapping):
-        raise InvalidFeedback("The arguments must be an object: names and their values.")
+        raise InvalidFeedback("arguments: must be a JSON object that maps names to values.")
     return dict(given)
 
 
 def find_json_problem(value: Any) -> str | None:
-    """What keeps a value from travelling as JSON, such as NaN, half a character, or an object of Python's."""
+    """Return why a value cannot be encoded as JSON (NaN, a lone surrogate, a Python object), or None."""
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""A tool: a plain function whose signature and docstring say how a model calls it."""
+"""A tool: a plain function whose signature and docstring tell a model how to call it."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 IDEMPOTENCY_PARAMETER = "idempotency_key"
-"""A repeatable tool that takes a parameter of this name is handed the call's key; the model never sees it."""
+"""A repeatable tool with this parameter gets the call's idempotency key; the model does not see it."""
 _OPTIONS_ATTRIBUTE = "__placet_tool__"
 _IMMUTABLE_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool:
-    """What a model may call. `repeatable` lets a call whose process died run again, with the same key."""
+    """A function that a model may call.
+
+    A `repeatable` call whose process died runs again with the same key.
+    """
 
     name: str
     description: str
@@ -33,27 +36,27 @@ class Tool:
     repeatable: bool = False
     takes_key: bool = False
     agent: "ReactAgent | None" = None
-    """The agent that answers in the function's place; what it stops surfaces in the agent that called it."""
+    """The agent that answers instead of the function; its interruptions appear in the calling agent."""
     checker: Any = field(default=None, init=False, repr=False, compare=False)
-    """What checks arguments against the schema, once it was found to be usable."""
+    """The validator for arguments, once the schema was found to be usable."""
 
     def as_schema(self) -> dict[str, Any]:
-        """The tool as a model is told of it."""
+        """Return the tool's description for a model."""
         return {"name": self.name, "description": self.description, "parameters": self.schema}
 
-    def misfits(self, arguments: Arguments) -> list[str]:
-        """What is wrong with the arguments; empty if the tool can take them."""
+    def find_problems(self, arguments: Arguments) -> list[str]:
+        """Return what is wrong with the arguments; an empty list if they match the schema."""
         checker = self.checker or validator(self.schema)
         return [] if checker.is_valid(arguments) else misfits(checker, arguments)
 
-    def prepared(self, arguments: Arguments, key: str) -> Arguments:
-        """The arguments to call the function with; what it does to them is not what the model asked for."""
+    def prepare_arguments(self, arguments: Arguments, key: str) -> Arguments:
+        """Return copies of the arguments for the function, so that it cannot change the recorded call."""
         own = copy_arguments(arguments)
         return {**own, IDEMPOTENCY_PARAMETER: key} if self.takes_key else own
 
 
 def copy_arguments(arguments: Mapping[str, Any]) -> Arguments:
-    """The same arguments, for someone who may change them."""
+    """Return a copy of the arguments that may be modified."""
     return {
         name: _copy_value(value)
         if type(value) not in _IMMUTABLE_TYPES and isinstance(value, list | dict)
@@ -65,7 +68,7 @@ def copy_arguments(arguments: Mapping[str, Any]) -> Arguments:
 def _copy_value(value: Any) -> Any:
     try:
         return deepcopy(value)
-    except RecursionError:  # a model's nesting must not end its thread
+    except RecursionError:  # deep nesting in a model's arguments must not break the thread
         return value
 
 
@@ -81,7 +84,7 @@ def tool(
     repeatable: bool = False,
 ) -> Callable[[Function], Function]: ...
 def tool(function: Function | None = None, /, **options: Any) -> Function | Callable[[Function], Function]:
-    """Say more about a tool than its signature does; the function stays what it is."""
+    """Set options of a tool; the function itself is unchanged."""
 
     def mark(marked: Function) -> Function:
         setattr(marked, _OPTIONS_ATTRIBUTE, options)
@@ -91,13 +94,13 @@ def tool(function: Function | None = None, /, **options: Any) -> Function | Call
 
 
 def as_tool(given: Callable[..., Any] | Tool) -> Tool:
-    """A function as a tool; raises ValueError if no model could call it."""
+    """Return a function as a tool; raises ValueError if no model could call it."""
     if isinstance(given, Tool):
         return given
     options = dict(getattr(given, _OPTIONS_ATTRIBUTE, {}))
     name = str(options.get("name") or getattr(given, "__name__", ""))
     if not name.isidentifier():
-        raise ValueError(f"{given!r} needs a name: wrap it with @tool(name=…).")
+        raise ValueError(f"{given!r} has no usable name: set one with @tool(name=…).")
     seconds = options.get("timeout")
     parameters = inspect.signature(given).parameters
     made = Tool(
@@ -114,11 +117,13 @@ def as_tool(given: Callable[..., Any] | Tool) -> Tool:
 
 
 def index_tools(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
-    """The tools under their names; raises ValueError if two share one."""
+    """Return the tools by name; raises ValueError for duplicate names."""
     found: dict[str, Tool] = {}
     for made in map(as_tool, given):
         if made.name in found:
-            raise ValueError(f"Two tools are called {made.name}.")
+            raise ValueError(
+                f"Two tools have the name {made.name}. Give one another name with @tool(name=…)."
+            )
         found[made.name] = made
     return found
 
@@ -126,7 +131,7 @@ def index_tools(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
 def refuse_unusable_calls(
     tools: Mapping[str, Tool], calls: Iterable[ToolCall], unreadable: Mapping[str, str]
 ) -> dict[str, str]:
-    """Calls that no tool could take: nobody is asked about them, and the model is told what is wrong."""
+    """Return what the model reads about calls that no tool can take; no reviewer is asked about them."""
     refused: dict[str, str] = {}
     for call in calls:
         tool = tools.get(call.name)
@@ -134,13 +139,15 @@ def refuse_unusable_calls(
             refused[call.id] = describe_missing_tool(call.name)
         elif call.id in unreadable:
             refused[call.id] = f"Nothing was run: {unreadable[call.id]}."
-        elif wrong := tool.misfits(call.arguments):
-            refused[call.id] = f"Nothing was run, since the arguments do not fit: {'; '.join(wrong)}."
+        elif wrong := tool.find_problems(call.arguments):
+            refused[call.id] = (
+                f"Nothing was run, because the arguments do not match the schema: {'; '.join(wrong)}."
+            )
     return refused
 
 
 def describe_missing_tool(name: str) -> str:
-    """What the model reads about a call of a tool that is not there, or not any more."""
+    """Return what the model reads about a call of a tool that does not exist."""
     return f"There is no tool {name}. Nothing was run."
 
 

@@ -1,4 +1,4 @@
-"""One turn of calls, judged: which wait for a person, and which wait with them."""
+"""Evaluating one turn of calls: which need a reviewer, and which wait with them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -19,9 +19,9 @@ Schemas = Mapping[str, Mapping[str, Any] | None]
 def evaluate_calls(
     hooks: Iterable[Hook], calls: Iterable[ToolCall], state: State, schemas: Schemas | None = None
 ) -> dict[str, ReviewRequirement]:
-    """The calls that a person must see: call -> how they are asked. Each is judged here, once.
+    """Return the calls that need a reviewer: call id -> requirement. Each is evaluated once, here.
 
-    `schemas` are given where nobody has seen yet whether the calls fit their tools.
+    `schemas` are given if the calls have not been checked against their tools' schemas yet.
     """
     hooks, known = tuple(hooks), schemas or {}
     gates = {call.id: evaluate_call(hooks, call, state, known.get(call.name)) for call in calls}
@@ -31,23 +31,24 @@ def evaluate_calls(
 def evaluate_call(
     hooks: Sequence[Hook], call: ToolCall, state: State, schema: Mapping[str, Any] | None = None
 ) -> ReviewRequirement | None:
-    """How the person is asked about this call, or None if nobody needs to be.
+    """Return how this call must be reviewed, or None if it needs no review.
 
-    Frameworks make of arguments what their tool takes: of "true" a true, which no condition has seen.
+    Frameworks convert arguments to what a tool takes ("true" to True), which no condition has seen. So a
+    call that does not match its schema is reviewed if any rule names its tool.
     """
     if (gate := _first_requirement(hooks, call, state)) is not None:
         return gate
-    doubts = (hook.in_doubt(call, state) for hook in hooks if hasattr(hook, "in_doubt"))
+    doubts = (hook.evaluate_invalid(call, state) for hook in hooks if hasattr(hook, "evaluate_invalid"))
     doubt = next((gate for gate in doubts if gate is not None), None)
     return None if doubt is None or _matches_schema(schema, call) else doubt
 
 
 def _matches_schema(schema: Mapping[str, Any] | None, call: ToolCall) -> bool:
-    """Whether the tool gets what was sent; that something was not sent, a condition sees itself."""
+    """Return whether the tool gets the values as sent; a missing value is visible to conditions."""
     try:
         problems = () if schema is None else validator(schema).iter_errors(call.arguments)
         return all(problem.schema_path[-1:] == ["required"] for problem in problems)
-    except ValueError:  # also a schema that cannot be checked
+    except ValueError:  # includes a schema that cannot be checked
         return False
 
 
@@ -62,15 +63,15 @@ def interrupt_turn(
     now: datetime,
     covered: Collection[str] = (),
 ) -> InterruptionMetadata | None:
-    """The judgement of a turn as it will stand, whatever changes later; None if nobody needs to see any.
+    """Return the interruption of a turn, or None if no call needs review.
 
-    Nobody needs to see the calls that a grant has `covered`.
+    Calls in `covered` are covered by a grant and need no review.
     """
     if covered:
         gates = {call_id: gate for call_id, gate in gates.items() if call_id not in covered}
     if not gates:
         return None
-    waits = [gate.config.patience for gate in gates.values()]
+    waits = [gate.config.timeout_duration for gate in gates.values()]
     shortest = min((wait for wait in waits if wait is not None), default=None)
     holds = any(gate.config.default == "hold" for gate in gates.values())
     return new_interruption(
@@ -91,7 +92,7 @@ def record_granted_calls(
     covered: Mapping[str, str],
     schemas: Schemas,
 ) -> dict[str, dict[str, Any]]:
-    """The calls that grants cover, as a person is asked about them if their grant ends while they wait."""
+    """Return the granted calls as they are shown to a reviewer if their grant ends while they wait."""
     return {
         call.id: {"grant": covered[call.id], "call": _build_feedback(call, gates[call.id], schemas).to_dict()}
         for call in calls
@@ -102,9 +103,9 @@ def record_granted_calls(
 def reinterrupt_lapsed(
     interruption: InterruptionMetadata, granted: GrantedCalls, holding: Collection[str], *, now: datetime
 ) -> tuple[InterruptionMetadata, GrantedCalls]:
-    """Calls whose grant no longer holds wait for a person after all, in a new interruption; the rest stays.
+    """Return a new interruption that includes the calls whose grant has ended, and the other granted calls.
 
-    Returns what is still granted beside it. People have as long as they had for the first one.
+    The reviewer has as long as for the first interruption.
     """
     lapsed = {call_id: kept["call"] for call_id, kept in granted.items() if call_id not in holding}
     if not lapsed:
@@ -131,12 +132,12 @@ def reinterrupt_edits(
     schemas: Schemas,
     now: datetime,
 ) -> tuple[InterruptionMetadata, Mapping[str, Verdict]]:
-    """An edit into another tool that is gated itself waits again, in a new interruption; the rest stays."""
+    """Return a new interruption for edits into another gated tool; other decisions are kept."""
     hooks = tuple(hooks)
     again: dict[str, ToolFeedback] = {}
     for waiting in interruption.tool_feedbacks:
         verdict = verdicts.get(waiting.id)
-        # An agent inside judges the edits of its own calls.
+        # An inner agent evaluates edits of its own calls.
         if verdict is None or waiting.path or verdict.name in (None, waiting.name):
             continue
         call = apply_verdict(waiting.call, verdict)
@@ -159,13 +160,13 @@ def reinterrupt_edits(
 
 def _first_requirement(hooks: Iterable[Hook], call: ToolCall, state: State) -> ReviewRequirement | None:
     for hook in hooks:
-        if (gate := hook.judge(call, state)) is not None:
+        if (gate := hook.evaluate(call, state)) is not None:
             return gate
     return None
 
 
 def _build_feedback(call: ToolCall, gate: ReviewRequirement, schemas: Schemas) -> ToolFeedback:
-    return ToolFeedback.of(
+    return ToolFeedback.for_call(
         call,
         description=gate.description,
         allowed_decisions=gate.config.decisions,

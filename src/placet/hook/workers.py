@@ -1,4 +1,4 @@
-"""Threads that run tools beside an agent; a tool that never ends cannot hold up the program's exit."""
+"""Daemon threads that run tools; a tool that never ends cannot delay the program's exit."""
 
 import contextvars
 import os
@@ -12,32 +12,32 @@ from time import monotonic, sleep
 from typing import Any
 
 _MAX_IDLE_THREADS = 8
-"""So many threads are kept for the next turn."""
+"""How many idle threads are kept for the next turn."""
 _INLINE_BUDGET_S = 0.001
 _POLL_INTERVAL_S = 0.005
-"""Between two looks at tasks that come in quick succession: so long Python lets a thread run undisturbed."""
+"""Pause between two checks for shared tasks: the time that Python lets a thread run undisturbed."""
 _instances: "weakref.WeakSet[Workers]" = weakref.WeakSet()
 DoneCallback = Callable[[Any, BaseException | None], object]
-"""Told what came of the work: its result, or what it raised."""
+"""Called with the result of the work, or the error it raised."""
 
 
 class Workers:
-    """Runs functions side by side, as many at once as there are; finished threads are used again."""
+    """Runs functions in parallel, with as many threads as needed; idle threads are reused."""
 
     def __init__(self) -> None:
         self.start()
         _instances.add(self)
 
     def start(self) -> None:
-        """Begin without a thread, as a process does that was forked from one with threads."""
+        """Reset to no threads, as a process needs that was forked from one with threads."""
         self._todo: SimpleQueue[tuple[Callable[[], Any], DoneCallback]] = SimpleQueue()
         self._idle = 0
         self._lock = threading.Lock()
         self._shared: list[_SharedTasks] = []
-        self._looks = False
+        self._watching = False
 
     def begin(self, work: Callable[[], Any], done: DoneCallback) -> None:
-        """Begin the work at once, in the caller's context; `done` is called in the thread that did it."""
+        """Start the work in the caller's context; `done` is called in the thread that ran it."""
         with self._lock:
             needs_thread = self._idle == 0
             if not needs_thread:
@@ -48,40 +48,40 @@ class Workers:
             threading.Thread(target=self._serve, name="placet-tool", daemon=True).start()
 
     def share(self, tasks: Sequence[Callable[[], object]]) -> None:
-        """Begin all of the tasks, in this thread too, which takes on more while they take no time.
+        """Start all tasks; this thread runs tasks itself while they are quick.
 
-        No task may raise. Returns when nothing is left to begin here; others may still be running.
+        No task may raise. Returns when every task has started; some may still be running.
         """
         if len(tasks) > 1:
             shared = _SharedTasks(self, tasks)
-            self._look_after(shared)
+            self._watch(shared)
             shared.work()
         else:
             for task in tasks:
                 task()
 
-    def _look_after(self, shared: "_SharedTasks") -> None:
+    def _watch(self, shared: "_SharedTasks") -> None:
         with self._lock:
             self._shared.append(shared)
-            if self._looks:
+            if self._watching:
                 return
-            self._looks = True
-        self.begin(self._look, _ignore_result)
+            self._watching = True
+        self.begin(self._start_delayed, _ignore_result)
 
-    def _look(self) -> None:
-        """Have the tasks begun that wait for one which takes its time.
+    def _start_delayed(self) -> None:
+        """Start tasks that wait behind a slow one.
 
-        One thread looks, at once when tasks come after a pause, and then again while more come: to wake one
-        for every turn would take longer than the calls of a turn that end at once.
+        One thread checks at once when tasks arrive after a pause, and then repeatedly while more
+        arrive: waking a thread for every turn would take longer than the calls of a quick turn.
         """
         while True:
             with self._lock:
                 shared, self._shared = self._shared, []
                 if not shared:
-                    self._looks = False
+                    self._watching = False
                     return
             for each in shared:
-                each.call()
+                each.request_helper()
             del shared
             sleep(_POLL_INTERVAL_S)
 
@@ -92,10 +92,10 @@ class Workers:
         to_the_end: bool = False,
         undo: Callable[[Any], object] | None = None,
     ) -> Any:
-        """What the work returns or raises, awaited on an event loop.
+        """Return what the work returns or raises, awaited on an event loop.
 
-        Who is cancelled meanwhile goes on at once, or, `to_the_end`, when the work is over, or when what it
-        returned is undone.
+        A cancelled caller continues at once, or, with `to_the_end`, when the work has ended, or, with
+        `undo`, when its result was undone.
         """
         import asyncio
         from concurrent.futures import Future
@@ -103,7 +103,7 @@ class Workers:
         future: Future[tuple[Any, BaseException | None]] = Future()
         future.set_running_or_notify_cancel()
         self.begin(work, lambda result, error: future.set_result((result, error)))
-        # Raised here, not by the future: one that is given a StopIteration is never done.
+        # Raised here, not by the future: a future never completes if it is given a StopIteration.
         try:
             result, error = await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -134,36 +134,36 @@ class Workers:
 
 
 class _SharedTasks:
-    """Tasks that several threads work off. While one is left, a thread is on its way to it: never two."""
+    """Tasks that several threads work on. While tasks are left, exactly one helper thread is on its way."""
 
     def __init__(self, workers: Workers, tasks: Sequence[Callable[[], object]]) -> None:
         self._workers = workers
         self._tasks = deque(tasks)
         self._lock = threading.Lock()
-        self._called = False
+        self._helper_requested = False
 
     def work(self) -> None:
-        """Work off what takes no time; when it does, the rest is others'."""
+        """Run quick tasks here; when one is slow, leave the rest to helper threads."""
         last = monotonic() + _INLINE_BUDGET_S
         while (task := self._next()) is not None:
             task()
             if monotonic() > last:
-                self.call()
+                self.request_helper()
                 return
 
-    def call(self) -> None:
+    def request_helper(self) -> None:
         """Have another thread take the next task, if one is left."""
         with self._lock:
-            calls = bool(self._tasks) and not self._called
-            self._called = self._called or calls
+            calls = bool(self._tasks) and not self._helper_requested
+            self._helper_requested = self._helper_requested or calls
         if calls:
-            self._workers.begin(self._help, _ignore_result)
+            self._workers.begin(self._run_as_helper, _ignore_result)
 
-    def _help(self) -> None:
+    def _run_as_helper(self) -> None:
         with self._lock:
-            self._called = False
+            self._helper_requested = False
         while (task := self._next()) is not None:
-            self.call()
+            self.request_helper()
             task()
 
     def _next(self) -> Callable[[], object] | None:

@@ -34,7 +34,7 @@ class Shop:
         self.did: list[str] = []
         self.hook = hook or HumanInTheLoopHook({"*": ToolConfig(allowed_decisions=ALL), "look": False})
         self.behind = behind or self.server()
-        self.named = {"saver": MemorySaver(), "wait_for": 0, "look_every": 0.01, **named}
+        self.named = {"saver": MemorySaver(), "wait_for": 0, "poll_interval": 0.01, **named}
 
     def server(self) -> MCPServer:
         server = MCPServer("shop", version="7", instructions="Sells things.", log_level="ERROR")
@@ -110,13 +110,15 @@ class Board:
         self.fails: Exception | None = None
         self.lost: Exception | None = None
 
-    def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> dict[str, Any]:
+    def open_case(
+        self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
+    ) -> dict[str, Any]:
         if self.fails is not None:
             raise self.fails
         self.asked.append(f"{agent}: {interruption.undecided[0].id}")
         return {"case_id": "c", "review_url": "https://board/c?token=t", "expires_at": "2026-12-01T00:00:00Z"}
 
-    def look(self, case: Any) -> CaseOutcome | None:
+    def poll_case(self, case: Any) -> CaseOutcome | None:
         if self.lost is not None:
             raise self.lost
         return self.ruling
@@ -126,7 +128,7 @@ class Board:
 
     def approve(self) -> None:
         decided = {each.rpartition(" ")[2]: "approve" for each in self.asked}
-        self.ruling = CaseOutcome(how="decided", decisions=decided)
+        self.ruling = CaseOutcome(status="decided", decisions=decided)
 
 
 class Raw(Shop):

@@ -59,7 +59,7 @@ def test_of_two_deliveries_to_one_agent_at_once_one_runs_all_calls_of_the_turn(t
 def test_a_turn_that_the_saver_was_told_to_forget_is_asked_about_anew(tmp_path: Path) -> None:
     mine = LangChainHarness(tmp_path, BATCH)
     stopped = waiting(mine.start("t"))
-    for turn in mine.saver.threads("paused"):
+    for turn in mine.saver.list_threads("paused"):
         mine.saver.release(turn)
     with pytest.raises(NothingToResume):
         mine.resume("t", stopped.approve_all())

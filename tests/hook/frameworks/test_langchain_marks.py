@@ -113,7 +113,7 @@ def test_what_comes_after_another_call_broke_off_begins_by_itself() -> None:
     marks = ParallelCallStarts(gate)
     assert begin(marks, "c0")
     marks.give_back("k", RUN)
-    gate.set_aside("k", "c0")
+    gate.undo_begin("k", "c0")
     assert begin(marks, "c1")
     marks.finish("k", "c1", "paid")
     assert begin(marks, "c0", OTHER_RUN), "it was not begun for one that will not come"

@@ -194,7 +194,7 @@ def test_a_call_made_twice_is_over_once_one_was_told_though_the_other_gave_up() 
         await client.list_tools()
 
     answered = asyncio.Event()
-    shop = Shop(wait_for=60, look_every=60)
+    shop = Shop(wait_for=60, poll_interval=60)
 
     @shop.behind.tool()
     async def ring() -> str:
@@ -385,12 +385,12 @@ def test_an_approval_that_was_used_lets_no_process_run_the_call_that_comes_late(
     late.answer("k", first.approve_all())
     assert early.begin("k", "c", interruption=first.id).run
     early.finish("k", "c", "paid")
-    early.hand_out("k", first.id, "handed out")
+    early.mark_delivered("k", first.id, "handed out")
     assert later.begin("k", "c", interruption=first.id) == CallStart(run=False, result="handed out")
     second = early.stop("k", [call])
     assert second is not None
     assert second.undecided
-    early.hand_out("k", first.id, "handed out")
+    early.mark_delivered("k", first.id, "handed out")
     with pytest.raises(NothingToResume):
         late.begin("k", "c", interruption=first.id)
     standing = late.waiting("k")

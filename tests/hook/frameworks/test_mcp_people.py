@@ -201,9 +201,9 @@ def test_a_gate_that_runs_for_long_forgets_calls_that_nobody_came_for() -> None:
         assert ApprovalGate([], saver, clock=clock).begin(dying.thread_id, dying.tool_feedbacks[0].id).run
         forgetting = asyncio.create_task(shop.proxy.keep_forgetting(timedelta(milliseconds=10)))
         shop.proxy.forget()
-        assert (len(saver.threads("paused")), len(saver.threads("running"))) == (1, 1)
+        assert (len(saver.list_threads("paused")), len(saver.list_threads("running"))) == (1, 1)
         clock.advance(datetime(2026, 12, 9, tzinfo=UTC) - clock())
-        await until(lambda: not saver.threads("paused") and not saver.threads("running"))
+        await until(lambda: not saver.list_threads("paused") and not saver.list_threads("running"))
         forgetting.cancel()
         assert waits(await client.call_tool("pay", ANN))
 
@@ -271,7 +271,7 @@ def test_without_a_storage_no_call_gets_through() -> None:
 def test_an_answer_that_decides_nothing_runs_nothing_and_the_next_call_asks_anew() -> None:
     async def visit(client: Client) -> None:
         await client.call_tool("pay", ANN)
-        board.ruling = CaseOutcome(how="decided", decisions={"another call": "approve"})
+        board.ruling = CaseOutcome(status="decided", decisions={"another call": "approve"})
         result = await client.call_tool("pay", ANN)
         assert (result.meta or {})[HELD_META] == "invalid_feedback"
         board.ruling = None

@@ -356,7 +356,7 @@ def test_a_stream_tells_the_sdks_events_and_then_the_outcome() -> None:
 def test_what_the_saver_lists_as_paused_can_be_resumed_by_that_name() -> None:
     shop = Shop((PAY,))
     shop.start()
-    [turn] = shop.saver.threads("paused")
+    [turn] = shop.saver.list_threads("paused")
     listed = shop.approval.waiting(turn)
     assert listed is not None
     assert listed.thread_id == "t"
@@ -364,7 +364,7 @@ def test_what_the_saver_lists_as_paused_can_be_resumed_by_that_name() -> None:
         ended = shop.resume({"c0": "approve"}, thread_id=turn)
         assert ended.final_output == LAST_WORDS
     assert shop.did == ["paid Ann 5"]
-    assert (shop.saver.threads("paused"), shop.saver.threads("running")) == ([], [])
+    assert (shop.saver.list_threads("paused"), shop.saver.list_threads("running")) == ([], [])
 
 
 def test_a_thread_whose_name_looks_like_a_turn_is_its_own() -> None:

@@ -37,7 +37,7 @@ def test_a_killed_process_leaves_whole_checkpoints_and_every_acknowledged_one(
         acknowledged |= acknowledged_before_a_kill(kind, place, dice.randrange(1, 25))
         saver = open_saver(kind, place)
         for thread_id, rev in acknowledged.items():
-            kept = saver.list(thread_id)
+            kept = saver.list_checkpoints(thread_id)
             # The one that was under way when the process died may have been kept too.
             assert kept[0].checkpoint.rev in (rev, rev + 1)
             assert [one.checkpoint for one in kept] == [at(thread_id, one.checkpoint.rev) for one in kept]

@@ -51,7 +51,7 @@ class TestOverMemory(SaverContract):
 
 
 def texts(checkpointer: BaseCheckpointSaver[Any]) -> int:
-    return len(list(checkpointer.list(None)))
+    return len(list(checkpointer.list_checkpoints(None)))
 
 
 def test_the_checkpointer_forgets_what_is_no_longer_kept() -> None:
@@ -84,14 +84,14 @@ def test_a_checkpointer_that_fails_is_unavailable_and_nothing_counts(tmp_path: P
         saver.put(checkpoint.next())
     with pytest.raises(Unavailable):
         saver.get("thread")
-    assert [one.checkpoint.rev for one in claims.list("thread")] == [1]
+    assert [one.checkpoint.rev for one in claims.list_checkpoints("thread")] == [1]
 
 
 def test_a_text_that_somebody_deleted_is_missed_and_not_made_up() -> None:
     checkpointer = InMemorySaver()
     saver = LangGraphSaver(checkpointer, claims=MemorySaver())
     standing(saver, 1)
-    for found in list(checkpointer.list(None)):
+    for found in list(checkpointer.list_checkpoints(None)):
         checkpointer.delete_thread(found.config["configurable"]["thread_id"])
     with pytest.raises(Unavailable, match="lost"):
         saver.get("thread")

@@ -33,7 +33,7 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def saver(place: Path) -> Iterator[Saver]:
-    opened = KINDS[place.name](place, busy_for=SOON)
+    opened = KINDS[place.name](place, lock_timeout=SOON)
     yield opened
     opened.close()
 
@@ -51,15 +51,15 @@ def no_room_beyond(size: int) -> Iterator[None]:
 
 def test_a_full_disk_keeps_what_was_there_and_nothing_half(saver: Saver, place: Path) -> None:
     checkpoint = standing(saver, 2)
-    before = saver.list("thread")
+    before = saver.list_checkpoints("thread")
     huge = checkpoint.next(queued=("x" * 3_000_000,), stage="paused")
     with no_room_beyond(1_000_000), pytest.raises(Unavailable, match="nothing was recorded"):
         saver.put(huge)
-    assert saver.list("thread") == before
-    assert saver.threads("paused") == []
+    assert saver.list_checkpoints("thread") == before
+    assert saver.list_threads("paused") == []
     assert not list(place.parent.rglob("*.new"))
     saver.put(huge)
-    assert saver.threads("paused") == ["thread"]
+    assert saver.list_threads("paused") == ["thread"]
 
 
 def test_a_lease_that_cannot_be_written_stays_as_it_was(saver: Saver) -> None:
@@ -111,7 +111,7 @@ def test_a_lock_that_is_given_back_in_time_only_delays(place: Path) -> None:
     late.join(60)
     assert kept is not None
     assert kept.checkpoint == checkpoint
-    assert [one.checkpoint.rev for one in saver.list("thread")] == [2, 1]
+    assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [2, 1]
     saver.close()
 
 
@@ -122,7 +122,7 @@ def test_a_folder_that_was_taken_away_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         saver.put(checkpoint.next())
     with pytest.raises(Unavailable):
-        saver.threads("ready")
+        saver.list_threads("ready")
 
 
 def test_a_damaged_file_is_missed_and_never_taken_for_a_new_thread(tmp_path: Path) -> None:

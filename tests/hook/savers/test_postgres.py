@@ -40,7 +40,7 @@ def open_saver(server: PostgresServer, database: psycopg.Connection) -> OpenSave
 
 def kept_by(saver: Saver) -> Sequence[SavedCheckpoint] | None:
     try:
-        return saver.list("thread")
+        return saver.list_checkpoints("thread")
     except Unavailable:
         return None
 
@@ -66,7 +66,7 @@ def test_a_server_that_only_reads_takes_nothing(open_saver: OpenSaver, server: P
     reading = PostgresSaver(server.get_uri() + "&options=-c%20default_transaction_read_only%3Don")
     with pytest.raises(Unavailable, match="nothing was recorded"):
         reading.claim(checkpoint.next(), lease_for=HOUR)
-    assert [one.checkpoint for one in reading.list("thread")] == [checkpoint]
+    assert [one.checkpoint for one in reading.list_checkpoints("thread")] == [checkpoint]
     reading.close()
     saver.close()
 
@@ -118,7 +118,7 @@ def test_a_pooler_may_give_each_transaction_another_session(
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(Unavailable):
-        PostgresSaver("host=127.0.0.1 port=1 dbname=nowhere", patience=timedelta(milliseconds=200))
+        PostgresSaver("host=127.0.0.1 port=1 dbname=nowhere", timeout=timedelta(milliseconds=200))
 
 
 def test_what_is_wrong_with_a_database_is_said_when_it_is_opened(
@@ -127,22 +127,22 @@ def test_what_is_wrong_with_a_database_is_said_when_it_is_opened(
     database.execute("DROP ROLE IF EXISTS reader")
     database.execute("CREATE ROLE reader LOGIN")
     uri = server.get_uri()
-    for conninfo, told, patience_s in (
+    for conninfo, told, timeout_s in (
         (uri.replace("/postgres?", "/nowhere?"), "nowhere", 1),
         (uri.replace("postgres:@", "reader:@"), "permission denied", 30),
         ("host=127.0.0.1 secret-word", "cannot be understood", 1),
     ):
         with pytest.raises(Unavailable, match=told) as refused:
-            PostgresSaver(conninfo, patience=timedelta(seconds=patience_s))
+            PostgresSaver(conninfo, timeout=timedelta(seconds=timeout_s))
         assert "secret-word" not in refused.value.message
 
 
 def test_what_was_kept_survives_a_restart_of_the_server(
     open_saver: OpenSaver, server: PostgresServer, database: psycopg.Connection
 ) -> None:
-    saver = open_saver(patience=timedelta(seconds=2))
+    saver = open_saver(timeout=timedelta(seconds=2))
     checkpoint = standing(saver, 3)
-    before = saver.list("thread")
+    before = saver.list_checkpoints("thread")
     database.close()
     server.stop()
     with pytest.raises(Unavailable):
@@ -197,7 +197,7 @@ def send_all(pids: Sequence[int], sign: signal.Signals) -> None:
 def test_a_server_that_falls_silent_is_not_waited_for_for_ever(
     open_saver: OpenSaver, database: psycopg.Connection
 ) -> None:
-    saver = open_saver(patience=timedelta(seconds=1), connections=1)
+    saver = open_saver(timeout=timedelta(seconds=1), connections=1)
     checkpoint = standing(saver, 1)
     connected, goes_on = threading.Event(), threading.Event()
 
@@ -222,7 +222,7 @@ def test_a_server_that_falls_silent_is_not_waited_for_for_ever(
 def test_a_row_that_somebody_has_locked_is_not_waited_for_for_ever_and_nothing_comes_of_it_later(
     open_saver: OpenSaver, database: psycopg.Connection
 ) -> None:
-    saver = open_saver(patience=timedelta(milliseconds=500))
+    saver = open_saver(timeout=timedelta(milliseconds=500))
     checkpoint = standing(saver, 1)
     with database.transaction():
         database.execute("SELECT 1 FROM placet_threads FOR UPDATE")
@@ -232,6 +232,6 @@ def test_a_row_that_somebody_has_locked_is_not_waited_for_for_ever_and_nothing_c
             lambda: saver.release("thread"),
         ):
             assert "nothing was recorded" in Aside(write).outcome()
-    assert [one.checkpoint for one in saver.list("thread")] == [checkpoint]
+    assert [one.checkpoint for one in saver.list_checkpoints("thread")] == [checkpoint]
     saver.put(checkpoint.next())
     saver.close()

@@ -42,14 +42,14 @@ def test_a_server_without_memory_takes_nothing_and_keeps_what_it_had(
 ) -> None:
     saver = open_saver()
     checkpoint = standing(saver, 2)
-    before = saver.list("thread")
+    before = saver.list_checkpoints("thread")
     client.config_set("maxmemory", "1")
     try:
         with pytest.raises(Unavailable, match="nothing was recorded"):
             saver.put(checkpoint.next(stage="paused"))
         with pytest.raises(Unavailable):
             saver.renew("thread", 2, lease_for=HOUR)
-        assert saver.list("thread") == before
+        assert saver.list_checkpoints("thread") == before
     finally:
         client.config_set("maxmemory", "0")
     saver.put(checkpoint.next(stage="paused"))
@@ -57,16 +57,16 @@ def test_a_server_without_memory_takes_nothing_and_keeps_what_it_had(
 
 
 def test_what_was_kept_survives_the_death_of_the_server(open_saver: OpenSaver, server: RedisProcess) -> None:
-    saver = open_saver(patience=timedelta(seconds=1))
+    saver = open_saver(timeout=timedelta(seconds=1))
     checkpoint = standing(saver, 3)
-    before = saver.list("thread")
+    before = saver.list_checkpoints("thread")
     server.kill()
     with pytest.raises(Unavailable):
         saver.get("thread")
     with pytest.raises(Unavailable):
         saver.put(checkpoint.next())
     server.start()
-    assert saver.list("thread") == before
+    assert saver.list_checkpoints("thread") == before
     saver.put(checkpoint.next())
     saver.close()
 
@@ -78,7 +78,7 @@ def test_a_write_that_is_sent_again_is_kept_once(open_saver: OpenSaver, client: 
     given = [b"thread", 2, "ready", "{}", "token", -1, 0, 3, -1]
     script = saver._append_script  # type: ignore[attr-defined]
     assert [script(keys=keys, args=given) for _ in range(2)] == [b"kept", b"kept"]
-    assert [one.checkpoint.rev for one in saver.list("thread")] == [2, 1]
+    assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [2, 1]
     saver.close()
 
 
@@ -118,11 +118,11 @@ def test_a_thread_that_the_server_dropped_in_part_is_never_taken_for_whole_or_ne
     client.delete(b"{placet}:texts:thread")
     with pytest.raises(Unavailable, match="must not evict"):
         saver.get("thread")
-    assert saver.list("thread") == []
+    assert saver.list_checkpoints("thread") == []
     with pytest.raises(CheckpointConflict):
         standing(saver, 1)
     saver.put(checkpoint.next(stage="paused"))
-    assert [one.checkpoint.rev for one in saver.list("thread")] == [4]
+    assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [4]
     saver.release("thread")
     assert saver.get("thread") is None
     saver.close()
@@ -131,11 +131,11 @@ def test_a_thread_that_the_server_dropped_in_part_is_never_taken_for_whole_or_ne
 def test_a_server_that_falls_silent_leaves_open_whether_a_thread_was_kept(
     open_saver: OpenSaver, server: RedisProcess
 ) -> None:
-    saver = open_saver(patience=timedelta(seconds=2))
+    saver = open_saver(timeout=timedelta(seconds=2))
     checkpoint = standing(saver, 1)
     with server.frozen(), pytest.raises(Unavailable, match="whether anything was recorded is not known"):
         saver.put(checkpoint.next())
-    eventually(lambda: len(saver.list("thread")) == 2)  # the server took it when it went on
+    eventually(lambda: len(saver.list_checkpoints("thread")) == 2)  # the server took it when it went on
     saver.close()
 
 

@@ -33,7 +33,7 @@ class TestWritesThatNeedNotBeOnDiskYet(SharedSaverContract):
 
 
 def unhurried(path: Path, **named: Any) -> Saver:
-    return SqliteSaver(path, **named).soon
+    return SqliteSaver(path, **named).unsynced
 
 
 def test_only_writes_that_need_not_be_on_disk_yet_do_without_a_sync(folder: Path) -> None:
@@ -42,7 +42,7 @@ def test_only_writes_that_need_not_be_on_disk_yet_do_without_a_sync(folder: Path
     syncs = []
     for keep, checkpoint in (
         (saver.put, begun),
-        (saver.soon.put, begun.next()),
+        (saver.unsynced.put, begun.next()),
         (saver.put, begun.next().next()),
     ):
         keep(checkpoint)
@@ -69,18 +69,18 @@ def test_threads_of_a_file_from_before_go_on_where_they_stood(folder: Path) -> N
     before.close()
 
     saver = SqliteSaver(path)
-    assert [(one.checkpoint.rev, one.checkpoint.queued) for one in saver.list("done")] == [
+    assert [(one.checkpoint.rev, one.checkpoint.queued) for one in saver.list_checkpoints("done")] == [
         (3, ("ready!",)),
         (2, ("running!",)),
     ]
-    assert (saver.threads("paused"), saver.threads("running")) == (["asks"], ["works"])
-    assert saver.threads("ready") == ["done"]
+    assert (saver.list_threads("paused"), saver.list_threads("running")) == (["asks"], ["works"])
+    assert saver.list_threads("ready") == ["done"]
     with pytest.raises(ThreadBusy):
         saver.claim(Checkpoint(thread_id="works", rev=3, stage="running"), lease_for=HOUR)
     for thread_id, rev in (("done", 4), ("asks", 2), ("new", 1)):
         saver.claim(Checkpoint(thread_id=thread_id, rev=rev, stage="running"), lease_for=HOUR)
     saver.release("asks")
-    assert sorted(saver.threads("running")) == ["done", "new", "works"]
+    assert sorted(saver.list_threads("running")) == ["done", "new", "works"]
     saver.close()
     after = apsw.Connection(str(path))
     assert (after.pragma("user_version"), after.pragma("integrity_check")) == (VERSION, "ok")
@@ -92,7 +92,7 @@ def test_a_lease_shows_and_ends_on_the_newest_checkpoint_alone(folder: Path) -> 
     begun = Checkpoint(thread_id="thread", rev=1, stage="running")
     saver.claim(begun, lease_for=HOUR)
     saver.put(begun.next(stage="paused"))
-    assert [one.leased_until for one in saver.list("thread")] == [None, None]
+    assert [one.leased_until for one in saver.list_checkpoints("thread")] == [None, None]
     saver.claim(begun.next().next(), lease_for=timedelta(0))
     saver.claim(begun.next().next().next(), lease_for=HOUR)
     saver.close()

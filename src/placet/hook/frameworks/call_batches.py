@@ -66,7 +66,7 @@ class AsyncCallBatches:
         """Nobody is left to run what was begun here."""
         for call_id, told in found.items():
             if isinstance(told, CallStart) and told.run:
-                self._gate.set_aside(key, call_id)
+                self._gate.undo_begin(key, call_id)
 
     def _write(self, keep: BatchWrite, key: str, name: Any) -> None:
         batch = self._batches.pop(name)

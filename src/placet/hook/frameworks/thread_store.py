@@ -93,30 +93,30 @@ class FrameworkThreads:
         self._lease_for = lease_for
         self._heartbeat = Heartbeat(lease_for)
         # A case must not be opened for what might be lost; otherwise the thread is left right after, synced.
-        self._stops_soon = not gate.get("reviews")
+        self._stops_unsynced = not gate.get("reviews")
         self.gate = ApprovalGate(self.hooks, saver, lease_for=lease_for, **gate)
         self._marks = AsyncCallBatches(self.gate)
 
-    def judge(
+    def evaluate(
         self, call: ToolCall, state: State, schema: Mapping[str, Any] | None = None
     ) -> ReviewRequirement | None:
         """How the person is asked about this call of a tool with this schema; None if nobody needs to be."""
         return evaluate_call(self.hooks, call, state, schema)
 
-    def always(self, tool: str) -> ReviewRequirement | None:
+    def requirement_for_all(self, tool: str) -> ReviewRequirement | None:
         """How the person is asked about every call of this tool; None if that depends on the call."""
         for hook in self.hooks:
             if type(hook) is not HumanInTheLoopHook:
                 return None
-            if (gate := hook.always(tool)) is not None:
+            if (gate := hook.requirement_for_all(tool)) is not None:
                 return gate
-            if not hook.never(tool):
+            if not hook.never_stops(tool):
                 return None
         return None
 
-    def never(self, tool: str) -> bool:
+    def never_stops(self, tool: str) -> bool:
         """Whether it is sure that no call of this tool is ever stopped."""
-        return all(type(hook) is HumanInTheLoopHook and hook.never(tool) for hook in self.hooks)
+        return all(type(hook) is HumanInTheLoopHook and hook.never_stops(tool) for hook in self.hooks)
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """The calls of this thread that wait for a person, with the decisions so far."""
@@ -130,9 +130,9 @@ class FrameworkThreads:
         standing = self._standing(thread_id)
         return None if standing is None else _read_members(standing).get("state")
 
-    def holding(self, held: ClaimedThread) -> AbstractContextManager[None]:
+    def renewing(self, held: ClaimedThread) -> AbstractContextManager[None]:
         """Nobody takes the thread for abandoned while the block lasts."""
-        return self._heartbeat.holding(self._saver, held.checkpoint)
+        return self._heartbeat.renewing(self._saver, held.checkpoint)
 
     def open(self, thread_id: str, message: str | None) -> ClaimedThread | InterruptionMetadata:
         """Take a thread for a new message. If it waits for a person, the hook says what the message does."""
@@ -176,18 +176,24 @@ class FrameworkThreads:
         gates: Requirements,
         schemas: Schemas,
     ) -> InterruptionMetadata | None:
-        """Freeze the calls as they were judged, and leave the thread to a person.
+        """Freeze the calls as they were requirements, and leave the thread to a person.
 
         None if nobody needs to be asked after all; then the thread is still held, and the calls may run.
         """
         thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
         digest = digest_json([call.to_dict() for call in calls])[:TURN_DIGEST]
         turn = f"{thread_id}{TURN_SEPARATOR}{number}-{digest}"
-        judged = {call_id: gate for call_id, gate in gates.items() if gate is not None}
+        requirements = {call_id: gate for call_id, gate in gates.items() if gate is not None}
         kept = {"state": state, "turn": turn}
         try:
             interruption = self.gate.stop(
-                turn, calls, schemas=schemas, turn=number, new=True, judged=judged, soon=self._stops_soon
+                turn,
+                calls,
+                schemas=schemas,
+                turn=number,
+                new=True,
+                requirements=requirements,
+                unsynced=self._stops_unsynced,
             )
         except NobodyAsked:  # the calls wait all the same, and so does the thread
             self._leave(held, kept)
@@ -229,7 +235,7 @@ class FrameworkThreads:
             await self._marks.finish(turn, ran.id, describe_failure(error), alone=alone)
             raise
         except asyncio.CancelledError:
-            await gate.run_blocking(partial(gate.cut_off, turn, ran.id, repeatable=repeatable))
+            await gate.run_blocking(partial(gate.mark_interrupted, turn, ran.id, repeatable=repeatable))
             raise
         said = describe_result(asked, ran, text(result))
         await self._marks.finish(turn, ran.id, said, alone=alone)
@@ -253,7 +259,7 @@ class FrameworkThreads:
                 waiting.tool_feedbacks
             ):
                 return _present_interruption(waiting, standing)
-        answered = self.gate.answer(turn, feedback, soon=True)
+        answered = self.gate.answer(turn, feedback, unsynced=True)
         if isinstance(feedback, InterruptionMetadata) and answered.id != feedback.id:
             standing = self._note_replaced(standing, feedback)
         if answered.undecided:
@@ -285,7 +291,7 @@ class FrameworkThreads:
     def _claim(self, standing: Checkpoint) -> Checkpoint:
         claimed = standing.next(stage="running")
         # Before a call runs, its beginning is kept, and this with it.
-        self._saver.soon.claim(claimed, lease_for=self._lease_for)
+        self._saver.unsynced.claim(claimed, lease_for=self._lease_for)
         return claimed
 
     def _standing(self, thread_id: str) -> Checkpoint | None:
@@ -319,7 +325,7 @@ def requirement_to_dict(gate: ReviewRequirement | None) -> dict[str, Any] | None
     return {
         "description": gate.description,
         "allowed_decisions": list(config.allowed_decisions),
-        "timeout": None if config.patience is None else config.patience.total_seconds(),
+        "timeout": None if config.timeout_duration is None else config.timeout_duration.total_seconds(),
         "default": config.default,
         "high_risk": config.high_risk,
     }

@@ -47,12 +47,12 @@ class FileSaver(Saver):
         folder: Path | str,
         *,
         retain: CheckpointRetention | None = None,
-        busy_for: timedelta = LOCK_TIMEOUT,
+        lock_timeout: timedelta = LOCK_TIMEOUT,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._folder = Path(folder).absolute()
         self._retain = retain or CheckpointRetention()
-        self._busy_s = busy_for.total_seconds()
+        self._busy_s = lock_timeout.total_seconds()
         self._clock = clock
         self._closed = False
         try:
@@ -79,14 +79,14 @@ class FileSaver(Saver):
             until = self._now() + duration_micros(lease_for)
             self._replace(thread_id, [({**columns, "leased_until": until}, text), *pairs[1:]])
 
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         pairs = list(self._pairs(thread_id))
         return [
             _saved_from_columns(thread_id, columns if place == 0 else {**columns, "leased_until": None}, text)
             for place, (columns, text) in enumerate(pairs)
         ]
 
-    def threads(self, stage: Stage) -> Sequence[str]:
+    def list_threads(self, stage: Stage) -> Sequence[str]:
         self._check_open()
         with _translate_errors():
             paths = [entry.path for entry in os.scandir(self._folder) if entry.name.endswith(SUFFIX)]

@@ -56,11 +56,13 @@ class LangGraphSaver(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         self._claims.renew(thread_id, rev, lease_for=lease_for)
 
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
-        return [found for claim in self._claims.list(thread_id) if (found := self._with_text(claim))]
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+        return [
+            found for claim in self._claims.list_checkpoints(thread_id) if (found := self._with_text(claim))
+        ]
 
-    def threads(self, stage: Stage) -> Sequence[str]:
-        return self._claims.threads(stage)
+    def list_threads(self, stage: Stage) -> Sequence[str]:
+        return self._claims.list_threads(stage)
 
     def release(self, thread_id: str) -> None:
         places = self._places(thread_id)
@@ -96,7 +98,7 @@ class LangGraphSaver(Saver):
                 self._forget(earlier)
 
     def _places(self, thread_id: str) -> set[str]:
-        return {_text_thread_of(claim) for claim in self._claims.list(thread_id)}
+        return {_text_thread_of(claim) for claim in self._claims.list_checkpoints(thread_id)}
 
     def _with_text(self, claim: SavedCheckpoint) -> SavedCheckpoint | None:
         """What the claim refers to; None if it was cleared away since the claim was read."""

@@ -55,7 +55,7 @@ class MemorySaver(Saver):
                 raise CheckpointConflict
             self._threads[thread_id][-1] = newest._replace(leased_until=self._clock() + lease_for)
 
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         with self._open():
             rows = self._threads.get(thread_id, [])[::-1]
         return [
@@ -63,7 +63,7 @@ class MemorySaver(Saver):
             for place, row in enumerate(rows)
         ]
 
-    def threads(self, stage: Stage) -> Sequence[str]:
+    def list_threads(self, stage: Stage) -> Sequence[str]:
         with self._open():
             newest = [
                 (rows[-1].saved_at, thread_id)

@@ -116,7 +116,7 @@ class PostgresSaver(Saver):
         *,
         retain: CheckpointRetention | None = None,
         connections: int = CONNECTIONS,
-        patience: timedelta = DEFAULT_TIMEOUT,
+        timeout: timedelta = DEFAULT_TIMEOUT,
     ) -> None:
         self._retain = retain or CheckpointRetention()
         self._pool = ConnectionPool(
@@ -125,8 +125,8 @@ class PostgresSaver(Saver):
             kwargs={"autocommit": True, "prepare_threshold": None},  # a pooler may know nothing of them
             min_size=1,
             max_size=connections,
-            timeout=patience.total_seconds(),
-            configure=partial(_configure, patience=patience),
+            timeout=timeout.total_seconds(),
+            configure=partial(_configure, timeout=timeout),
             check=ConnectionPool.check_connection,
             open=True,
         )
@@ -156,10 +156,10 @@ class PostgresSaver(Saver):
             if not connection.execute(RENEW, (lease_for, _key(thread_id), rev)).rowcount:
                 raise CheckpointConflict
 
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         return [_saved_from_row(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))]
 
-    def threads(self, stage: Stage) -> Sequence[str]:
+    def list_threads(self, stage: Stage) -> Sequence[str]:
         return [decode_thread_id(bytes(key)) for (key,) in self._rows(SELECT_THREADS, (stage,))]
 
     def release(self, thread_id: str) -> None:
@@ -218,7 +218,7 @@ class _TimedConnection(psycopg.Connection[Any]):
     setting of the session is used for this: behind a pooler it would be everybody's.
     """
 
-    patience_s = DEFAULT_TIMEOUT.total_seconds()
+    timeout_s = DEFAULT_TIMEOUT.total_seconds()
 
     def wait(self, gen: Any, *args: Any, **named: Any) -> Any:
         return super().wait(self._while_heard(gen), *args, **named)
@@ -232,16 +232,16 @@ class _TimedConnection(psycopg.Connection[Any]):
                 return end.value
             if ready:
                 heard_at = monotonic()
-            elif monotonic() - heard_at >= self.patience_s:
+            elif monotonic() - heard_at >= self.timeout_s:
                 if is_told:
                     raise psycopg.OperationalError("the server has fallen silent")
                 with suppress(psycopg.Error):
-                    self.cancel_safe(timeout=self.patience_s)
+                    self.cancel_safe(timeout=self.timeout_s)
                 heard_at, is_told = monotonic(), True
 
 
-def _configure(connection: _TimedConnection, patience: timedelta) -> None:
-    connection.patience_s = patience.total_seconds()
+def _configure(connection: _TimedConnection, timeout: timedelta) -> None:
+    connection.timeout_s = timeout.total_seconds()
     connection.execute(ENFORCE_DURABLE_SESSION)
 
 

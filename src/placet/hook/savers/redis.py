@@ -95,12 +95,12 @@ class RedisSaver(Saver):
         *,
         retain: CheckpointRetention | None = None,
         prefix: str = "placet",
-        patience: timedelta = DEFAULT_TIMEOUT,
+        timeout: timedelta = DEFAULT_TIMEOUT,
     ) -> None:
         self._retain = retain or CheckpointRetention()
         self._prefix = f"{{{prefix}}}:".encode()
         self._owned = isinstance(server, str)
-        self._client = _connect(server, patience) if isinstance(server, str) else server
+        self._client = _connect(server, timeout) if isinstance(server, str) else server
         if self._client.get_encoder().decode_responses:
             raise ValueError("A saver reads bytes: give it a client without decode_responses.")
         self._closed = False
@@ -129,10 +129,10 @@ class RedisSaver(Saver):
             )
         _check_answer(answer)
 
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         return [_saved_from_row(thread_id, row) for row in self._rows(thread_id, ALL) if None not in row]
 
-    def threads(self, stage: Stage) -> Sequence[str]:
+    def list_threads(self, stage: Stage) -> Sequence[str]:
         with self._outages():
             members: Any = self._client.zrange(self._index(stage), 0, -1)
         return [decode_thread_id(member) for member in members]
@@ -198,8 +198,8 @@ class RedisSaver(Saver):
             raise Unavailable from error
 
 
-def _connect(url: str, patience: timedelta) -> Redis:
-    seconds = patience.total_seconds()
+def _connect(url: str, timeout: timedelta) -> Redis:
+    seconds = timeout.total_seconds()
     return Redis.from_url(
         url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 1)
     )

@@ -48,7 +48,7 @@ class Saver(ABC):
     """Whether a call may wait for a disk or a network."""
 
     @property
-    def soon(self) -> "Saver":
+    def unsynced(self) -> "Saver":
         """The same threads, for writes that need not be on disk yet: a killed process leaves them behind.
 
         A power cut may undo them until something that was written through the saver itself has returned.
@@ -75,11 +75,11 @@ class Saver(ABC):
         """Hold the thread longer, if `rev` is still its newest; otherwise CheckpointConflict."""
 
     @abstractmethod
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         """The kept checkpoints of a thread, newest first."""
 
     @abstractmethod
-    def threads(self, stage: Stage) -> Sequence[str]:
+    def list_threads(self, stage: Stage) -> Sequence[str]:
         """The threads that stand at this stage, the one that has waited longest first."""
 
     @abstractmethod

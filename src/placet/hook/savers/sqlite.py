@@ -77,14 +77,14 @@ class SqliteSaver(Saver):
         path: Path | str,
         *,
         retain: CheckpointRetention | None = None,
-        busy_for: timedelta = LOCK_TIMEOUT,
+        lock_timeout: timedelta = LOCK_TIMEOUT,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._path = Path(path).absolute()
         retain = retain or CheckpointRetention()
         self._count = retain.count
         self._age = None if retain.age is None else duration_micros(retain.age)
-        self._busy_ms = max(1, busy_for // timedelta(milliseconds=1))
+        self._busy_ms = max(1, lock_timeout // timedelta(milliseconds=1))
         self._clock = clock
         self._closed = False
         prepare(self._path, self._busy_ms)
@@ -92,7 +92,7 @@ class SqliteSaver(Saver):
         _open_savers.add(self)
 
     @property
-    def soon(self) -> Saver:
+    def unsynced(self) -> Saver:
         return _UnsyncedSaver(self)
 
     def get(self, thread_id: str) -> SavedCheckpoint | None:
@@ -109,12 +109,12 @@ class SqliteSaver(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         self.hold(thread_id, rev, lease_for)
 
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         rows = self._read(SELECT_ALL, (encode_thread_id(thread_id),))
         newest = [read_saved(thread_id, *row) for row in rows[:1]]
         return newest + [read_saved(thread_id, rev, stage, text, at) for rev, stage, text, at, _ in rows[1:]]
 
-    def threads(self, stage: Stage) -> Sequence[str]:
+    def list_threads(self, stage: Stage) -> Sequence[str]:
         query = SELECT_READY if stage == "ready" else SELECT_OPEN
         return [decode_thread_id(key) for (key,) in self._read(query, (stage,))]
 
@@ -242,11 +242,11 @@ class _UnsyncedSaver(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         self._saver.hold(thread_id, rev, lease_for, synced=False)
 
-    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
-        return self._saver.list(thread_id)
+    def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+        return self._saver.list_checkpoints(thread_id)
 
-    def threads(self, stage: Stage) -> Sequence[str]:
-        return self._saver.threads(stage)
+    def list_threads(self, stage: Stage) -> Sequence[str]:
+        return self._saver.list_threads(stage)
 
     def release(self, thread_id: str) -> None:
         self._saver.forget(thread_id, synced=False)

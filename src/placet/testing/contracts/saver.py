@@ -59,8 +59,8 @@ class SaverContract:
 
     def test_a_thread_that_nobody_began_is_nowhere(self, saver: Saver) -> None:
         assert saver.get("thread") is None
-        assert not saver.list("thread")
-        assert not saver.threads("paused")
+        assert not saver.list_checkpoints("thread")
+        assert not saver.list_threads("paused")
         saver.release("thread")
 
     def test_everything_in_a_checkpoint_is_read_back(self, saver: Saver) -> None:
@@ -71,7 +71,7 @@ class SaverContract:
         assert found.checkpoint == checkpoint
         assert found.leased_until is None
         assert abs(datetime.now(UTC) - found.saved_at) < timedelta(minutes=1)
-        assert [one.checkpoint for one in saver.list("thread")] == [checkpoint]
+        assert [one.checkpoint for one in saver.list_checkpoints("thread")] == [checkpoint]
 
     @pytest.mark.parametrize("text", STRANGE, ids=ascii)
     def test_any_text_is_kept(self, saver: Saver, text: str) -> None:
@@ -93,13 +93,13 @@ class SaverContract:
     @pytest.mark.parametrize("rev", [0, 1, 2, 4, 5, -1])
     def test_only_the_next_checkpoint_is_taken(self, saver: Saver, rev: int) -> None:
         standing(saver, 2)
-        before = saver.list("thread")
+        before = saver.list_checkpoints("thread")
         with pytest.raises(CheckpointConflict):
             saver.put(Checkpoint(thread_id="thread", rev=rev, stage="paused"))
         with pytest.raises(CheckpointConflict):
             saver.claim(Checkpoint(thread_id="thread", rev=rev, stage="running"), lease_for=HOUR)
-        assert saver.list("thread") == before
-        assert saver.threads("paused") == saver.threads("running") == []
+        assert saver.list_checkpoints("thread") == before
+        assert saver.list_threads("paused") == saver.list_threads("running") == []
 
     @pytest.mark.parametrize("rev", [0, 2, 7])
     def test_a_thread_begins_at_the_beginning(self, saver: Saver, rev: int) -> None:
@@ -139,7 +139,7 @@ class SaverContract:
         held = standing(saver, 1).next()
         saver.claim(held, lease_for=HOUR)
         saver.put(held.next(), lease_for=HOUR)
-        assert [one.leased_until is None for one in saver.list("thread")] == [False, True, True]
+        assert [one.leased_until is None for one in saver.list_checkpoints("thread")] == [False, True, True]
 
     def test_a_lease_that_ran_out_lets_another_take_over_and_refuses_the_one_before(
         self, saver: Saver
@@ -188,7 +188,7 @@ class SaverContract:
 
     def test_checkpoints_are_listed_newest_first_and_three_are_kept(self, saver: Saver) -> None:
         newest = standing(saver, 5)
-        kept = saver.list("thread")
+        kept = saver.list_checkpoints("thread")
         assert [one.checkpoint.rev for one in kept] == [5, 4, 3]
         assert [len(one.checkpoint.messages) for one in kept] == [6, 5, 4]
         assert kept[0].checkpoint == newest
@@ -199,51 +199,51 @@ class SaverContract:
         saver = open_saver(retain=CheckpointRetention(count=count))
         standing(saver, 4)
         standing(saver, 2, thread_id="other")
-        assert [one.checkpoint.rev for one in saver.list("thread")] == [4, 3, 2, 1][:count]
-        assert [one.checkpoint.rev for one in saver.list("other")] == [2, 1][:count]
+        assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [4, 3, 2, 1][:count]
+        assert [one.checkpoint.rev for one in saver.list_checkpoints("other")] == [2, 1][:count]
         saver.close()
 
     def test_old_checkpoints_go_and_the_newest_always_stays(self, open_saver: OpenSaver) -> None:
         saver = open_saver(retain=CheckpointRetention(count=10, age=timedelta(0)))
         checkpoint = standing(saver, 3)
-        assert [one.checkpoint.rev for one in saver.list("thread")] == [3]
+        assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [3]
         saver.claim(checkpoint.next(), lease_for=HOUR)
-        assert [one.checkpoint.rev for one in saver.list("thread")] == [4]
+        assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [4]
         saver.close()
 
     def test_young_checkpoints_stay(self, open_saver: OpenSaver) -> None:
         saver = open_saver(retain=CheckpointRetention(count=3, age=HOUR))
         standing(saver, 4)
-        assert [one.checkpoint.rev for one in saver.list("thread")] == [4, 3, 2]
+        assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [4, 3, 2]
         saver.close()
 
     def test_threads_are_found_by_their_stage_the_longest_waiting_first(self, saver: Saver) -> None:
         ids = ["c", "a", "b"]
         for thread_id in ids:
             saver.put(Checkpoint(thread_id=thread_id, rev=1, stage="paused"))
-        assert saver.threads("paused") == ids
+        assert saver.list_threads("paused") == ids
         saver.claim(Checkpoint(thread_id="c", rev=2, stage="running"), lease_for=HOUR)
         saver.put(Checkpoint(thread_id="a", rev=2, stage="paused"))
         saver.renew("b", 1, lease_for=HOUR)
-        assert saver.threads("paused") == ["b", "a"]
-        assert saver.threads("running") == ["c"]
-        assert saver.threads("ready") == []
+        assert saver.list_threads("paused") == ["b", "a"]
+        assert saver.list_threads("running") == ["c"]
+        assert saver.list_threads("ready") == []
         saver.put(Checkpoint(thread_id="c", rev=3, stage="ready"))
-        assert (saver.threads("running"), saver.threads("ready")) == ([], ["c"])
+        assert (saver.list_threads("running"), saver.list_threads("ready")) == ([], ["c"])
 
     def test_a_released_thread_is_forgotten_and_may_begin_again(self, saver: Saver) -> None:
         old = standing(saver, 3)
         other = standing(saver, 2, thread_id="other")
         saver.release("thread")
         assert saver.get("thread") is None
-        assert not saver.list("thread")
-        assert saver.threads("ready") == ["other"]
+        assert not saver.list_checkpoints("thread")
+        assert saver.list_threads("ready") == ["other"]
         with pytest.raises(CheckpointConflict):
             saver.put(old.next())
         with pytest.raises(CheckpointConflict):
             saver.renew("thread", old.rev, lease_for=HOUR)
         standing(saver, 1)
-        assert [one.checkpoint.rev for one in saver.list("thread")] == [1]
+        assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [1]
         found = saver.get("other")
         assert found is not None
         assert found.checkpoint == other
@@ -256,23 +256,23 @@ class SaverContract:
     def test_any_name_is_a_thread_of_its_own(self, saver: Saver) -> None:
         for thread_id in HOSTILE_IDS:
             saver.claim(words(thread_id, thread_id).next(stage="paused"), lease_for=MOMENT)
-        assert saver.threads("paused") == HOSTILE_IDS
+        assert saver.list_threads("paused") == HOSTILE_IDS
         for thread_id in HOSTILE_IDS:
             found = saver.get(thread_id)
             assert found is not None
             assert found.checkpoint == words(thread_id, thread_id).next(stage="paused")
             saver.renew(thread_id, 1, lease_for=HOUR)
-            assert len(saver.list(thread_id)) == 1
+            assert len(saver.list_checkpoints(thread_id)) == 1
         for thread_id in HOSTILE_IDS[::2]:
             saver.release(thread_id)
-        assert saver.threads("paused") == HOSTILE_IDS[1::2]
+        assert saver.list_threads("paused") == HOSTILE_IDS[1::2]
 
     def test_a_thread_without_a_name_is_refused(self, saver: Saver) -> None:
         with pytest.raises(ValueError, match="needs a name"):
             saver.put(Checkpoint(thread_id="", rev=1))
         with pytest.raises(ValueError, match="needs a name"):
             saver.claim(Checkpoint(thread_id="", rev=1), lease_for=HOUR)
-        assert saver.threads("ready") == []
+        assert saver.list_threads("ready") == []
 
     def test_of_many_threads_that_claim_at_once_one_wins(self, saver: Saver) -> None:
         checkpoint = standing(saver, 1)
@@ -312,8 +312,8 @@ class SaverContract:
             lambda: saver.put(checkpoint.next()),
             lambda: saver.claim(checkpoint.next(), lease_for=HOUR),
             lambda: saver.renew("thread", 1, lease_for=HOUR),
-            lambda: saver.list("thread"),
-            lambda: saver.threads("ready"),
+            lambda: saver.list_checkpoints("thread"),
+            lambda: saver.list_threads("ready"),
             lambda: saver.release("thread"),
         ]
         for attempt in attempts:
@@ -342,11 +342,11 @@ class SharedSaverContract(SaverContract):
         checkpoint = full_checkpoint("thread")
         before.put(checkpoint)
         before.claim(checkpoint.next(stage="running"), lease_for=HOUR)
-        kept = before.list("thread")
+        kept = before.list_checkpoints("thread")
         before.close()
         after = open_saver()
-        assert after.list("thread") == kept
-        assert after.threads("running") == ["thread"]
+        assert after.list_checkpoints("thread") == kept
+        assert after.list_threads("running") == ["thread"]
         with pytest.raises(ThreadBusy):
             after.claim(checkpoint.next().next(), lease_for=HOUR)
         after.close()

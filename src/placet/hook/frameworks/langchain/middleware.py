@@ -134,7 +134,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if key is None:
             return handler(ready)
         try:
-            with self._gate.alive(key):
+            with self._gate.renewing_lease(key):
                 result = handler(ready)
         except BaseException as error:
             self._break_off(key, request, ready, error)
@@ -154,7 +154,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if key is None:
             return await handler(ready)
         try:
-            with self._gate.alive(key):
+            with self._gate.renewing_lease(key):
                 result = await handler(ready)
         except (Exception, CancelledError) as error:
             await self._gate.run_blocking(partial(self._break_off, key, request, ready, error))
@@ -202,7 +202,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     def _take(self, key: str, answer: Any) -> InterruptionMetadata:
         try:
             # LangGraph keeps the answer too, and a call that begins brings it to disk.
-            return self._gate.answer(key, decode_answer(answer), soon=True)
+            return self._gate.answer(key, decode_answer(answer), unsynced=True)
         except NothingToResume:  # somebody had the saver forget it
             self._stopped.pop(key, None)
             raise
@@ -269,10 +269,10 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         call_id = request.tool_call["id"] or ""
         self._marks.give_back(key, current_run())
         if not isinstance(error, Exception) or ready.seal.broken_late:
-            self._gate.cut_off(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
+            self._gate.mark_interrupted(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
         elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
             # The tool did not fail: an agent inside it waits, or was given a wrong answer.
-            self._gate.set_aside(key, call_id)
+            self._gate.undo_begin(key, call_id)
         else:
             self._gate.finish(key, call_id, describe_failure(error))
 
@@ -281,7 +281,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         key, ready = begun
         if key is not None and isinstance(ready, GuardedRequest):
             self._marks.give_back(key, current_run())
-            self._gate.set_aside(key, request.tool_call["id"] or "")
+            self._gate.undo_begin(key, request.tool_call["id"] or "")
 
     def _arrange(
         self, request: ModelRequest[Any]

@@ -51,7 +51,7 @@ class ParallelCallStarts:
             while left:
                 call_id, told = left.popitem()
                 if isinstance(told, CallStart) and told.run:
-                    self._gate.set_aside(key, call_id)
+                    self._gate.undo_begin(key, call_id)
 
     def _begin_all(
         self, key: str, call_id: str, owner: Hashable, calls: Mapping[str, bool]

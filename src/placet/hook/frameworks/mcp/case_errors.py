@@ -17,22 +17,22 @@ class CaseErrorRecorder:
         self._reviews = reviews
         self._why: dict[str, str] = {}
 
-    def ask(
+    def open_case(
         self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
     ) -> CaseReference | Awaitable[CaseReference]:
         """Open the case."""
         self._why.pop(interruption.id, None)
         try:
-            return self._reviews.ask(interruption, agent=agent, attempt=attempt)
+            return self._reviews.open_case(interruption, agent=agent, attempt=attempt)
         except PlacetError as error:
             while len(self._why) >= MAX_ERRORS:
                 self._why.pop(next(iter(self._why)), None)
             self._why[interruption.id] = error.message
             raise
 
-    def look(self, case: CaseReference) -> CaseOutcome | Awaitable[CaseOutcome | None] | None:
+    def poll_case(self, case: CaseReference) -> CaseOutcome | Awaitable[CaseOutcome | None] | None:
         """How the case ended."""
-        return self._reviews.look(case)
+        return self._reviews.poll_case(case)
 
     def withdraw(self, case: CaseReference, reason: str) -> Awaitable[None] | None:
         """Nobody needs the answer any more."""

@@ -55,7 +55,7 @@ class UnlistedToolHook:
     A server may know its tools by more names than it lists, say in capitals. No rule knows them all.
     """
 
-    def judge(self, call: ToolCall, state: State) -> ReviewRequirement | None:
+    def evaluate(self, call: ToolCall, state: State) -> ReviewRequirement | None:
         """How the person is asked about this call, or None if nobody needs to be."""
         return _UNLISTED_REQUIREMENT if TOOL_STATE in state and state[TOOL_STATE] is None else None
 

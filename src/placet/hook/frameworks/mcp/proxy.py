@@ -83,7 +83,7 @@ class ApprovalProxy:
         reviews: Reviews | None = None,
         grants: GrantSource | None = None,
         wait_for: float = WAIT_S,
-        look_every: float = POLL_INTERVAL_S,
+        poll_interval: float = POLL_INTERVAL_S,
         lease_for: timedelta = DEFAULT_LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -93,7 +93,7 @@ class ApprovalProxy:
         self._agent = agent
         self._behind: Implementation | None = None
         self._wait_for = wait_for
-        self._look_every = look_every
+        self._look_every = poll_interval
         self._clock = clock
         self._heartbeat = Heartbeat(lease_for)
         self._blocks = saver.blocking or reviews is not None or grants is not None
@@ -121,7 +121,7 @@ class ApprovalProxy:
 
     def waiting(self) -> tuple[InterruptionMetadata, ...]:
         """The calls that wait for a person, the one that has waited longest first."""
-        keys = [key for key in self._saver.threads("paused") if key.startswith(PREFIX)]
+        keys = [key for key in self._saver.list_threads("paused") if key.startswith(PREFIX)]
         return tuple(found for key in keys if (found := self.stopped(key)) is not None)
 
     def stopped(self, key: str) -> InterruptionMetadata | None:
@@ -318,7 +318,7 @@ class ApprovalProxy:
                 )
         except (ToolsChanged, Unavailable):  # it was not made, so the decision still counts
             with anyio.CancelScope(shield=True):
-                await self._run_blocking(gate.set_aside, key, asked.id)
+                await self._run_blocking(gate.undo_begin, key, asked.id)
             raise
         except (MCPError, ValidationError) as error:
             return await keep(results.build_failure_result(error))
@@ -358,7 +358,7 @@ class ApprovalProxy:
     async def _alive(self, key: str) -> AsyncIterator[None]:
         """Nobody takes the call for dead while the block lasts."""
         kept = await self._run_blocking(self._saver.get, key)
-        with self._heartbeat.holding(self._saver, kept.checkpoint) if kept is not None else nullcontext():
+        with self._heartbeat.renewing(self._saver, kept.checkpoint) if kept is not None else nullcontext():
             yield
 
     @asynccontextmanager
@@ -382,7 +382,7 @@ class ApprovalProxy:
 
     async def _hand_out(self, key: str, interruption: str) -> None:
         try:
-            await self._run_blocking(self._gate("").hand_out, key, interruption, ALREADY_DELIVERED)
+            await self._run_blocking(self._gate("").mark_delivered, key, interruption, ALREADY_DELIVERED)
         except PlacetError as error:
             logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
 

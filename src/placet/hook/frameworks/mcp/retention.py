@@ -15,7 +15,7 @@ _STAGES: tuple[Stage, ...] = ("paused", "running", "ready")
 
 def purge_calls(saver: Saver, before: datetime, *, by_case: bool) -> None:
     """Forget all calls that were over before then; a call that waits, `by_case` if people decide it there."""
-    for key in [key for stage in _STAGES for key in saver.threads(stage) if key.startswith(PREFIX)]:
+    for key in [key for stage in _STAGES for key in saver.list_threads(stage) if key.startswith(PREFIX)]:
         kept = saver.get(key)
         if kept is not None and _unneeded_since(kept, by_case) < before:
             saver.release(key)

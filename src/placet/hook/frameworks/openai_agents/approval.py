@@ -128,7 +128,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
         try:
             step: Any = (run, held, prompt)
             while True:
-                with self.threads.holding(held):
+                with self.threads.renewing(held):
                     result: RunResultBase = yield step
                 state = result.to_state() if result.interruptions else None  # type: ignore[attr-defined]
                 if state is None:
@@ -189,12 +189,12 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             state.add_input(message)
         return state, options
 
-    def judge(
+    def evaluate(
         self, call: ToolCall, agent: Any, context: RunContextWrapper[Any], tool: Any
     ) -> ReviewRequirement | None:
         """How the person is asked about this call, or None if nobody needs to be."""
         state = {"messages": context.turn_input, "context": context.context, "agent": agent}
-        return self.threads.judge(call, state, getattr(tool, "params_json_schema", None))
+        return self.threads.evaluate(call, state, getattr(tool, "params_json_schema", None))
 
 
 class _GatedTool:
@@ -227,7 +227,7 @@ class _GatedTool:
     ) -> ReviewRequirement | None:
         """How the call is judged, once; a tool that asks by itself is asked too."""
         if (key := build_call_key(call)) not in run.judged:
-            gate = self.approval.judge(call, agent, context, self.tool)
+            gate = self.approval.evaluate(call, agent, context, self.tool)
             own = self.tool.needs_approval
             if gate is None and own is not False:
                 asks = own if isinstance(own, bool) else await own(context, call.arguments, call.id)
@@ -314,7 +314,7 @@ class _GateHooks(RunHooks[Any]):
             arguments = parse_arguments(getattr(context, "tool_arguments", None)) or {}
             call = ToolCall(id=call_id, name=tool.name, arguments=arguments)
             asked = isinstance(run.to_run(call), ToolCall)
-            if not asked and self._approval.judge(call, agent, context, tool) is not None:
+            if not asked and self._approval.evaluate(call, agent, context, tool) is not None:
                 raise HookError(NOT_GATED.format(tool.name))
         inside = getattr(tool, "_agent_instance", None)
         if inside is not None:
@@ -329,7 +329,7 @@ class _GateHooks(RunHooks[Any]):
         tools = [*agent.tools, *(await agent.get_mcp_tools(context) if agent.mcp_servers else ())]
         for tool in tools:
             gated = isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool)
-            if not gated and not self._approval.threads.never(tool.name):
+            if not gated and not self._approval.threads.never_stops(tool.name):
                 raise HookError(NOT_GATED.format(tool.name))
         ahead = [getattr(tool, "_agent_instance", None) for tool in tools]
         ahead += [each if isinstance(each, Agent) else find_handoff_agent(each) for each in agent.handoffs]

@@ -113,7 +113,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         try:
             step = self._first_step(agent, held, prompt)
             while True:
-                with self.threads.holding(held):
+                with self.threads.renewing(held):
                     result: AgentRunResult[Any] = yield step
                 requests = result.output
                 if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
@@ -145,7 +145,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         """How the call was judged; a tool that asks for approval by itself gets it too."""
         said = requests.metadata.get(part.tool_call_id, {})
         if METADATA_KEY not in said:
-            return self.threads.always(part.tool_name) or requirement_from_dict({})
+            return self.threads.requirement_for_all(part.tool_name) or requirement_from_dict({})
         return None if said[METADATA_KEY] is None else requirement_from_dict(said[METADATA_KEY])
 
     def _check(self, agent: AnyAgent, options: dict[str, Any]) -> None:
@@ -215,7 +215,10 @@ class ApprovalToolset(WrapperToolset[DepsT]):
 
     def _deferred(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
         definition = tool.tool_def
-        if definition.kind != "function" or self.approval.threads.always(definition.name) is None:
+        if (
+            definition.kind != "function"
+            or self.approval.threads.requirement_for_all(definition.name) is None
+        ):
             return tool
         waits = copy(tool)
         waits.tool_def = copy(definition)
@@ -250,17 +253,19 @@ class ApprovalToolset(WrapperToolset[DepsT]):
     ) -> ReviewRequirement | None:
         """How a call is judged once more, if its tool is given something else than the model sent."""
         threads, name = self.approval.threads, part.tool_name
-        given = None if threads.never(name) else call_from_given(part, tool_args, self.schemas.get(name))
+        given = (
+            None if threads.never_stops(name) else call_from_given(part, tool_args, self.schemas.get(name))
+        )
         if given is None or given == to_tool_call(part):
             return None
-        return threads.judge(given, {"messages": ctx.messages, "deps": ctx.deps})
+        return threads.evaluate(given, {"messages": ctx.messages, "deps": ctx.deps})
 
     def _refuse_inside(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
         """What the model did not call by this name cannot wait: people would be asked about another call."""
         call = ToolCall(
             id=ctx.tool_call_id or "", name=name, arguments=to_jsonable_python(tool_args, fallback=str)
         )
-        if self.approval.threads.judge(call, {"messages": ctx.messages, "deps": ctx.deps}) is not None:
+        if self.approval.threads.evaluate(call, {"messages": ctx.messages, "deps": ctx.deps}) is not None:
             raise HookError(
                 f"{name} waits for a person, but the model did not call it by this name."
                 f" {NESTED_CALLS_CANNOT_WAIT}"
@@ -276,7 +281,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
             key = f"{response}/{part.tool_call_id}"
             if part.tool_name in self.schemas and key not in self.judged:
                 schema = self.schemas[part.tool_name]
-                self.judged[key] = self.approval.threads.judge(to_tool_call(part), state, schema)
+                self.judged[key] = self.approval.threads.evaluate(to_tool_call(part), state, schema)
             gates[part.tool_call_id] = self.judged.get(key)
         return gates
 
