@@ -179,7 +179,7 @@ def test_when_time_is_over_the_calls_are_rejected_and_late_answers_refused() -> 
     mine.stop("k", [SQL])
     assert mine.answer("k", None).undecided, "there is still time"
     now.at += timedelta(seconds=60)
-    with pytest.raises(InvalidFeedback, match="over"):
+    with pytest.raises(InvalidFeedback, match="expired"):
         mine.answer("k", {"c1": "approve"})
     ended = mine.answer("k", None)
     assert ended.tool_feedbacks[0].result is FeedbackResult.REJECTED

@@ -169,7 +169,7 @@ async def test_an_odd_or_failing_book_covers_nothing(answer: Any, caplog: pytest
     caplog.set_level(logging.WARNING)
     assert use_grants(Odd(answer), [call()], **THREAD) == {}
     assert await ause_grants(Odd(answer), [call()], **THREAD) == {}
-    assert ("a person is asked" in caplog.text) is isinstance(answer, Exception)
+    assert ("reviewer_is_asked" in caplog.text) is isinstance(answer, Exception)
 
 
 class Gone:
@@ -250,7 +250,7 @@ def test_a_server_that_is_gone_or_refuses_covers_nothing(
         assert use_grants(ServerGrants(gone), [call()], **THREAD) == {}
     with PlacetClient(server.url, "placet_wrong") as stranger:
         assert use_grants(ServerGrants(stranger), [call()], **THREAD) == {}
-    assert caplog.text.count("a person is asked") == 2
+    assert caplog.text.count("reviewer_is_asked") == 2
     assert "placet_wrong" not in caplog.text
 
 

@@ -164,7 +164,7 @@ def test_a_book_that_does_not_say_yes_has_nothing_run(book: Any, caplog: pytest.
     stopped(asyncio.run(desk.agent.aresume("t", waiting.approve_all())))
     assert desk.office.ran == []
     failed = isinstance(getattr(book, "answer", None), Exception)
-    assert ("a person is asked about execute_sql" in caplog.text) is failed
+    assert ("tool=execute_sql result=reviewer_is_asked" in caplog.text) is failed
 
 
 class Gone(Silent):

@@ -162,11 +162,11 @@ async def _gate(
                 grants=ServerGrants(client),
                 wait_for=wait,
             )
-            proxy.forget()
+            proxy.purge()
             await _mention_idle_lines(settings, upstream)
-            forgetting = asyncio.create_task(proxy.keep_forgetting())
+            purging = asyncio.create_task(proxy.purge_periodically())
             yield proxy
-            forgetting.cancel()
+            purging.cancel()
 
 
 async def _mention_idle_lines(settings: Mapping[str, Any], upstream: "McpUpstream") -> None:

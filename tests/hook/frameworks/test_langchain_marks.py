@@ -102,7 +102,7 @@ def test_what_never_came_because_another_call_broke_off_is_free_for_the_next_run
     marks = ParallelCallStarts(decided())
     assert begin(marks, "c0")
     assert begin(marks, "c1")
-    marks.give_back("k", RUN)
+    marks.undo_pending("k", RUN)
     for call_id in ("c0", "c1"):
         marks.finish("k", call_id, "failed")
     assert [begin(marks, call.id, OTHER_RUN) for call in CALLS] == [False, False, True, True]
@@ -112,7 +112,7 @@ def test_what_comes_after_another_call_broke_off_begins_by_itself() -> None:
     gate = decided()
     marks = ParallelCallStarts(gate)
     assert begin(marks, "c0")
-    marks.give_back("k", RUN)
+    marks.undo_pending("k", RUN)
     gate.undo_begin("k", "c0")
     assert begin(marks, "c1")
     marks.finish("k", "c1", "paid")

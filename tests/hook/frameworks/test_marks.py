@@ -121,7 +121,7 @@ def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
         first = threads.submit(queue.begin, "k", "c0", repeatable=False)
         eventually(lambda: saver.writes > before)
         rest = [threads.submit(queue.begin, "k", id, repeatable=False) for id in ("c1", "c2", "c3")]
-        eventually(lambda: len(getattr(queue._lines.get(("begin", "k", None)), "marks", ())) == 3)
+        eventually(lambda: len(getattr(queue._pending.get(("begin", "k", None)), "marks", ())) == 3)
         saver.free.set()
         assert all(one.result(60).run for one in (first, *rest))
     assert saver.writes == before + 2

@@ -57,7 +57,7 @@ def test_an_approval_counts_for_the_tool_that_was_shown_and_for_no_other(
         assert waits(await call())
         shop.approve()
         shop.says(echo={**WORDS, **change})
-        assert "otherwise than a person was shown" in text_of(await call())
+        assert "has changed the tool" in text_of(await call())
         assert shop.runs("echo") == 0
         assert waits(await call())
         assert shop.waiting().undecided[0].description == {**WORDS, **change}["description"]
@@ -107,7 +107,7 @@ def test_a_server_that_comes_back_as_another_in_the_moment_of_the_call_does_not_
     async def visit(client: Client) -> None:
         assert waits(await client.call_tool("echo", ANN))
         shop.approve()
-        assert "otherwise than a person was shown" in text_of(await client.call_tool("echo", ANN))
+        assert "has changed the tool" in text_of(await client.call_tool("echo", ANN))
         assert (shop.runs("echo"), shop.runs("started")) == (0, 2)
 
     def is_replaced() -> None:

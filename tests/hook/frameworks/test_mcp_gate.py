@@ -227,10 +227,10 @@ def test_a_call_with_a_name_keeps_its_outcome_until_that_is_old() -> None:
         for _ in range(2):
             assert text_of(await client.call_tool("pay", ANN, meta=meta)) == "paid Ann 1"
         assert shop.did == ["Ann 1"]
-        shop.proxy.forget()
+        shop.proxy.purge()
         assert text_of(await client.call_tool("pay", ANN, meta=meta)) == "paid Ann 1"
         clock.advance(timedelta(days=8))
-        shop.proxy.forget()
+        shop.proxy.purge()
         assert waits(await client.call_tool("pay", ANN, meta=meta))
 
     clock = FakeClock()

@@ -14,7 +14,7 @@ def test_a_call_whose_client_left_while_it_waited_runs_for_nobody_and_once_for_w
             call = asyncio.create_task(caller.call("pay", ANN))
             await until(lambda: board.asked)
             await caller.leave(call)
-            await until(lambda: not shop.proxy._inside)
+            await until(lambda: not shop.proxy._open_requests)
             board.approve()
             assert "paid Ann 1" in await caller.call("pay", ANN)
         assert shop.did == ["Ann 1"]
@@ -33,7 +33,7 @@ def test_the_outcome_of_a_call_whose_client_left_while_it_ran_is_there_when_it_c
             await until(lambda: shop.did)
             await caller.leave(call)
             answered.set()
-            await until(lambda: not shop.proxy._inside)
+            await until(lambda: not shop.proxy._open_requests)
             assert "hello" in await caller.call("ring", {})
         assert shop.did == ["rang"]
 

@@ -168,7 +168,7 @@ def test_a_call_that_nobody_can_ever_be_asked_about_says_so_and_is_forgotten_in_
         assert (result.meta or {})[HELD_META] == "nobody_asked"
         assert "does not run: context is too large. The same call again changes nothing" in text_of(result)
         clock.advance(timedelta(days=8))
-        shop.proxy.forget()
+        shop.proxy.purge()
         assert shop.proxy.waiting() == ()
 
     board, clock = Board(), FakeClock()
@@ -199,12 +199,12 @@ def test_a_gate_that_runs_for_long_forgets_calls_that_nobody_came_for() -> None:
         dying = next(each for each in shop.proxy.waiting() if each.tool_feedbacks[0].arguments == ANN)
         shop.proxy.answer(dying.thread_id, dying.approve_all())
         assert ApprovalGate([], saver, clock=clock).begin(dying.thread_id, dying.tool_feedbacks[0].id).run
-        forgetting = asyncio.create_task(shop.proxy.keep_forgetting(timedelta(milliseconds=10)))
-        shop.proxy.forget()
+        purging = asyncio.create_task(shop.proxy.purge_periodically(timedelta(milliseconds=10)))
+        shop.proxy.purge()
         assert (len(saver.list_threads("paused")), len(saver.list_threads("running"))) == (1, 1)
         clock.advance(datetime(2026, 12, 9, tzinfo=UTC) - clock())
         await until(lambda: not saver.list_threads("paused") and not saver.list_threads("running"))
-        forgetting.cancel()
+        purging.cancel()
         assert waits(await client.call_tool("pay", ANN))
 
     clock = FakeClock()
@@ -291,9 +291,9 @@ def test_an_approved_call_that_gets_no_answer_is_not_run_again(tmp_path: Path, n
         shop.approve()
         result = await client.call_tool(name, {})
         assert result.is_error
-        assert {"die": "is unknown", "odd": "answered oddly", "refuse": "not like this"}[name] in text_of(
-            result
-        )
+        assert {"die": "is unknown", "odd": "sent an invalid response", "refuse": "not like this"}[
+            name
+        ] in text_of(result)
         assert waits(await client.call_tool(name, {})), "and the server is there again"
         assert shop.runs(name) == 1
 
@@ -304,7 +304,7 @@ def test_an_approved_call_that_gets_no_answer_is_not_run_again(tmp_path: Path, n
 def test_a_call_that_needs_nobody_is_told_what_became_of_its_server(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
         assert "is gone" in text_of(await client.call_tool("die", {}))
-        assert "answered oddly" in text_of(await client.call_tool("odd", {}))
+        assert "sent an invalid response" in text_of(await client.call_tool("odd", {}))
         with pytest.raises(MCPError, match="not like this"):
             await client.call_tool("refuse", {})
         meta: Any = {"other/trace": 1, CALL_META: "c"}

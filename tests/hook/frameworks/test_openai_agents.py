@@ -122,7 +122,7 @@ def test_no_approval_outlives_its_call() -> None:
 def test_a_tool_that_was_not_given_to_the_gate_does_not_slip_past_it() -> None:
     shop = Shop((PAY,))
     shop.agent.tools = shop.tools()
-    with pytest.raises(HookError, match="not behind the gate"):
+    with pytest.raises(HookError, match="is not gated"):
         shop.run("Go.")
     assert shop.did == []
 

@@ -139,7 +139,7 @@ def test_the_sdks_own_approval_of_one_call_counts_for_no_other_of_its_id() -> No
         return inside(Agent(name=to, model=ScriptedModel([turn, BYE]), tools=[asking]), f"pay_{to}")
 
     outer = till.agent([asks("pay_Ann", "o1"), asks("pay_Eve", "o2")], tools=[paying("Ann"), paying("Eve")])
-    with pytest.raises(HookError, match="Two calls are named c0"):
+    with pytest.raises(HookError, match="Two calls have the id c0"):
         till.run(outer)
     assert till.did == []
 
@@ -155,7 +155,7 @@ def test_a_tool_of_an_agent_inside_that_was_not_given_to_the_gate_does_not_slip_
         takes_over: Handoff[Any, Any] = handoff(open_agent)
         turn = [function_call("transfer_to_agent", {}, call_id="h")]
         open_agent = till.agent(turn, name="desk", tools=[till.look], handoffs=[takes_over])
-    with pytest.raises(HookError, match="pay wait for a person, but it is not behind the gate"):
+    with pytest.raises(HookError, match="pay need a review, but the tool is not gated"):
         till.run(till.agent([asks()], tools=[inside(open_agent)]))
     assert till.did == []
 

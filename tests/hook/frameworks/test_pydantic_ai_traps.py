@@ -148,7 +148,7 @@ def test_a_history_begins_a_thread_and_may_be_handed_over_again_with_the_answer(
     assert till.resume(outcome.approve_all(), message_history=history).output == LAST_WORDS
     prompts = [part for message in till.approval.messages("t") for part in message.parts]
     assert [part.content for part in prompts if isinstance(part, UserPromptPart)] == ["Hello", "Go."]
-    with pytest.raises(HookError, match="can only begin one"):
+    with pytest.raises(HookError, match="only allowed for a new thread"):
         till.run("And now?", message_history=history)
     assert till.run("And now?").output == LAST_WORDS
 

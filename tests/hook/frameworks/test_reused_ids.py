@@ -49,7 +49,7 @@ def test_a_langchain_answer_that_comes_twice_pays_nobody_else() -> None:
     agent = till.langchain()
     agent.invoke(GO, place("t"))
     second = interruption_of(resume(agent, "t", YES))
-    with pytest.raises(InvalidFeedback, match="no such call"):
+    with pytest.raises(InvalidFeedback, match="no call with this id"):
         resume(agent, "t", YES)
     assert till.paid == ["Ann"]
     assert second is not None
@@ -62,7 +62,7 @@ def test_a_langgraph_command_that_comes_twice_pays_nobody_else() -> None:
     agent = till.langchain()
     agent.invoke(GO, place("t"))
     agent.invoke(Command(resume={"decisions": YES}), place("t"))
-    with pytest.raises(ValidationError, match="no such call"):
+    with pytest.raises(ValidationError, match="no call with this id"):
         agent.invoke(Command(resume={"decisions": YES}), place("t"))
     assert till.paid == ["Ann"]
 

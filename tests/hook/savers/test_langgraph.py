@@ -51,7 +51,7 @@ class TestOverMemory(SaverContract):
 
 
 def texts(checkpointer: BaseCheckpointSaver[Any]) -> int:
-    return len(list(checkpointer.list_checkpoints(None)))
+    return len(list(checkpointer.list(None)))
 
 
 def test_the_checkpointer_forgets_what_is_no_longer_kept() -> None:
@@ -91,7 +91,7 @@ def test_a_text_that_somebody_deleted_is_missed_and_not_made_up() -> None:
     checkpointer = InMemorySaver()
     saver = LangGraphSaver(checkpointer, claims=MemorySaver())
     standing(saver, 1)
-    for found in list(checkpointer.list_checkpoints(None)):
+    for found in list(checkpointer.list(None)):
         checkpointer.delete_thread(found.config["configurable"]["thread_id"])
     with pytest.raises(Unavailable, match="lost"):
         saver.get("thread")

@@ -162,7 +162,7 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     other.execute("CREATE TABLE threads (id)")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(MigrationError, match="not one that threads are kept in"):
+    with pytest.raises(MigrationError, match="not one of a SqliteSaver"):
         SqliteSaver(path)
     assert path.read_bytes() == before
 

@@ -130,7 +130,7 @@ def test_what_is_wrong_with_a_database_is_said_when_it_is_opened(
     for conninfo, told, timeout_s in (
         (uri.replace("/postgres?", "/nowhere?"), "nowhere", 1),
         (uri.replace("postgres:@", "reader:@"), "permission denied", 30),
-        ("host=127.0.0.1 secret-word", "cannot be understood", 1),
+        ("host=127.0.0.1 secret-word", "is invalid", 1),
     ):
         with pytest.raises(Unavailable, match=told) as refused:
             PostgresSaver(conninfo, timeout=timedelta(seconds=timeout_s))

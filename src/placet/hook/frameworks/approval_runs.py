@@ -1,4 +1,4 @@
-"""Running an agent in kept threads: the ways in that adapters of frameworks without threads share."""
+"""Running agents in stored threads: the base of adapters for frameworks that store no threads."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
@@ -20,15 +20,14 @@ from placet.hook.savers.saver import Saver
 AgentT = TypeVar("AgentT")
 OutcomeT = TypeVar("OutcomeT")
 ThreadClaim = Callable[[], Any]
-"""How a run gets hold of its thread."""
+"""A function that claims the thread of a run."""
 
 
 class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
     """Runs agents in threads that outlive the process; `options` are always the framework's own.
 
-    With `reviews` each turn that is stopped opens a case that people decide, under the name `agent`; with
-    `grants`, what they allowed before runs unasked. `repeatable` names tools that may run again if the
-    process died in them.
+    With `reviews`, each stopped turn opens a case under the name `agent`; with `grants`, pre-approved
+    calls run without asking. `repeatable` names tools that may run again if their process died.
     """
 
     def __init__(
@@ -54,65 +53,66 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         )
 
     async def run(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
-        """Send a message: the framework's result, or the calls that wait for a person.
+        """Send a message; return the framework's result, or the calls that wait for a reviewer.
 
-        Raises ThreadPaused if calls wait already, ThreadBusy if another process works on the thread.
+        Raises ThreadPaused if calls are already waiting, ThreadBusy if another process works on the
+        thread.
         """
         return await self._drive(agent, self._opened(agent, thread_id, prompt), options)
 
     async def resume(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
     ) -> OutcomeT:
-        """Answer the calls that wait, all or some, and go on when none is undecided.
+        """Answer waiting calls, all or some, and continue when none is undecided.
 
-        Raises InvalidFeedback, and then nothing was kept, NothingToResume, or ThreadBusy. Without feedback,
-        calls whose time is over are rejected.
+        Raises InvalidFeedback, and then stores nothing, NothingToResume, or ThreadBusy. Without
+        feedback, expired calls are rejected.
         """
         return await self._drive(agent, self._answered(agent, thread_id, feedback), options)
 
     def run_sync(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
-        """As `run`, without an event loop."""
+        """Synchronous version of `run`."""
         return run_on_thread_loop(self._drive(agent, self._opened(agent, thread_id, prompt), options))
 
     def resume_sync(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
     ) -> OutcomeT:
-        """As `resume`, without an event loop."""
+        """Synchronous version of `resume`."""
         return run_on_thread_loop(self._drive(agent, self._answered(agent, thread_id, feedback), options))
 
     def stream(
         self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any
     ) -> AsyncGenerator[Any, None]:
-        """As `run`, with the framework's events as they come; the last one is the outcome."""
+        """Like `run`, but yield the framework's events; the last one is the outcome."""
         return self._tell(agent, self._opened(agent, thread_id, prompt), options)
 
     def resume_stream(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
     ) -> AsyncGenerator[Any, None]:
-        """As `resume`, with the framework's events as they come; the last one is the outcome."""
+        """Like `resume`, but yield the framework's events; the last one is the outcome."""
         return self._tell(agent, self._answered(agent, thread_id, feedback), options)
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
-        """The calls of this thread that run_on_thread_loop for a person, with the decisions so far."""
+        """Return the calls of this thread that wait for a reviewer, with the decisions so far."""
         return self.threads.waiting(thread_id)
 
     @abstractmethod
     def _flow(self, agent: AgentT, taking: ThreadClaim, prompt: str | None) -> RunSteps[OutcomeT]:
-        """Take the thread, let the framework run, and pause or finish it."""
+        """Claim the thread, run the framework, and pause or finish the thread."""
 
     @abstractmethod
     def _run(self, agent: AgentT, options: dict[str, Any], step: Any) -> Awaitable[Any]:
-        """Let the framework run."""
+        """Run the framework."""
 
     @abstractmethod
     def _events(self, agent: AgentT, options: dict[str, Any], step: Any) -> AsyncGenerator[Any, None]:
-        """Let the framework run and tell; the last thing is what it Came to."""
+        """Run the framework and yield its events; the last one is a StreamResult."""
 
     def _check(self, agent: AgentT, options: dict[str, Any]) -> None:
-        """Raise HookError for an agent whose calls nobody would stop; nothing has begun yet."""
+        """Raise HookError for an agent whose calls would not be stopped; nothing has started yet."""
 
     def _taken(self, taking: ThreadClaim) -> RunSteps[Any]:
-        """What the taking brings; if it ends when nobody waits for it any more, the thread is given back."""
+        """Return the claimed thread; if the run is cancelled meanwhile, release it when the claim returns."""
         found: Future[Any] = Future()
 
         def take() -> Any:

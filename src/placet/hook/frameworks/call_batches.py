@@ -1,4 +1,4 @@
-"""The marks before and after a call: those of calls that begin or end together are kept in one write."""
+"""Recording the start and end of calls: calls that start or end together share one write."""
 
 import asyncio
 import threading
@@ -12,13 +12,13 @@ from placet.hook.call_leases import CallStart
 from placet.hook.gate import ApprovalGate
 
 _Batch = dict[str, tuple[Any, asyncio.Future[Any]]]
-"""Call -> its mark, and who waits until it is kept."""
+"""Call id -> its argument of the write, and the future that waits for it."""
 BatchWrite = Callable[..., dict[str, Any]]
 """The gate's `begin_all` or `finish_all`."""
 
 
 class AsyncCallBatches:
-    """Marks calls at a gate, on an event loop; whoever comes before the loop turns comes along."""
+    """Batches calls on an event loop: calls of the same loop iteration share one write."""
 
     def __init__(self, gate: ApprovalGate) -> None:
         self._gate = gate
@@ -26,33 +26,35 @@ class AsyncCallBatches:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self, key: str, call_id: str, *, repeatable: bool, alone: bool = False) -> CallStart:
-        """As the gate's `begin`; a call that is alone in its turn waits for no others.
+        """Like the gate's `begin`; the only call of a turn does not wait for others.
 
-        One that is cancelled meanwhile has not begun.
+        A call that is cancelled meanwhile has not started.
         """
-        keep = self._at_once if alone else self._together
-        return _raise_or_return(await keep(self._gate.begin_all, key, call_id, repeatable))
+        write_batch = self._at_once if alone else self._together
+        return _raise_or_return(await write_batch(self._gate.begin_all, key, call_id, repeatable))
 
     async def finish(self, key: str, call_id: str, result: str, *, alone: bool = False) -> None:
-        """As the gate's `finish`."""
-        keep = self._at_once if alone else self._together
-        await keep(self._gate.finish_all, key, call_id, result)
+        """Like the gate's `finish`."""
+        write_batch = self._at_once if alone else self._together
+        await write_batch(self._gate.finish_all, key, call_id, result)
 
-    async def _at_once(self, keep: BatchWrite, key: str, call_id: str, mark: Any) -> Any:
+    async def _at_once(self, write_batch: BatchWrite, key: str, call_id: str, argument: Any) -> Any:
         undo = partial(self._give_back, key)
-        return (await self._gate.run_blocking(partial(keep, key, {call_id: mark}), on_cancel=undo))[call_id]
+        return (
+            await self._gate.run_blocking(partial(write_batch, key, {call_id: argument}), on_cancel=undo)
+        )[call_id]
 
-    async def _together(self, keep: BatchWrite, key: str, call_id: str, mark: Any) -> Any:
+    async def _together(self, write_batch: BatchWrite, key: str, call_id: str, argument: Any) -> Any:
         loop = asyncio.get_running_loop()
-        name = (loop, keep.__name__, key)
+        name = (loop, write_batch.__name__, key)
         batch = self._batches.get(name)
         if batch is None:
             batch = self._batches[name] = {}
-            loop.call_soon(self._write, keep, key, name)
-        elif call_id in batch:  # the same call again: only one of the two may run it
-            return await self._at_once(keep, key, call_id, mark)
-        # Each waits by itself: one of the calls may be cancelled while the others go on.
-        batch[call_id] = mark, loop.create_future()
+            loop.call_soon(self._write, write_batch, key, name)
+        elif call_id in batch:  # the same call twice: only one may run it
+            return await self._at_once(write_batch, key, call_id, argument)
+        # Each call has its own future, because one may be cancelled while the others continue.
+        batch[call_id] = argument, loop.create_future()
         waiting = batch[call_id][1]
         try:
             return await asyncio.shield(waiting)
@@ -63,14 +65,14 @@ class AsyncCallBatches:
             raise
 
     def _give_back(self, key: str, found: Mapping[str, Any]) -> None:
-        """Nobody is left to run what was begun here."""
+        """Undo the start of calls whose caller was cancelled."""
         for call_id, told in found.items():
             if isinstance(told, CallStart) and told.run:
                 self._gate.undo_begin(key, call_id)
 
-    def _write(self, keep: BatchWrite, key: str, name: Any) -> None:
+    def _write(self, write_batch: BatchWrite, key: str, name: Any) -> None:
         batch = self._batches.pop(name)
-        work = partial(keep, key, {call_id: mark for call_id, (mark, _) in batch.items()})
+        work = partial(write_batch, key, {call_id: argument for call_id, (argument, _) in batch.items()})
         if not self._gate.runs_inline():
             task = name[0].create_task(self._write_in_thread(work, batch))
             self._tasks.add(task)
@@ -102,49 +104,51 @@ def _fail_batch(batch: _Batch, error: Exception) -> None:
 
 @dataclass(slots=True)
 class _PendingBatch:
-    marks: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
     found: dict[str, Any] | None = None
     error: BaseException | None = None
 
 
 class ThreadedCallBatches:
-    """Marks calls at a gate, from threads: while one of them writes, others line up and write as one."""
+    """Batches calls from threads: while one thread writes, others queue and share the next write."""
 
     def __init__(self, gate: ApprovalGate) -> None:
         self._gate = gate
         self._writing, self._lock = threading.Lock(), threading.Lock()
-        self._lines: dict[Any, _PendingBatch] = {}
+        self._pending: dict[Any, _PendingBatch] = {}
 
     def begin(self, key: str, call_id: str, *, repeatable: bool, owner: Hashable = None) -> CallStart:
-        """As the gate's `begin`, for one of several who may work on the turn."""
-        keep = partial(self._gate.begin_all, owner=owner)
-        return _raise_or_return(self._in_turn(("begin", key, owner), keep, call_id, repeatable))
+        """Like the gate's `begin`, for one of several owners that may work on the turn."""
+        write_batch = partial(self._gate.begin_all, owner=owner)
+        return _raise_or_return(self._queue_write(("begin", key, owner), write_batch, call_id, repeatable))
 
     def finish(self, key: str, call_id: str, result: str) -> None:
-        """As the gate's `finish`."""
-        self._in_turn(("finish", key, None), self._gate.finish_all, call_id, result)
+        """Like the gate's `finish`."""
+        self._queue_write(("finish", key, None), self._gate.finish_all, call_id, result)
 
-    def _in_turn(self, name: tuple[str, str, Hashable], keep: BatchWrite, call_id: str, mark: Any) -> Any:
+    def _queue_write(
+        self, name: tuple[str, str, Hashable], write_batch: BatchWrite, call_id: str, argument: Any
+    ) -> Any:
         with self._lock:
-            line = self._lines.setdefault(name, _PendingBatch())
-            if call_id in line.marks:  # the same call again: only one of the two may run it
-                line = _PendingBatch()
-            line.marks[call_id] = mark
+            batch = self._pending.setdefault(name, _PendingBatch())
+            if call_id in batch.arguments:  # the same call twice: only one may run it
+                batch = _PendingBatch()
+            batch.arguments[call_id] = argument
         with self._writing:
-            if line.found is None and line.error is None:
-                self._write(keep, name, line)
-        if line.found is None:
-            raise line.error or RuntimeError("Nothing was kept.")
-        return line.found[call_id]
+            if batch.found is None and batch.error is None:
+                self._write(write_batch, name, batch)
+        if batch.found is None:
+            raise batch.error or RuntimeError("The batch was not written.")
+        return batch.found[call_id]
 
-    def _write(self, keep: BatchWrite, name: tuple[str, str, Hashable], line: _PendingBatch) -> None:
+    def _write(self, write_batch: BatchWrite, name: tuple[str, str, Hashable], batch: _PendingBatch) -> None:
         with self._lock:
-            if self._lines.get(name) is line:
-                del self._lines[name]
+            if self._pending.get(name) is batch:
+                del self._pending[name]
         try:
-            line.found = keep(name[1], line.marks)
+            batch.found = write_batch(name[1], batch.arguments)
         except BaseException as error:
-            line.error = error
+            batch.error = error
 
 
 def _raise_or_return(found: Any) -> CallStart:

@@ -1,4 +1,4 @@
-"""A run as steps, and the drivers that work them off: one awaits the outcome, one tells what happens."""
+"""A framework run as a generator of steps, and drivers that execute it with or without streaming."""
 
 import asyncio
 import warnings
@@ -11,12 +11,12 @@ from placet.hook.blocking import run_on_owned_loop
 
 T = TypeVar("T")
 RunSteps: TypeAlias = Generator[Any, Any, T]
-"""A callable is a step of ours and may block; anything else is what the framework shall run next."""
+"""Yields steps: a callable is ours and may block; anything else is what the framework runs next."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamResult:
-    """What a streamed run came to; it goes back into the flow, and nobody else is told."""
+    """The result of a streamed run; it is sent to the steps, and not to the consumer."""
 
     result: Any
 
@@ -44,7 +44,7 @@ async def drive_streaming(
     run: Callable[[Any], AsyncGenerator[Any, None]],
     run_blocking: Callable[..., Awaitable[Any]],
 ) -> AsyncGenerator[Any, None]:
-    """As `adrive`, handing on what `run` tells; the outcome is the last thing."""
+    """Like `drive`, but yield the events of `run`; the outcome is the last one."""
     try:
         step = next(flow)
         while True:
@@ -70,7 +70,7 @@ async def drive_streaming(
 
 
 async def _close_steps(flow: RunSteps[Any], run_blocking: Callable[..., Awaitable[Any]]) -> None:
-    """Nobody listens any more: let the flow give back what it holds."""
+    """Let the steps release what they hold, because the consumer has stopped."""
     with suppress(StopIteration, asyncio.CancelledError):
         step = flow.throw(asyncio.CancelledError())
         while callable(step):
@@ -78,7 +78,7 @@ async def _close_steps(flow: RunSteps[Any], run_blocking: Callable[..., Awaitabl
 
 
 def run_on_thread_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run it on this thread's own event loop, which stays open: a model's connections belong to it."""
+    """Run the coroutine on this thread's event loop, which stays open for the model's connections."""
     policy = asyncio.get_event_loop_policy()
     loop: asyncio.AbstractEventLoop | None = None
     with warnings.catch_warnings(), suppress(RuntimeError):

@@ -1,7 +1,7 @@
-"""The threads of a framework that keeps none itself: its state between two runs, and who works on it.
+"""Threads for frameworks that store none: the framework's state between two runs, under a lease.
 
-An adapter takes a thread, lets its framework run, and then pauses or finishes it. What the framework needs
-to go on is one JSON value here; the calls that wait, and their answers, are the gate's.
+An adapter claims a thread, runs its framework, and then pauses or finishes the thread. The framework's state
+is one JSON text here; waiting calls and their answers belong to the gate.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from placet.hook.tool_call import ToolCall
 from placet.hook.turn import Schemas, evaluate_call
 
 Requirements = Mapping[str, ReviewRequirement | None]
-"""Call -> how a person is asked about it, or None if it only waits with the others."""
+"""Call id -> how it must be reviewed, or None if it only waits with the others."""
 TURN_DIGEST = 12
 TURN_SEPARATOR = "#"
 RUNNING_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED)
@@ -45,37 +45,37 @@ RUNNING_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimedThread:
-    """A thread that nobody else works on until it is paused, finished or let go."""
+    """A thread that only this process works on until it is paused, finished or released."""
 
     checkpoint: Checkpoint
     interruption: InterruptionMetadata | None = None
-    """The calls that were decided, if the thread goes on from there."""
+    """The decided calls, if the thread continues from them."""
     messages: tuple[str, ...] = ()
-    """What the person wrote while the calls waited."""
+    """Messages that arrived while the calls waited."""
 
     @property
     def state(self) -> str | None:
-        """What the framework had when the thread was left; None for a new one."""
+        """The framework's saved state; None for a new thread."""
         return _read_members(self.checkpoint).get("state")
 
     @property
     def turn(self) -> str:
-        """The gate's key of the calls that were decided."""
+        """The gate's key of the decided calls."""
         return str(_read_members(self.checkpoint).get("turn", ""))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FinishedThread:
-    """A thread that has gone on already: this answer was delivered before."""
+    """A thread that has already continued: this answer was delivered before."""
 
     state: str
 
 
 class FrameworkThreads:
-    """Keeps a framework's threads in a saver; one caller at a time works on one.
+    """Stores a framework's threads in a saver; one caller at a time works on a thread.
 
-    Savers list the turns that wait, not the threads: it is a turn that is paused, and its answers with it.
-    A framework's state is the text of a JSON object whose `messages` are what the thread has said so far.
+    Savers list the paused turns, not the threads, because the answers belong to the turn. The framework's
+    state is the text of a JSON object owner `messages` are the thread's messages so far.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class FrameworkThreads:
         self._repeatable = frozenset(repeatable)
         self._lease_for = lease_for
         self._heartbeat = Heartbeat(lease_for)
-        # A case must not be opened for what might be lost; otherwise the thread is left right after, synced.
+        # With reviews, sync before the case is opened; without, the thread is saved right after, synced.
         self._stops_unsynced = not gate.get("reviews")
         self.gate = ApprovalGate(self.hooks, saver, lease_for=lease_for, **gate)
         self._marks = AsyncCallBatches(self.gate)
@@ -100,11 +100,11 @@ class FrameworkThreads:
     def evaluate(
         self, call: ToolCall, state: State, schema: Mapping[str, Any] | None = None
     ) -> ReviewRequirement | None:
-        """How the person is asked about this call of a tool with this schema; None if nobody needs to be."""
+        """Return how this call must be reviewed, given its tool's schema; None if it needs no review."""
         return evaluate_call(self.hooks, call, state, schema)
 
     def requirement_for_all(self, tool: str) -> ReviewRequirement | None:
-        """How the person is asked about every call of this tool; None if that depends on the call."""
+        """Return how every call of this tool is reviewed; None if that depends on the call."""
         for hook in self.hooks:
             if type(hook) is not HumanInTheLoopHook:
                 return None
@@ -115,33 +115,33 @@ class FrameworkThreads:
         return None
 
     def never_stops(self, tool: str) -> bool:
-        """Whether it is sure that no call of this tool is ever stopped."""
+        """Return whether certainly no call of this tool is ever stopped."""
         return all(type(hook) is HumanInTheLoopHook and hook.never_stops(tool) for hook in self.hooks)
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
-        """The calls of this thread that wait for a person, with the decisions so far."""
-        standing = self._standing(thread_id)
+        """Return the calls of this thread that wait for a reviewer, with the decisions so far."""
+        standing = self._find_checkpoint(thread_id)
         turn = "" if standing is None else _read_members(standing).get("turn", "")
         waiting = self.gate.waiting(turn) if turn else None
         return None if standing is None or waiting is None else _present_interruption(waiting, standing)
 
     def state(self, thread_id: str) -> str | None:
-        """What the framework had when the thread was left; None if there is no such thread."""
-        standing = self._standing(thread_id)
+        """Return the framework's saved state; None if the thread does not exist."""
+        standing = self._find_checkpoint(thread_id)
         return None if standing is None else _read_members(standing).get("state")
 
     def renewing(self, held: ClaimedThread) -> AbstractContextManager[None]:
-        """Nobody takes the thread for abandoned while the block lasts."""
+        """Return a context manager that renews the thread's lease."""
         return self._heartbeat.renewing(self._saver, held.checkpoint)
 
     def open(self, thread_id: str, message: str | None) -> ClaimedThread | InterruptionMetadata:
-        """Take a thread for a new message. If it waits for a person, the hook says what the message does."""
+        """Claim a thread for a new message. If it is paused, the hook's `on_new_message` applies."""
         while True:
             kept = self._saver.get(thread_id)
             standing = Checkpoint(thread_id=thread_id) if kept is None else kept.checkpoint
             try:
                 if "turn" in _read_members(standing):
-                    return self._interject(standing, message)
+                    return self._handle_new_message(standing, message)
                 return ClaimedThread(checkpoint=self._claim(standing))
             except CheckpointConflict:
                 continue
@@ -149,14 +149,14 @@ class FrameworkThreads:
     def take(
         self, thread_id: str, feedback: Feedback | None
     ) -> ClaimedThread | FinishedThread | InterruptionMetadata:
-        """Keep the answers, and take the thread if none is missing; otherwise what still waits.
+        """Store the answers, and claim the thread if they are complete; otherwise return the waiting calls.
 
-        The thread may also be named by the turn that waits, as a saver lists it.
-        Raises InvalidFeedback, and then keeps nothing; ThreadBusy while another process goes on from here.
+        The thread may also be named by its waiting turn, as a saver lists it. Raises InvalidFeedback,
+        and then stores nothing; ThreadBusy while another process continues it.
         """
         feedback = materialize_answers(feedback)
         while True:
-            standing = self._standing(thread_id)
+            standing = self._find_checkpoint(thread_id)
             if standing is None:
                 raise NothingToResume
             try:
@@ -164,9 +164,9 @@ class FrameworkThreads:
             except CheckpointConflict:
                 continue
             except NothingToResume:
-                now = self._standing(thread_id)
+                now = self._find_checkpoint(thread_id)
                 if now is None or now.rev == standing.rev:
-                    raise  # otherwise another process went on from here meanwhile
+                    raise  # otherwise another process continued the thread meanwhile
 
     def pause(
         self,
@@ -176,9 +176,10 @@ class FrameworkThreads:
         gates: Requirements,
         schemas: Schemas,
     ) -> InterruptionMetadata | None:
-        """Freeze the calls as they were requirements, and leave the thread to a person.
+        """Freeze the calls as evaluated, and pause the thread for a reviewer.
 
-        None if nobody needs to be asked after all; then the thread is still held, and the calls may run.
+        Returns None if no review is needed after all; then the thread stays claimed, and the calls
+        may run.
         """
         thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
         digest = digest_json([call.to_dict() for call in calls])[:TURN_DIGEST]
@@ -195,17 +196,21 @@ class FrameworkThreads:
                 requirements=requirements,
                 unsynced=self._stops_unsynced,
             )
-        except NobodyAsked:  # the calls wait all the same, and so does the thread
-            self._leave(held, kept)
+        except NobodyAsked:  # the calls wait nevertheless, and so does the thread
+            self._save_and_release(held, kept)
             raise
-        return None if interruption is None else _present_interruption(interruption, self._leave(held, kept))
+        return (
+            None
+            if interruption is None
+            else _present_interruption(interruption, self._save_and_release(held, kept))
+        )
 
     def finish(self, held: ClaimedThread, state: str) -> None:
-        """Keep where the framework came to; the thread takes a message again."""
-        self._leave(held, {"state": state})
+        """Save the framework's final state; the thread takes a message again."""
+        self._save_and_release(held, {"state": state})
 
     def let_go(self, held: ClaimedThread) -> None:
-        """Leave the thread as it was taken: whoever comes next tries again, and no call runs twice."""
+        """Release the thread unchanged: the next caller tries again, and no call runs twice."""
         with suppress(CheckpointConflict):
             self._saver.put(held.checkpoint.next(stage="ready"))
 
@@ -220,10 +225,10 @@ class FrameworkThreads:
         with_notice: Callable[[str, Any], Any] = lambda notice, result: None,
         alone: bool = False,
     ) -> Any:
-        """What a decided call answers, having run it unless it ran before; what it raises is kept too.
+        """Return the result of a decided call, running it unless it ran before; errors are stored too.
 
         `with_notice` adds a notice of an edit to a result that is more than text, or returns None.
-        `alone` is a call that no others of its turn can begin with.
+        `alone` says that the call is the only one of its turn.
         """
         gate, repeatable = self.gate, ran.name in self._repeatable
         begun = await self._marks.begin(turn, ran.id, repeatable=repeatable, alone=alone)
@@ -268,19 +273,23 @@ class FrameworkThreads:
         return ClaimedThread(checkpoint=claimed, interruption=answered, messages=standing.queued)
 
     def _note_replaced(self, standing: Checkpoint, waiting: InterruptionMetadata) -> Checkpoint:
-        """An edit made it another interruption: the same answer again must not count as a wrong one."""
+        """Record that an edit replaced the interruption: repeating the same answer must not be an error."""
         noted = standing.next(resumed={**standing.resumed, waiting.id: standing.rev})
         self._saver.put(noted)
         return noted
 
-    def _interject(self, standing: Checkpoint, message: str | None) -> ClaimedThread | InterruptionMetadata:
-        way = next((way for hook in self.hooks if (way := getattr(hook, "on_new_message", None))), "refuse")
+    def _handle_new_message(
+        self, standing: Checkpoint, message: str | None
+    ) -> ClaimedThread | InterruptionMetadata:
+        policy = next(
+            (policy for hook in self.hooks if (policy := getattr(hook, "on_new_message", None))), "refuse"
+        )
         turn = _read_members(standing)["turn"]
         waiting = self.gate.waiting(turn)
-        if way == "refuse" or message is None or waiting is None:
+        if policy == "refuse" or message is None or waiting is None:
             raise ThreadPaused
         queued = standing.next(queued=(*standing.queued, message))
-        if way == "queue":
+        if policy == "queue":
             self._saver.put(queued)
             return _present_interruption(waiting, standing)
         decided = self.gate.cancel(turn, CANCELLED_BY_MESSAGE)
@@ -290,20 +299,20 @@ class FrameworkThreads:
 
     def _claim(self, standing: Checkpoint) -> Checkpoint:
         claimed = standing.next(stage="running")
-        # Before a call runs, its beginning is kept, and this with it.
+        # The start of the first call is written synced, and this claim with it.
         self._saver.unsynced.claim(claimed, lease_for=self._lease_for)
         return claimed
 
-    def _standing(self, thread_id: str) -> Checkpoint | None:
+    def _find_checkpoint(self, thread_id: str) -> Checkpoint | None:
         kept = self._saver.get(thread_id)
         if kept is not None and kept.checkpoint.interruption is None:
             return kept.checkpoint
         name = thread_id.rpartition(TURN_SEPARATOR)[0]
-        whose = self._saver.get(name) if name else None
-        known = {} if whose is None else _read_members(whose.checkpoint)
-        return whose.checkpoint if whose and thread_id in (known.get("turn"), known.get("before")) else None
+        owner = self._saver.get(name) if name else None
+        known = {} if owner is None else _read_members(owner.checkpoint)
+        return owner.checkpoint if owner and thread_id in (known.get("turn"), known.get("before")) else None
 
-    def _leave(self, held: ClaimedThread, kept: dict[str, Any]) -> Checkpoint:
+    def _save_and_release(self, held: ClaimedThread, kept: dict[str, Any]) -> Checkpoint:
         before = held.checkpoint
         resumed, answered = dict(before.resumed), _read_members(before).get("answered", [])
         if held.interruption is not None:
@@ -318,7 +327,7 @@ class FrameworkThreads:
 
 
 def requirement_to_dict(gate: ReviewRequirement | None) -> dict[str, Any] | None:
-    """A judgement as JSON; its condition is not needed again."""
+    """Return a requirement as JSON; its condition is not needed again."""
     if gate is None:
         return None
     config = gate.config
@@ -332,13 +341,13 @@ def requirement_to_dict(gate: ReviewRequirement | None) -> dict[str, Any] | None
 
 
 def requirement_from_dict(kept: Mapping[str, Any]) -> ReviewRequirement:
-    """What `requirement_to_dict` wrote; what is missing is as usual."""
+    """Return what `requirement_to_dict` wrote, with defaults for missing members."""
     members = dict(kept)
     return ReviewRequirement(description=members.pop("description", ""), config=ToolConfig(**members))
 
 
 def resolve_call(standing: InterruptionMetadata, call_id: str) -> ToolCall | str | None:
-    """The call as it may run, what stands in its place, or None if nobody has decided it."""
+    """Return the call as it may run, the text that replaces its result, or None if it is undecided."""
     for feedback in standing.tool_feedbacks:
         if feedback.id == call_id:
             return feedback.call if feedback.result in RUNNING_DECISIONS else refusal_of(feedback)
@@ -346,19 +355,19 @@ def resolve_call(standing: InterruptionMetadata, call_id: str) -> ToolCall | str
 
 
 def has_single_call(standing: InterruptionMetadata) -> bool:
-    """Whether the turn has one call only."""
+    """Return whether the turn has only one call."""
     return len(standing.tool_feedbacks) + len(standing.tools_automatically_approved) == 1
 
 
 def refusal_of(feedback: ToolFeedback) -> str | None:
-    """What the model reads instead of the tool's result; None if nobody has decided the call."""
+    """Return what the model reads instead of the tool's result; None if the call is undecided or runs."""
     if feedback.result is None:
         return None
     return describe_refusal(Verdict(decision=feedback.result, reason=feedback.reason, answer=feedback.answer))
 
 
 class _LazyMessages(Mapping[str, Any]):
-    """Where a thread stands, as an interruption shows it; read only if somebody looks."""
+    """The messages of a thread, parsed only when they are read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -376,7 +385,7 @@ class _LazyMessages(Mapping[str, Any]):
 
 
 def _present_interruption(interruption: InterruptionMetadata, standing: Checkpoint) -> InterruptionMetadata:
-    """The interruption as a caller sees it: of their own thread, where that stands."""
+    """Return the interruption as callers see it: with the thread's id and messages."""
     said = _LazyMessages(_read_members(standing)["state"])
     return replace(interruption, thread_id=standing.thread_id, state=said)
 
@@ -386,7 +395,7 @@ def _read_members(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _was_delivered(standing: Checkpoint, feedback: Feedback | None) -> bool:
-    """Whether this answers an earlier interruption of the thread, which went on from it already."""
+    """Return whether this answers an earlier interruption, from which the thread has continued."""
     if isinstance(feedback, InterruptionMetadata):
         return feedback.id in standing.resumed
     if feedback is None:
@@ -396,7 +405,7 @@ def _was_delivered(standing: Checkpoint, feedback: Feedback | None) -> bool:
 
 
 def _answered_call_ids(feedback: Feedback) -> set[Any]:
-    """The calls that are answered; of an interruption none, since it has a name itself."""
+    """Return the ids of the answered calls; none for an interruption, which has its own id."""
     if isinstance(feedback, InterruptionMetadata):
         return set()
     return set(

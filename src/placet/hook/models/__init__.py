@@ -1,1 +1,1 @@
-"""Adapters from the chat models people use to the one call that an agent makes."""
+"""Adapters from common chat model APIs to the model function that an agent calls."""

@@ -13,26 +13,26 @@ Schema = dict[str, Any]
 
 
 class LangChainChat:
-    """Calls a LangChain chat model with the messages and tools of an agent, and waits."""
+    """Calls a LangChain chat model synchronously."""
 
     def __init__(self, model: BaseChatModel) -> None:
         self._model = model
 
     def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
-        """The next assistant message."""
+        """Return the next assistant message."""
         return read_reply(
             bind_tools(self._model, tools).invoke([to_langchain_message(message) for message in messages])
         )
 
 
 class AsyncLangChainChat:
-    """As LangChainChat, on an event loop."""
+    """Async version of LangChainChat."""
 
     def __init__(self, model: BaseChatModel) -> None:
         self._model = model
 
     async def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
-        """The next assistant message."""
+        """Return the next assistant message."""
         return read_reply(
             await bind_tools(self._model, tools).ainvoke(
                 [to_langchain_message(message) for message in messages]
@@ -41,12 +41,12 @@ class AsyncLangChainChat:
 
 
 def bind_tools(model: BaseChatModel, tools: Sequence[Schema]) -> Any:
-    """The model with these tools, where there are any."""
+    """Return the model with these tools bound, if there are any."""
     return model.bind_tools([{"type": "function", "function": tool} for tool in tools]) if tools else model
 
 
 def to_langchain_message(message: Message) -> BaseMessage:
-    """A message as LangChain has it."""
+    """Return a message in LangChain's form."""
     if message["role"] == "tool":
         return ToolMessage(content=message["content"], tool_call_id=message["tool_call_id"])
     if message["role"] == "assistant":
@@ -60,7 +60,7 @@ def to_langchain_message(message: Message) -> BaseMessage:
 
 
 def read_reply(said: BaseMessage) -> Message:
-    """LangChain's reply as a message; calls that it could not read keep their text, to be refused."""
+    """Return LangChain's reply as a message; unparsable calls keep their text and are refused later."""
     if not isinstance(said, AIMessage):
         raise ModelMisbehaved("The chat model did not answer with an assistant message.")
     readable = [(call["id"], call["name"], call["args"]) for call in said.tool_calls]

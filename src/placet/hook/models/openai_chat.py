@@ -1,4 +1,4 @@
-"""Any chat endpoint that speaks OpenAI's Chat Completions, as an agent's model."""
+"""Any endpoint that speaks OpenAI's Chat Completions API, as an agent's model."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from placet.protocol.addresses import is_secure_or_loopback
 
 Schema = dict[str, Any]
 TRUNCATED = "(cut off)"
-"""The arguments of a call of which only the name was written: they cannot be read, and nothing runs."""
+"""Arguments of a call of which only the name was written: they cannot be parsed, so nothing runs."""
 LENGTH_LIMIT = "length"
 
 
@@ -22,7 +22,7 @@ class _ChatEndpoint:
     ) -> None:
         if not is_secure_or_loopback(base_url):
             raise SettingsError(
-                "The endpoint's address must be https://… or on loopback: a key travels with it."
+                "base_url: must start with https://, or be on loopback, because it is sent the API key."
             )
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
@@ -37,13 +37,14 @@ class _ChatEndpoint:
 
 
 class OpenAIChat(_ChatEndpoint):
-    """Calls the endpoint and waits. `options` go into every request: temperature, max_tokens …
+    """Calls the endpoint synchronously. `options` go into every request: temperature, max_tokens …
 
-    Raises Unavailable when the endpoint cannot be reached or refuses, ModelMisbehaved for an odd answer.
+    Raises Unavailable if the endpoint cannot be reached or refuses, ModelMisbehaved for an invalid
+    response.
     """
 
     def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
-        """The next assistant message."""
+        """Return the next assistant message."""
         try:
             with httpx.Client(timeout=self._timeout) as client:
                 return read_completion(client.post(**self._request(messages, tools)))
@@ -52,10 +53,10 @@ class OpenAIChat(_ChatEndpoint):
 
 
 class AsyncOpenAIChat(_ChatEndpoint):
-    """As OpenAIChat, on an event loop."""
+    """Async version of OpenAIChat."""
 
     async def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
-        """The next assistant message."""
+        """Return the next assistant message."""
         try:
             async with httpx.AsyncClient(timeout=self._timeout) as client:
                 return read_completion(await client.post(**self._request(messages, tools)))
@@ -64,10 +65,10 @@ class AsyncOpenAIChat(_ChatEndpoint):
 
 
 class StreamingOpenAIChat(_ChatEndpoint):
-    """As OpenAIChat, with the reply in pieces as it is written, for `stream` and `astream`."""
+    """Like OpenAIChat, but yields the reply in pieces, for `stream` and `astream`."""
 
     def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Iterator[str | Message]:
-        """The texts as they come, and at last the message."""
+        """Yield the texts as they arrive, and last the message."""
         request = self._request(messages, tools)
         request["json"]["stream"] = True
         whole = _StreamedReply()
@@ -87,15 +88,15 @@ class StreamingOpenAIChat(_ChatEndpoint):
 
 
 class _StreamedReply:
-    """A streamed reply, put together."""
+    """A streamed reply, assembled from its parts."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
         self._calls: list[dict[str, str]] = []
         self._open: dict[int | None, dict[str, str]] = {}
-        """The call that the next part with this index goes on with."""
+        """The call that the next part with this index continues."""
         self._ended: str | None = None
-        """How the endpoint ended the reply; None while it goes on."""
+        """Why the endpoint ended the reply; None while it is streaming."""
 
     def take(self, line: str) -> Iterator[str]:
         data = line.removeprefix("data:").strip()
@@ -115,7 +116,7 @@ class _StreamedReply:
             yield text
 
     def message(self) -> Message:
-        if self._ended is None:  # what is missing may be the next call, or all arguments of this one
+        if self._ended is None:  # the missing part may be another call, or the arguments of this one
             raise Unavailable("The model's endpoint broke off in the middle of its reply.")
         calls = mark_truncated_call(self._calls, self._ended)
         return {"role": "assistant", "content": "".join(self._text), "tool_calls": calls}
@@ -123,12 +124,17 @@ class _StreamedReply:
     def _extend(self, part: dict[str, Any]) -> None:
         function = part.get("function") or {}
         call = self._call(part.get("index"), part.get("id") or "")
-        if (name := function.get("name") or "") != call["name"]:  # some endpoints repeat it in every part
+        if (name := function.get("name") or "") != call[
+            "name"
+        ]:  # some endpoints repeat the name in every part
             call["name"] += name
         call["arguments"] += function.get("arguments") or ""
 
     def _call(self, index: int | None, call_id: str) -> dict[str, str]:
-        """The call of a part. Some endpoints give no index, or all calls the same: a new id is a new call."""
+        """Return the call of a part.
+
+        A new id starts a new call: some endpoints send no index, or reuse it.
+        """
         call = self._open.get(index)
         if call is None or (call["id"] and call_id and call_id != call["id"]):
             call = self._open[index] = {"id": "", "name": "", "arguments": ""}
@@ -138,14 +144,14 @@ class _StreamedReply:
 
 
 def mark_truncated_call(calls: list[dict[str, Any]], ended: str | None) -> list[dict[str, Any]]:
-    """The calls of a reply; if it ended at its limit, the last one may be no more than a name."""
+    """Return the calls; if the reply hit its length limit, mark a last call without arguments."""
     if ended != LENGTH_LIMIT or not calls or calls[-1]["arguments"]:
         return calls
     return [*calls[:-1], {**calls[-1], "arguments": TRUNCATED}]
 
 
 def to_openai_message(message: Message) -> dict[str, Any]:
-    """A message as the endpoint takes it."""
+    """Return a message in the endpoint's form."""
     calls = message.get("tool_calls")
     if not calls:
         known = ("role", "content", "tool_call_id")
@@ -165,7 +171,7 @@ def to_openai_message(message: Message) -> dict[str, Any]:
 
 
 def read_completion(response: httpx.Response) -> Message:
-    """The endpoint's answer as a message."""
+    """Return the endpoint's response as a message."""
     if response.status_code != httpx.codes.OK:
         raise Unavailable(f"The model's endpoint answered {response.status_code}.")
     try:

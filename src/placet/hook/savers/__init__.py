@@ -1,1 +1,1 @@
-"""Where threads are kept: one module per kind of storage, each opened only when it is used."""
+"""Savers store threads: one module per kind of storage, imported only when it is used."""

@@ -1,4 +1,4 @@
-"""What every storage keeps beside a checkpoint's text, in values that any storage can hold."""
+"""Encoding thread ids, times and checkpoints in values that any storage can hold."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,51 +10,51 @@ from placet.hook.savers.saver import EMPTY_THREAD_ID, SavedCheckpoint
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-READABLE_CHARACTERS = 40  # characters of a thread's id that its file name begins with
+READABLE_CHARACTERS = 40  # characters of the thread id at the start of its file name
 
 
 def encode_thread_id(thread_id: str) -> bytes:
-    """A thread's id as bytes: any text has them, also one that no database takes as text."""
+    """Return a thread's id as bytes; works for any text, including text that databases refuse."""
     if not thread_id:
         raise ValueError(EMPTY_THREAD_ID)
     return thread_id.encode("utf-8", "surrogatepass")
 
 
 def decode_thread_id(key: bytes) -> str:
-    """The id that `encode_thread_id` made these bytes from."""
+    """Return the id that `encode_thread_id` encoded."""
     return key.decode("utf-8", "surrogatepass")
 
 
 def digest_thread_id(thread_id: str) -> str:
-    """A thread's id at one length, however long it is."""
+    """Return a digest of fixed length of a thread's id."""
     return sha256(encode_thread_id(thread_id)).hexdigest()
 
 
 def file_name_for(thread_id: str) -> str:
-    """A name for this thread alone that any file system and any database takes, and a person can tell."""
+    """Return a unique, readable name for this thread that any file system and database accepts."""
     readable = re.sub(r"[^a-z0-9]+", "-", thread_id[:READABLE_CHARACTERS].lower()).strip("-")
     return f"{readable or 'thread'}-{digest_thread_id(thread_id)}"
 
 
 def to_micros(moment: datetime) -> int:
-    """A from_micros as microseconds since 1970."""
+    """Return a time as microseconds since 1970."""
     return (moment - EPOCH) // MICROSECOND
 
 
 def duration_micros(length: timedelta) -> int:
-    """A length of time in microseconds."""
+    """Return a duration in microseconds."""
     return length // MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:
-    """The moment that `micros` counted."""
+    """Return the time that `to_micros` encoded."""
     return EPOCH + timedelta(microseconds=micros)
 
 
 def read_saved(
     thread_id: str, rev: int, stage: Stage, text: str, saved_at: int, leased_until: int | None = None
 ) -> SavedCheckpoint:
-    """A checkpoint, read back from its columns; raises Unavailable for one that cannot be understood."""
+    """Return a checkpoint from its columns; raises Unavailable for one that cannot be parsed."""
     try:
         checkpoint = Checkpoint.from_json(text, thread_id=thread_id, rev=rev, stage=stage)
     except (ValueError, TypeError, KeyError, AttributeError, InvalidFeedback) as error:

@@ -1,6 +1,6 @@
 """Threads as files in one folder: one file per thread, replaced as a whole.
 
-A file holds two lines for each kept checkpoint, newest first: its columns, then its text.
+A file holds two lines for each saved checkpoint, newest first: its columns, then its text.
 """
 
 import fcntl
@@ -29,15 +29,15 @@ logger = logging.getLogger(__name__)
 LOCK_TIMEOUT = timedelta(seconds=5)
 LOCK_RETRY_S = 0.002
 SUFFIX = ".thread"
-FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # where fsync alone stops at the drive's cache
+FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # on systems where fsync stops at the drive's cache
 
 Columns = dict[str, Any]
 Pair = tuple[Columns, bytes]
-"""A checkpoint's columns, and its text as it lies in the file."""
+"""A checkpoint's columns, and its text as stored in the file."""
 
 
 class FileSaver(Saver):
-    """Keeps threads in a folder on a local disk; several threads and processes may use it at once.
+    """Saves threads in a folder on a local disk; several threads and processes may use it at once.
 
     Raises SettingsError when the folder cannot be used.
     """
@@ -52,7 +52,7 @@ class FileSaver(Saver):
     ) -> None:
         self._folder = Path(folder).absolute()
         self._retain = retain or CheckpointRetention()
-        self._busy_s = lock_timeout.total_seconds()
+        self._lock_timeout_s = lock_timeout.total_seconds()
         self._clock = clock
         self._closed = False
         try:
@@ -71,7 +71,7 @@ class FileSaver(Saver):
         self._append(checkpoint, lease_for, claiming=True)
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
-        with self._alone_with(thread_id):
+        with self._locked(thread_id):
             pairs = list(self._pairs(thread_id))
             if not pairs or pairs[0][0]["rev"] != rev:
                 raise CheckpointConflict
@@ -91,11 +91,11 @@ class FileSaver(Saver):
         with _translate_errors():
             paths = [entry.path for entry in os.scandir(self._folder) if entry.name.endswith(SUFFIX)]
         heads = filter(None, map(_read_newest_columns, paths))
-        standing = [(head["saved_at"], head["thread_id"]) for head in heads if head["stage"] == stage]
-        return [thread_id for _, thread_id in sorted(standing)]
+        matching = [(head["saved_at"], head["thread_id"]) for head in heads if head["stage"] == stage]
+        return [thread_id for _, thread_id in sorted(matching)]
 
     def release(self, thread_id: str) -> None:
-        with self._alone_with(thread_id), _translate_errors():
+        with self._locked(thread_id), _translate_errors():
             with suppress(FileNotFoundError):
                 self._path(thread_id).unlink()
             self._sync_folder()
@@ -106,7 +106,7 @@ class FileSaver(Saver):
     def _append(self, checkpoint: Checkpoint, lease_for: timedelta | None, *, claiming: bool = False) -> None:
         thread_id = checkpoint.thread_id
         text = checkpoint.to_json().encode("ascii")
-        with self._alone_with(thread_id):
+        with self._locked(thread_id):
             pairs = list(self._pairs(thread_id))
             newest = pairs[0][0] if pairs else {"rev": 0, "leased_until": None}
             now = self._now()
@@ -131,9 +131,9 @@ class FileSaver(Saver):
         return [pair for pair in earlier if pair[0]["saved_at"] >= oldest]
 
     def _replace(self, thread_id: str, pairs: Sequence[Pair]) -> None:
-        """The whole file anew, on disk before it takes the old one's place."""
+        """Write the whole file again, synced to disk before it replaces the old one."""
         path = self._path(thread_id)
-        written = path.with_suffix(".new")  # always this name: one that a crash left behind is used again
+        written = path.with_suffix(".new")  # always this name, so that a leftover of a crash is overwritten
         with _translate_errors():
             try:
                 with open(written, "wb", opener=_open_private) as file:
@@ -176,8 +176,8 @@ class FileSaver(Saver):
             os.close(folder)
 
     @contextmanager
-    def _alone_with(self, thread_id: str) -> Iterator[None]:
-        """Hold the lock of this thread and of those that share its first digit."""
+    def _locked(self, thread_id: str) -> Iterator[None]:
+        """Lock this thread, and those that share the first digit of its digest."""
         self._check_open()
         with _translate_errors():
             lock = os.open(
@@ -190,13 +190,15 @@ class FileSaver(Saver):
             os.close(lock)
 
     def _lock(self, lock: int) -> None:
-        patience = time.monotonic() + self._busy_s
+        patience = time.monotonic() + self._lock_timeout_s
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= patience:
-                    raise Unavailable("Another process holds this folder; nothing was recorded.") from None
+                    raise Unavailable(
+                        "Another process holds the folder's lock; nothing was recorded."
+                    ) from None
                 time.sleep(LOCK_RETRY_S)
             except OSError as error:
                 raise Unavailable from error
@@ -248,7 +250,7 @@ def _damaged_file(path: Path) -> Unavailable:
 
 
 def _read_newest_columns(path: str) -> Columns | None:
-    """The columns of a thread's newest checkpoint; None if it was released meanwhile, or is damaged."""
+    """Return the columns of a thread's newest checkpoint; None if it was released, or is damaged."""
     with _translate_errors():
         try:
             with open(path, "rb") as file:
@@ -257,8 +259,8 @@ def _read_newest_columns(path: str) -> Columns | None:
             return None
     try:
         return _parse_columns(line, Path(path))
-    except Unavailable as error:  # which must not hide the others
-        logger.warning("%s", error.message)
+    except Unavailable as error:  # one damaged file must not hide the others
+        logger.warning("checkpoint_file_damaged error=%s", error.message)
         return None
 
 

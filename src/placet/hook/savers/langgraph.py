@@ -1,4 +1,4 @@
-"""Threads in any LangGraph checkpointer, with claims and leases in a saver beside it."""
+"""Threads in any LangGraph checkpointer, with claims and leases in a second saver."""
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -21,17 +21,17 @@ READ_ATTEMPTS = 5
 
 
 class LangGraphSaver(Saver):
-    """Keeps what threads say in `checkpointer`, and which of it counts in `claims`; needs `langgraph`.
+    """Stores thread texts in `checkpointer`, and which of them are valid in `claims`; needs `langgraph`.
 
-    A LangGraph checkpointer has no compare-and-set, so it cannot decide who was first. `claims`, any other
-    saver, does: it holds each thread's revision, stage and lease, and the place of its text. A text is
-    written before its claim, and counts only if the claim succeeds.
+    A LangGraph checkpointer has no compare-and-set, so it cannot decide which of two writers was first.
+    `claims`, any other saver, does: it stores each thread's revision, stage, lease and the location of
+    its text. A text is written before its claim, and is valid only if the claim succeeds.
 
-    What holds: all that `claims` promises about one winner, leases, order, retention and the clock, between
-    as many processes as share both storages. What does not: a thread is as durable as the weaker of the two;
-    the two cannot be backed up as of one moment; a process that is killed between its two writes leaves a
-    text behind that nothing refers to; and each checkpoint is a LangGraph thread of its own, named
-    `placet:…`, since a checkpointer can forget whole threads only.
+    Guaranteed: everything that `claims` guarantees about one winner, leases, order, retention and the
+    clock, for any number of processes that share both storages. Not guaranteed: a thread is only as
+    durable as the weaker storage; the two cannot be backed up at one moment; a process that is killed
+    between its two writes leaves an unused text behind; and each checkpoint is a LangGraph thread named
+    `placet:…`, because a checkpointer can only delete whole threads.
     """
 
     def __init__(self, checkpointer: BaseCheckpointSaver[Any], *, claims: Saver) -> None:
@@ -45,7 +45,7 @@ class LangGraphSaver(Saver):
                 return None
             if (found := self._with_text(claim)) is not None:
                 return found
-        raise Unavailable(f"The checkpointer has lost what the thread {thread_id!r} says.")
+        raise Unavailable(f"The checkpointer has lost the text of thread {thread_id!r}.")
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         self._append(checkpoint, partial(self._claims.put, lease_for=lease_for))
@@ -65,77 +65,80 @@ class LangGraphSaver(Saver):
         return self._claims.list_threads(stage)
 
     def release(self, thread_id: str) -> None:
-        places = self._places(thread_id)
+        texts = self._text_threads(thread_id)
         self._claims.release(thread_id)
-        for place in places:
-            self._forget(place)
+        for text_thread in texts:
+            self._delete_text(text_thread)
 
     def close(self) -> None:
-        """Close `claims`; the checkpointer is closed by whoever opened it."""
+        """Close `claims`; the caller closes the checkpointer."""
         self._claims.close()
 
     def _append(self, checkpoint: Checkpoint, claim: Callable[[Checkpoint], None]) -> None:
         thread_id = checkpoint.thread_id
-        before = self._places(thread_id)
-        place = f"placet:{file_name_for(thread_id)}:{checkpoint.rev}:{secrets.token_hex(8)}"
-        self._write(place, checkpoint.to_json())
+        before = self._text_threads(thread_id)
+        text_thread = f"placet:{file_name_for(thread_id)}:{checkpoint.rev}:{secrets.token_hex(8)}"
+        self._write(text_thread, checkpoint.to_json())
         try:
             claim(
                 Checkpoint(
                     thread_id=thread_id,
                     rev=checkpoint.rev,
                     stage=checkpoint.stage,
-                    messages=({TEXT_THREAD: place},),
+                    messages=({TEXT_THREAD: text_thread},),
                 )
             )
         except HookError:
             with suppress(Unavailable):
-                self._forget(place)
+                self._delete_text(text_thread)
             raise
-        # The checkpoint counts from here on: what cannot be cleared away now is litter, not a failure.
+        # The checkpoint is valid from here on: failing to delete old texts is not an error.
         with suppress(Unavailable):
-            for earlier in before - self._places(thread_id):
-                self._forget(earlier)
+            for earlier in before - self._text_threads(thread_id):
+                self._delete_text(earlier)
 
-    def _places(self, thread_id: str) -> set[str]:
+    def _text_threads(self, thread_id: str) -> set[str]:
         return {_text_thread_of(claim) for claim in self._claims.list_checkpoints(thread_id)}
 
     def _with_text(self, claim: SavedCheckpoint) -> SavedCheckpoint | None:
-        """What the claim refers to; None if it was cleared away since the claim was read."""
+        """Return the checkpoint that the claim refers to; None if its text was deleted meanwhile."""
         with _translate_errors():
             found = self._checkpointer.get_tuple(_config(_text_thread_of(claim)))
         text = None if found is None else found.checkpoint["channel_values"].get(CHANNEL)
-        if text is None:  # a checkpointer may be in the midst of forgetting it
+        if text is None:  # the checkpointer may be deleting it
             return None
         mark = claim.checkpoint
         read = read_saved(mark.thread_id, mark.rev, mark.stage, str(text), to_micros(claim.saved_at))
         return replace(read, leased_until=claim.leased_until)
 
-    def _write(self, place: str, text: str) -> None:
+    def _write(self, text_thread: str, text: str) -> None:
         version = self._checkpointer.get_next_version(None, None)
         checkpoint = empty_checkpoint()
         checkpoint["channel_values"] = {CHANNEL: text}
         checkpoint["channel_versions"] = {CHANNEL: version}
         with _translate_errors():
             self._checkpointer.put(
-                _config(place), checkpoint, {"source": "update", "step": 0, "parents": {}}, {CHANNEL: version}
+                _config(text_thread),
+                checkpoint,
+                {"source": "update", "step": 0, "parents": {}},
+                {CHANNEL: version},
             )
 
-    def _forget(self, place: str) -> None:
+    def _delete_text(self, text_thread: str) -> None:
         with _translate_errors():
-            self._checkpointer.delete_thread(place)
+            self._checkpointer.delete_thread(text_thread)
 
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # whatever a checkpointer of others raises, nothing is known to be kept
+    except Exception as error:  # any error of the checkpointer means that the write is uncertain
         raise Unavailable("The checkpointer cannot take this right now.") from error
 
 
-def _config(place: str) -> Any:
-    return {"configurable": {"thread_id": place, "checkpoint_ns": ""}}
+def _config(text_thread: str) -> Any:
+    return {"configurable": {"thread_id": text_thread, "checkpoint_ns": ""}}
 
 
 def _text_thread_of(claim: SavedCheckpoint) -> str:

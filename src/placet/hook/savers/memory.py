@@ -1,4 +1,4 @@
-"""Threads in this process's memory: for tests and trials, gone when the process ends."""
+"""Threads in this process's memory: for tests and trials, lost when the process ends."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ class _Row(NamedTuple):
 
 
 class MemorySaver(Saver):
-    """Keeps threads as long as this object lives; safe to use from several threads."""
+    """Stores threads as long as this object lives; thread-safe."""
 
     blocking: ClassVar[bool] = False
 
@@ -59,8 +59,8 @@ class MemorySaver(Saver):
         with self._open():
             rows = self._threads.get(thread_id, [])[::-1]
         return [
-            _saved_from_row(thread_id, row if place == 0 else row._replace(leased_until=None))
-            for place, row in enumerate(rows)
+            _saved_from_row(thread_id, row if index == 0 else row._replace(leased_until=None))
+            for index, row in enumerate(rows)
         ]
 
     def list_threads(self, stage: Stage) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Threads in PostgreSQL: shared by machines, with moments and leases by the database's own clock."""
+"""Threads in PostgreSQL: shared by machines, with times and leases by the database's clock."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +23,7 @@ from placet.hook.savers.saver import WRITE_UNCERTAIN, CheckpointRetention, Saved
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
 CONNECTIONS = 8
-SETUP_LOCK = 0x4173_6E68  # of those who start at once one makes the tables
+SETUP_LOCK = 0x4173_6E68  # advisory lock: one of several starting processes creates the tables
 
 TABLES_EXIST = "SELECT to_regclass('placet_checkpoints') IS NOT NULL"
 SCHEMA = """
@@ -64,7 +64,7 @@ RETURNING key, rev, stage, saved_at
 CLAIM_THREAD = MOVE_THREAD.replace(
     "\nRETURNING", " AND (leased_until IS NULL OR leased_until <= clock_timestamp())\nRETURNING"
 )
-# One statement, so one round trip and no half: the newest row is the guard of what follows it.
+# One statement: one round trip and atomic. The update of the newest row guards the rest.
 APPEND = """
 WITH moved AS ({move}), appended AS (
   INSERT INTO placet_checkpoints (key, rev, stage, saved_at, body)
@@ -76,7 +76,7 @@ WITH moved AS ({move}), appended AS (
 )
 SELECT count(*), {durably} FROM moved
 """
-# Also where a pooler gives every transaction another session.
+# Also behind a pooler that gives every transaction another session.
 ENFORCE_DURABLE_TRANSACTION = """
 CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
@@ -84,7 +84,7 @@ BEGIN, MOVE, CLAIM = (
     APPEND.format(move=move, durably=ENFORCE_DURABLE_TRANSACTION)
     for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD)
 )
-# A lease that ran out since it stood in the way was still what stood there.
+# A lease that expired after it blocked the claim still means ThreadBusy.
 IS_LEASED = "SELECT rev = %s - 1 OR leased_until > clock_timestamp() FROM placet_threads WHERE key = %s"
 RENEW = """
 UPDATE placet_threads SET leased_until = clock_timestamp() + %s::interval WHERE key = %s AND rev = %s
@@ -102,12 +102,13 @@ FORGET = "DELETE FROM placet_threads WHERE key = %s"
 
 
 class PostgresSaver(Saver):
-    """Keeps threads in the database that `conninfo` names, in two tables that it makes if they are missing.
+    """Saves threads in the database named by `conninfo`, in two tables that it creates if missing.
 
-    Needs the extra `placet[postgres]`. Open it after a fork, not before. When the connection breaks during a
-    write, or the server falls silent, Unavailable leaves open whether it was kept: whole or not at all. `get`
-    tells. `patience` is how long to wait for a connection, and how long the server may be silent. It needs no
-    session of its own: a pooler may share connections between transactions.
+    Needs the extra `placet[postgres]`. Open it after a fork, not before. If the connection breaks during
+    a write, or the server stops responding, Unavailable leaves open whether the checkpoint was saved:
+    completely or not at all; `get` tells. `timeout` is how long to wait for a connection, and how long
+    the server may be silent. No session state is used, so a pooler may share connections between
+    transactions.
     """
 
     def __init__(
@@ -122,7 +123,10 @@ class PostgresSaver(Saver):
         self._pool = ConnectionPool(
             conninfo,
             connection_class=_TimedConnection,
-            kwargs={"autocommit": True, "prepare_threshold": None},  # a pooler may know nothing of them
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": None,
+            },  # poolers may not support prepared statements
             min_size=1,
             max_size=connections,
             timeout=timeout.total_seconds(),
@@ -170,7 +174,7 @@ class PostgresSaver(Saver):
         self._pool.close()
 
     def _append(self, move: str, checkpoint: Checkpoint, lease_for: timedelta | None) -> bool:
-        given = {
+        parameters = {
             "key": _key(checkpoint.thread_id),
             "thread_id": encode_thread_id(checkpoint.thread_id),
             "rev": checkpoint.rev,
@@ -180,12 +184,12 @@ class PostgresSaver(Saver):
             "count": self._retain.count,
             "age": self._retain.age,
         }
-        ((moved, _),) = self._rows(BEGIN if checkpoint.rev == 1 else move, given)
+        ((moved, _),) = self._rows(BEGIN if checkpoint.rev == 1 else move, parameters)
         return bool(moved)
 
-    def _rows(self, query: str, given: Any) -> Sequence[Any]:
+    def _rows(self, query: str, parameters: Any) -> Sequence[Any]:
         with self._connection() as connection:
-            return connection.execute(query, given).fetchall()
+            return connection.execute(query, parameters).fetchall()
 
     def _make_tables(self) -> None:
         with self._connection() as connection:
@@ -203,7 +207,7 @@ class PostgresSaver(Saver):
                     yield connection
                 except psycopg.Error as error:
                     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-                        connection.close()  # the one that writes may be another by now: connect anew
+                        connection.close()  # after a failover the primary is another server: reconnect
                     raise (
                         Unavailable(WRITE_UNCERTAIN) if error.sqlstate is None else Unavailable()
                     ) from error
@@ -212,32 +216,32 @@ class PostgresSaver(Saver):
 
 
 class _TimedConnection(psycopg.Connection[Any]):
-    """A connection whose server may be silent for some time only, such as one where somebody locked the row.
+    """A connection that limits how long the server may be silent, for example because a row is locked.
 
-    Then it is told to stop: if it does, nothing was written. One that does not even do that is left alone. No
-    setting of the session is used for this: behind a pooler it would be everybody's.
+    Then the statement is cancelled: if that works, nothing was written. If not, the connection is
+    dropped. No session setting is used for this: behind a pooler it would apply to all clients.
     """
 
     timeout_s = DEFAULT_TIMEOUT.total_seconds()
 
     def wait(self, gen: Any, *args: Any, **named: Any) -> Any:
-        return super().wait(self._while_heard(gen), *args, **named)
+        return super().wait(self._with_timeout(gen), *args, **named)
 
-    def _while_heard(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        ready, heard_at, is_told = None, monotonic(), False
+    def _with_timeout(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        ready, responded_at, is_cancelled = None, monotonic(), False
         while True:
             try:
                 ready = yield steps.send(ready)
             except StopIteration as end:
                 return end.value
             if ready:
-                heard_at = monotonic()
-            elif monotonic() - heard_at >= self.timeout_s:
-                if is_told:
-                    raise psycopg.OperationalError("the server has fallen silent")
+                responded_at = monotonic()
+            elif monotonic() - responded_at >= self.timeout_s:
+                if is_cancelled:
+                    raise psycopg.OperationalError("the server does not respond")
                 with suppress(psycopg.Error):
                     self.cancel_safe(timeout=self.timeout_s)
-                heard_at, is_told = monotonic(), True
+                responded_at, is_cancelled = monotonic(), True
 
 
 def _configure(connection: _TimedConnection, timeout: timedelta) -> None:
@@ -246,19 +250,19 @@ def _configure(connection: _TimedConnection, timeout: timedelta) -> None:
 
 
 def _connection_problem(conninfo: str, error: BaseException | None) -> str:
-    """Why it cannot be used, in the server's words; a pool says only that it has no connection."""
+    """Return the server's reason; a pool only reports that it has no connection."""
     if isinstance(error, PoolTimeout):
         try:
             psycopg.connect(conninfo, connect_timeout=2).close()
         except psycopg.OperationalError as refused:
             error = refused
-        except psycopg.Error:  # which would quote it, with the password
-            return "the connection string cannot be understood."
+        except psycopg.Error:  # its message would quote the password
+            return "the connection string is invalid."
     return str(error).partition("\n")[0]
 
 
 def _key(thread_id: str) -> bytes:
-    """At one length: an index takes no key beyond a third of a page."""
+    """Return a key of fixed length: an index takes no key longer than a third of a page."""
     return bytes.fromhex(digest_thread_id(thread_id))
 
 

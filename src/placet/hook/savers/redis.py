@@ -1,4 +1,4 @@
-"""Threads in Redis: shared by machines, moved on by scripts, with leases by the server's own clock."""
+"""Threads in Redis: shared by machines, updated by scripts, with leases by the server's clock."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ local function now()
 end
 local function whole(number) return string.format('%.0f', number) end
 """
-# KEYS: thread, texts, then one index of threads for each stage; the new stage's comes first.
+# KEYS: thread, texts, then one index of threads per stage, that of the new stage first.
 APPEND = f"""{NOW}
 local thread, texts = KEYS[1], KEYS[2]
 local id, rev, stage, text, token = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
@@ -54,7 +54,7 @@ while oldest < rev and (oldest <= rev - count
 end
 redis.call('HSET', thread, 'rev', rev, 'oldest', oldest, 'leased_until', leased_until, 'token', token)
 redis.call('ZADD', KEYS[3], whole(at), id)
-for place = 4, #KEYS do redis.call('ZREM', KEYS[place], id) end
+for index = 4, #KEYS do redis.call('ZREM', KEYS[index], id) end
 return 'kept'
 """
 RENEW = f"""{NOW}
@@ -62,7 +62,7 @@ if tonumber(redis.call('HGET', KEYS[1], 'rev') or -1) ~= tonumber(ARGV[1]) then 
 redis.call('HSET', KEYS[1], 'leased_until', whole(now() + tonumber(ARGV[2])))
 return 'kept'
 """
-# ARGV: how many of the newest. Answers with the lease, then rev, stage, moment and text of each.
+# ARGV: how many checkpoints, newest first. Returns the lease, then rev, stage, time and text of each.
 READ = """
 local head = redis.call('HMGET', KEYS[1], 'rev', 'oldest', 'leased_until')
 if not head[1] then return {} end
@@ -82,11 +82,11 @@ REFUSALS: dict[bytes, type[HookError]] = {b"busy": ThreadBusy, b"conflict": Chec
 
 
 class RedisSaver(Saver):
-    """Keeps threads in the Redis at `server`, a URL or a client; needs the extra `placet[redis]`, no modules.
+    """Saves threads in Redis at `server`, a URL or a client; needs the extra `placet[redis]`, no modules.
 
-    What it holds is as durable as that server: with `appendonly yes` and `appendfsync always` a write is on
-    disk when it returns, with anything less a crash of the server can take the last ones back. It must not
-    evict: `maxmemory-policy noeviction`. All keys carry one hash tag, so a cluster keeps them in one place.
+    Checkpoints are as durable as the server: with `appendonly yes` and `appendfsync always` a write is on
+    disk when it returns; with less, a server crash can undo the last writes. Redis must not evict: set
+    `maxmemory-policy noeviction`. All keys have one hash tag, so a cluster stores them in one slot.
     """
 
     def __init__(
@@ -102,7 +102,9 @@ class RedisSaver(Saver):
         self._owned = isinstance(server, str)
         self._client = _connect(server, timeout) if isinstance(server, str) else server
         if self._client.get_encoder().decode_responses:
-            raise ValueError("A saver reads bytes: give it a client without decode_responses.")
+            raise ValueError(
+                "server: use a Redis client without decode_responses, because the saver reads bytes."
+            )
         self._closed = False
         self._append_script = self._client.register_script(APPEND)
         self._renew_script = self._client.register_script(RENEW)
@@ -112,7 +114,7 @@ class RedisSaver(Saver):
         rows = self._rows(thread_id, 1)
         if rows and None in rows[0]:
             raise Unavailable(
-                f"Redis has dropped what the thread {thread_id!r} says; release it. Redis must not evict."
+                f"Redis has evicted the text of thread {thread_id!r}; release it, and set noeviction."
             )
         return _saved_from_row(thread_id, rows[0]) if rows else None
 
@@ -123,7 +125,7 @@ class RedisSaver(Saver):
         self._append(checkpoint, lease_for, claiming=True)
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
-        with self._outages():
+        with self._translate_errors():
             answer = self._renew_script(
                 keys=self._keys(thread_id)[:1], args=[rev, duration_micros(lease_for)]
             )
@@ -133,12 +135,12 @@ class RedisSaver(Saver):
         return [_saved_from_row(thread_id, row) for row in self._rows(thread_id, ALL) if None not in row]
 
     def list_threads(self, stage: Stage) -> Sequence[str]:
-        with self._outages():
+        with self._translate_errors():
             members: Any = self._client.zrange(self._index(stage), 0, -1)
         return [decode_thread_id(member) for member in members]
 
     def release(self, thread_id: str) -> None:
-        with self._outages(), self._client.pipeline(transaction=True) as together:
+        with self._translate_errors(), self._client.pipeline(transaction=True) as together:
             together.delete(*self._keys(thread_id))
             for stage in STAGES:
                 together.zrem(self._index(stage), encode_thread_id(thread_id))
@@ -163,16 +165,16 @@ class RedisSaver(Saver):
             self._retain.count,
             -1 if self._retain.age is None else duration_micros(self._retain.age),
         ]
-        with self._outages():
+        with self._translate_errors():
             answer = self._append_script(keys=keys, args=given)
         _check_answer(answer)
 
     def _rows(self, thread_id: str, count: int) -> Sequence[Any]:
-        """Rev, stage, moment, text and lease of the newest; None for what the server has dropped."""
-        with self._outages():
+        """Return rev, stage, time, text and lease of the newest checkpoints; None for evicted values."""
+        with self._translate_errors():
             found: Any = self._read_script(keys=self._keys(thread_id), args=[count])
         rows = [found[start : start + COLUMNS] for start in range(1, len(found), COLUMNS)]
-        return [[*row, 0 if place else int(found[0])] for place, row in enumerate(rows)]
+        return [[*row, 0 if index else int(found[0])] for index, row in enumerate(rows)]
 
     def _keys(self, thread_id: str) -> Sequence[bytes]:
         key = encode_thread_id(thread_id)
@@ -182,18 +184,18 @@ class RedisSaver(Saver):
         return self._prefix + b"stage:" + stage.encode()
 
     @contextmanager
-    def _outages(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         if self._closed:
             raise Unavailable("The saver is closed.")
         try:
             yield
         except (AuthenticationError, AuthorizationError) as error:
-            raise Unavailable(f"Redis does not let us in: {error}") from error
+            raise Unavailable(f"Redis refused the credentials: {error}") from error
         except (ConnectionError, TimeoutError) as error:
             raise Unavailable(WRITE_UNCERTAIN) from error
         except RedisError as error:
             if isinstance(error, ReadOnlyError):
-                # The one that writes may be another by now: connect anew.
+                # After a failover the primary is another server: reconnect.
                 self._client.connection_pool.disconnect(inuse_connections=False)
             raise Unavailable from error
 

@@ -1,6 +1,6 @@
-"""The seam to storage: threads are kept by compare-and-set, and worked on under a lease.
+"""The storage interface: threads are saved by compare-and-set, and worked on under a lease.
 
-A saver is plain and synchronous; an agent that runs on an event loop calls it in a thread if it may block.
+A saver is synchronous; an agent on an event loop calls it in a thread if it may block.
 """
 
 from abc import ABC, abstractmethod
@@ -12,26 +12,26 @@ from typing import ClassVar
 from placet.hook.checkpoint import Checkpoint, Stage
 
 EMPTY_THREAD_ID = "A thread needs a name that is not empty."
-WRITE_UNCERTAIN = "The server went away or fell silent; whether anything was recorded is not known."
+WRITE_UNCERTAIN = "The server did not respond; whether anything was recorded is not known."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckpointRetention:
-    """How much of a thread's history is kept beside its newest checkpoint, which always stays."""
+    """How many earlier checkpoints of a thread are kept; the newest is always kept."""
 
     count: int = 3
-    """At most so many checkpoints of a thread."""
+    """The maximum number of checkpoints per thread, including the newest."""
     age: timedelta | None = None
-    """None of them older than this."""
+    """The maximum age of earlier checkpoints."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ValueError("At least the newest checkpoint of a thread is kept.")
+            raise ValueError("count: must be at least 1, because the newest checkpoint is always kept.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SavedCheckpoint:
-    """A checkpoint as it was kept; a lease is the thread's and shows on its newest checkpoint alone."""
+    """A checkpoint as stored; the lease belongs to the thread and is set on the newest one only."""
 
     checkpoint: Checkpoint
     saved_at: datetime
@@ -39,9 +39,10 @@ class SavedCheckpoint:
 
 
 class Saver(ABC):
-    """Keeps threads. Raises CheckpointConflict when someone else was faster, Unavailable when it cannot.
+    """Stores threads. Raises CheckpointConflict if another writer was faster, Unavailable on failure.
 
-    A thread's id is any text but the empty one. Whatever is raised, a checkpoint is kept whole or not at all.
+    A thread's id is any non-empty text. Whatever is raised, a checkpoint is saved completely or not at
+    all.
     """
 
     blocking: ClassVar[bool] = True
@@ -49,43 +50,44 @@ class Saver(ABC):
 
     @property
     def unsynced(self) -> "Saver":
-        """The same threads, for writes that need not be on disk yet: a killed process leaves them behind.
+        """The same threads, for writes that need not be on disk yet; they survive the death of the process.
 
-        A power cut may undo them until something that was written through the saver itself has returned.
+        A power cut may undo them until a later synced write has returned.
         """
         return self
 
     @abstractmethod
     def get(self, thread_id: str) -> SavedCheckpoint | None:
-        """The newest checkpoint of a thread."""
+        """Return the newest checkpoint of a thread."""
 
     @abstractmethod
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
-        """Keep a checkpoint if the newest one is exactly the one before it; otherwise CheckpointConflict.
+        """Save a checkpoint if the newest one is exactly its predecessor; otherwise CheckpointConflict.
 
-        Durable when it returns. `lease_for` goes on holding the thread that long; without it, it is free.
+        Durable when it returns. `lease_for` keeps the thread leased that long; without it, it is
+        free.
         """
 
     @abstractmethod
     def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
-        """As `put`, and only if nobody else's lease is running: otherwise ThreadBusy. One caller wins."""
+        """Like `put`, but only if no lease is valid: otherwise ThreadBusy. One caller wins."""
 
     @abstractmethod
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
-        """Hold the thread longer, if `rev` is still its newest; otherwise CheckpointConflict."""
+        """Extend the lease, if `rev` is still the newest; otherwise CheckpointConflict."""
 
     @abstractmethod
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
-        """The kept checkpoints of a thread, newest first."""
+        """Return the saved checkpoints of a thread, newest first."""
 
     @abstractmethod
     def list_threads(self, stage: Stage) -> Sequence[str]:
-        """The threads that stand at this stage, the one that has waited longest first."""
+        """Return the threads at this stage, the one that has waited longest first."""
 
     @abstractmethod
     def release(self, thread_id: str) -> None:
-        """Forget a thread and its history."""
+        """Delete a thread and its history."""
 
     def close(self) -> None:
-        """Give back what the saver holds; it is not used again."""
+        """Free resources; the saver is not used again."""
         return

@@ -58,19 +58,19 @@ REVS = range(1, 2**32)
 _open_savers: "weakref.WeakSet[SqliteSaver]" = weakref.WeakSet()
 _inherited_connections: list[
     object
-] = []  # connections that came by fork: using or closing them would harm the parent's
+] = []  # connections inherited by fork: using or closing them would damage the parent's
 
 
 class SqliteSaver(Saver):
-    """Keeps threads in the SQLite file at `path` on a local disk; threads and processes may share it.
+    """Saves threads in the SQLite file at `path` on a local disk; threads and processes may share it.
 
-    Raises SettingsError when the place cannot be used, MigrationError when the file is another's.
+    Raises SettingsError if the path cannot be used, MigrationError if the file is not ours.
     """
 
     _reader: apsw.Connection | None
     _writer: apsw.Connection | None
-    _hand: apsw.Cursor | None
-    """The writer's, taken again for every statement."""
+    _cursor: apsw.Cursor | None
+    """The writer's cursor, reused for every statement."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class SqliteSaver(Saver):
         retain = retain or CheckpointRetention()
         self._count = retain.count
         self._age = None if retain.age is None else duration_micros(retain.age)
-        self._busy_ms = max(1, lock_timeout // timedelta(milliseconds=1))
+        self._lock_timeout_ms = max(1, lock_timeout // timedelta(milliseconds=1))
         self._clock = clock
         self._closed = False
-        prepare(self._path, self._busy_ms)
-        self._start()
+        prepare(self._path, self._lock_timeout_ms)
+        self._reset()
         _open_savers.add(self)
 
     @property
@@ -127,7 +127,7 @@ class SqliteSaver(Saver):
             for connection in (self._reader, self._writer):
                 if connection is not None:
                     connection.close()
-            self._reader = self._writer = self._hand = None
+            self._reader = self._writer = self._cursor = None
 
     def write(
         self,
@@ -137,7 +137,10 @@ class SqliteSaver(Saver):
         claims: bool = False,
         synced: bool = True,
     ) -> None:
-        """As `put` or `claim`; not `synced`, it is on disk with the next write that is."""
+        """Save a checkpoint, as `put` or `claim`.
+
+        If not `synced`, it is on disk with the next synced write.
+        """
         now, rev, stage = self._now(), checkpoint.rev, checkpoint.stage
         key = encode_thread_id(checkpoint.thread_id)
         step = (
@@ -162,14 +165,14 @@ class SqliteSaver(Saver):
             raise (ThreadBusy if claims and self._is_held(key, now) else CheckpointConflict) from None
 
     def hold(self, thread_id: str, rev: int, lease_for: timedelta, *, synced: bool = True) -> None:
-        """As `renew`."""
+        """Extend the lease, as `renew`."""
         if not self._write(
             RENEW, (self._now() + duration_micros(lease_for), encode_thread_id(thread_id), rev), synced
         ):
             raise CheckpointConflict
 
     def forget(self, thread_id: str, *, synced: bool = True) -> None:
-        """As `release`."""
+        """Delete the thread, as `release`."""
         self._write(RELEASE, (encode_thread_id(thread_id),), synced)
 
     def _is_held(self, key: bytes, now: int) -> bool:
@@ -178,22 +181,22 @@ class SqliteSaver(Saver):
     def _now(self) -> int:
         return time.time_ns() // 1_000 if self._clock is None else to_micros(self._clock())
 
-    def _start(self) -> None:
+    def _reset(self) -> None:
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
-        self._reader = self._writer = self._hand = None
+        self._reader = self._writer = self._cursor = None
         self._syncs = True
 
-    def _restart(self) -> None:
-        _inherited_connections.extend((self._reader, self._writer, self._hand))
-        self._start()
+    def _reset_after_fork_in_child(self) -> None:
+        _inherited_connections.extend((self._reader, self._writer, self._cursor))
+        self._reset()
 
     def _read(self, query: str, given: tuple[Any, ...]) -> Sequence[Any]:
         try:
-            # Who wrote last has the pages at hand; while someone writes, others read beside it.
-            if self._hand is not None and self._write_lock.acquire(blocking=False):
+            # The writer's connection has the pages cached; while it is in use, read on another connection.
+            if self._cursor is not None and self._write_lock.acquire(blocking=False):
                 try:
-                    if self._hand is not None:
-                        return self._hand.execute(query, given).fetchall()
+                    if self._cursor is not None:
+                        return self._cursor.execute(query, given).fetchall()
                 finally:
                     self._write_lock.release()
             with self._read_lock:
@@ -204,16 +207,16 @@ class SqliteSaver(Saver):
             raise Unavailable("The database cannot be read right now.") from error
 
     def _write(self, statement: str, given: tuple[Any, ...], synced: bool) -> int:
-        """How many rows it changed: all of them, on disk if it is synced, or none."""
+        """Return how many rows were changed: all of them, on disk if synced, or none."""
         try:
             with self._write_lock:
-                if self._writer is None or self._hand is None:
+                if self._writer is None or self._cursor is None:
                     self._writer, self._syncs = self._connect(), True
-                    self._hand = self._writer.cursor()
+                    self._cursor = self._writer.cursor()
                 if self._syncs is not synced:
-                    self._hand.execute(SYNC if synced else SYNC_LATER)
+                    self._cursor.execute(SYNC if synced else SYNC_LATER)
                     self._syncs = synced
-                self._hand.execute(statement, given)
+                self._cursor.execute(statement, given)
                 return self._writer.changes()
         except OUTAGES as error:
             raise Unavailable from error
@@ -221,11 +224,11 @@ class SqliteSaver(Saver):
     def _connect(self) -> apsw.Connection:
         if self._closed:
             raise Unavailable("The saver is closed.")
-        return connect(self._path, self._busy_ms)
+        return connect(self._path, self._lock_timeout_ms)
 
 
 class _UnsyncedSaver(Saver):
-    """The threads of a SqliteSaver; the next synced write brings the whole log to disk, and these with it."""
+    """The threads of a SqliteSaver, written without sync; the next synced write syncs them too."""
 
     def __init__(self, saver: SqliteSaver) -> None:
         self._saver = saver
@@ -257,7 +260,7 @@ class _UnsyncedSaver(Saver):
 
 def _reset_after_fork() -> None:
     for saver in _open_savers:
-        saver._restart()
+        saver._reset_after_fork_in_child()
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)

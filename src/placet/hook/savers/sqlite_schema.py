@@ -1,4 +1,4 @@
-"""The file that a SqliteSaver keeps threads in: its schema, and connections set up the way it relies on."""
+"""The database file of a SqliteSaver: its schema, migrations and connections."""
 
 import os
 from pathlib import Path
@@ -7,13 +7,13 @@ import apsw
 
 from placet.errors import MigrationError, SettingsError
 
-CHECKPOINT_PAGES = 1_000  # a log that is soon written over again syncs faster than one that grows
-LOG_BYTES = 64 * 2**20  # a log that had to grow beyond this is cut back
+CHECKPOINT_PAGES = 1_000  # a small log that is overwritten syncs faster than one that grows
+LOG_BYTES = 64 * 2**20  # a log that grew beyond this is truncated
 SWITCH_ATTEMPTS = 20
 APPLICATION_ID = 0x41736E68  # "Asnh", so that `file` and we recognise our own
 VERSION = 3
 
-# What an operator can mend: a full disk, a lock held elsewhere, a failing device.
+# Errors that an operator can fix: a full disk, a lock held elsewhere, a failing device.
 OUTAGES = (
     apsw.FullError,
     apsw.IOError,
@@ -83,7 +83,7 @@ CREATE TRIGGER release AFTER DELETE ON threads BEGIN
   DELETE FROM open_threads WHERE number = old.number;
 END;
 """
-# Where a thread stands was kept apart from its checkpoints.
+# Version 2 stored a thread's stage and lease in a separate table.
 RENAME_VERSION_2_TABLES = """
 DROP VIEW steps;
 DROP TRIGGER release;
@@ -101,7 +101,7 @@ DROP TABLE threads_2;
 DROP TABLE checkpoints_2;
 """
 MIGRATIONS = {0: SCHEMA, 2: RENAME_VERSION_2_TABLES + SCHEMA + COPY_VERSION_2_ROWS}
-"""Version of a file -> what makes it one of this version."""
+"""Version of a file -> the script that brings it to the current version."""
 SELECT_STATE = """
 SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
 FROM pragma_user_version, pragma_application_id
@@ -109,11 +109,11 @@ FROM pragma_user_version, pragma_application_id
 
 
 def connect(path: Path, busy_ms: int) -> apsw.Connection:
-    """A connection whose commits are on disk."""
+    """Return a connection whose commits are synced to disk."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(busy_ms)
     connection.pragma("synchronous", "full")
-    connection.pragma("fullfsync", True)  # where fsync alone stops at the drive's cache
+    connection.pragma("fullfsync", True)  # on systems where fsync stops at the drive's cache
     connection.pragma("journal_size_limit", LOG_BYTES)
     connection.pragma("trusted_schema", False)
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
@@ -121,9 +121,9 @@ def connect(path: Path, busy_ms: int) -> apsw.Connection:
 
 
 def prepare(path: Path, busy_ms: int) -> None:
-    """Make the file what this version works with, whoever else does so at the same time.
+    """Create or migrate the file; safe if other processes do so at the same time.
 
-    Raises SettingsError when the place cannot be used, MigrationError when the file is another's.
+    Raises SettingsError if the path cannot be used, MigrationError if the file is not ours.
     """
     _create_private(path)
     try:
@@ -151,19 +151,19 @@ def _build(connection: apsw.Connection, path: Path) -> None:
 
 
 def _read_version(connection: apsw.Connection, path: Path) -> int:
-    """The version of the file, 0 for an empty one; raises MigrationError for one that is not known."""
+    """Return the schema version, 0 for an empty file; raises MigrationError for an unknown one."""
     version, application_id, tables = connection.execute(SELECT_STATE).get
     if (version, application_id, tables) == (0, 0, 0):
         return 0
     if application_id != APPLICATION_ID:
-        raise MigrationError(f"{path} is an SQLite database, but not one that threads are kept in.")
+        raise MigrationError(f"{path} is an SQLite database, but not one of a SqliteSaver.")
     if version != VERSION and (version == 0 or version not in MIGRATIONS):
         raise MigrationError(f"{path} was written by another version of Placet, with schema {version}.")
     return int(version)
 
 
 def _enable_wal(connection: apsw.Connection) -> None:
-    """Write ahead. Of two who switch at once one is told that the other is busy, however patient it is."""
+    """Switch to a write-ahead log; retries, because SQLite reports busy to concurrent switches at once."""
     for _ in range(SWITCH_ATTEMPTS):
         try:
             connection.pragma("journal_mode", "wal")
@@ -176,10 +176,10 @@ def _enable_wal(connection: apsw.Connection) -> None:
 
 
 def _create_private(path: Path) -> None:
-    """The file appears readable by its owner alone; SQLite gives the files beside it the same rights."""
+    """Create the file with access for its owner only; SQLite gives its side files the same permissions."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
-        return  # untouched: closing it here would drop the locks this process holds on it
+        return  # not opened: closing it would drop the locks that this process holds on it
     except OSError as error:
         raise SettingsError(f"The database {path} cannot be used: {error.strerror}.") from error

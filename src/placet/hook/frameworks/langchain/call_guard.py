@@ -1,4 +1,4 @@
-"""A LangChain call that was decided, on its way through the middleware after the approval to its tool."""
+"""Guards a decided LangChain call against changes by middleware that runs after the approval."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -15,42 +15,42 @@ from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.tool_call import ToolCall
 
 CALL_CHANGED = (
-    "{} was not run: other middleware made this call of another one, and a person must see it first."
-    " Put what changes calls before the approval in the list."
+    "{} was not run: other middleware changed the call after it was approved."
+    " Put middleware that changes calls before the approval middleware."
 )
 _running: ContextVar[tuple["CallGuard", UUID] | None] = ContextVar("running", default=None)
-"""The guard_request call whose tool runs here."""
+"""The guarded call whose tool runs in this context."""
 
 
 class CallGuard(BaseCallbackHandler):
-    """Holds a call to what was decided; raises HookError for another one that somebody must see first.
+    """Raises HookError if a decided call is changed into one that needs a review.
 
-    As a callback it also sees the tool start: whatever request brought the call there, it is looked at.
+    As a callback it also checks the call when the tool starts, however the call got there.
     """
 
     raise_error = True
     run_inline = True
 
-    def __init__(self, decided: ToolCall, tool: Any, needs_somebody: Callable[[ToolCall], bool]) -> None:
+    def __init__(self, decided: ToolCall, tool: Any, needs_review: Callable[[ToolCall], bool]) -> None:
         self._decided = decided
         self._tool = tool
-        self._needs_somebody = needs_somebody
-        self._let_through = False
+        self._needs_review = needs_review
+        self._was_checked_last = False
         self._started = False
-        self.broken_late = False
-        """Whether the call was found changed when the tool may have run."""
+        self.detected_late = False
+        """Whether the change was detected when the tool may have run already."""
 
-    def look(self, call: Mapping[str, Any]) -> None:
-        """See whether it is still the same call, or one that needs nobody."""
+    def check(self, call: Mapping[str, Any]) -> None:
+        """Raise HookError unless this is the decided call, or one that needs no review."""
         now = to_tool_call(call)
-        if now != self._decided and self._needs_somebody(now):
-            self.broken_late = self._let_through
+        if now != self._decided and self._needs_review(now):
+            self.detected_late = self._was_checked_last
             raise HookError(CALL_CHANGED.format(now.name))
 
-    def let_through(self, call: Mapping[str, Any]) -> None:
-        """As `look`, for the last time before the tool runs."""
-        self.look(call)
-        self._let_through = True
+    def check_last(self, call: Mapping[str, Any]) -> None:
+        """Like `check`, for the last time before the tool runs."""
+        self.check(call)
+        self._was_checked_last = True
 
     def on_tool_start(
         self,
@@ -61,28 +61,28 @@ class CallGuard(BaseCallbackHandler):
         inputs: dict[str, Any] | None = None,
         **named: Any,
     ) -> None:
-        """See whether what a tool is about to run with is still the same call, or one that needs nobody."""
+        """Check the call that a tool is about to run with."""
         running = _running.get()
         if running is not None and running[0] is self:
-            return  # what a tool calls that was let through is its own affair
+            return  # calls made by the approved tool itself are not checked
         now = ToolCall(id=self._decided.id, name=serialized["name"], arguments=inputs or {})
-        if not self._is_decided(now) and self._needs_somebody(now):
-            self.broken_late = self._started
+        if not self._is_decided(now) and self._needs_review(now):
+            self.detected_late = self._started
             raise HookError(CALL_CHANGED.format(now.name))
         self._started = True
         _running.set((self, run_id))
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **named: Any) -> None:
-        """The tool has run: what comes now is another call."""
+        """The tool has ended: the next start is another call."""
         if _running.get() == (self, run_id):
             _running.set(None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **named: Any) -> None:
-        """As `on_tool_end`."""
+        """Like `on_tool_end`."""
         self.on_tool_end(None, run_id=run_id)
 
     def _is_decided(self, now: ToolCall) -> bool:
-        """Whether it is the decided call, as its tool gets it: LangGraph leaves out what no model may set."""
+        """Return whether it is the decided call; LangGraph removes arguments that no model may set."""
         if now == self._decided:
             return True
         gone = self._decided.arguments.keys() - now.arguments.keys()
@@ -95,40 +95,40 @@ class CallGuard(BaseCallbackHandler):
 
 @dataclasses.dataclass
 class GuardedRequest(ToolCallRequest):
-    """A request that becomes one for another call only if the seal allows it."""
+    """A request whose call can only be changed if the guard allows it."""
 
-    seal: CallGuard
+    guard: CallGuard
 
     def __getattribute__(self, name: str) -> Any:
-        # LangGraph takes the tool just before it runs, and never afterwards: a call that was changed in place
-        # is seen then, while a tool may do with its arguments what it likes.
+        # LangGraph reads the tool just before running it and never afterwards: a call changed in place is
+        # detected here, while the tool itself may still modify its arguments.
         if name == "tool":
-            self.seal.let_through(self.tool_call)
+            self.guard.check_last(self.tool_call)
         return super().__getattribute__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "tool_call" and "seal" in self.__dict__:
-            self.seal.look(value)
+        if name == "tool_call" and "guard" in self.__dict__:
+            self.guard.check(value)
         super().__setattr__(name, value)
 
     def override(self, **overrides: Any) -> ToolCallRequest:
-        """The request with these members replaced."""
-        self.seal.look(overrides.get("tool_call", self.tool_call))
+        """Return the request with these members replaced."""
+        self.guard.check(overrides.get("tool_call", self.tool_call))
         return replace(self, **overrides)
 
 
-def guard_request(request: ToolCallRequest, needs_somebody: Callable[[ToolCall], bool]) -> GuardedRequest:
-    """The same request; only a call that `needs_somebody` says no to may be made of its own."""
-    seal = CallGuard(snapshot_call(request.tool_call), request.tool, needs_somebody)
-    # LangGraph runs the tool with this very config, also if a later middleware hands on a request of its own.
+def guard_request(request: ToolCallRequest, needs_review: Callable[[ToolCall], bool]) -> GuardedRequest:
+    """Return the request with a guard; `needs_review` says whether a changed call needs a review."""
+    guard = CallGuard(snapshot_call(request.tool_call), request.tool, needs_review)
+    # LangGraph runs the tool with this config even if later middleware passes on a request of its own.
     config: Any = request.runtime.config
-    config["callbacks"] = _add_callback(seal, config.get("callbacks"))
-    return build_frozen(GuardedRequest, {**request.__dict__, "seal": seal})
+    config["callbacks"] = _add_callback(guard, config.get("callbacks"))
+    return build_frozen(GuardedRequest, {**request.__dict__, "guard": guard})
 
 
-def _add_callback(seal: CallGuard, callbacks: Any) -> Any:
+def _add_callback(guard: CallGuard, callbacks: Any) -> Any:
     if not isinstance(callbacks, BaseCallbackManager):
-        return [*(callbacks or ()), seal]
+        return [*(callbacks or ()), guard]
     own = callbacks.copy()
-    own.add_handler(seal, inherit=False)
+    own.add_handler(guard, inherit=False)
     return own

@@ -1,4 +1,4 @@
-"""How interruptions, answers, calls and results travel through LangGraph; nothing here decides."""
+"""Converting interruptions, answers, calls and results between LangGraph's form and ours."""
 
 import dataclasses
 import operator
@@ -36,9 +36,9 @@ STRICT_RESUME = "__pregel_strict_resume"
 def encode_interruption(
     interruption: InterruptionMetadata, where: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """An interruption with its decisions as plain JSON: what LangGraph shows and keeps.
+    """Return an interruption with its decisions as plain JSON, for LangGraph to show and store.
 
-    `where` is the run's `configurable`: it knows the thread, and the graphs around the one that asks.
+    `where` is the run's `configurable`: it has the thread id, and the graphs around the interrupted one.
     """
     place = where or {}
     path = [graph.partition(":")[0] for graph in place.get("checkpoint_ns", "").split("|")[:-1]]
@@ -54,7 +54,7 @@ def encode_interruption(
 
 
 def decode_interruption(value: Mapping[str, Any], interrupt_id: str | None = None) -> InterruptionMetadata:
-    """What `encoded` wrote; where LangGraph's interrupt is known, its id is the interruption's state."""
+    """Return what `encode_interruption` wrote; `interrupt_id` becomes the interruption's state."""
     kept = dict(value)
     said, case = kept.pop("said", {}), kept.pop("case", None)
     state = None if interrupt_id is None else {INTERRUPT: interrupt_id}
@@ -66,11 +66,11 @@ def decode_interruption(value: Mapping[str, Any], interrupt_id: str | None = Non
 
 
 def encode_answer(feedback: Feedback | None) -> dict[str, Any]:
-    """Answers as plain JSON."""
+    """Return answers as plain JSON."""
     if isinstance(feedback, InterruptionMetadata):
         answered = encode_interruption(feedback)
         for call in answered["tool_feedbacks"]:
-            call["schema"] = None  # it was only shown
+            call["schema"] = None  # not needed in an answer
         return {"interruption": answered}
     if feedback is None or isinstance(feedback, Mapping):
         return {"decisions": feedback if feedback is None else dict(feedback)}
@@ -83,7 +83,7 @@ def encode_answer(feedback: Feedback | None) -> dict[str, Any]:
 
 
 def decode_answer(answer: Any) -> Feedback | None:
-    """Answers as the gate takes them: what `encode_answer` wrote, or decisions by call id."""
+    """Return answers as the gate takes them: what `encode_answer` wrote, or decisions by call id."""
     if not isinstance(answer, Mapping):
         raise InvalidFeedback("Answer with decisions by call id.")
     try:
@@ -100,7 +100,7 @@ def decode_answer(answer: Any) -> Feedback | None:
 
 
 def find_interrupts(result: Any) -> list[Interrupt[Any]]:
-    """Those of our interrupts that an agent's result, a chunk of its stream or a snapshot shows."""
+    """Return our interrupts in an agent's result, a stream chunk or a snapshot."""
     if isinstance(result, tuple) and not hasattr(result, "interrupts"):
         result = result[-1] if result else None
     if isinstance(result, Mapping) and "__interrupt__" not in result:
@@ -110,17 +110,19 @@ def find_interrupts(result: Any) -> list[Interrupt[Any]]:
 
 
 def has_work_left(snapshot: Any) -> bool:
-    """Whether the thread has work left; raises NothingToResume if it was never begun, or waits for others."""
+    """Return whether the thread has work left; raises NothingToResume for other threads."""
     if snapshot.created_at is None or (snapshot.interrupts and not find_interrupts(snapshot)):
         raise NothingToResume
-    return bool(snapshot.tasks)  # `next` leaves out what has run, also if it was cut off before it went on
+    return bool(
+        snapshot.tasks
+    )  # `next` leaves out tasks that ran, even if the process died before continuing
 
 
 def build_resume_input(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
-    """What to invoke the agent with: the answers, each addressed to the interrupt that asked for them."""
+    """Return what to invoke the agent with: the answers, each for the interrupt it belongs to."""
     feedback = materialize_answers(feedback)
     pending = {each.id: decode_interruption(each.value) for each in find_interrupts(snapshot)}
-    if not pending:  # it was cut off
+    if not pending:  # the process died
         return Command(resume=encode_answer(feedback)) if _may_be_waiting(snapshot) else None
     if len(pending) == 1 or feedback is None:
         return Command(resume=dict.fromkeys(pending, encode_answer(feedback)))
@@ -128,22 +130,22 @@ def build_resume_input(snapshot: Any, feedback: Feedback | None) -> Command[Any]
 
 
 def address_answer(feedback: Feedback | None) -> Command[Any] | None:
-    """The answers, address_answer to the interrupt that asked for them, if they say which one that was."""
+    """Return the answers for the interrupt they belong to, if the feedback names it."""
     if not isinstance(feedback, InterruptionMetadata) or INTERRUPT not in feedback.state:
         return None
     return Command(resume={feedback.state[INTERRUPT]: encode_answer(feedback)})
 
 
 def with_strict_resume(where: Mapping[str, Any]) -> dict[str, Any]:
-    """The same config; LangGraph raises UnknownInterruptError if the interrupt does not wait any more.
+    """Return the config with which LangGraph raises UnknownInterruptError for an answered interrupt.
 
-    A LangGraph that does not know of this shows what waits instead.
+    A LangGraph version without this option shows what waits instead.
     """
     return {**where, "configurable": {**where["configurable"], STRICT_RESUME: True}}
 
 
 def _may_be_waiting(snapshot: Any) -> bool:
-    """Whether calls may be before a person: at a tool all is decided, else the model is to make them yet."""
+    """Return whether calls may be waiting for a reviewer, and not for a tool or the model."""
     messages = snapshot.values.get("messages", ()) if isinstance(snapshot.values, Mapping) else ()
     return "tools" not in snapshot.next and split_at_turn(messages)[0] is not None
 
@@ -179,13 +181,13 @@ def _check_feedback(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
 
 
 def current_run() -> Hashable:
-    """What tells the run of a graph from another; None with a LangGraph that does not know of it."""
+    """Return an object that identifies the graph's run; None if LangGraph does not provide it."""
     run: Hashable = getattr(get_runtime(), "control", None)
     return run
 
 
 def find_turn(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMessage | None:
-    """The model's last reply, if it calls tools; or the last that made this call."""
+    """Return the model's last reply if it calls tools; or the last reply with this call."""
     for message in reversed(messages):
         if isinstance(message, AIMessage):
             calls = message.tool_calls
@@ -199,7 +201,7 @@ def find_turn(messages: Sequence[BaseMessage], call_id: str | None = None) -> AI
 def split_at_turn(
     messages: Sequence[BaseMessage],
 ) -> tuple[AIMessage | None, list[ToolMessage], list[BaseMessage]]:
-    """The model's last reply, if it calls tools; its results; and what came before they were complete."""
+    """Return the last reply if it calls tools, its results, and messages before they were complete."""
     since: list[BaseMessage] = []
     for message in reversed(messages):
         if isinstance(message, AIMessage):
@@ -214,43 +216,43 @@ def split_at_turn(
 
 
 def find_open_calls(turn: AIMessage, messages: Sequence[BaseMessage]) -> list[Any]:
-    """The calls of a turn that none of the messages after it answers."""
+    """Return the calls of a turn without a result among the later messages."""
     since = takewhile(lambda message: message is not turn, reversed(messages))
     told = {message.tool_call_id for message in since if isinstance(message, ToolMessage)}
     return [call for call in turn.tool_calls if call["id"] not in told]
 
 
 def sort_by_call(turn: AIMessage, answers: Sequence[ToolMessage]) -> list[ToolMessage]:
-    """A turn's results as the model asked for them."""
+    """Return a turn's results in call order."""
     order = {call["id"]: place for place, call in enumerate(turn.tool_calls)}
     return sorted(answers, key=lambda answer: order.get(answer.tool_call_id, len(order)))
 
 
 def to_tool_call(call: Mapping[str, Any]) -> ToolCall:
-    """LangChain's tool call as ours."""
+    """Return LangChain's tool call as a ToolCall."""
     return ToolCall(id=call["id"] or "", name=call["name"], arguments=dict(call["args"]))
 
 
 def snapshot_call(call: Mapping[str, Any]) -> ToolCall:
-    """As `to_tool_call`; stays so whatever is made of LangChain's own later."""
+    """Like `to_tool_call`, but independent of later changes to LangChain's object."""
     return ToolCall(id=call["id"] or "", name=call["name"], arguments=copy_arguments(call["args"]))
 
 
-def find_feedback(standing: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedback | None:
-    """The call as it waited, with what was decided; None if it is none of those."""
-    return next((each for each in standing.tool_feedbacks if each.id == (call["id"] or "")), None)
+def find_feedback(interruption: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedback | None:
+    """Return the call's feedback with its decision; None if the call was not stopped."""
+    return next((each for each in interruption.tool_feedbacks if each.id == (call["id"] or "")), None)
 
 
-def is_auto_approved(standing: Any, call: Mapping[str, Any]) -> bool:
-    """Whether the call needed nobody, and waited with its turn; it must still be the same."""
+def is_auto_approved(interruption: Any, call: Mapping[str, Any]) -> bool:
+    """Return whether the call needed no review and waited with its turn; it must be unchanged."""
     return (
-        isinstance(standing, InterruptionMetadata)
-        and to_tool_call(call) in standing.tools_automatically_approved
+        isinstance(interruption, InterruptionMetadata)
+        and to_tool_call(call) in interruption.tools_automatically_approved
     )
 
 
 def read_schema(tool: BaseTool) -> Mapping[str, Any] | None:
-    """What the model is told about the tool's arguments."""
+    """Return the schema of the tool's arguments."""
     schema = tool.tool_call_schema
     if isinstance(schema, dict):
         return schema
@@ -258,7 +260,7 @@ def read_schema(tool: BaseTool) -> Mapping[str, Any] | None:
 
 
 def build_refusal(call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessage | None:
-    """What the model reads in place of a result, if the call is not to run."""
+    """Return what the model reads instead of a result, if the call is not to run."""
     if decided is None or decided.result is None or decided.result is FeedbackResult.APPROVED:
         return None
     verdict = Verdict(decision=decided.result, reason=decided.reason, answer=decided.answer)
@@ -271,7 +273,7 @@ def build_refusal(call: Mapping[str, Any], decided: ToolFeedback | None) -> Tool
 
 
 def apply_decision(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCallRequest | ToolMessage:
-    """The call exactly as it was approved, whatever other middleware has made of it since."""
+    """Return the call exactly as approved, whatever other middleware has changed since."""
     call = request.tool_call
     if decided is None or (decided.name == call["name"] and decided.arguments == call["args"]):
         return request
@@ -285,13 +287,13 @@ def apply_decision(request: ToolCallRequest, decided: ToolFeedback | None) -> To
 
 
 def build_tool_message(call: Mapping[str, Any], text: str, *, ok: bool = False) -> ToolMessage:
-    """An answer to a call that no tool gave."""
+    """Return a result for a call that no tool produced."""
     status = "success" if ok else "error"
     return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"], status=status)
 
 
 def announce_edit(result: Any, asked: ToolCall, ran: ToolCall) -> Any:
-    """The result of an edited call, saying so."""
+    """Return the result of an edited call with a notice of the edit."""
     if isinstance(result, list):
         return [announce_edit(each, asked, ran) for each in result]
     if isinstance(result, Command) and isinstance(result.update, dict):
@@ -306,17 +308,17 @@ def announce_edit(result: Any, asked: ToolCall, ran: ToolCall) -> Any:
 
 
 def encode_result(call: Mapping[str, Any], result: Any) -> str:
-    """A result as text, so that it can be given again instead of running the tool again."""
+    """Return a result as text, so that it can be returned again without running the tool."""
     if _is_plain_text(call, result):
         return f"{TEXT_PREFIX}{result.content}"
     try:
         return MSGPACK_PREFIX + b64encode(SERDE.dumps_typed(result)[1]).decode("ascii")
     except (TypeError, ValueError):
-        return "The tool ran; what it answered could not be kept."
+        return "The tool ran; its result could not be stored."
 
 
 def decode_result(call: Mapping[str, Any], kept: str) -> Any:
-    """What `preserved` wrote, or one of our own sentences."""
+    """Return what `encode_result` wrote, or a message with one of our texts."""
     if kept.startswith(MSGPACK_PREFIX):
         return SERDE.loads_typed(("msgpack", b64decode(kept.removeprefix(MSGPACK_PREFIX))))
     if kept.startswith(TEXT_PREFIX):
@@ -325,7 +327,7 @@ def decode_result(call: Mapping[str, Any], kept: str) -> Any:
 
 
 def _is_plain_text(call: Mapping[str, Any], result: Any) -> bool:
-    """Whether a result says nothing but a text, as `message` makes it."""
+    """Return whether a result is only a text, as `build_tool_message` builds it."""
     return (
         type(result) is ToolMessage
         and type(result.content) is str
@@ -336,16 +338,16 @@ def _is_plain_text(call: Mapping[str, Any], result: Any) -> bool:
 
 
 def build_removals(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """What takes these messages out of the thread."""
+    """Return messages that remove these messages from the thread."""
     return [RemoveMessage(id=each.id) for each in messages if each.id]
 
 
 def apply_changes(
     changes: Sequence[BaseMessage], response: Any, before: Iterable[BaseMessage] | None = None
 ) -> Any:
-    """A model's reply that also changes the thread before it; each of its calls has an id of its own.
+    """Return a model's reply that also changes the thread, with unique call ids.
 
-    So it has in the thread, if the messages `before` are given: an old answer must not fit a new call.
+    If `before` is given, ids are also unique among those messages: an old answer must not fit a new call.
     """
     if isinstance(response, ExtendedModelResponse):
         changed = apply_changes(changes, response.model_response, before)
@@ -360,7 +362,7 @@ def apply_changes(
 
 
 def _make_call_ids_unique(said: Sequence[BaseMessage], known: set[str | None]) -> list[BaseMessage]:
-    """Replies whose calls can be decided one by one: a model may name them alike, or not at all."""
+    """Return replies with unique call ids: a model may repeat ids, or send none."""
     renamed: dict[str | None, str] = {}
     replies: list[BaseMessage] = []
     for each in said:
@@ -374,7 +376,9 @@ def _make_call_ids_unique(said: Sequence[BaseMessage], known: set[str | None]) -
             calls.append(call if call_id == call["id"] else {**call, "id": call_id})
         if calls != _read_calls(each):
             replies.append(each.model_copy(update={"tool_calls": calls}))
-        elif isinstance(each, ToolMessage) and each.tool_call_id in renamed:  # of a structured answer
+        elif (
+            isinstance(each, ToolMessage) and each.tool_call_id in renamed
+        ):  # result of a structured output call
             replies.append(each.model_copy(update={"tool_call_id": renamed[each.tool_call_id]}))
         else:
             replies.append(each)
@@ -386,14 +390,14 @@ def _read_calls(message: BaseMessage) -> Sequence[Any]:
 
 
 def _to_plain_json(call: dict[str, Any], path: Sequence[str] = ()) -> dict[str, Any]:
-    """A waiting call in plain JSON, as it is seen from the graph that `path` begins at."""
+    """Return a waiting call as plain JSON, with the path from the outermost graph."""
     call["allowed_decisions"] = [str(decision) for decision in call["allowed_decisions"]]
     call["path"] = [*path, *call["path"]]
     return call
 
 
 def _decision_to_dict(feedback: ToolFeedback) -> dict[str, str]:
-    """The decision; plain text, because LangGraph's checkpoints refuse types they do not know."""
+    """Return the decision as plain texts, because LangGraph's checkpoints refuse unknown types."""
     return {
         name: str(getattr(feedback, name)) for name in DECISION_MEMBERS if getattr(feedback, name) is not None
     }

@@ -1,4 +1,4 @@
-"""Asking a person through LangGraph's interrupts, so that it keeps only answers that were taken."""
+"""Interrupting a LangGraph graph, so that LangGraph stores only answers that were accepted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,20 +16,20 @@ from placet.hook.frameworks.langchain.conversion import encode_interruption
 from placet.hook.interruption import InterruptionMetadata
 
 StoreAnswer = Callable[[Any], InterruptionMetadata]
-"""Keeps an answer and returns what was asked, as it is decided then; raises InvalidFeedback."""
+"""Stores an answer and returns the interruption with its decisions; raises InvalidFeedback."""
 SCRATCHPAD = "__pregel_scratchpad"
 _STORE_ANSWER: ContextVar[StoreAnswer] = ContextVar("take")
 
 
 class _StillUndecided(Exception):
-    """An answer was taken and calls still wait."""
+    """An answer was stored and some calls are still undecided."""
 
-    def __init__(self, standing: InterruptionMetadata) -> None:
-        self.standing = standing
+    def __init__(self, interruption: InterruptionMetadata) -> None:
+        self.interruption = interruption
 
 
 class ResumeAnswer(RootModel[Any]):
-    """What a client may answer; to read it is to take it, so that LangGraph keeps only what was taken."""
+    """An answer from a client; validating it stores it, so that LangGraph keeps only accepted answers."""
 
     @model_validator(mode="after")
     def _take(self) -> "ResumeAnswer":
@@ -48,16 +48,16 @@ class ResumeAnswer(RootModel[Any]):
 
 
 def take_answer(take: StoreAnswer) -> InterruptionMetadata | None:
-    """The calls with their decisions, if the graph goes on with an answer; None if it has none.
+    """Return the calls with their decisions, if the graph resumes with an answer; else None.
 
     An answer that leaves calls undecided interrupts the graph again.
     """
     taking = _STORE_ANSWER.set(take)
     try:
-        # A type makes LangGraph check an answer before it keeps it; a wrong one could never be undone.
+        # With a schema, LangGraph validates an answer before storing it; it could not be removed later.
         taken: InterruptionMetadata = interrupt(None, response_schema=ResumeAnswer).root
     except _StillUndecided as still:
-        raise build_interrupt(still.standing) from None
+        raise build_interrupt(still.interruption) from None
     except GraphInterrupt:
         return None
     finally:
@@ -67,7 +67,7 @@ def take_answer(take: StoreAnswer) -> InterruptionMetadata | None:
 
 @contextmanager
 def translate_invalid_resume() -> Iterator[None]:
-    """What was wrong with an answer is raised as InvalidFeedback; another error as it is."""
+    """Raise an invalid answer as InvalidFeedback; other errors pass unchanged."""
     try:
         yield
     except ValidationError as error:
@@ -79,7 +79,7 @@ def translate_invalid_resume() -> Iterator[None]:
 
 
 def may_have_answer() -> bool:
-    """Whether LangGraph has an answer for the task that runs; if it cannot be told, it may have one."""
+    """Return whether LangGraph has an answer for the running task; True if that is unknown."""
     try:
         scratchpad = get_config()["configurable"][SCRATCHPAD]
         return bool(scratchpad.resume) or scratchpad.get_null_resume() is not None
@@ -87,10 +87,10 @@ def may_have_answer() -> bool:
         return True
 
 
-def build_interrupt(standing: InterruptionMetadata) -> GraphInterrupt:
-    """As `interrupt` raises it, which makes the schema of an answer anew each time."""
+def build_interrupt(interruption: InterruptionMetadata) -> GraphInterrupt:
+    """Return what `interrupt` raises, without building the schema of the answer each time."""
     where = get_config()["configurable"]
-    shown, place = encode_interruption(standing, where), where["checkpoint_ns"]
+    shown, place = encode_interruption(interruption, where), where["checkpoint_ns"]
     asked: Interrupt[Any] = Interrupt.from_ns(shown, place, response_schema=_answer_schema())
     return GraphInterrupt((asked,))
 

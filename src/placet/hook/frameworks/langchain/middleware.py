@@ -1,7 +1,7 @@
-"""Approval in LangChain's `create_agent` and in LangGraph graphs made of such agents.
+"""Approval middleware for LangChain's `create_agent`, and for LangGraph graphs made of such agents.
 
-The graph's state, messages and checkpointer stay LangGraph's own; judgements, decisions and what has run are
-kept in a Saver of ours, because a LangGraph checkpointer cannot let exactly one of two writers win.
+LangGraph keeps the graph's state, messages and checkpointer. Evaluations, decisions and results are stored in
+a Saver of ours, because a LangGraph checkpointer cannot let exactly one of two writers win.
 """
 
 from asyncio import CancelledError
@@ -68,19 +68,19 @@ from placet.hook.turn import evaluate_calls
 
 Result = ToolMessage | Command[Any]
 DecidedTurn = InterruptionMetadata | tuple[ToolCall, ...]
-"""A turn as it was decided, or the calls of one that needed nobody."""
+"""A decided turn, or the calls of a turn that needed no review."""
 T = TypeVar("T")
 MAX_CACHED_TURNS = 100
 
 
 class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Stops the calls that `hooks` gate until a person has decided them; each of them runs at most once.
+    """Stops the calls that `hooks` gate until a reviewer has decided them; each call runs at most once.
 
-    Put it first in `middleware`, and give the agent a checkpointer. The agent interrupts once per turn, with
-    an interruption as a dict; go on with `resume`, or with `Command(resume={"decisions": {id: "approve"}})`,
-    which raises pydantic's ValidationError for an answer that does not fit, and then stores nothing.
-    With `reviews` each turn opens a case that people decide, under the name `agent`; with `grants`, what they
-    allowed before runs unasked. `repeatable` names tools that may run again if the process died in them.
+    Put it first in `middleware`, and give the agent a checkpointer. The agent interrupts once per turn,
+    with an interruption as a dict. Continue with `resume`, or with `Command(resume={"decisions": {id:
+    "approve"}})`, which raises pydantic's ValidationError for an invalid answer, and then stores nothing.
+    With `reviews`, each turn opens a case under the name `agent`; with `grants`, pre-approved calls run
+    without asking. `repeatable` names tools that may run again if their process died.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
         )
         self._hooks = hooks
-        self._settled: dict[str, DecidedTurn] = {}  # what cannot change any more needs no second look
-        self._stopped: dict[str, None] = {}
-        self._marks = ParallelCallStarts(self._gate)
+        self._decided_turns: dict[str, DecidedTurn] = {}  # decided turns cannot change, so they are cached
+        self._waiting_turns: dict[str, None] = {}
+        self._call_starts = ParallelCallStarts(self._gate)
         self._repeatable = frozenset(repeatable)
         said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
         self._on_new_message = said[0] if said else "refuse"
@@ -109,25 +109,25 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
 
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Wait for the turn's decisions; a turn of which nothing may run is answered here."""
+        """Wait for the turn's decisions; a turn of which no call may run is answered here."""
         turn = find_turn(state["messages"])
         calls = [] if turn is None else find_open_calls(turn, state["messages"])
         if not calls:
             return None
-        standing = self._settle(_turn_key(get_config(), turn), calls, state)
-        if standing is None or standing.tools_automatically_approved:
+        interruption = self._await_decisions(_turn_key(get_config(), turn), calls, state)
+        if interruption is None or interruption.tools_automatically_approved:
             return None
-        answers = [build_refusal(call, find_feedback(standing, call)) for call in calls]
+        answers = [build_refusal(call, find_feedback(interruption, call)) for call in calls]
         return None if None in answers else {"messages": answers}
 
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """As `after_model`."""
+        """Async version of `after_model`."""
         return await self._gate.run_blocking(partial(self.after_model, state, runtime))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]
     ) -> Result:
-        """Run the call as it was decided, unless it ran before."""
+        """Run the call as decided, unless it ran before."""
         key, ready = self._begin(request)
         if not isinstance(ready, GuardedRequest):
             return ready
@@ -137,15 +137,15 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             with self._gate.renewing_lease(key):
                 result = handler(ready)
         except BaseException as error:
-            self._break_off(key, request, ready, error)
+            self._record_failure(key, request, ready, error)
             raise
         return self._finish(key, request, ready, result)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
     ) -> Result:
-        """As `wrap_tool_call`."""
-        undo = partial(self._not_begun, request)
+        """Async version of `wrap_tool_call`."""
+        undo = partial(self._undo_begin, request)
         begun = await self._gate.run_blocking(partial(self._begin, request), on_cancel=undo)
         key: str | None = begun[0]
         ready: GuardedRequest | Result = begun[1]
@@ -157,17 +157,17 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             with self._gate.renewing_lease(key):
                 result = await handler(ready)
         except (Exception, CancelledError) as error:
-            await self._gate.run_blocking(partial(self._break_off, key, request, ready, error))
+            await self._gate.run_blocking(partial(self._record_failure, key, request, ready, error))
             raise
         return await self._gate.run_blocking(partial(self._finish, key, request, ready, result))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:
-        """Learn the tools, and keep a message that came while calls is_auto_approved from losing them."""
-        request, changes, instead = self._arrange(request)
-        if instead is not None:
-            return apply_changes(changes, instead)
+        """Record the tools, and handle a message that arrived while calls were waiting."""
+        request, changes, repeated_turn = self._prepare_request(request)
+        if repeated_turn is not None:
+            return apply_changes(changes, repeated_turn)
         return apply_changes(changes, handler(request), request.state["messages"])
 
     async def awrap_model_call(
@@ -175,83 +175,94 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Any:
-        """As `wrap_model_call`."""
-        request, changes, instead = await self._gate.run_blocking(partial(self._arrange, request))
-        if instead is not None:
-            return apply_changes(changes, instead)
+        """Async version of `wrap_model_call`."""
+        request, changes, repeated_turn = await self._gate.run_blocking(
+            partial(self._prepare_request, request)
+        )
+        if repeated_turn is not None:
+            return apply_changes(changes, repeated_turn)
         return apply_changes(changes, await handler(request), request.state["messages"])
 
-    def _settle(
-        self, key: str, calls: Sequence[Any], state: Any, *, asks_again: bool = True
+    def _await_decisions(
+        self, key: str, calls: Sequence[Any], state: Any, *, interrupts: bool = True
     ) -> InterruptionMetadata | None:
-        """The decisions, once all are there; until then this interrupts the graph. None: nobody is needed."""
-        asked, take = tuple(map(snapshot_call, calls)), partial(self._take, key)
-        may, waits = may_have_answer(), key in self._stopped
-        standing = take_answer(take) if may and waits else None  # an answer can only be to what waits
-        if standing is None:
-            standing = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=not may)
-        if standing is not None and standing.undecided:
-            _cache(self._stopped, key, None)
+        """Return the decisions when they are complete, else interrupt the graph.
+
+        None: no review is needed.
+        """
+        asked, take = tuple(map(snapshot_call, calls)), partial(self._store_answer, key)
+        may, waits = may_have_answer(), key in self._waiting_turns
+        interruption = (
+            take_answer(take) if may and waits else None
+        )  # an answer can only be for a turn that waits
+        if interruption is None:
+            interruption = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=not may)
+        if interruption is not None and interruption.undecided:
+            _cache(self._waiting_turns, key, None)
             decided = take_answer(take) if may and not waits else None
             if decided is None:
-                raise build_interrupt(standing) if asks_again else ThreadPaused
-            standing = decided
-        _cache(self._settled, key, asked if standing is None else standing)
-        return standing
+                raise build_interrupt(interruption) if interrupts else ThreadPaused
+            interruption = decided
+        _cache(self._decided_turns, key, asked if interruption is None else interruption)
+        return interruption
 
-    def _take(self, key: str, answer: Any) -> InterruptionMetadata:
+    def _store_answer(self, key: str, answer: Any) -> InterruptionMetadata:
         try:
-            # LangGraph keeps the answer too, and a call that begins brings it to disk.
+            # LangGraph stores the answer too, and the start of a call syncs it to disk.
             return self._gate.answer(key, decode_answer(answer), unsynced=True)
-        except NothingToResume:  # somebody had the saver forget it
-            self._stopped.pop(key, None)
+        except NothingToResume:  # the turn was deleted from the saver
+            self._waiting_turns.pop(key, None)
             raise
 
     def _begin(self, request: ToolCallRequest) -> tuple[str | None, GuardedRequest | Result]:
-        """The call as it is to run, or what stands in its place; a key if its end must be kept."""
+        """Return the call as it is to run, or its result; with a key if its end must be recorded."""
         call = request.tool_call
         turn = find_turn(request.state["messages"], call["id"])
         key = _turn_key(request.runtime.config, turn)
-        standing = self._settled.get(key) or self._gate.waiting(key)
-        if isinstance(standing, tuple) and to_tool_call(call) in standing:
-            return None, self._sealed(request)
-        decided = find_feedback(standing, call) if isinstance(standing, InterruptionMetadata) else None
-        if decided is None and not is_auto_approved(standing, call):
-            # Whatever did not come by after_model, such as a call that another middleware wrote, stops here.
+        interruption = self._decided_turns.get(key) or self._gate.waiting(key)
+        if isinstance(interruption, tuple) and to_tool_call(call) in interruption:
+            return None, self._guard(request)
+        decided = (
+            find_feedback(interruption, call) if isinstance(interruption, InterruptionMetadata) else None
+        )
+        if decided is None and not is_auto_approved(interruption, call):
+            # A call that after_model has not seen, such as one added by other middleware, stops here.
             key = f"{key}/{call['id']}"
-            standing = self._settle(key, [call], request.state)
-            if standing is None:
-                return None, self._sealed(request)
-            decided = find_feedback(standing, call)
+            interruption = self._await_decisions(key, [call], request.state)
+            if interruption is None:
+                return None, self._guard(request)
+            decided = find_feedback(interruption, call)
         if decided is not None and decided.result is None:
             raise ThreadPaused
         ready = build_refusal(call, decided) or apply_decision(request, decided)
         if isinstance(ready, ToolMessage):
             return key, ready
         repeatable = ready.tool_call["name"] in self._repeatable
-        together = partial(self._together, request, turn, standing)
-        begun = self._marks.begin(
+        together = partial(self._find_parallel_calls, request, turn, interruption)
+        begun = self._call_starts.begin(
             key, call["id"] or "", repeatable=repeatable, owner=current_run(), together=together
         )
         if not begun.run:
             return key, decode_result(call, begun.result)
-        return key, self._sealed(ready, approved=decided is not None)
+        return key, self._guard(ready, approved=decided is not None)
 
-    def _sealed(self, ready: ToolCallRequest, *, approved: bool = False) -> GuardedRequest:
-        """The call on its way through the middleware after this one, which may make no other call of it."""
+    def _guard(self, ready: ToolCallRequest, *, approved: bool = False) -> GuardedRequest:
+        """Return the call guarded against changes by later middleware."""
         return guard_request(
             ready,
             lambda call: approved or bool(evaluate_calls(self._hooks, [call], ready.state, self._schemas)),
         )
 
-    def _together(
-        self, request: ToolCallRequest, turn: AIMessage | None, standing: DecidedTurn | None
+    def _find_parallel_calls(
+        self, request: ToolCallRequest, turn: AIMessage | None, interruption: DecidedTurn | None
     ) -> Mapping[str, bool]:
-        """The calls that LangGraph starts with this one, if it starts all of the turn at once."""
-        if turn is None or not isinstance(standing, InterruptionMetadata):
+        """Return the calls that LangGraph starts with this one, if it starts the whole turn at once."""
+        if turn is None or not isinstance(interruption, InterruptionMetadata):
             return {}
-        names = {each.id: each.name for each in standing.tool_feedbacks if each.result in RUNNING_DECISIONS}
-        names.update((each.id, each.name) for each in standing.tools_automatically_approved)
+        names = {
+            each.id: each.name for each in interruption.tool_feedbacks if each.result in RUNNING_DECISIONS
+        }
+        names.update((each.id, each.name) for each in interruption.tools_automatically_approved)
         open_calls = [call["id"] or "" for call in find_open_calls(turn, request.state["messages"])]
         at_most = request.runtime.config.get("max_concurrency") or MAX_PARALLEL_CALLS
         calls = {each: names[each] in self._repeatable for each in open_calls if each in names}
@@ -260,35 +271,39 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
         if ready.tool_call is not request.tool_call:
             result = announce_edit(result, to_tool_call(request.tool_call), to_tool_call(ready.tool_call))
-        self._marks.finish(key, request.tool_call["id"] or "", encode_result(request.tool_call, result))
+        self._call_starts.finish(key, request.tool_call["id"] or "", encode_result(request.tool_call, result))
         return result
 
-    def _break_off(
+    def _record_failure(
         self, key: str, request: ToolCallRequest, ready: GuardedRequest, error: BaseException
     ) -> None:
         call_id = request.tool_call["id"] or ""
-        self._marks.give_back(key, current_run())
-        if not isinstance(error, Exception) or ready.seal.broken_late:
+        self._call_starts.undo_pending(key, current_run())
+        if not isinstance(error, Exception) or ready.guard.detected_late:
             self._gate.mark_interrupted(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
         elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
-            # The tool did not fail: an agent inside it waits, or was given a wrong answer.
+            # The tool did not fail: an inner agent waits, or got an invalid answer.
             self._gate.undo_begin(key, call_id)
         else:
             self._gate.finish(key, call_id, describe_failure(error))
 
-    def _not_begun(self, request: ToolCallRequest, begun: tuple[str | None, GuardedRequest | Result]) -> None:
-        """The run was cancelled in the very write that began the call."""
+    def _undo_begin(
+        self, request: ToolCallRequest, begun: tuple[str | None, GuardedRequest | Result]
+    ) -> None:
+        """Undo the start of a call whose run was cancelled while the start was written."""
         key, ready = begun
         if key is not None and isinstance(ready, GuardedRequest):
-            self._marks.give_back(key, current_run())
+            self._call_starts.undo_pending(key, current_run())
             self._gate.undo_begin(key, request.tool_call["id"] or "")
 
-    def _arrange(
+    def _prepare_request(
         self, request: ModelRequest[Any]
     ) -> tuple[ModelRequest[Any], list[BaseMessage], ModelResponse[Any] | None]:
-        """The request as the model may see it, what that changes in the thread, and, if a turn still waits,
-        that turn: it is given again in the place of a new reply, and so goes on."""
-        self._learn(request.tools)
+        """Return the request for the model, the changes to the thread, and a turn that still waits.
+
+        That turn is returned again repeated_turn of a new reply, and so continues.
+        """
+        self._record_tools(request.tools)
         turn, answers, later = split_at_turn(request.messages)
         if turn is None or not later:
             return request, [], None
@@ -298,28 +313,26 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             return request, [], None
         if waiting and self._on_new_message != "cancel":
             queues = self._on_new_message == "queue"
-            self._settle(key, turn.tool_calls, request.state, asks_again=queues)
+            self._await_decisions(key, turn.tool_calls, request.state, interrupts=queues)
             return request, [] if queues else build_removals(later), ModelResponse(result=[turn])
-        made = self._cancelled(key, waiting)
+        made = self._cancel_calls(key, waiting)
         ordered = sort_by_call(turn, [*answers, *made])
         moved = [message.model_copy(update={"id": None}) for message in later]
         before = request.messages[: -len(answers) - len(later)]
         seen: list[Any] = [*before, *ordered, *moved]
         return request.override(messages=seen), [*build_removals(later), *made, *moved], None
 
-    def _learn(self, tools: Iterable[Any]) -> None:
+    def _record_tools(self, tools: Iterable[Any]) -> None:
         for tool in tools:
             if isinstance(tool, BaseTool) and self._tools.get(tool.name) is not tool:
                 self._tools[tool.name], self._schemas[tool.name] = tool, read_schema(tool)
 
-    def _cancelled(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:
+    def _cancel_calls(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:
         if not calls:
             return []
-        standing = self._gate.waiting(key)
-        undecided = () if standing is None else standing.undecided
-        with suppress(
-            InvalidFeedback
-        ):  # too late, or a tool that may not be rejected: it does not run either
+        interruption = self._gate.waiting(key)
+        undecided = () if interruption is None else interruption.undecided
+        with suppress(InvalidFeedback):  # expired, or rejecting is not allowed: it does not run either
             self._gate.answer(
                 key, {each.id: {"decision": "reject", "reason": CANCELLED_BY_MESSAGE} for each in undecided}
             )
@@ -334,12 +347,12 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def interruption_of(result: Any) -> InterruptionMetadata | None:
-    """What waits for a person in an agent's result, a chunk of its stream, or its `get_state`; or None."""
+    """Return what waits for a reviewer in a result, a stream chunk, or a `get_state`; or None."""
     return next(iter(interruptions_of(result)), None)
 
 
 def interruptions_of(result: Any) -> tuple[InterruptionMetadata, ...]:
-    """Everything that waits for a person: agents that work side by side may each ask."""
+    """Return everything that waits for a reviewer: parallel agents may each interrupt."""
     return tuple(decode_interruption(each.value, each.id) for each in find_interrupts(result))
 
 
@@ -351,10 +364,10 @@ def resume(
     config: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Any:
-    """Answer what waits in a thread and go on; returns as `agent.invoke`, to which `named` is handed.
+    """Answer what waits in a thread and continue; returns as `agent.invoke`, to which `named` is passed.
 
-    Without feedback, calls whose time is over are rejected. Raises InvalidFeedback, and then stores nothing;
-    NothingToResume; ThreadBusy while another process runs a call. A thread that has finished stays as it is.
+    Without feedback, expired calls are rejected. Raises InvalidFeedback, and then stores nothing;
+    NothingToResume; ThreadBusy while another process runs a call. A finished thread is not changed.
     """
     where = _with_thread_id(thread_id, config)
     with translate_invalid_resume():
@@ -375,7 +388,7 @@ async def aresume(
     config: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Any:
-    """As `resume`, on an event loop."""
+    """Async version of `resume`."""
     where = _with_thread_id(thread_id, config)
     with translate_invalid_resume():
         if (answer := address_answer(feedback)) is not None:
@@ -393,7 +406,7 @@ def _with_thread_id(thread_id: str, config: Mapping[str, Any] | None) -> dict[st
 
 
 def _turn_key(config: Mapping[str, Any], turn: AIMessage | None) -> str:
-    """One key for each turn: the thread, the graph inside it, and the model's reply."""
+    """Return the key of a turn: the thread, the graph inside it, and the model's reply."""
     where = config.get("configurable", {})
     graph = where.get("checkpoint_ns", "").rpartition("|")[0]
     return f"{where.get('thread_id', '')}/{graph}/{turn.id if turn else ''}"

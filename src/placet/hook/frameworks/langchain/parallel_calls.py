@@ -1,4 +1,4 @@
-"""The marks of a turn's calls in LangGraph: those that it starts at once begin in one write."""
+"""Starting calls of a turn in LangGraph: calls that it starts at once share one write."""
 
 import threading
 from collections.abc import Callable, Hashable, Mapping
@@ -9,15 +9,15 @@ from placet.hook.frameworks.call_batches import ThreadedCallBatches
 from placet.hook.gate import ApprovalGate
 
 MAX_PARALLEL_CALLS = 4
-"""So many calls have a thread each, however few threads LangGraph has for them."""
+"""Up to this many calls have a thread each, however few threads LangGraph has."""
 MAX_TURNS = 10_000
-"""More turns than are ever under way at once: a call of a forgotten one would find itself begun already."""
+"""More turns than ever run at once: a call of a forgotten turn would be considered started."""
 FindParallelCalls = Callable[[], Mapping[str, bool]]
-"""The calls that are started at once, if that is sure: call -> whether it is repeatable."""
+"""Returns the calls that are certainly started at once: call id -> whether it is repeatable."""
 
 
 class ParallelCallStarts:
-    """Marks calls at a gate: the first one that comes begins all that are started with it."""
+    """Starts calls at a gate: the first call starts all that LangGraph runs with it."""
 
     def __init__(self, gate: ApprovalGate) -> None:
         self._gate = gate
@@ -28,29 +28,29 @@ class ParallelCallStarts:
     def begin(
         self, key: str, call_id: str, *, repeatable: bool, owner: Hashable, together: FindParallelCalls
     ) -> CallStart:
-        """As the gate's `begin`, for one of several who may work on the turn."""
+        """Like the gate's `begin`, for one of several owners that may work on the turn."""
         with self._lock:
             begun = self._begun.get((key, owner))
             if begun is None:
                 begun = self._begin_all(key, call_id, owner, together())
-            told = begun.pop(call_id, None)
-        if told is None:
+            start = begun.pop(call_id, None)
+        if start is None:
             return self._queue.begin(key, call_id, repeatable=repeatable, owner=owner)
-        if isinstance(told, ThreadBusy):
-            raise told
-        return told
+        if isinstance(start, ThreadBusy):
+            raise start
+        return start
 
     def finish(self, key: str, call_id: str, result: str) -> None:
-        """As the gate's `finish`."""
+        """Like the gate's `finish`."""
         self._queue.finish(key, call_id, result)
 
-    def give_back(self, key: str, owner: Hashable) -> None:
-        """A call broke off, and those that have not come yet may never come; if they do, each begins anew."""
+    def undo_pending(self, key: str, owner: Hashable) -> None:
+        """Undo the start of calls that have not arrived after one failed; each can start again."""
         with self._lock:
             left = self._begun.get((key, owner), {})
             while left:
-                call_id, told = left.popitem()
-                if isinstance(told, CallStart) and told.run:
+                call_id, start = left.popitem()
+                if isinstance(start, CallStart) and start.run:
                     self._gate.undo_begin(key, call_id)
 
     def _begin_all(

@@ -1,4 +1,4 @@
-"""Who calls a tool, where it is, and which call that is. Each gives its own name, so none is trusted."""
+"""Identifying the client, the server and the call. All names are given by the other side and not trusted."""
 
 from hashlib import sha256
 from typing import Any
@@ -13,20 +13,20 @@ from placet.hook.tool_call import ToolCall
 
 MAX_NAME_CHARACTERS = 100
 THREAD_META, CALL_META = "placet/thread", "placet/call"
-"""In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
+"""Keys in a request's `_meta`: the thread it belongs to, and the model's id of the call."""
 
 
 def read_client_name(ctx: ServerRequestContext[Any, Any]) -> str:
-    """Which assistant calls."""
+    """Return the client's name."""
     params = ctx.session.client_params
     return _read_display_name(params.client_info if params is not None else None)
 
 
 def describe_server(server: Implementation | None, scope: str, tool: Tool | None) -> str:
-    """Where a call goes: the server's own name, and a mark of the very server and its tool as described.
+    """Return a suffix that names the server, with a digest of its scope and of the tool's description.
 
-    Grants are for an agent at its place: what was allowed at one server is not allowed at another, nor is it
-    once the server has made another tool of it.
+    Grants belong to an agent at a server: a grant for one server does not cover another, nor a tool whose
+    description has changed.
     """
     if not scope:
         return ""
@@ -36,16 +36,16 @@ def describe_server(server: Implementation | None, scope: str, tool: Tool | None
 
 
 async def is_disconnected(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether nobody will read the answer, for the HTTP connection that it was asked over is gone.
+    """Return whether the HTTP connection of the request is gone, so that no one reads the response.
 
-    Requests of newer clients are cancelled then. Those of the handshake's days go on.
+    Requests of newer clients are cancelled then; those of older protocol versions continue.
     """
     request = ctx.request if ctx.close_sse_stream is None else None
     return isinstance(request, Request) and await request.is_disconnected()
 
 
 def identify_call(params: CallToolRequestParams, client: str, scope: str) -> tuple[ToolCall, str]:
-    """The call, and the key it is kept under: the same for the same client, server, tool and arguments."""
+    """Return the call and its key: the same for the same client, server, tool and arguments."""
     meta: dict[str, Any] = dict(params.meta or {})
     arguments = params.arguments or {}
     identity = [scope, client, meta.get(THREAD_META), meta.get(CALL_META), params.name, arguments]
@@ -56,13 +56,13 @@ def identify_call(params: CallToolRequestParams, client: str, scope: str) -> tup
 
 
 def has_call_id(params: CallToolRequestParams) -> bool:
-    """Whether the client has a name for this very call."""
+    """Return whether the client has named this call."""
     name = (params.meta or {}).get(CALL_META)
     return isinstance(name, str) and name != ""
 
 
 def _to_key_part(text: str) -> str:
-    """A part of a key that people can read."""
+    """Return a readable part of a key."""
     return "".join(one if one.isalnum() or one in "-_." else "-" for one in text[:40]) or "-"
 
 

@@ -1,4 +1,4 @@
-"""Asks people about calls, and remembers why nobody could be asked: clients are told, as few read logs."""
+"""Remembers why a case could not be opened, so that MCP clients can be told."""
 
 from collections.abc import Awaitable
 
@@ -11,33 +11,33 @@ MAX_ERRORS = 100
 
 
 class CaseErrorRecorder:
-    """The same reviews."""
+    """Wraps reviews and records why opening a case failed."""
 
     def __init__(self, reviews: Reviews) -> None:
         self._reviews = reviews
-        self._why: dict[str, str] = {}
+        self._errors: dict[str, str] = {}
 
     def open_case(
         self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
     ) -> CaseReference | Awaitable[CaseReference]:
         """Open the case."""
-        self._why.pop(interruption.id, None)
+        self._errors.pop(interruption.id, None)
         try:
             return self._reviews.open_case(interruption, agent=agent, attempt=attempt)
         except PlacetError as error:
-            while len(self._why) >= MAX_ERRORS:
-                self._why.pop(next(iter(self._why)), None)
-            self._why[interruption.id] = error.message
+            while len(self._errors) >= MAX_ERRORS:
+                self._errors.pop(next(iter(self._errors)), None)
+            self._errors[interruption.id] = error.message
             raise
 
     def poll_case(self, case: CaseReference) -> CaseOutcome | Awaitable[CaseOutcome | None] | None:
-        """How the case ended."""
+        """Return the outcome of the case."""
         return self._reviews.poll_case(case)
 
     def withdraw(self, case: CaseReference, reason: str) -> Awaitable[None] | None:
-        """Nobody needs the answer any more."""
+        """Withdraw the case."""
         return self._reviews.withdraw(case, reason)
 
-    def why_nobody(self, interruption: InterruptionMetadata) -> str | None:
-        """Why nobody could be asked about these calls."""
-        return self._why.get(interruption.id)
+    def find_error(self, interruption: InterruptionMetadata) -> str | None:
+        """Return why the case for these calls could not be opened."""
+        return self._errors.get(interruption.id)

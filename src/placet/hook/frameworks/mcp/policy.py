@@ -1,4 +1,4 @@
-"""Which tools of an MCP server wait for a person: what a file says, and else what the server says of them."""
+"""Which tools of an MCP server need review: by a settings file, else by the server's annotations."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -15,22 +15,23 @@ from placet.protocol.duration import parse_duration
 from placet.text.truncation import truncate
 
 TOOL_STATE = "tool"
-"""Where the state of a call has the tool as its server lists it."""
+"""The key in a call's state of the tool as its server lists it."""
 Rules = Mapping[str, ToolConfig | str | bool]
 _CONFIG_MEMBERS = {"description", "decisions", "timeout", "default", "high_risk"}
-TOOL_CHANGED = "Its server describes the tool otherwise than a person was shown. Call again to ask anew."
+TOOL_CHANGED = "The server has changed the tool since it was approved. Call again to ask again."
 _MAX_DESCRIPTION_CHARACTERS = 500
 _UNLISTED_REQUIREMENT = ReviewRequirement(
-    description="The server does not list this tool, so nothing is known of it.", config=ToolConfig()
+    description="The server does not list this tool, so nothing is known about it.", config=ToolConfig()
 )
 
 
 def gate_unless_read_only(
     rules: Rules | None = None, *, others: ToolConfig | None = None, trust_annotations: bool = True
 ) -> HumanInTheLoopHook:
-    """Gate what `rules` say; of all other tools, those that their server does not call read-only.
+    """Gate tools by `rules`, and all other tools that their server does not annotate as read-only.
 
-    A server's word is a hint, no proof: without trust in it, every tool waits that no rule lets through.
+    Annotations are hints, not proof: without `trust_annotations`, every tool waits unless a rule exempts
+    it.
     """
     given = others or ToolConfig(description=server_description)
     rest = ToolConfig(
@@ -50,24 +51,24 @@ def _is_not_read_only(call: ToolCall, state: State) -> bool:
 
 
 class UnlistedToolHook:
-    """Gates every call by a name that the server does not list, whatever pattern would let it through.
+    """Gates every call of a tool that the server does not list, whatever pattern would exempt it.
 
-    A server may know its tools by more names than it lists, say in capitals. No rule knows them all.
+    A server may accept more names than it lists, for example in capitals. No rule can know them all.
     """
 
     def evaluate(self, call: ToolCall, state: State) -> ReviewRequirement | None:
-        """How the person is asked about this call, or None if nobody needs to be."""
+        """Return how this call must be reviewed, or None if it needs no review."""
         return _UNLISTED_REQUIREMENT if TOOL_STATE in state and state[TOOL_STATE] is None else None
 
 
 def server_description(call: ToolCall, state: State) -> str:
-    """How the server describes the tool."""
+    """Return the server's description of the tool."""
     text = " ".join((getattr(state.get(TOOL_STATE), "description", None) or "").split())
     return truncate(text, _MAX_DESCRIPTION_CHARACTERS)
 
 
 def is_unchanged(shown: ToolFeedback, hooks: Iterable[Hook], state: State) -> bool:
-    """Whether the tool in `state` is what a person was shown: its schema, and its words if they read them."""
+    """Return whether the tool in `state` has the schema, and the description if shown, that was reviewed."""
     if shown.schema != getattr(state[TOOL_STATE], "input_schema", None):
         return False
     gate = evaluate_calls(hooks, [shown.call], state).get(shown.id)
@@ -76,20 +77,22 @@ def is_unchanged(shown: ToolFeedback, hooks: Iterable[Hook], state: State) -> bo
 
 
 def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
-    """The policy in `tools`, `others` and `trust_annotations` of a file; raises SettingsError."""
+    """Return the policy in `tools`, `others` and `trust_annotations` of a file; raises SettingsError."""
     trust = settings.get("trust_annotations", True)
     if not isinstance(trust, bool):
-        raise SettingsError("trust_annotations is true or false.")
+        raise SettingsError("trust_annotations: must be true or false.")
     tools, others = settings.get("tools", {}), settings.get("others")
     if not isinstance(tools, Mapping):
-        raise SettingsError("tools is a table: a tool's name or a pattern, and what becomes of its calls.")
-    rules = {pattern: _read_rule(f"tools.{pattern}", said) for pattern, said in tools.items()}
+        raise SettingsError(
+            "tools: must be a table of tool names or patterns, and how their calls are reviewed."
+        )
+    rules = {pattern: _read_rule(f"tools.{pattern}", value) for pattern, value in tools.items()}
     rest = None if others is None else _read_config("others", others)
     return gate_unless_read_only(rules, others=rest, trust_annotations=trust)
 
 
 def find_unmatched_rules(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, str | None]:
-    """The lines of a file that say nothing about any of these tools, with what may have been meant."""
+    """Return the rules of a file that match none of these tools, with the closest tool name."""
     known = tuple(names)
     idle = [
         line
@@ -101,23 +104,23 @@ def find_unmatched_rules(settings: Mapping[str, Any], names: Iterable[str]) -> d
     return {line: folded[found[0]] if found else None for line, found in close.items()}
 
 
-def _read_rule(where: str, said: Any) -> ToolConfig | bool:
-    if isinstance(said, bool):
-        return ToolConfig(description=server_description) if said else False
-    return ToolConfig(description=said) if isinstance(said, str) else _read_config(where, said)
+def _read_rule(where: str, value: Any) -> ToolConfig | bool:
+    if isinstance(value, bool):
+        return ToolConfig(description=server_description) if value else False
+    return ToolConfig(description=value) if isinstance(value, str) else _read_config(where, value)
 
 
-def _read_config(where: str, said: Any) -> ToolConfig:
-    if not isinstance(said, Mapping):
-        raise SettingsError(f"{where} is true, false, a description, or a table.")
-    if unknown := sorted(set(said) - _CONFIG_MEMBERS):
+def _read_config(where: str, value: Any) -> ToolConfig:
+    if not isinstance(value, Mapping):
+        raise SettingsError(f"{where}: must be true, false, a description, or a table.")
+    if unknown := sorted(set(value) - _CONFIG_MEMBERS):
         raise SettingsError(
-            f"{where} has no {', '.join(unknown)}; there are {', '.join(sorted(_CONFIG_MEMBERS))}."
+            f"{where}: unknown {', '.join(unknown)}; use {', '.join(sorted(_CONFIG_MEMBERS))}."
         )
-    members: dict[str, Any] = {"description": "", **said}
+    members: dict[str, Any] = {"description": "", **value}
     try:
         if not isinstance(members.get("high_risk", False), bool):
-            raise TypeError("high_risk is true or false.")
+            raise TypeError("high_risk must be true or false.")
         if "decisions" in members:
             members["allowed_decisions"] = _read_decisions(members.pop("decisions"))
         members["description"] = _read_description(members["description"]) or server_description
@@ -127,21 +130,21 @@ def _read_config(where: str, said: Any) -> ToolConfig:
         raise SettingsError(f"{where}: {error}") from error
 
 
-def _read_description(said: Any) -> str:
-    if not isinstance(said, str):
-        raise TypeError("description is text.")
-    return said
+def _read_description(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("description must be text.")
+    return value
 
 
-def _read_decisions(said: Any) -> tuple[Any, ...]:
-    if not isinstance(said, list):
-        raise TypeError("decisions is a list.")
-    return tuple(said)
+def _read_decisions(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise TypeError("decisions must be a list.")
+    return tuple(value)
 
 
-def _read_timeout(said: Any) -> timedelta | None:
-    if said is None:
+def _read_timeout(value: Any) -> timedelta | None:
+    if value is None:
         return None
-    if not isinstance(said, str):
-        raise TypeError('timeout is text such as "10m".')
-    return parse_duration(said)
+    if not isinstance(value, str):
+        raise TypeError('timeout must be text such as "10m".')
+    return parse_duration(value)

@@ -1,8 +1,8 @@
-"""Approval for any MCP server: a server before it that hands everything on and lets calls of tools wait.
+"""An MCP server in front of another one: it forwards everything and stops tool calls for review.
 
-MCP has no turns and no ids for calls: a call waits under its client, its tool and its arguments. Made again,
-it finds what a person decided meanwhile, in whatever process; once its outcome was handed out, it is a new
-call. A client that names its calls in `_meta` gets the same outcome for the same name.
+MCP has no turns and no call ids: a call waits under its client, tool and arguments. Made again, in any
+process, it gets the decision; once its outcome was delivered, it is a new call. A client that names its calls
+in `_meta` gets the same outcome for the same name.
 """
 
 import asyncio
@@ -60,17 +60,17 @@ WAIT_S = 20.0
 POLL_INTERVAL_S = 2.0
 MAX_CLIENTS = 100
 MAX_EVALUATIONS = 5
-ALREADY_DELIVERED = "Another process has handed out what became of this call; it was not run again."
+ALREADY_DELIVERED = "Another process has delivered the outcome of this call; it was not run again."
 _GONE_STATUSES = frozenset({404, 410})
 
 
 class ApprovalProxy:
-    """Gates the tools of the server behind `upstream`, which is connected; `server()` is what clients meet.
+    """Gates the tools of the connected server behind `upstream`; clients connect to `server()`.
 
-    `scope` tells this server from others that share the saver or the grants: no approval for one counts for
-    another. A call waits `wait_for` seconds for its person, then says how to go on. `agent` is whom people
-    read as asking, by default the client's own name; where there is a scope they read the server with it.
-    With `reviews` each call that waits opens a case.
+    `scope` tells this server from others that share the saver or the grants: no approval for one counts
+    for another. A call waits `wait_for` seconds for its decision, then says how to continue. `agent` is
+    the name shown to reviewers, by default the client's own name; with a scope, the server's name is
+    added. With `reviews`, each waiting call opens a case.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ApprovalProxy:
         self._saver = saver
         self._scope = scope
         self._agent = agent
-        self._behind: Implementation | None = None
+        self._server_info: Implementation | None = None
         self._wait_for = wait_for
         self._look_every = poll_interval
         self._clock = clock
@@ -110,84 +110,84 @@ class ApprovalProxy:
         )
         self._gates: dict[str, ApprovalGate] = {}
         self._turns = itertools.count(1)
-        self._inside: Counter[str] = Counter()  # how many requests of this process care for a call
-        self._settled: dict[str, str] = {}  # the calls among them whose outcome one of them has got
+        self._open_requests: Counter[str] = Counter()  # how many requests of this process wait for a call
+        self._received: dict[str, str] = {}  # those calls whose outcome a request has received
 
     async def server(self) -> Server[Any]:
-        """The server that clients meet: what the one behind it offers, under its name."""
+        """Return the server for clients: it offers what the upstream server offers, under its name."""
         client = await self._upstream.client()
-        self._behind = client.server_info
+        self._server_info = client.server_info
         return results.build_mirror_server(client, self._upstream, self._call)
 
     def waiting(self) -> tuple[InterruptionMetadata, ...]:
-        """The calls that wait for a person, the one that has waited longest first."""
+        """Return the calls that wait for a reviewer, the one that has waited longest first."""
         keys = [key for key in self._saver.list_threads("paused") if key.startswith(PREFIX)]
         return tuple(found for key in keys if (found := self.stopped(key)) is not None)
 
     def stopped(self, key: str) -> InterruptionMetadata | None:
-        """A call that was stopped, with its decision if there is one."""
+        """Return a stopped call, with its decision if there is one."""
         return self._gate("").waiting(key)
 
     def answer(self, key: str, feedback: Feedback | None) -> InterruptionMetadata:
         """Decide a call in code; `key` is the `thread_id` of its interruption. Raises InvalidFeedback.
 
-        It runs when its client makes it again, or at once if that waits for it.
+        It runs when its client makes it again, or at once if the client is waiting.
         """
         return self._gate("").answer(key, feedback, schemas=self._schemas())
 
-    def forget(self, older_than: timedelta = RETAIN_FOR) -> None:
-        """Forget calls that are over, decisions and outcomes that nobody came for."""
+    def purge(self, older_than: timedelta = RETAIN_FOR) -> None:
+        """Delete calls that are over, and decisions and outcomes that were never collected."""
         purge_calls(self._saver, self._clock() - older_than, by_case=self._reviews is not None)
 
-    async def keep_forgetting(self, every: timedelta = PURGE_INTERVAL) -> None:
-        """Forget now and then, as long as it is not cancelled."""
+    async def purge_periodically(self, every: timedelta = PURGE_INTERVAL) -> None:
+        """Delete old calls at intervals, until cancelled."""
         while True:
             await asyncio.sleep(every.total_seconds())
             try:
-                await self._run_blocking(self.forget)
+                await self._run_blocking(self.purge)
             except PlacetError as error:
-                logger.warning("Old calls could not be forgotten.", exc_info=error)
+                logger.warning("purge_failed", exc_info=error)
 
     async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> Answer:
         try:
             client = call_identity.read_client_name(ctx)
             call, key = call_identity.identify_call(params, client, self._scope)
-            async with self._caring(key, is_named=call_identity.has_call_id(params)) as settle:
+            async with self._tracking_request(key, is_named=call_identity.has_call_id(params)) as receive:
                 for _ in range(MAX_EVALUATIONS):
                     with suppress(ToolsChanged):
-                        return await self._judged(ctx, params, call, key, client, settle)
-            raise Unavailable("The tools behind the gate keep changing.")
+                        return await self._evaluate_and_run(ctx, params, call, key, client, receive)
+            raise Unavailable("The tools of the server behind the gate keep changing. Call again later.")
         except PlacetError as error:
             return results.build_held_result(error)
 
-    async def _judged(
+    async def _evaluate_and_run(
         self,
         ctx: Ctx,
         params: CallToolRequestParams,
         call: ToolCall,
         key: str,
         client: str,
-        settle: Callable[[str], None],
+        receive: Callable[[str], None],
     ) -> Answer:
         tool, edition = await self._upstream.tool(call.name)
         gate, state = self._gate(client, tool), {TOOL_STATE: tool, "client": client}
         schemas = {} if tool is None else {call.name: tool.input_schema}
         stopped = await self._stop(gate, key, call, state, schemas)
         if stopped is None:
-            return await self._hand_on(ctx, params, edition)
+            return await self._forward(ctx, params, edition)
         progress = results.ProgressReporter(ctx, params)
-        standing, told = await self._decision(ctx, params, gate, stopped, progress)
-        if told is not None:
-            return told
-        decided = standing.tool_feedbacks[0]
+        interruption, response = await self._await_decision(ctx, params, gate, stopped, progress)
+        if response is not None:
+            return response
+        decided = interruption.tool_feedbacks[0]
         said = refusal_of(decided)
         if said is None:
-            edition = await self._see_that_it_is_as_shown(gate, standing, decided, state)
-            answer = await self._run(params, gate, standing, call, decided, progress, edition)
+            edition = await self._check_tool_unchanged(gate, interruption, decided, state)
+            answer = await self._run(params, gate, interruption, call, decided, progress, edition)
         else:
             answer = results.build_decision_result(decided, said, tool)
         if not await call_identity.is_disconnected(ctx):
-            settle(standing.id)
+            receive(interruption.id)
         return answer
 
     async def _stop(
@@ -207,10 +207,12 @@ class ApprovalProxy:
             except CheckpointConflict:  # the same call, made elsewhere at the same time
                 continue
 
-    async def _hand_on(self, ctx: Ctx, params: CallToolRequestParams, edition: int) -> CallToolResult:
-        told, meta = results.ProgressReporter(ctx, params).of_tool, results.forwarded_meta(params)
+    async def _forward(self, ctx: Ctx, params: CallToolRequestParams, edition: int) -> CallToolResult:
+        response, meta = results.ProgressReporter(ctx, params).of_tool, results.forwarded_meta(params)
         try:
-            return await self._upstream.call(params.name, params.arguments or {}, meta, told, edition=edition)
+            return await self._upstream.call(
+                params.name, params.arguments or {}, meta, response, edition=edition
+            )
         except ValidationError as error:
             return results.build_failure_result(error)
         except MCPError as error:
@@ -218,7 +220,7 @@ class ApprovalProxy:
                 return results.build_failure_result(error)
             raise
 
-    async def _decision(
+    async def _await_decision(
         self,
         ctx: Ctx,
         params: CallToolRequestParams,
@@ -226,72 +228,79 @@ class ApprovalProxy:
         stopped: InterruptionMetadata,
         progress: results.ProgressReporter,
     ) -> tuple[InterruptionMetadata, Answer | None]:
-        """The decision, or what the client is told while there is none."""
-        standing = await self._look(gate, stopped)
-        if not standing.undecided:
-            return standing, None
+        """Return the decision, or the response for the client while there is none."""
+        interruption = await self._poll(gate, stopped)
+        if not interruption.undecided:
+            return interruption, None
         shown_before = params.request_state == stopped.id
-        way = results.choose_link_method(ctx) if results.find_review_link(standing) else None
-        if way == "retry" and not shown_before:
-            return standing, results.build_link_request(standing)
-        with_link = way is None
-        async with results.show_link(ctx, standing, way) as link:
-            patience = self._wait_for if not shown_before or results.was_link_opened(params) else 0.0
-            until = time.monotonic() + patience
-            while standing.undecided and (left := until - time.monotonic()) > 0:
+        method = results.choose_link_method(ctx) if results.find_review_link(interruption) else None
+        if method == "retry" and not shown_before:
+            return interruption, results.build_link_request(interruption)
+        with_link = method is None
+        async with results.show_link(ctx, interruption, method) as link:
+            wait_s = self._wait_for if not shown_before or results.was_link_opened(params) else 0.0
+            until = time.monotonic() + wait_s
+            while interruption.undecided and (left := until - time.monotonic()) > 0:
                 await progress.wait()
                 if not await link.pause(min(self._look_every, left)) or await call_identity.is_disconnected(
                     ctx
                 ):
                     break
-                standing = await self._look(gate, standing)
+                interruption = await self._poll(gate, interruption)
             with_link = with_link or link.failed
-            if not standing.undecided:
-                await link.is_over()
-        open_still = standing.undecided or await call_identity.is_disconnected(ctx)  # for whom would it run?
-        why = None if self._reviews is None else self._reviews.why_nobody(standing)
-        told = (
-            results.build_waiting_result(standing, params.name, with_link=with_link, why=why)
+            if not interruption.undecided:
+                await link.complete()
+        open_still = interruption.undecided or await call_identity.is_disconnected(
+            ctx
+        )  # a disconnected client would not receive the result
+        why = None if self._reviews is None else self._reviews.find_error(interruption)
+        response = (
+            results.build_waiting_result(interruption, params.name, with_link=with_link, why=why)
             if open_still
             else None
         )
-        return standing, told
+        return interruption, response
 
-    async def _look(self, gate: ApprovalGate, standing: InterruptionMetadata) -> InterruptionMetadata:
-        """Whether it has been decided; a server that is away decides nothing, and is asked again later."""
-        key = standing.thread_id
+    async def _poll(self, gate: ApprovalGate, interruption: InterruptionMetadata) -> InterruptionMetadata:
+        """Return the interruption with new decisions; if the review server is unavailable, without."""
+        key = interruption.thread_id
         try:
             return await self._run_blocking(gate.answer, key, None, schemas=self._schemas())
         except (Unavailable, CheckpointConflict) as error:
-            logger.warning("Whether %s was decided is not known yet.", key, exc_info=error)
-            return standing
+            logger.warning("poll_failed call=%s", key, exc_info=error)
+            return interruption
         except NothingToResume:
             raise NothingToResume(ALREADY_DELIVERED) from None
         except InvalidFeedback as error:
             await self._run_blocking(self._saver.release, key)
             raise InvalidFeedback(
-                f"The call was answered, but not with a decision: {error.message} Call again to ask anew."
+                f"The call was answered, but not with a decision: {error.message} Call again to ask again."
             ) from error
         except ServerRefused as refused:
             if refused.status in _GONE_STATUSES:
                 await self._run_blocking(self._saver.release, key)
             raise
 
-    async def _see_that_it_is_as_shown(
-        self, gate: ApprovalGate, standing: InterruptionMetadata, decided: ToolFeedback, state: dict[str, Any]
+    async def _check_tool_unchanged(
+        self,
+        gate: ApprovalGate,
+        interruption: InterruptionMetadata,
+        decided: ToolFeedback,
+        state: dict[str, Any],
     ) -> int:
-        """Do not run what is another tool by now than the one that a person was shown: its edition is.
+        """Refuse to run a tool that has changed since the reviewer saw it; return its edition.
 
-        The server is asked over a new connection if it died meanwhile: that must not cost the decision.
+        If the server died meanwhile, it is asked over a new connection, so that the decision is not
+        lost.
         """
         tool, edition = await self._upstream.tool(decided.name)
-        kept = await self._run_blocking(self._saver.get, standing.thread_id)
+        kept = await self._run_blocking(self._saver.get, interruption.thread_id)
         asked = None if kept is None or kept.checkpoint.started else kept.checkpoint.interruption
-        if asked is None or asked.id != standing.id:
+        if asked is None or asked.id != interruption.id:
             return edition
         [shown] = asked.tool_feedbacks
         if shown.name == decided.name and not is_unchanged(shown, self._hooks, {**state, TOOL_STATE: tool}):
-            await self._run_blocking(gate.release, standing.thread_id)
+            await self._run_blocking(gate.release, interruption.thread_id)
             raise HookError(TOOL_CHANGED)
         return edition
 
@@ -299,24 +308,24 @@ class ApprovalProxy:
         self,
         params: CallToolRequestParams,
         gate: ApprovalGate,
-        standing: InterruptionMetadata,
+        interruption: InterruptionMetadata,
         asked: ToolCall,
         decided: ToolFeedback,
         progress: results.ProgressReporter,
         edition: int,
     ) -> CallToolResult:
-        """Run it as it was decided, unless it ran before. Whether it began is known even if it breaks off."""
-        ran, key = decided.call, standing.thread_id
-        begun = await self._begin(gate, standing, asked.id)
+        """Run the call as decided, unless it ran before. Its start is recorded even if it fails."""
+        ran, key = decided.call, interruption.thread_id
+        begun = await self._begin(gate, interruption, asked.id)
         if not begun.run:
             return results.decode_result(begun.result)
-        keep = partial(self._keep, gate, key, asked, ran)
+        keep = partial(self._store_result, gate, key, asked, ran)
         try:
-            async with self._alive(key):
+            async with self._renewing_lease(key):
                 result = await self._upstream.call(
                     ran.name, ran.arguments, results.forwarded_meta(params), progress.of_tool, edition=edition
                 )
-        except (ToolsChanged, Unavailable):  # it was not made, so the decision still counts
+        except (ToolsChanged, Unavailable):  # the call was not sent, so the decision still counts
             with anyio.CancelScope(shield=True):
                 await self._run_blocking(gate.undo_begin, key, asked.id)
             raise
@@ -327,16 +336,16 @@ class ApprovalProxy:
             raise
         return await keep(result)
 
-    async def _keep(
+    async def _store_result(
         self, gate: ApprovalGate, key: str, asked: ToolCall, ran: ToolCall, result: CallToolResult
     ) -> CallToolResult:
-        """What its client is told, kept for one who comes later."""
+        """Return the result for the client, and store it for later requests."""
         shown = results.announce_edit(result, asked, ran, self._upstream.tools.get(asked.name))
         try:
             with anyio.CancelScope(shield=True):
                 await self._run_blocking(gate.finish, key, asked.id, results.encode_result(shown))
-        except PlacetError as error:  # it ran: its client must hear of it all the same
-            logger.warning("The result of %s could not be kept.", key, exc_info=error)
+        except PlacetError as error:  # it ran, so the client must get the result anyway
+            logger.warning("result_not_stored call=%s", key, exc_info=error)
         return shown
 
     async def _begin(self, gate: ApprovalGate, decided: InterruptionMetadata, call_id: str) -> CallStart:
@@ -350,44 +359,44 @@ class ApprovalProxy:
             except ThreadBusy:
                 if time.monotonic() >= until:
                     raise ThreadBusy(
-                        "The approved call is still running. Call again to learn of it."
+                        "The approved call is still running. Call again to get its result."
                     ) from None
                 await asyncio.sleep(min(self._look_every, max(0.0, until - time.monotonic())))
 
     @asynccontextmanager
-    async def _alive(self, key: str) -> AsyncIterator[None]:
-        """Nobody takes the call for dead while the block lasts."""
+    async def _renewing_lease(self, key: str) -> AsyncIterator[None]:
+        """Renew the call's lease while the block runs."""
         kept = await self._run_blocking(self._saver.get, key)
         with self._heartbeat.renewing(self._saver, kept.checkpoint) if kept is not None else nullcontext():
             yield
 
     @asynccontextmanager
-    async def _caring(self, key: str, *, is_named: bool) -> AsyncIterator[Callable[[str], None]]:
-        """Keep a call until the last request that made it has its outcome; the next one is a new call."""
+    async def _tracking_request(self, key: str, *, is_named: bool) -> AsyncIterator[Callable[[str], None]]:
+        """Store a call until every request for it has its outcome; the next request is a new call."""
         settled: list[str] = []
-        self._inside[key] += 1
+        self._open_requests[key] += 1
         try:
             yield settled.append
-            # An error did not come here: then this one did not get the outcome, though others may have.
+            # After an error this request did not get the outcome, though others may have.
             if settled:
-                self._settled[key] = settled[0]
+                self._received[key] = settled[0]
         finally:
-            self._inside[key] -= 1
-            if not self._inside[key]:
-                del self._inside[key]
-                over = self._settled.pop(key, None)
+            self._open_requests[key] -= 1
+            if not self._open_requests[key]:
+                del self._open_requests[key]
+                over = self._received.pop(key, None)
                 if over is not None and not is_named:
                     with anyio.CancelScope(shield=True):
-                        await self._hand_out(key, over)
+                        await self._mark_delivered(key, over)
 
-    async def _hand_out(self, key: str, interruption: str) -> None:
+    async def _mark_delivered(self, key: str, interruption: str) -> None:
         try:
             await self._run_blocking(self._gate("").mark_delivered, key, interruption, ALREADY_DELIVERED)
         except PlacetError as error:
-            logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
+            logger.warning("outcome_not_deleted", exc_info=error)
 
     def _gate(self, client: str, tool: Tool | None = None) -> ApprovalGate:
-        place = call_identity.describe_server(self._behind, self._scope, tool)
+        place = call_identity.describe_server(self._server_info, self._scope, tool)
         name = f"{self._agent or client or 'assistant'}{place}"
         while name not in self._gates and len(self._gates) >= MAX_CLIENTS:
             self._gates.pop(next(iter(self._gates)))

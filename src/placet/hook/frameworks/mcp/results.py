@@ -1,4 +1,4 @@
-"""What a gate says to MCP clients, and how it hands on what it does not gate."""
+"""The server that MCP clients connect to, and the results it returns for gated calls."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ CallHandler = Callable[[Ctx, CallToolRequestParams], Awaitable[CallToolResult | 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 LINK_REQUEST = "review"
 WAITING_META, HELD_META = "placet/waiting", "placet/held"
-"""In the `_meta` of a result: the interruption that the call waits in; the code of what holds it."""
+"""Keys in a result's `_meta`: the interruption the call waits in; the error code that stopped it."""
 MAX_RESULT_BYTES = 1024 * 1024
 MAX_LISTENERS = 100
 _HOP_PREFIXES = ("placet/", "io.modelcontextprotocol/")
@@ -65,7 +65,7 @@ _INSTRUCTIONS = (
     "Some tools of this server wait for a person. Such a call answers with an error that says so: it has not"
     " run. Make the same call with the same arguments again later; it runs once it is approved."
 )
-_TOO_LARGE = "This call was approved and has run; its result was too large to keep. It was not run again."
+_TOO_LARGE = "This call was approved and has run; info result was too large to keep. It was not run again."
 _INTERRUPTED = (
     "This call was approved and began to run, and was broken off. Whether it took effect is unknown, and it"
     " was not run again. Check before you repeat it."
@@ -73,7 +73,7 @@ _INTERRUPTED = (
 
 
 class _MirrorServer(Server[Any]):
-    """Offers what another server offers, and says when that changes."""
+    """Offers what another server offers, and reports info changes."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **named: Any
@@ -83,8 +83,8 @@ class _MirrorServer(Server[Any]):
 
 
 def build_mirror_server(client: Client, upstream: McpUpstream, call: CallHandler) -> Server[Any]:
-    """A server that hands everything on but the calls of tools, which are `call`'s."""
-    offered, its = client.server_capabilities, client.server_info
+    """Return a server that forwards everything but tool calls, which `call` handles."""
+    offered, info = client.server_capabilities, client.server_info
     listeners = _Listeners()
     upstream.on_change = listeners.tell
 
@@ -97,9 +97,9 @@ def build_mirror_server(client: Client, upstream: McpUpstream, call: CallHandler
             return await upstream.list_tools(params.cursor if params else None)
 
     server = _MirrorServer(
-        its.name if its else "gated",
-        version=its.version if its else "",
-        title=its.title if its else None,
+        info.name if info else "gated",
+        version=info.version if info else "",
+        title=info.title if info else None,
         instructions="\n\n".join(filter(None, (client.instructions, _INSTRUCTIONS))),
         on_list_tools=list_tools,
         on_call_tool=call,
@@ -129,7 +129,7 @@ async def _forward_request(
 
 @contextmanager
 def _translate_unavailable() -> Iterator[None]:
-    """What keeps the server behind the gate from answering, as an error that says so."""
+    """Raise errors of the upstream connection as MCP errors."""
     try:
         yield
     except PlacetError as error:
@@ -137,7 +137,7 @@ def _translate_unavailable() -> Iterator[None]:
 
 
 class _Listeners:
-    """The clients of the handshake's days, who are told of changes; newer ones ask when they care."""
+    """Clients of older protocol versions, which get change notifications; newer ones subscribe."""
 
     def __init__(self) -> None:
         self._sessions: dict[int, Any] = {}
@@ -153,12 +153,12 @@ class _Listeners:
         for number, session in list(self._sessions.items()):
             try:
                 await session.send_notification(change)
-            except Exception:  # whatever a client that left may raise
+            except Exception:  # a disconnected client may raise anything
                 self._sessions.pop(number, None)
 
 
 def forwarded_meta(params: RequestParams) -> Any:
-    """What the request carries for the server behind, without what is between two neighbours only."""
+    """Return the request's `_meta` for the server behind, without hop-by-hop members."""
     meta: Mapping[str, Any] = params.meta or {}
     kept = {
         name: value
@@ -169,27 +169,27 @@ def forwarded_meta(params: RequestParams) -> Any:
 
 
 class ProgressReporter:
-    """What a client that wants to know hears: that a person is waited for, then what the tool reports."""
+    """Reports progress to a client that wants it: waiting for a reviewer, then the tool's own progress."""
 
     def __init__(self, ctx: Ctx, params: RequestParams) -> None:
         self._session = ctx.session
         self._waited = 0
         self.of_tool = self._tell if "progress_token" in (params.meta or {}) else None
-        """What the tool is to report to; None if nobody wants to know."""
+        """The callback for the tool's progress; None if the client wants none."""
 
     async def wait(self) -> None:
-        """A person is still waited for."""
+        """Report that the call still waits for a reviewer."""
         self._waited += 1
         await self._session.report_progress(self._waited, None, "Waiting for a person to decide.")
 
     async def _tell(self, progress: float, total: float | None, message: str | None) -> None:
-        """The tool has come so far; to its client progress only ever grows."""
+        """Report the tool's progress; offset, because progress must always grow."""
         total = None if total is None else total + self._waited
         await self._session.report_progress(progress + self._waited, total, message)
 
 
 def choose_link_method(ctx: Ctx) -> LinkMethod:
-    """How this client can be brought to show a link, past the model; None if it cannot."""
+    """Return how this client can show a link to info user, bypassing the model; None if it cannot."""
     can = ctx.session.client_capabilities
     if can is None or can.elicitation is None or can.elicitation.url is None:
         return None
@@ -199,14 +199,14 @@ def choose_link_method(ctx: Ctx) -> LinkMethod:
 
 
 def find_review_link(waiting: InterruptionMetadata) -> str | None:
-    """Where a person can decide the call."""
+    """Return the review link of the call."""
     return None if waiting.case is None else waiting.case.get("review_url")
 
 
 def build_link_request(waiting: InterruptionMetadata) -> InputRequiredResult:
-    """Have the client show the link and make the call again.
+    """Return a result that makes the client show the link and make the call again.
 
-    The state only says that the link was shown. It opens nothing, so nothing is lost if a client forges it.
+    The state only says that the link was shown. It grants nothing, so forging it gains nothing.
     """
     params = ElicitRequestURLParams(message=_build_link_message(waiting), url=find_review_link(waiting) or "")
     return InputRequiredResult(
@@ -215,49 +215,49 @@ def build_link_request(waiting: InterruptionMetadata) -> InputRequiredResult:
 
 
 def was_link_opened(params: CallToolRequestParams) -> bool:
-    """Whether the person opened the link that the first round of this call had the client show."""
+    """Return whether the user opened the link that the first round of this call showed."""
     response = (params.input_responses or {}).get(LINK_REQUEST)
     return isinstance(response, ElicitResult) and response.action == "accept"
 
 
 class ReviewLinkPrompt:
-    """The link as a client of 2025-11-25 shows it, if `asks`: it is asked now, and answers when it likes."""
+    """The link as a client of 2025-11-25 shows it, if `asks`: requested now, answered at any time."""
 
     def __init__(self, ctx: Ctx, waiting: InterruptionMetadata, *, asks: bool) -> None:
         self._session = ctx.session
         self._id = secrets.token_urlsafe(16)
-        self._asking: asyncio.Task[ElicitResult] | None = None
+        self._request: asyncio.Task[ElicitResult] | None = None
         if asks:
             message, link = _build_link_message(waiting), find_review_link(waiting) or ""
             asking = ctx.session.elicit_url(message, link, self._id, ctx.request_id)
-            self._asking = asyncio.create_task(asking)
+            self._request = asyncio.create_task(asking)
 
     async def pause(self, seconds: float) -> bool:
-        """Wait; False as soon as the person declined to open the link, for then nobody decides now."""
-        if self._asking is None or self._asking.done():
+        """Wait; return False as soon as the user declined to open the link."""
+        if self._request is None or self._request.done():
             await asyncio.sleep(seconds)
         else:
-            await asyncio.wait({self._asking}, timeout=seconds)
-        return self._said() not in ("decline", "cancel")
+            await asyncio.wait({self._request}, timeout=seconds)
+        return self._user_action() not in ("decline", "cancel")
 
     @property
     def failed(self) -> bool:
-        """Whether the client could not show the link after all."""
-        return self._asking is not None and self._asking.done() and self._said() is None
+        """Whether the client could not show the link."""
+        return self._request is not None and self._request.done() and self._user_action() is None
 
-    async def is_over(self) -> None:
-        """Nothing is left to do behind the link."""
-        if self._said() == "accept":
+    async def complete(self) -> None:
+        """Tell the client that the link is no longer needed."""
+        if self._user_action() == "accept":
             with suppress(MCPError):
                 await self._session.send_elicit_complete(self._id)
 
-    def take_back(self) -> None:
-        """Do not ask any longer."""
-        if self._asking is not None:
-            self._asking.cancel()
+    def cancel(self) -> None:
+        """Cancel the request."""
+        if self._request is not None:
+            self._request.cancel()
 
-    def _said(self) -> str | None:
-        done = self._asking
+    def _user_action(self) -> str | None:
+        done = self._request
         if done is None or not done.done() or done.cancelled() or done.exception() is not None:
             return None
         return done.result().action
@@ -267,12 +267,12 @@ class ReviewLinkPrompt:
 async def show_link(
     ctx: Ctx, waiting: InterruptionMetadata, way: LinkMethod
 ) -> AsyncIterator[ReviewLinkPrompt]:
-    """Have the client show the link as long as the block lasts, if it can be asked to."""
+    """Have the client show the link while the block runs, if it can."""
     link = ReviewLinkPrompt(ctx, waiting, asks=way == "push")
     try:
         yield link
     finally:
-        link.take_back()
+        link.cancel()
 
 
 def _build_link_message(waiting: InterruptionMetadata) -> str:
@@ -282,7 +282,7 @@ def _build_link_message(waiting: InterruptionMetadata) -> str:
 def build_waiting_result(
     waiting: InterruptionMetadata, name: str, *, with_link: bool, why: str | None = None
 ) -> CallToolResult:
-    """The call has not run, and how to go on; or `why` nobody could be asked."""
+    """Return a result that says the call has not run and how to continue, or `why` it cannot be reviewed."""
     link = find_review_link(waiting)
     case = waiting.case or {}
     until = case.get("expires_at")
@@ -301,7 +301,7 @@ def build_waiting_result(
 
 
 def build_held_result(error: PlacetError) -> CallToolResult:
-    """Something went wrong, and no error lets a call through."""
+    """Return a result for an error; no error lets a call run."""
     if isinstance(error, NobodyAsked):
         why = getattr(error.__cause__, "message", error.message)
         same = "The same call again changes nothing: make it otherwise."
@@ -309,21 +309,22 @@ def build_held_result(error: PlacetError) -> CallToolResult:
             f"Nobody can be asked about this call, so it does not run: {why} {same}",
             _meta={HELD_META: error.code},
         )
-    told_already = isinstance(error, ThreadBusy | NothingToResume)
-    text = error.message if told_already else f"This call is held and has not run: {error.message}"
+    is_explained = isinstance(error, ThreadBusy | NothingToResume)
+    text = error.message if is_explained else f"This call is held and has not run: {error.message}"
     return _error(text, _meta={HELD_META: error.code})
 
 
 def is_connection_closed(error: MCPError) -> bool:
-    """Whether the server behind the gate left in the middle of the call."""
+    """Return whether the connection to the server behind the gate closed during the call."""
     return error.code == CONNECTION_CLOSED
 
 
 def build_failure_result(error: Exception) -> CallToolResult:
-    """The server behind the gate did not answer the call, or not with a result."""
+    """Return a result for a server behind the gate that did not answer, or not with a result."""
     if isinstance(error, ValidationError):
         return _error(
-            f"The server behind the gate answered oddly; the call may have run: {_first_problem(error)}"
+            "The server behind the gate sent an invalid response; the call may have run:"
+            f" {_first_problem(error)}"
         )
     if isinstance(error, MCPError) and is_connection_closed(error):
         return _error(
@@ -334,12 +335,12 @@ def build_failure_result(error: Exception) -> CallToolResult:
 
 
 def build_interrupted_result() -> CallToolResult:
-    """What is kept of a call that its client cancelled while it ran."""
+    """Return what is stored for a call that info client cancelled while it ran."""
     return _error(_INTERRUPTED)
 
 
 def build_decision_result(decided: ToolFeedback, said: str, tool: Tool | None) -> CallToolResult:
-    """What a person said instead of the tool; a rejection is an error."""
+    """Return a reviewer's response in the tool's place; a rejection is an error."""
     if decided.result is not FeedbackResult.RESPONDED:
         return _error(said)
     return _build_fitting_result([TextContent(text=said)], said, tool)
@@ -348,7 +349,7 @@ def build_decision_result(decided: ToolFeedback, said: str, tool: Tool | None) -
 def announce_edit(
     result: CallToolResult, asked: ToolCall, ran: ToolCall, tool: Tool | None
 ) -> CallToolResult:
-    """The result as the model reads it: an edit is not hidden from it."""
+    """Return the result with a notice of an edit."""
     if asked == ran:
         return result
     content = [TextContent(text=describe_result(asked, ran, "").rstrip()), *result.content]
@@ -356,24 +357,24 @@ def announce_edit(
         return result.model_copy(update={"content": content})
     return _build_fitting_result(
         content, None, tool
-    )  # another tool's structure would not fit what this one promised
+    )  # another tool's structured result would not match this tool's output schema
 
 
 def encode_result(result: CallToolResult) -> str:
-    """A result as it is kept for one who comes later."""
+    """Return a result as it is stored for later requests."""
     text = result.model_dump_json(by_alias=True, exclude_none=True)
     return text if len(text) <= MAX_RESULT_BYTES else _TOO_LARGE
 
 
 def decode_result(kept: str) -> CallToolResult:
-    """What `encode_result` wrote, or what the gate knows of a call that did not end."""
+    """Return what `encode_result` wrote, or an error with one of our texts."""
     with suppress(ValidationError):
         return CallToolResult.model_validate_json(kept)
     return _error(kept if kept in (OUTCOME_UNKNOWN, _TOO_LARGE) else f"This call does not run again. {kept}")
 
 
 def _build_fitting_result(content: list[Any], said: str | None, tool: Tool | None) -> CallToolResult:
-    """A result that a client takes, though the tool may have promised a structure that it cannot have."""
+    """Return a result that clients accept even if the tool's output schema cannot be met."""
     schema = None if tool is None else tool.output_schema
     if schema is None:
         return CallToolResult(content=content)

@@ -1,4 +1,4 @@
-"""How long a gate keeps calls that nobody comes for any more."""
+"""Deleting stored MCP calls that are no longer needed."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -14,18 +14,18 @@ _STAGES: tuple[Stage, ...] = ("paused", "running", "ready")
 
 
 def purge_calls(saver: Saver, before: datetime, *, by_case: bool) -> None:
-    """Forget all calls that were over before then; a call that waits, `by_case` if people decide it there."""
+    """Delete calls that were over before this time; `by_case` says that waiting calls have a case."""
     for key in [key for stage in _STAGES for key in saver.list_threads(stage) if key.startswith(PREFIX)]:
-        kept = saver.get(key)
-        if kept is not None and _unneeded_since(kept, by_case) < before:
+        saved = saver.get(key)
+        if saved is not None and _unneeded_since(saved, by_case) < before:
             saver.release(key)
 
 
-def _unneeded_since(kept: SavedCheckpoint, by_case: bool) -> datetime:
-    """Since when nobody needs it; if it waits for a person, since their time is over."""
-    if kept.checkpoint.stage != "paused" or (by_case and kept.checkpoint.case is None):
-        return max(kept.saved_at, kept.leased_until or kept.saved_at)
-    case, asked = kept.checkpoint.case or {}, kept.checkpoint.interruption
+def _unneeded_since(saved: SavedCheckpoint, by_case: bool) -> datetime:
+    """Return since when the call is not needed; for a waiting call, when its time expires."""
+    if saved.checkpoint.stage != "paused" or (by_case and saved.checkpoint.case is None):
+        return max(saved.saved_at, saved.leased_until or saved.saved_at)
+    case, asked = saved.checkpoint.case or {}, saved.checkpoint.interruption
     until = asked.expires_at if asked is not None else None
     with suppress(TypeError, ValueError):
         until = datetime.fromisoformat(case.get("expires_at", ""))

@@ -1,4 +1,4 @@
-"""The MCP server behind a gate: connected when it is needed, and anew after it died. It judges nothing."""
+"""The connection to the MCP server behind the gate: made when needed, and again after it broke."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ CONNECT_TIMEOUT_S = 60.0
 LIST_TIMEOUT_S = 30.0
 MAX_PAGES = 100
 _SESSION_TERMINATED = "Session terminated"
-"""What the SDK says where a server has forgotten an HTTP session."""
+"""The SDK's message when a server does not know an HTTP session any more."""
 _CHANGE_NOTIFICATIONS = (
     ToolListChangedNotification,
     PromptListChangedNotification,
@@ -45,29 +45,27 @@ _CLIENT_INFO = Implementation(name="placet-mcp-gate", title="Placet", version=__
 
 
 class ToolsChanged(Exception):
-    """The server's tools are others by now than those that a call was judged by; the call was not made."""
+    """The server's tools have changed since a call was evaluated; the call was not made."""
 
 
 class McpUpstream:
     """One connection to the server behind the gate. Raises Unavailable while there is none.
 
-    `target` names it each time it is connected: what an `mcp.Client` takes, such as StdioServerParameters or
-    a URL. To the server, the gate is a client without sampling, elicitation and roots: it asks nothing back.
+    `target` returns what an `mcp.Client` takes, such as StdioServerParameters or a URL. To the server,
+    the gate is a client without sampling, elicitation and roots, so the server cannot ask back.
     """
 
     def __init__(self, target: Callable[[], Any]) -> None:
         self._target = target
         self._client: Client | None = None
-        self._leave = asyncio.Event()
-        self._running: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._connection_task: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
         self._tools: dict[str, Tool] = {}
-        self._edition = (
-            0  # another one for each connection, and whenever the server says that its tools changed
-        )
-        self._calls = 0  # how many are made right now
+        self._edition = 0  # increased with each connection, and when the server reports changed tools
+        self._calls = 0  # calls in progress
         self.on_change: Callable[[Any], Awaitable[None]] | None = None
-        """Told when the server says that its tools, prompts or resources are others now."""
+        """Called when the server reports changed tools, prompts or resources."""
 
     async def __aenter__(self) -> Self:
         await self.client()
@@ -79,7 +77,7 @@ class McpUpstream:
         await self._disconnect()
 
     async def client(self) -> Client:
-        """The connection, made now if there is none."""
+        """Return the connection, made now if there is none."""
         async with self._connecting:
             if self._client is None:
                 await self._disconnect()
@@ -88,7 +86,7 @@ class McpUpstream:
             return self._client
 
     async def read(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """Ask the server for what may be asked for twice: a new connection is tried if it is gone."""
+        """Send an idempotent request; if the connection is gone, try again over a new one."""
         try:
             return await self._send(work)
         except MCPError as error:
@@ -97,7 +95,7 @@ class McpUpstream:
             return await self._send(work)
 
     async def _send(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """Ask the server something, once; if it is gone, the next one to ask connects anew."""
+        """Send a request once; if the connection is gone, the next request reconnects."""
         client = await self.client()
         try:
             return await work(client)
@@ -115,9 +113,9 @@ class McpUpstream:
         *,
         edition: int | None = None,
     ) -> CallToolResult:
-        """Run a tool. What it answers is handed on as it is; whether it fits its schema, clients check.
+        """Run a tool. Its result is passed on unchecked; clients check it against the output schema.
 
-        Raises ToolsChanged if `edition` is not that of its tools any more.
+        Raises ToolsChanged if the tools are no longer those of `edition`.
         """
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, _meta=meta))
 
@@ -133,17 +131,17 @@ class McpUpstream:
             self._calls -= 1
 
     async def list_tools(self, cursor: str | None = None) -> ListToolsResult:
-        """One page of its tools."""
+        """Return one page of its tools."""
         params = PaginatedRequestParams(cursor=cursor)
         page = await self.read(lambda client: client.session.list_tools(params=params))
         self._tools.update({tool.name: tool for tool in page.tools})
         return page
 
     async def tool(self, name: str) -> tuple[Tool | None, int]:
-        """What the server says about this tool now, None if it lists none of this name; and the edition.
+        """Return the tool as the server lists it now, None if it does not, and the edition of the tools.
 
-        It is asked each time: not every server says when its tools change, and a tool that was read-only
-        yesterday is not trusted for it today.
+        The list is fetched each time: not every server reports changes, and a tool that was read-only
+        yesterday may not be today.
         """
         edition = await self.refresh()
         return self._tools.get(name), edition
@@ -154,11 +152,11 @@ class McpUpstream:
         return self._tools
 
     async def refresh(self) -> int:
-        """List all tools anew, over a new connection if the old one is dead: then a call can be made."""
+        """List all tools again, over a new connection if the old one is dead; return the edition."""
         try:
             return await self._list_all()
         except (MCPError, TimeoutError):
-            if not self._calls:  # for those it would be the end
+            if not self._calls:  # reconnecting would end calls in progress
                 self._drop(self._client)
             try:
                 return await self._list_all()
@@ -170,7 +168,7 @@ class McpUpstream:
     async def _list_all(self) -> int:
         await self.client()
         edition = self._edition
-        self._tools = await self._patiently(self._all_pages())
+        self._tools = await self._with_list_timeout(self._all_pages())
         return edition
 
     async def _all_pages(self) -> dict[str, Tool]:
@@ -184,62 +182,62 @@ class McpUpstream:
                 break
         return found
 
-    async def _patiently(self, work: Coroutine[Any, Any, T]) -> T:
-        """A server that is busy with a call may answer nothing else: then it has as long as that takes."""
-        asked = asyncio.create_task(work)
+    async def _with_list_timeout(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a list of tools; a server that is busy with a call gets as long as that call takes."""
+        listing = asyncio.create_task(work)
         try:
             busy = bool(self._calls)
-            while not (await asyncio.wait({asked}, timeout=LIST_TIMEOUT_S))[0]:
+            while not (await asyncio.wait({listing}, timeout=LIST_TIMEOUT_S))[0]:
                 # A call may have ended just now: the time in which it ran does not count.
                 was_busy, busy = busy, bool(self._calls)
                 if not (was_busy or busy):
                     raise TimeoutError(f"no answer within {LIST_TIMEOUT_S:g} seconds")
-            return asked.result()
+            return listing.result()
         finally:
-            asked.cancel()
+            listing.cancel()
 
     async def _connect(self) -> Client:
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._leave = asyncio.Event()
-        self._running = asyncio.create_task(self._hold(ready, self._leave))
+        self._closing = asyncio.Event()
+        self._connection_task = asyncio.create_task(self._hold(ready, self._closing))
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 return await ready
         except Exception as error:
-            self._running.cancel()
+            self._connection_task.cancel()
             raise Unavailable(
                 f"The server behind the gate cannot be reached: {_innermost_message(error)}."
             ) from error
 
-    async def _hold(self, ready: "asyncio.Future[Client]", leave: asyncio.Event) -> None:
-        """Hold the connection: the SDK wants it to be left by the task that made it."""
+    async def _hold(self, ready: "asyncio.Future[Client]", closing: asyncio.Event) -> None:
+        """Hold the connection: the SDK requires that the task that opened it closes it."""
         try:
             target = _tolerate_bad_utf8(self._target())
-            client = Client(target, message_handler=self._heard, client_info=_CLIENT_INFO, cache=None)
+            client = Client(target, message_handler=self._on_message, client_info=_CLIENT_INFO, cache=None)
             async with client:
                 if not ready.cancelled():
                     ready.set_result(client)
-                    await self._listen(client, leave)
+                    await self._listen(client, closing)
         except Exception as error:
             if ready.done():
-                logger.debug("The server behind the gate left with an error.", exc_info=error)
+                logger.debug("upstream_connection_failed", exc_info=error)
             else:
                 ready.set_exception(error)
 
-    async def _listen(self, client: Client, leave: asyncio.Event) -> None:
-        """Hear of changes until it is time to leave; newer servers tell them to those who listen."""
+    async def _listen(self, client: Client, closing: asyncio.Event) -> None:
+        """Receive change notifications until told to closing; newer servers send them to listeners only."""
         tools = client.server_capabilities.tools
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
             try:
                 async with client.listen(tools_list_changed=True):
-                    await leave.wait()
+                    await closing.wait()
             except (MCPError, TimeoutError, RuntimeError) as error:
-                logger.debug("Changes behind the gate are not heard of.", exc_info=error)
-        await leave.wait()
+                logger.debug("upstream_listen_failed", exc_info=error)
+        await closing.wait()
 
     async def _disconnect(self) -> None:
-        self._leave.set()
-        running, self._running, self._client = self._running, None, None
+        self._closing.set()
+        running, self._connection_task, self._client = self._connection_task, None, None
         if running is not None:
             with suppress(asyncio.CancelledError):
                 await running
@@ -247,9 +245,9 @@ class McpUpstream:
     def _drop(self, client: Client | None) -> None:
         if self._client is client:
             self._client = None
-            self._leave.set()
+            self._closing.set()
 
-    async def _heard(self, message: Any) -> None:
+    async def _on_message(self, message: Any) -> None:
         if not isinstance(message, _CHANGE_NOTIFICATIONS):
             return
         if isinstance(message, ToolListChangedNotification):
@@ -259,7 +257,7 @@ class McpUpstream:
 
 
 def _tolerate_bad_utf8(target: Any) -> Any:
-    """The same; but bytes that are no UTF-8 do not make the SDK deaf to a command for good."""
+    """Return the target with invalid UTF-8 replaced, which would otherwise stop the SDK's reader for good."""
     if isinstance(target, StdioServerParameters):
         return target.model_copy(update={"encoding_error_handler": "replace"})
     return target
@@ -270,7 +268,7 @@ def _is_disconnect(error: MCPError) -> bool:
 
 
 def _innermost_message(error: BaseException) -> str:
-    """What went wrong, from the inside of the groups that it may be wrapped in."""
+    """Return the message of the innermost error of nested exception groups."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     return str(error).rstrip(".") or type(error).__name__

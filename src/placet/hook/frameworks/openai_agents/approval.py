@@ -1,7 +1,7 @@
-"""Approval for the OpenAI Agents SDK: function tools whose calls wait, may be edited, and run once.
+"""Approval for the OpenAI Agents SDK: function tools whose calls wait, can be edited, and run once.
 
-The SDK keeps its own loop and decides nothing here: a call runs because the gate says so. Permanent approval
-(`always_approve`) is never given, since it covers a tool with whatever arguments come.
+The SDK keeps its own loop and decides nothing here: a call runs because the gate allows it. `always_approve`
+is never used, because it would approve a tool with any arguments.
 """
 
 import copy
@@ -56,49 +56,49 @@ T = TypeVar("T")
 SDK_REQUIREMENT = ReviewRequirement(
     description="", config=ToolConfig(allowed_decisions=("approve", "reject"))
 )
-"""A tool of the SDK that asks for approval by itself; its calls cannot be edited."""
-NOT_GATED = "The calls of {} wait for a person, but it is not behind the gate."
+"""For tools of the SDK that request approval themselves; their calls cannot be edited."""
+NOT_GATED = "Calls of {} need a review, but the tool is not gated. Pass it through gated()."
 TOOL_REQUIREMENT = ReviewRequirement(description="", config=ToolConfig())
 UNREADABLE_ARGUMENTS = "This call was not run: its arguments are not a JSON object."
-NO_DECISION = "This call was not run: no decision of a person is kept for it."
+NO_DECISION = "This call was not run: no decision on it is stored."
 HISTORY_OPTIONS = ("session", "conversation_id", "previous_response_id")
-"""Options with which the SDK knows what was said before."""
+"""Options with which the SDK loads earlier messages itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepeatedResult:
-    """What a thread came to when this answer was first delivered; nothing ran again."""
+    """The stored result of an answer that was delivered before; nothing ran again."""
 
     final_output: Any
-    """As JSON; `final_output_as` makes it what it was."""
+    """The output as JSON; `final_output_as` converts it to a type."""
 
     def final_output_as(self, kind: type[T]) -> T:
-        """The output as this type."""
+        """Return the output as this type."""
         return TypeAdapter(kind).validate_python(self.final_output)
 
 
 Outcome = RunResultBase | RepeatedResult | InterruptionMetadata
-"""What a run comes to: its result, that result told again, or the calls that wait for a person."""
+"""The outcome of a run: its result, a repeated result, or the calls that wait for a reviewer."""
 
 
 @dataclass(kw_only=True)
 class _RunContext:
-    """What is known while the SDK runs: the decided turn, and how new calls were judged."""
+    """What is known during a run: the decided turn, and the evaluations of new calls."""
 
     turn: str = ""
     decided: InterruptionMetadata | None = None
     asked: Mapping[str, ToolCall] = field(default_factory=dict)
-    """The calls that were decided, as they were asked for."""
+    """The decided calls, as they were requested."""
     judged: dict[str, ReviewRequirement | None] = field(default_factory=dict)
-    """By the whole call: agents inside have calls of their own, which may bear the same ids."""
+    """Evaluations by whole call, because calls of inner agents may have the same ids."""
     waits: set[str] = field(default_factory=set)
     inside: dict[str, Arguments] = field(default_factory=dict)
-    """The calls of agents as tools that have begun: they come by again when what waits inside is decided."""
+    """Started calls of agents as tools: they are invoked again when their inner calls are decided."""
     begun: Mapping[str, Arguments] = field(default_factory=dict)
-    """Those that had begun when the thread was paused, and what they were to run with."""
+    """Those that had started when the thread was paused, with their arguments."""
 
     def to_run(self, asked: ToolCall) -> ToolCall | str | None:
-        """As `threads.to_run`; what was decided on another call of the same id is no decision on this one."""
+        """Like `resolve_call`; a decision on another call with the same id does not count."""
         if self.decided is None or self.asked.get(asked.id) != asked:
             return None
         return resolve_call(self.decided, asked.id)
@@ -108,14 +108,14 @@ _current: ContextVar[_RunContext | None] = ContextVar("placet_run", default=None
 
 
 class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
-    """Stops the calls of the tools that went through `gated`, in threads that outlive the process."""
+    """Stops calls of tools that were passed through `gated`, in threads that outlive the process."""
 
     def gated(self, tools: Iterable[Tool]) -> list[Tool]:
-        """The same tools behind the gate; give these to the agent. Only function tools can be stopped."""
+        """Return the tools behind the gate, for the agent. Only function tools can be stopped."""
         return [_GatedTool.copy(self, tool) if isinstance(tool, FunctionTool) else tool for tool in tools]
 
     def messages(self, thread_id: str) -> list[Any]:
-        """The thread's input items, up to where it waits or ended."""
+        """Return the thread's input items so far."""
         return list(json.loads(self.threads.state(thread_id) or "{}").get("messages", ()))
 
     def _flow(self, agent: Agent[Any], taking: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
@@ -173,7 +173,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
     async def _given(
         self, agent: Agent[Any], options: dict[str, Any], run: _RunContext, stands: Any, prompt: str | None
     ) -> tuple[Any, dict[str, Any]]:
-        """What the SDK runs next, and how: with hooks that see each turn before its calls."""
+        """Return the SDK's next input and its options, with hooks that see each turn before its calls."""
         options = {**options, "hooks": _GateHooks(self, options.get("hooks"))}
         if not isinstance(stands, ClaimedThread):
             return stands, options
@@ -192,13 +192,13 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
     def evaluate(
         self, call: ToolCall, agent: Any, context: RunContextWrapper[Any], tool: Any
     ) -> ReviewRequirement | None:
-        """How the person is asked about this call, or None if nobody needs to be."""
+        """Return how this call must be reviewed, or None if it needs no review."""
         state = {"messages": context.turn_input, "context": context.context, "agent": agent}
         return self.threads.evaluate(call, state, getattr(tool, "params_json_schema", None))
 
 
 class _GatedTool:
-    """Stands in a tool's place: asks before the call, and does afterwards what was decided."""
+    """Replaces a tool: requests approval before the call, and then follows the decision."""
 
     def __init__(self, approval: OpenAIAgentsApproval, tool: FunctionTool) -> None:
         self.approval = approval
@@ -225,7 +225,7 @@ class _GatedTool:
     async def judged(
         self, run: _RunContext, call: ToolCall, agent: Any, context: RunContextWrapper[Any]
     ) -> ReviewRequirement | None:
-        """How the call is judged, once; a tool that asks by itself is asked too."""
+        """Evaluate the call, once; a tool's own `needs_approval` counts too."""
         if (key := build_call_key(call)) not in run.judged:
             gate = self.approval.evaluate(call, agent, context, self.tool)
             own = self.tool.needs_approval
@@ -250,7 +250,7 @@ class _GatedTool:
         if isinstance(ran, str):
             return ran
         if of_agent and ran.name == asked.name:
-            # It comes by again with each pause of the agent inside, and its calls are run once themselves.
+            # It is invoked again after each pause of the inner agent, whose calls are run once by themselves.
             run.inside[build_call_key(asked)] = ran.arguments
             return await self.tool.on_invoke_tool(context, json.dumps(ran.arguments))
         runs = partial(self._run, context, asked, ran, given)
@@ -263,13 +263,13 @@ class _GatedTool:
             return await self.tool.on_invoke_tool(context, given)
         tool = self.tool if ran.name == asked.name else _index_function_tools(context.agent).get(ran.name)
         if tool is None or is_agent(tool):
-            return f"There is no tool {ran.name} that could run in its place; nothing was run."
+            return f"There is no tool {ran.name} that can run instead; nothing was run."
         edited = edit_context(context, ran)
         refused = None if tool is self.tool else await run_guardrails(tool, edited)
         return await tool.on_invoke_tool(edited, edited.tool_arguments) if refused is None else refused
 
     def as_decided(self, context: ToolContext[Any]) -> ToolContext[Any]:
-        """The call as the tool will get it, for those who look at it before."""
+        """Return the context with the decided call, for guardrails that run before the tool."""
         run, arguments = _current.get() or _RunContext(), parse_arguments(context.tool_arguments) or {}
         ran = run.to_run(ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=arguments))
         edited = isinstance(ran, ToolCall) and ran.name == self.tool.name and ran.arguments != arguments
@@ -277,7 +277,7 @@ class _GatedTool:
 
 
 class _GateHooks(RunHooks[Any]):
-    """Sees a turn before its calls, and a call before it runs; everything else is the caller's own hooks."""
+    """Sees each turn before its calls and each call before it runs; all else goes to the caller's hooks."""
 
     def __init__(self, approval: OpenAIAgentsApproval, own: Any) -> None:
         self._approval = approval
@@ -291,7 +291,7 @@ class _GateHooks(RunHooks[Any]):
     async def on_llm_end(
         self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse
     ) -> None:
-        """Judge a turn as a whole: calls that need nobody wait with those that do."""
+        """Evaluate the whole turn: calls without review wait with those that need it."""
         run, turn, waits = _current.get() or _RunContext(), [], False
         stand_ins = {tool.name: tool.on_invoke_tool for tool in agent.tools if isinstance(tool, FunctionTool)}
         for item in response.output:
@@ -307,7 +307,7 @@ class _GateHooks(RunHooks[Any]):
         await self._own.on_llm_end(context, agent, response)
 
     async def on_tool_start(self, context: RunContextWrapper[Any], agent: Any, tool: Tool) -> None:
-        """Nothing that a person must see slips past because its tool was not given to `gated`."""
+        """Refuse a call that needs review if its tool was not passed through `gated`."""
         if not isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool):
             run = _current.get() or _RunContext()
             call_id = getattr(context, "tool_call_id", "")
@@ -318,29 +318,31 @@ class _GateHooks(RunHooks[Any]):
                 raise HookError(NOT_GATED.format(tool.name))
         inside = getattr(tool, "_agent_instance", None)
         if inside is not None:
-            await self._look_inside(inside, context, [agent])
+            await self._check_inner_agent(inside, context, [agent])
         await self._own.on_tool_start(context, agent, tool)
 
-    async def _look_inside(
+    async def _check_inner_agent(
         self, agent: Agent[Any], context: RunContextWrapper[Any], seen: list[Agent[Any]]
     ) -> None:
-        """An agent inside a tool runs without hooks of ours: what may wait must be behind the gate."""
+        """Check the tools of an inner agent, which runs without our hooks."""
         seen.append(agent)
         tools = [*agent.tools, *(await agent.get_mcp_tools(context) if agent.mcp_servers else ())]
         for tool in tools:
             gated = isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool)
             if not gated and not self._approval.threads.never_stops(tool.name):
                 raise HookError(NOT_GATED.format(tool.name))
-        ahead = [getattr(tool, "_agent_instance", None) for tool in tools]
-        ahead += [each if isinstance(each, Agent) else find_handoff_agent(each) for each in agent.handoffs]
-        for inner in ahead:
+        inner_agents = [getattr(tool, "_agent_instance", None) for tool in tools]
+        inner_agents += [
+            each if isinstance(each, Agent) else find_handoff_agent(each) for each in agent.handoffs
+        ]
+        for inner in inner_agents:
             if inner is not None and not any(inner is known for known in seen):
-                await self._look_inside(inner, context, seen)
+                await self._check_inner_agent(inner, context, seen)
 
 
 @contextmanager
 def _run_context(run: _RunContext) -> Iterator[None]:
-    """What is known of this run, for the tools that it calls; no other run in the same task may see it."""
+    """Set the run's context for the tools it calls; other runs of the same task do not see it."""
     before = _current.set(run)
     try:
         yield
@@ -351,7 +353,7 @@ def _run_context(run: _RunContext) -> Iterator[None]:
 def _collect_waiting_calls(
     state: RunState[Any], run: _RunContext
 ) -> tuple[list[ToolCall], dict[str, ReviewRequirement | None]]:
-    """The calls that wait and how each was judged; what need not wait is decided in the state at once."""
+    """Return the waiting calls and how each was evaluated; unreadable calls are rejected at once."""
     calls: list[ToolCall] = []
     gates: dict[str, ReviewRequirement | None] = {}
     for item in state.get_interruptions():
@@ -360,16 +362,16 @@ def _collect_waiting_calls(
             state.reject(item, rejection_message=UNREADABLE_ARGUMENTS)
             continue
         gate = run.judged.get(build_call_key(call), SDK_REQUIREMENT)
-        if call.id not in gates:  # agents inside may name calls alike: one can be decided at a time
+        if call.id not in gates:  # inner agents may reuse ids: only one such call can be decided at a time
             calls.append(call)
             gates[call.id] = gate
         elif SDK_REQUIREMENT in (gate, gates[call.id]):
-            raise HookError(f"Two calls are named {call.id}, and what is said of one the SDK takes for both.")
+            raise HookError(f"Two calls have the id {call.id}, and the SDK would apply one decision to both.")
     return calls, gates
 
 
 def _approve_waiting_calls(state: RunState[Any], run: _RunContext) -> RunState[Any]:
-    """Nobody needs to see these calls after all."""
+    """Approve these calls, which need no review after all."""
     passed: set[str] = set()
     for item in state.get_interruptions():
         call = read_waiting_call(item)
@@ -391,9 +393,9 @@ def _index_function_tools(agent: Any) -> Mapping[str, FunctionTool]:
 
 
 def _collect_schemas(result: RunResultBase, calls: Iterable[ToolCall]) -> dict[str, Mapping[str, Any] | None]:
-    """What the tools take, of the agent that stands and of those inside it that wait.
+    """Return the schemas of the tools of the current agent and of waiting inner agents.
 
-    An agent as a tool is there only for its own calls: none can become one, for the SDK knows it by its call.
+    An agent as a tool is included only for its own calls: no call can be edited into one.
     """
     agents = [item.agent for item in result.interruptions]  # type: ignore[attr-defined]
     waiting = {call.name for call in calls}

@@ -1,4 +1,4 @@
-"""How calls, decisions and errors travel through the OpenAI Agents SDK; nothing here decides."""
+"""Converting calls, decisions and errors between the OpenAI Agents SDK's form and ours."""
 
 import asyncio
 import copy
@@ -32,13 +32,13 @@ from placet.hook.result_texts import to_text
 from placet.hook.tool_call import Arguments, ToolCall, read_arguments
 
 ENVELOPE_MEMBERS = ("type", "id", "call_id", "status", "agent", "created_by")
-"""Members of a call of the SDK's own that do not say what it is to do."""
+"""Members of an SDK call that do not describe what it does."""
 ToolView = Callable[[ToolContext[Any]], ToolContext[Any]]
 RICH_OUTPUT_TYPES = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
 
 def read_waiting_call(item: ToolApprovalItem) -> ToolCall | None:
-    """The call that waits; of a tool of the SDK's own, what it is to do. None if that cannot be read."""
+    """Return the waiting call; None if its arguments cannot be parsed."""
     raw: Any = item.raw_item
     given = raw.get("arguments") if isinstance(raw, dict) else getattr(raw, "arguments", None)
     arguments = _read_sdk_call(raw) if given is None else parse_arguments(given)
@@ -53,17 +53,17 @@ def _read_sdk_call(raw: Any) -> Arguments:
 
 
 def build_call_key(call: ToolCall) -> str:
-    """The whole call: its id alone may be another's, too."""
+    """Return a key of the whole call, because another call may have the same id."""
     return f"{call.id}/{call.name}/{json.dumps(call.arguments, sort_keys=True)}"
 
 
 def is_agent(tool: FunctionTool) -> bool:
-    """Whether another agent runs when this tool is called."""
+    """Return whether the tool runs another agent."""
     return bool(getattr(tool, "_is_agent_tool", False))
 
 
 def parse_arguments(given: Any) -> Arguments | None:
-    """Arguments as a dict; None if they are not a JSON object."""
+    """Return arguments as a dict; None if they are not a JSON object."""
     try:
         return read_arguments(given)
     except InvalidFeedback:
@@ -71,14 +71,14 @@ def parse_arguments(given: Any) -> Arguments | None:
 
 
 def edit_context(context: ToolContext[Any], ran: ToolCall) -> ToolContext[Any]:
-    """The context of a call as a person changed it."""
+    """Return the context of a call as the reviewer edited it."""
     edited = copy.copy(context)
     edited.tool_name, edited.tool_arguments = ran.name, json.dumps(ran.arguments)
     return edited
 
 
 def wrap_guardrail(guardrail: ToolInputGuardrail[Any], shown: ToolView) -> ToolInputGuardrail[Any]:
-    """The same guardrail, which looks at the call as it is shown."""
+    """Return the guardrail, applied to the call as `shown` returns it."""
 
     def look(data: ToolInputGuardrailData) -> Any:
         return guardrail.guardrail_function(replace(data, context=shown(data.context)))
@@ -87,7 +87,7 @@ def wrap_guardrail(guardrail: ToolInputGuardrail[Any], shown: ToolView) -> ToolI
 
 
 async def run_guardrails(tool: FunctionTool, context: ToolContext[Any]) -> str | None:
-    """What a tool's guardrails say in its place; the SDK asks only those of the tool that was called."""
+    """Return the refusal of the tool's guardrails; the SDK runs only those of the original tool."""
     agent: Any = context.agent
     for guardrail in tool.tool_input_guardrails or ():
         said = await guardrail.run(ToolInputGuardrailData(context=context, agent=agent))
@@ -99,9 +99,9 @@ async def run_guardrails(tool: FunctionTool, context: ToolContext[Any]) -> str |
 
 
 def apply_decisions(state: RunState[Any], decided: InterruptionMetadata) -> dict[str, ToolCall]:
-    """Tell the SDK; what is to be edited or answered is seen to when it invokes the tool.
+    """Pass the decisions to the SDK; edits and responses are applied when it invokes the tool.
 
-    Returns the calls that were decided, as they were asked for.
+    Returns the decided calls as they were requested.
     """
     asked: dict[str, ToolCall] = {}
     feedbacks = {feedback.id: feedback for feedback in decided.tool_feedbacks}
@@ -120,14 +120,14 @@ def apply_decisions(state: RunState[Any], decided: InterruptionMetadata) -> dict
 
 
 def find_handoff_agent(handoff: Any) -> Any:
-    """The agent behind a handoff, if it says."""
+    """Return the agent behind a handoff, if it is known."""
     reference = getattr(handoff, "_agent_ref", None)
     return None if reference is None else reference()
 
 
 @contextmanager
 def unwrap_hook_errors() -> Iterator[None]:
-    """The SDK reports what a tool raised as its own error; what our gate raised is ours."""
+    """Raise our gate's errors as they are; the SDK wraps errors of tools in its own."""
     try:
         yield
     except UserError as error:
@@ -137,7 +137,7 @@ def unwrap_hook_errors() -> Iterator[None]:
 
 
 async def stop_streamed_run(result: RunResultStreaming, events: AsyncGenerator[Any, None]) -> None:
-    """Let a run of which nobody listens to the rest go no further; the SDK would finish it by itself."""
+    """Stop a run whose consumer has gone; the SDK would finish it in the background."""
     if not result.is_complete:
         result.cancel()
     await events.aclose()
@@ -146,12 +146,12 @@ async def stop_streamed_run(result: RunResultStreaming, events: AsyncGenerator[A
 
 
 def result_to_text(result: Any) -> str:
-    """What a tool answered, as text."""
+    """Return a tool's result as text."""
     return to_text(to_jsonable_python(result, fallback=str))
 
 
 def prepend_notice(notice: str, result: Any) -> Any:
-    """Images and files with a notice before them; None for what is text anyway."""
+    """Return images and files with a notice before them; None for plain results."""
     parts = result if isinstance(result, list) else [result]
     if not parts or not all(isinstance(part, RICH_OUTPUT_TYPES) for part in parts):
         return None

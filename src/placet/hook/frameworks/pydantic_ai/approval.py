@@ -1,7 +1,7 @@
-"""Approval for Pydantic AI: a capability whose toolset defers the calls, and runs that outlive the process.
+"""Approval for Pydantic AI: a capability whose toolset defers calls, and runs that outlive the process.
 
-The framework keeps its own loop, messages and validation. Who may run is decided by the gate alone: that the
-framework calls a tool call approved runs nothing here.
+The framework keeps its own loop, messages and validation. The gate alone decides what may run: a call that
+the framework considers approved does not run because of that.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
@@ -64,39 +64,37 @@ DepsT = TypeVar("DepsT")
 AnyAgent = Agent[Any, Any]
 Schemas = dict[str, Mapping[str, Any] | None]
 Outcome = AgentRunResult[Any] | InterruptionMetadata
-"""What a run comes to: its result, or the calls that wait for a person."""
+"""The outcome of a run: its result, or the calls that wait for a reviewer."""
 NO_NAME_INFERENCE = {"infer_name": False}
-"""No variable of ours names an agent: the framework need not look for one."""
-NESTED_CALLS_CANNOT_WAIT = (
-    "No call from inside another one can wait, nor one behind a capability that renames it."
-)
+"""The framework need not search our variables for the agent's name."""
+NESTED_CALLS_CANNOT_WAIT = "A nested call cannot wait, nor a call that a capability renames."
 METADATA_KEY = "placet"
-"""Our member in the metadata of deferred calls: the judgement on the way out, the turn on the way back."""
+"""Our key in the metadata of deferred calls: the requirement when deferred, the turn when resumed."""
 
 
 class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome]):
-    """Among an agent's `capabilities`, it stops the agent's tool calls until a person has decided them."""
+    """As one of an agent's `capabilities`, it stops tool calls until a reviewer has decided them."""
 
     def __init__(self, *hooks: Hook, saver: Saver, **named: Any) -> None:
         ApprovalRuns.__init__(self, *hooks, saver=saver, **named)
         self.schemas: dict[str, Schemas] = {}
-        """By the thread that runs; agents may have different tools of the same name."""
+        """By running thread, because agents may have different tools of the same name."""
         self.decided: dict[str, InterruptionMetadata] = {}
         self.passed = object()
-        """Marks calls that nobody needs to see after all; nothing that comes from outside equals it."""
+        """Marks calls that need no review after all; nothing from outside can equal this object."""
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Every tool of the agent, behind the gate."""
+        """Return every tool of the agent behind the gate."""
         return ApprovalToolset(toolset, approval=self)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
     ) -> ModelResponse:
-        """Every call of a thread has an id of its own."""
+        """Give every call of a thread a unique id."""
         return make_call_ids_unique(response, ctx.messages)
 
     def messages(self, thread_id: str) -> list[ModelMessage]:
-        """The thread's messages, up to where it waits or ended."""
+        """Return the thread's messages so far."""
         state = self.threads.state(thread_id)
         return [] if state is None else decode_conversation(state).messages
 
@@ -142,7 +140,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             self.schemas.pop(thread_id, None)
 
     def _gate(self, requests: DeferredToolRequests, part: ToolCallPart) -> ReviewRequirement | None:
-        """How the call was judged; a tool that asks for approval by itself gets it too."""
+        """Return how the call was evaluated; a tool that requests approval itself always needs it."""
         said = requests.metadata.get(part.tool_call_id, {})
         if METADATA_KEY not in said:
             return self.threads.requirement_for_all(part.tool_name) or requirement_from_dict({})
@@ -152,7 +150,9 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         taking_part: list[Any] = list(options.get("capabilities") or ())
         agent.root_capability.apply(taking_part.append)
         if not any(capability is self for capability in taking_part):
-            raise HookError("This agent would run its calls unasked: make it with capabilities=[approval].")
+            raise HookError(
+                "This agent would run its calls without review: create it with capabilities=[approval]."
+            )
         if getattr(agent, "_output_validators", None) and add_deferred_type(agent.output_type) is not None:
             raise HookError("An agent with output validators needs DeferredToolRequests in its output_type.")
 
@@ -178,7 +178,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
 
 
 def build_results(decided: InterruptionMetadata, turn: str) -> DeferredToolResults:
-    """What a person decided, in the framework's own terms; `turn` is where the gate keeps it."""
+    """Return the decisions in the framework's form; `turn` is the gate's key."""
     results = DeferredToolResults()
     for feedback in decided.tool_feedbacks:
         results.metadata[feedback.id] = {METADATA_KEY: turn}
@@ -196,24 +196,27 @@ def build_results(decided: InterruptionMetadata, turn: str) -> DeferredToolResul
 
 @dataclass
 class ApprovalToolset(WrapperToolset[DepsT]):
-    """Tools whose calls wait for a person, as the hooks of `approval` say; a whole turn waits together."""
+    """Tools whose calls wait for a reviewer, as the hooks of `approval` decide.
+
+    A whole turn waits together.
+    """
 
     approval: PydanticAIApproval = field(kw_only=True)
     judged: dict[str, ReviewRequirement | None] = field(default_factory=dict, kw_only=True)
     schemas: Schemas = field(default_factory=dict, kw_only=True)
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
-        """A run remembers its own judgements, so that every call is judged once."""
+        """Return a toolset with its own evaluations, so that every call of the run is evaluated once."""
         schemas = self.approval.schemas.get(ctx.conversation_id or "", {})
         return replace(self, wrapped=await self.wrapped.for_run(ctx), judged={}, schemas=schemas)
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
-        """The tools; those whose calls all wait are not even tried before."""
+        """Return the tools; those whose calls all need review are marked as unapproved."""
         tools = await self.wrapped.get_tools(ctx)
         self.schemas.update((name, tool.tool_def.parameters_json_schema) for name, tool in tools.items())
-        return {name: self._deferred(tool) for name, tool in tools.items()}
+        return {name: self._defer_if_gated(tool) for name, tool in tools.items()}
 
-    def _deferred(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
+    def _defer_if_gated(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
         definition = tool.tool_def
         if (
             definition.kind != "function"
@@ -228,30 +231,30 @@ class ApprovalToolset(WrapperToolset[DepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
     ) -> Any:
-        """Run the call, put it before a person, or do what the person decided."""
+        """Run the call, defer it for review, or follow the decision."""
         response, calls = find_open_calls(ctx.messages)
         part = next((part for part in calls if part.tool_call_id == ctx.tool_call_id), None)
         if part is None or part.tool_name != name:
-            self._refuse_inside(name, tool_args, ctx)
+            self._refuse_nested(name, tool_args, ctx)
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
         marked = ctx.tool_call_metadata if ctx.tool_call_approved else None
         mark = marked.get(METADATA_KEY) if isinstance(marked, Mapping) else None
         if isinstance(mark, str):
-            return await self._decided(mark, to_tool_call(part), ctx, tool)
+            return await self._run_decided(mark, to_tool_call(part), ctx, tool)
         if mark is self.approval.passed:
             return await self._call(to_tool_call(part), ctx, tool, edited=False)
-        gates = self._judge(response, calls, ctx)
-        if any(gates.values()) or await self._waits(ctx):
+        gates = self._evaluate_turn(response, calls, ctx)
+        if any(gates.values()) or await self._was_stopped(ctx):
             raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gates.get(ctx.tool_call_id or ""))})
-        if (gate := self._judge_given(part, tool_args, ctx)) is not None:
-            # A person is needed after all: the call runs as it is shown to them.
+        if (gate := self._evaluate_given(part, tool_args, ctx)) is not None:
+            # A review is needed after all: the call runs as it is shown to the reviewer.
             raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gate)})
         return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
-    def _judge_given(
+    def _evaluate_given(
         self, part: ToolCallPart, tool_args: dict[str, Any], ctx: RunContext[DepsT]
     ) -> ReviewRequirement | None:
-        """How a call is judged once more, if its tool is given something else than the model sent."""
+        """Evaluate a call again if the tool would get other arguments than the model sent."""
         threads, name = self.approval.threads, part.tool_name
         given = (
             None if threads.never_stops(name) else call_from_given(part, tool_args, self.schemas.get(name))
@@ -260,8 +263,8 @@ class ApprovalToolset(WrapperToolset[DepsT]):
             return None
         return threads.evaluate(given, {"messages": ctx.messages, "deps": ctx.deps})
 
-    def _refuse_inside(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
-        """What the model did not call by this name cannot wait: people would be asked about another call."""
+    def _refuse_nested(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
+        """Raise HookError for a gated call that the model did not make by this name: it cannot wait."""
         call = ToolCall(
             id=ctx.tool_call_id or "", name=name, arguments=to_jsonable_python(tool_args, fallback=str)
         )
@@ -271,10 +274,10 @@ class ApprovalToolset(WrapperToolset[DepsT]):
                 f" {NESTED_CALLS_CANNOT_WAIT}"
             )
 
-    def _judge(
+    def _evaluate_turn(
         self, response: str, calls: Sequence[ToolCallPart], ctx: RunContext[DepsT]
     ) -> dict[str, ReviewRequirement | None]:
-        """How the calls of this turn are judged that have no result yet."""
+        """Return the evaluations of this turn's calls without a result."""
         state = {"messages": ctx.messages, "deps": ctx.deps}
         gates: dict[str, ReviewRequirement | None] = {}
         for part in calls:
@@ -285,8 +288,8 @@ class ApprovalToolset(WrapperToolset[DepsT]):
             gates[part.tool_call_id] = self.judged.get(key)
         return gates
 
-    async def _waits(self, ctx: RunContext[DepsT]) -> bool:
-        """Whether the call was stopped before: a turn of an earlier run is not judged anew."""
+    async def _was_stopped(self, ctx: RunContext[DepsT]) -> bool:
+        """Return whether the call was stopped before: a turn of an earlier run is not evaluated again."""
         response = next((found for found in reversed(ctx.messages) if isinstance(found, ModelResponse)), None)
         if response is None or response.run_id == ctx.run_id or ctx.conversation_id is None:
             return False
@@ -294,19 +297,19 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         waiting = await threads.gate.run_blocking(partial(threads.waiting, ctx.conversation_id))
         return waiting is not None and any(call.id == ctx.tool_call_id for call in waiting.tool_feedbacks)
 
-    async def _decided(
+    async def _run_decided(
         self, turn: str, asked: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
     ) -> Any:
         threads = self.approval.threads
-        standing = self.approval.decided.get(turn) or await threads.gate.run_blocking(
+        interruption = self.approval.decided.get(turn) or await threads.gate.run_blocking(
             partial(threads.gate.waiting, turn)
         )
-        if standing is None or (ran := resolve_call(standing, asked.id)) is None:
+        if interruption is None or (ran := resolve_call(interruption, asked.id)) is None:
             raise ApprovalRequired({METADATA_KEY: {}})
         if isinstance(ran, str):
             return ran
         run = partial(self._call, ran, ctx, tool, edited=asked != ran)
-        alone = has_single_call(standing)
+        alone = has_single_call(interruption)
         return await threads.once(
             turn, asked, ran, run, result_to_text, with_notice=prepend_notice, alone=alone
         )
@@ -320,7 +323,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
                 return f"There is no tool {ran.name} any more; nothing was run."
             tool, ctx = tools[ran.name], replace(ctx, tool_name=ran.name)
         arguments = tool.args_validator.validate_json(to_json(ran.arguments), context=ctx.validation_context)
-        if edited and tool.args_validator_func is not None:  # else the framework has asked it
+        if edited and tool.args_validator_func is not None:  # otherwise the framework has called it
             checked = tool.args_validator_func(ctx, **arguments)
             if isawaitable(checked):
                 await checked
@@ -333,15 +336,17 @@ class ApprovalToolset(WrapperToolset[DepsT]):
 
 
 def _merge_options(step: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """What the framework is to run with: the thread's own state goes before what the caller hands over."""
+    """Return the framework's arguments: the thread's state takes precedence over the caller's options."""
     given = {**NO_NAME_INFERENCE, **options, **step}
     if options.get("output_type") is not None:
         given["output_type"] = add_deferred_type(options["output_type"]) or options["output_type"]
     history = given.pop("message_history", None) if "conversation" in step else None
     results: DeferredToolResults | None = step.get("deferred_tool_results")
     if history and results is None:
-        raise HookError("This thread knows what was said in it; message_history can only begin one.")
-    theirs = options.pop("deferred_tool_results", None)  # of one turn: a later step of this run has others
+        raise HookError("message_history: only allowed for a new thread; this thread has its own messages.")
+    theirs = options.pop(
+        "deferred_tool_results", None
+    )  # belongs to one turn: a later step of this run has others
     if results is not None and theirs is not None:
         results.calls = {**theirs.calls, **results.calls}
     return given

@@ -1,4 +1,4 @@
-"""How calls, results and runs travel through Pydantic AI; nothing here decides."""
+"""Converting calls, results and runs between Pydantic AI's form and ours."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
@@ -18,19 +18,20 @@ from placet.hook.tool_call import ToolCall
 
 
 def result_to_text(result: Any) -> str:
+    """Return a tool's result as text."""
     value = result.return_value if isinstance(result, ToolReturn) else result
     return to_text(to_jsonable_python(value, fallback=str))
 
 
 def prepend_notice(notice: str, result: Any) -> Any:
-    """What a tool shows beside its text stays as it is; None for what is text anyway."""
+    """Return a rich result with a notice before it; None for plain results."""
     if isinstance(result, ToolReturn):
         return replace(result, return_value=f"{notice}{result_to_text(result)}")
     return [notice, result] if isinstance(result, BinaryContent | FileUrl) else None
 
 
 def find_open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPart]]:
-    """Which reply of the model asked last, and its calls that have no result yet."""
+    """Return the id of the model's last reply, and its calls without a result."""
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ModelResponse):
@@ -42,11 +43,12 @@ def find_open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCal
 
 
 def to_tool_call(part: ToolCallPart) -> ToolCall:
+    """Return the framework's tool call as a ToolCall."""
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())
 
 
 def make_call_ids_unique(response: ModelResponse, before: Sequence[ModelMessage]) -> ModelResponse:
-    """A reply whose calls have ids of their own in the thread: an old answer must not fit a new call."""
+    """Return the reply with call ids that are unique in the thread: an old answer must not fit a new call."""
     replies = (
         message for message in before if isinstance(message, ModelResponse) and message is not response
     )
@@ -62,28 +64,28 @@ def make_call_ids_unique(response: ModelResponse, before: Sequence[ModelMessage]
 
 
 def encode_paused_run(result: AgentRunResult[Any]) -> str:
-    """What the framework goes on from, as text; the calls that wait are the gate's."""
+    """Return the framework's state as text; the gate stores the waiting calls."""
     conversation = result.conversation
     conversation.deferred_tool_requests = None
     return ConversationTypeAdapter.dump_json(conversation).decode()
 
 
 def decode_conversation(state: str) -> Conversation:
-    """What the framework goes on from: from where a run was paused, or from its result."""
+    """Return the framework's state from a paused run or from a result."""
     conversation = ConversationTypeAdapter.validate_json(state)
-    conversation.new_message_index = None  # a result means the messages of its run by this
+    conversation.new_message_index = None  # in a result, this is the index of the run's own messages
     return conversation
 
 
 def add_deferred_type(output_type: Any) -> Any:
-    """The types with the one that a stopped run ends with; None if it is among them."""
+    """Return the output types with the one of a stopped run; None if it is already included."""
     types = [*output_type] if isinstance(output_type, list | tuple) else [output_type]
     among = any(each is DeferredToolRequests or DeferredToolRequests in get_args(each) for each in types)
     return None if among else [*types, DeferredToolRequests]
 
 
 def decode_result(kind: Any, state: str) -> AgentRunResult[Any]:
-    """A result that was kept; its output is plain data where it is not of the agent's own type."""
+    """Return a stored result; its output is plain data if it does not match the agent's type."""
     if isinstance(kind, type):
         with suppress(ValidationError):
             return result_adapter(kind).validate_json(state)
@@ -92,20 +94,21 @@ def decode_result(kind: Any, state: str) -> AgentRunResult[Any]:
 
 @cache
 def result_adapter(kind: Hashable) -> TypeAdapter[AgentRunResult[Any]]:
+    """Return the adapter for results with this output type."""
     return TypeAdapter(AgentRunResult[kind])  # type: ignore[valid-type]
 
 
 def call_from_given(
     part: ToolCallPart, tool_args: Mapping[str, Any], schema: Mapping[str, Any] | None
 ) -> ToolCall:
-    """The call with what its tool is given, in the form in which the model sent it.
+    """Return the call with what its tool is given, in the form in which the model sends it.
 
-    The framework may have read the arguments as something else, or a capability changed them on the way.
-    What a tool takes by default the model did not send.
+    The framework may have converted the arguments, or a capability may have changed them. Default values
+    that the model did not send are left out.
     """
     sent, given = part.args_as_dict(), to_jsonable_python(dict(tool_args), fallback=str)
     if len(given) == 1 and not given.keys() & sent.keys():
-        (whole,) = given.values()  # of a tool with one parameter that is a model, its members are sent
+        (whole,) = given.values()  # for a tool with one model parameter, the model's members are sent
         given = whole if isinstance(whole, dict) else given
     said = (schema or {}).get("properties", {})
     by_default = {name: value["default"] for name, value in said.items() if "default" in value}
@@ -119,7 +122,7 @@ def call_from_given(
 
 
 def _merge_given(sent: Any, given: Any) -> Any:
-    """What was sent as it was read; a value that is of another kind in JSON then stays as it was sent."""
+    """Return sent values as the tool gets them; a value whose JSON type changed stays as sent."""
     if isinstance(sent, dict) and isinstance(given, dict):
         return {name: _merge_given(value, given[name]) for name, value in sent.items() if name in given}
     if isinstance(sent, list) and isinstance(given, list) and len(sent) == len(given):
