@@ -19,8 +19,9 @@ from placet.testing.samples import DAY, approval, sample_commitment, sample_gran
 
 
 async def granted(store: Store, *grants: Grant) -> Case:
-    """A case whose answer gave these grants, whatever case they name."""
-    case = (await opened(store)).case
+    """A case whose answer gave these grants, whatever case they name; it was opened when they were given."""
+    now = min((grant.granted_at for grant in grants), default=DAYBREAK)
+    case = (await opened(store, now=now)).case
     given = tuple(replace(grant, case_id=case.id) for grant in grants)
     answer = sample_commitment(case, approval("person", *given), grants=given)
     await store.update_case(answer)

@@ -64,6 +64,7 @@ class McpUpstream:
         self._tools: dict[str, Tool] = {}
         self._edition = 0  # increased with each connection, and when the server reports changed tools
         self._calls = 0  # calls in progress
+        self._idle_since = 0.0  # when the last call ended, by the event loop's clock
         self.on_change: Callable[[Any], Awaitable[None]] | None = None
         """Called when the server reports changed tools, prompts or resources."""
 
@@ -129,6 +130,7 @@ class McpUpstream:
             return await self._send(make)
         finally:
             self._calls -= 1
+            self._idle_since = asyncio.get_running_loop().time()
 
     async def list_tools(self, cursor: str | None = None) -> ListToolsResult:
         """Return one page of its tools."""
@@ -183,16 +185,20 @@ class McpUpstream:
         return found
 
     async def _with_list_timeout(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for a list of tools; a server that is busy with a call gets as long as that call takes."""
-        listing = asyncio.create_task(work)
+        """Wait for a list of tools, not counting the time in which the server is busy with a call.
+
+        Such a server may answer nothing else. It has the whole timeout again when its last call has ended.
+        """
+        now = asyncio.get_running_loop().time
+        started, listing = now(), asyncio.create_task(work)
         try:
-            busy = bool(self._calls)
-            while not (await asyncio.wait({listing}, timeout=LIST_TIMEOUT_S))[0]:
-                # A call may have ended just now: the time in which it ran does not count.
-                was_busy, busy = busy, bool(self._calls)
-                if not (was_busy or busy):
+            while True:
+                idle_since = now() if self._calls else max(started, self._idle_since)
+                left = idle_since + LIST_TIMEOUT_S - now()
+                if left <= 0:
                     raise TimeoutError(f"no answer within {LIST_TIMEOUT_S:g} seconds")
-            return listing.result()
+                if (await asyncio.wait({listing}, timeout=left))[0]:
+                    return listing.result()
         finally:
             listing.cancel()
 
