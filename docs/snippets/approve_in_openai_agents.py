@@ -27,7 +27,7 @@ agent = Agent(name="Weather", instructions="Be short.", model=model, tools=[get_
 
 hook = HumanInTheLoopHook({"get_weather": "Each request is billed"})
 approval = OpenAIAgentsApproval(hook, saver=SqliteSaver("approvals.db"))
-agent = Agent(name="Weather", instructions="Be short.", model=model, tools=approval.gated([get_weather]))
+agent = Agent(name="Weather", instructions="Be short.", model=model, tools=approval.gate_tools([get_weather]))
 
 
 async def ask_for_paris() -> str:
@@ -54,7 +54,7 @@ server = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 approval = OpenAIAgentsApproval(
     hook, saver=SqliteSaver("approvals.db"), agent="weather", reviews=ServerReviews(server)
 )
-agent = Agent(name="Weather", model=model, tools=approval.gated([get_weather]))
+agent = Agent(name="Weather", model=model, tools=approval.gate_tools([get_weather]))
 
 
 async def ask() -> None:

@@ -29,7 +29,7 @@ class OwnLoop(Harness):
         events: Iterable[Event] = self.agent.stream("go", thread_id=thread_id)
         return [event for event in events if isinstance(event, InterruptionMetadata)]
 
-    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+    def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
         kept = self.saver.get(thread_id)
         assert kept is not None
         results = [message for message in kept.checkpoint.messages if message["role"] == "tool"]

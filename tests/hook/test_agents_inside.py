@@ -168,7 +168,7 @@ def test_a_call_inside_cannot_become_a_tool_of_the_agent_around_it() -> None:
     house = House()
     waiting = stopped(house.chief.invoke("go", thread_id="t"))
     edit = waiting.edit("o/i", {"path": "x"}, name="write_file")
-    with pytest.raises(InvalidFeedback, match="inside"):
+    with pytest.raises(InvalidFeedback, match="inner agent"):
         house.chief.resume("t", edit)
     finished(house.chief.resume("t", waiting.edit("o/i", {"query": "SELECT 1"})))
     assert house.office.ran == [("execute_sql", "SELECT 1")]
@@ -267,7 +267,7 @@ def test_an_agent_inside_that_never_stopped_calling_does_not_hold_up_the_one_aro
     saver.when = lambda kept: False
     _free(saver)
     assert finished(chief.resume("t")).text == "done"
-    assert "went on calling tools" in model.results()[0]
+    assert "was still calling tools" in model.results()[0]
 
 
 def test_a_thread_that_was_forgotten_leaves_no_question_of_an_agent_inside_to_one_of_its_name() -> None:

@@ -215,7 +215,7 @@ def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
         )
         async with placet.lifespan():
             waiting = stopped(await agent.ainvoke("clean up", thread_id="t"))
-            with pytest.raises(HookError, match="event loop"):
+            with pytest.raises(HookError, match="async methods"):
                 await asyncio.to_thread(agent.resume, "t")
             await placet.cancel(case_of(waiting)["case_id"], reason="no")
             moved = await aresume_pending(agent)

@@ -81,14 +81,14 @@ class CallLeases:
 
     def needs_lease_check(self, checkpoint: Checkpoint, calls: Collection[str], owner: Hashable) -> bool:
         """Return whether it matters if the turn's lease is still valid."""
-        begun, held = _unfinished_calls(checkpoint), self.lease_of(checkpoint.thread_id, owner)
+        begun, held = _find_unfinished_calls(checkpoint), self.lease_of(checkpoint.thread_id, owner)
         return bool(begun) and not begun.isdisjoint({*calls, *(begun - held.calls - held.lost)})
 
     def plan(
         self, checkpoint: Checkpoint, calls: Mapping[str, bool], owner: Hashable, *, leased: bool
     ) -> StartPlan:
         """Return the plan for these calls: call id -> whether it is repeatable."""
-        key, results, begun = checkpoint.thread_id, checkpoint.results, _unfinished_calls(checkpoint)
+        key, results, begun = checkpoint.thread_id, checkpoint.results, _find_unfinished_calls(checkpoint)
         held = self.lease_of(key, owner)
         others = begun - held.calls - held.lost
         refused = self._refuse(key, owner) if leased and others else self._is_refused(key, owner)
@@ -149,7 +149,7 @@ class CallLeases:
         return until is not None and self._clock() < until
 
 
-def _unfinished_calls(checkpoint: Checkpoint) -> set[str]:
+def _find_unfinished_calls(checkpoint: Checkpoint) -> set[str]:
     """Return the calls that may be running."""
     return {each for each in checkpoint.started if each not in checkpoint.results}
 

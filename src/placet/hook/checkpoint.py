@@ -53,7 +53,7 @@ class Checkpoint:
     def to_json(self) -> str:
         """Return the whole thread as one JSON text."""
         read: _SourceText | None = self.__dict__.get(_SOURCE)
-        if read is not None and (added := read.added_in(self.__dict__)) is not None:
+        if read is not None and (added := read.find_added(self.__dict__)) is not None:
             added = self._serialize(added)
             return f"{read.text[:-1]},{json_text.encode_json(added)[1:]}" if added else read.text
         kept = {name: value for name, value in self.__dict__.items() if value and name not in _COLUMNS}
@@ -96,7 +96,7 @@ class _SourceText(NamedTuple):
     """The members that the text contains."""
     members: dict[str, Any]
 
-    def added_in(self, members: dict[str, Any]) -> dict[str, Any] | None:
+    def find_added(self, members: dict[str, Any]) -> dict[str, Any] | None:
         """Return the members that the text lacks; None if one of its members has changed."""
         added = {}
         for name, value in self.members.items():

@@ -32,7 +32,7 @@ class CheckpointCache:
         self.saver.claim(checkpoint, lease_for=timedelta() if lease_for is None else lease_for)
         self._store(checkpoint)
 
-    def cached(self, key: str) -> Checkpoint:
+    def get_cached(self, key: str) -> Checkpoint:
         """Return the cached checkpoint: enough to mark calls, because an outdated put is refused."""
         seen = self._newest.get(key)
         return self.load(key).checkpoint if seen is None else seen

@@ -66,7 +66,7 @@ def requires_approval(
     made again, in any process with the same `saver`, runs once after approval; later calls return its
     result, which must be JSON. While it runs, the same call raises ThreadBusy, until its process has been
     silent for `lease_for`. Raises CallRejected; a response given in the function's place is returned. An
-    async generator gated_coroutine before its first piece; a function that yields takes no `key`.
+    async generator await_gated before its first piece; a function that yields takes no `key`.
     """
     config = ToolConfig(
         description=description,
@@ -89,7 +89,7 @@ def requires_approval(
         if yields:
 
             @wraps(function)
-            async def gated_generator(*args: P.args, **named: P.kwargs) -> Any:
+            async def iterate_gated(*args: P.args, **named: P.kwargs) -> Any:
                 pieces = await gated.acall(args, named)
                 if isinstance(pieces, str):  # a response given in the function's place
                     yield pieces
@@ -98,21 +98,21 @@ def requires_approval(
                     async for piece in pieces:
                         yield piece
 
-            return gated_generator
+            return iterate_gated
 
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
-            async def gated_coroutine(*args: P.args, **named: P.kwargs) -> Any:
+            async def await_gated(*args: P.args, **named: P.kwargs) -> Any:
                 return await gated.acall(args, named)
 
-            return gated_coroutine  # type: ignore[return-value] # returns an awaitable, like the function itself
+            return await_gated  # type: ignore[return-value] # returns an awaitable, like the function itself
 
         @wraps(function)
-        def gated_function(*args: P.args, **named: P.kwargs) -> Any:
+        def call_gated(*args: P.args, **named: P.kwargs) -> Any:
             return gated.call(args, named)
 
-        return gated_function
+        return call_gated
 
     return decorate
 

@@ -242,7 +242,7 @@ class ApprovalGate(BlockingCaller):
         """
         busy = False
         while True:
-            checkpoint = self._cache.cached(key)
+            checkpoint = self._cache.get_cached(key)
             if interruption is not None and _require_interruption(checkpoint).id != interruption:
                 raise NothingToResume
             leased = busy
@@ -278,7 +278,7 @@ class ApprovalGate(BlockingCaller):
     def finish_all(self, key: str, results: Mapping[str, str]) -> dict[str, str]:
         """Like `finish`, for calls that end together, in one write: call id -> result."""
         while True:
-            checkpoint = self._cache.cached(key)
+            checkpoint = self._cache.get_cached(key)
             kept = {**results, **checkpoint.results}
             if len(kept) > len(checkpoint.results):
                 lease_for = self._lease_for if set(checkpoint.started) - kept.keys() else None
@@ -291,7 +291,7 @@ class ApprovalGate(BlockingCaller):
 
     def renewing_lease(self, key: str) -> AbstractContextManager[None]:
         """Return a context manager that renews the turn's lease while a call runs."""
-        return self._heartbeat.renewing_latest(self._cache.saver, partial(self._cache.cached, key))
+        return self._heartbeat.renewing_latest(self._cache.saver, partial(self._cache.get_cached, key))
 
     def mark_delivered(self, key: str, interruption: str, said: str) -> None:
         """Mark the outcome as delivered.
@@ -319,7 +319,7 @@ class ApprovalGate(BlockingCaller):
     def undo_begin(self, key: str, call_id: str) -> None:
         """Return a started call to the waiting state; it is started again when it continues."""
         while True:
-            checkpoint = self._cache.cached(key)
+            checkpoint = self._cache.get_cached(key)
             started = tuple(each for each in checkpoint.started if each != call_id)
             open_calls = set(started) - set(checkpoint.results)
             try:

@@ -98,7 +98,7 @@ def schema_from_hint(hint: Any) -> dict[str, Any]:
         return dict(_SIMPLE_SCHEMAS[hint])
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _annotated_schema(parts)
+        return _schema_from_annotated(parts)
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_from_hint(part) for part in parts]}
     if origin is Literal:
@@ -106,11 +106,11 @@ def schema_from_hint(hint: Any) -> dict[str, Any]:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [member.value for member in hint]}
     if is_typeddict(hint):
-        return _typed_dict_schema(hint)
+        return _schema_from_typed_dict(hint)
     return _collection_schema(origin or hint, parts)
 
 
-def _annotated_schema(parts: Sequence[Any]) -> dict[str, Any]:
+def _schema_from_annotated(parts: Sequence[Any]) -> dict[str, Any]:
     schema = schema_from_hint(parts[0])
     for note in parts[1:]:
         if isinstance(note, str):
@@ -120,7 +120,7 @@ def _annotated_schema(parts: Sequence[Any]) -> dict[str, Any]:
     return schema
 
 
-def _typed_dict_schema(hint: Any) -> dict[str, Any]:
+def _schema_from_typed_dict(hint: Any) -> dict[str, Any]:
     members = get_type_hints(hint, include_extras=True)
     return {
         "type": "object",

@@ -164,7 +164,7 @@ class Harness(ABC):
         """Send a message to a new thread and stream: the interruptions that came by."""
 
     @abstractmethod
-    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+    def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
         """What the model was told about its calls, in the order it reads them: call id and text."""
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ def second(kind: type[Life], folder: Path) -> None:
             with contextlib.suppress(HookError):
                 mine.resume("t", {call_id: said})
         assert runs_in(folder) == before, "an old answer, delivered again, ran something"
-        (folder / "told").write_text(json.dumps(mine.told("t")))
+        (folder / "told").write_text(json.dumps(mine.read_tool_results("t")))
 
 
 def outcome(folder: Path, killed: bool) -> dict[str, Any]:

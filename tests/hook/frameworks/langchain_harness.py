@@ -88,7 +88,7 @@ class LangChainHarness(Harness):
         chunks = self.agent.stream(GO, place(thread_id), stream_mode="updates")
         return [stopped for chunk in chunks if (stopped := interruption_of(chunk)) is not None]
 
-    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+    def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
         return results_in(self.agent.get_state(place(thread_id)).values["messages"])
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ class Mcp(Harness):
         stopped = self.start(thread_id)
         return [] if stopped is None else [stopped]
 
-    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+    def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
         kept = self.kept(thread_id)
         order = [call.id for turn in self.scene.turns for call in turn]
         return [(call_id, kept["results"][call_id]) for call_id in order if call_id in kept["results"]]
@@ -163,7 +163,7 @@ class Mcp(Harness):
         keys = [kept["keys"][call.id] for call in turn if call.id in kept["keys"]]
         if not keys or all(call.id in kept["results"] for call in turn):
             return None
-        found = [stopped for key in keys if (stopped := proxy.stopped(key)) is not None]
+        found = [stopped for key in keys if (stopped := proxy.find_stopped(key)) is not None]
         digest = sha256("".join(each.digest for each in found).encode()).hexdigest()
         times = [each.expires_at for each in found if each.expires_at is not None]
         return replace(

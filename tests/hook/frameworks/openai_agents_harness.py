@@ -50,7 +50,7 @@ class OpenAIAgents(Harness):
         super().__init__(folder, scene, **named)
         self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
         self.approval = OpenAIAgentsApproval(self.hook, saver=self.saver, clock=self.clock)
-        tools = self.approval.gated([function_tool(tool) for tool in self.tools])
+        tools = self.approval.gate_tools([function_tool(tool) for tool in self.tools])
         self.agent = Agent(name="assistant", model=Scripted(scene), tools=tools)
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
@@ -67,7 +67,7 @@ class OpenAIAgents(Harness):
 
         return [event for event in asyncio.run(watch()) if isinstance(event, InterruptionMetadata)]
 
-    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+    def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
         return [
             (item["call_id"], item["output"])
             for item in self.approval.messages(thread_id)

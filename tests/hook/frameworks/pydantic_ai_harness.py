@@ -64,7 +64,7 @@ class PydanticAI(Harness):
 
         return [event for event in asyncio.run(watch()) if isinstance(event, InterruptionMetadata)]
 
-    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+    def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
         return [
             (part.tool_call_id, str(part.content))
             for message in self.approval.messages(thread_id)

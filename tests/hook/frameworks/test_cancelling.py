@@ -52,7 +52,7 @@ class Desk:
         approval = openai_agents.OpenAIAgentsApproval(
             self.hook, saver=MemorySaver(clock=self.clock), clock=self.clock
         )
-        tools = approval.gated([function_tool(self.pay), function_tool(self.mail)])
+        tools = approval.gate_tools([function_tool(self.pay), function_tool(self.mail)])
         return approval, OpenAIAgent("a", model=Scripted(self.scene), tools=tools), {"run_config": QUIET}
 
 

@@ -45,7 +45,7 @@ def in_openai_agents(
     function: Function, hook: HumanInTheLoopHook, scene: Scene
 ) -> InterruptionMetadata | None:
     approval = OpenAIAgentsApproval(hook, saver=MemorySaver())
-    agent = OpenAIAgent("a", model=Scripted(scene), tools=approval.gated([function_tool(function)]))
+    agent = OpenAIAgent("a", model=Scripted(scene), tools=approval.gate_tools([function_tool(function)]))
     return waiting_in(asyncio.run(approval.run(agent, "go", thread_id="t", run_config=QUIET)))
 
 

@@ -74,7 +74,7 @@ def test_a_grant_that_ended_while_its_call_waited_has_a_person_asked(stage: Any)
     assert [one.id for one in again.undecided] == ["c1"]
     assert stage.resume("t", again.reject_all("Not any more.")) is None
     assert runs_in(stage.folder) == [("send_email", {"to": "all"})]
-    assert "Not any more." in dict(stage.told("t"))["c1"]
+    assert "Not any more." in dict(stage.read_tool_results("t"))["c1"]
 
 
 def test_a_grant_that_still_holds_has_nobody_asked(stage: Any) -> None:

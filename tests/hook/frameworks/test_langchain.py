@@ -52,7 +52,7 @@ def test_of_two_deliveries_to_one_agent_at_once_one_runs_all_calls_of_the_turn(t
         "send_email",
         "write_file",
     ]
-    assert [call_id for call_id, _ in mine.told("t")] == ["c0", "c1", "c2", "c3"]
+    assert [call_id for call_id, _ in mine.read_tool_results("t")] == ["c0", "c1", "c2", "c3"]
     mine.close()
 
 

@@ -47,7 +47,7 @@ class Shop:
         self.clock = FakeClock()
         self.saver = MemorySaver(clock=self.clock)
         self.approval = OpenAIAgentsApproval(hook or usual(), saver=self.saver, clock=self.clock)
-        tools = self.approval.gated(named.pop("tools", None) or self.tools())
+        tools = self.approval.gate_tools(named.pop("tools", None) or self.tools())
         named = {"model": Scripted(Scene(turns=turns)), "tools": tools, **named}
         self.agent: Agent[Any] = Agent(name="shop", **named)
 
@@ -81,7 +81,7 @@ class Shop:
     def resume(self, feedback: Any = None, thread_id: str = "t", **options: Any) -> Any:
         return asyncio.run(self.approval.resume(self.agent, thread_id, feedback, run_config=QUIET, **options))
 
-    def told(self) -> list[tuple[str, str]]:
+    def read_tool_results(self) -> list[tuple[str, str]]:
         items = [item for item in self.approval.messages("t") if item.get("type") == "function_call_output"]
         return [(item["call_id"], item["output"]) for item in items]
 
@@ -97,7 +97,7 @@ def tool(function: Any, **named: Any) -> Tool:
 def test_results_stand_in_call_order_wherever_the_rejection_is() -> None:
     shop = Shop((LOOK, BOOK, PAY))
     shop.resume(shop.start().reject("c1", "not then").approve("c0"))
-    assert [call_id for call_id, _ in shop.told()] == ["c2", "c1", "c0"]
+    assert [call_id for call_id, _ in shop.read_tool_results()] == ["c2", "c1", "c0"]
     assert sorted(shop.did) == ["looked", "paid Ann 5"]
 
 
@@ -144,7 +144,7 @@ def test_arguments_that_cannot_be_read_go_back_to_the_model_and_nobody_is_asked(
     model = ScriptedModel([[function_call("pay", "{oops", call_id="c7")], [assistant_message(LAST_WORDS)]])
     shop = Shop(model=model)
     assert shop.run("Go.").final_output == LAST_WORDS
-    assert shop.told() == [("c7", UNREADABLE_ARGUMENTS)]
+    assert shop.read_tool_results() == [("c7", UNREADABLE_ARGUMENTS)]
     assert shop.did == []
 
 
@@ -161,7 +161,7 @@ def test_a_tool_that_fails_is_not_tried_again_and_the_thread_goes_on() -> None:
         shop.resume(decided)
     assert shop.resume(decided).final_output == LAST_WORDS
     assert tries == [1]
-    assert shop.told() == [("c0", "The tool failed: OSError: no line")]
+    assert shop.read_tool_results() == [("c0", "The tool failed: OSError: no line")]
 
 
 def test_a_process_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() -> None:
@@ -174,7 +174,7 @@ def test_a_process_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() 
         shop.resume(decided)
     shop.clock.advance(timedelta(hours=1))
     assert shop.resume(decided).final_output == LAST_WORDS
-    assert shop.told() == [("c0", OUTCOME_UNKNOWN)]
+    assert shop.read_tool_results() == [("c0", OUTCOME_UNKNOWN)]
     assert shop.did == []
 
 
@@ -243,14 +243,14 @@ def test_calls_of_an_agent_inside_another_wait_too_and_run_once() -> None:
     ask = ToolCall(id="o1", name="ask_shop", arguments={"input": "pay"})
     inside = shop.agent.as_tool("ask_shop", "Ask the shop.", run_config=QUIET)
     shop.agent = Agent(
-        name="outer", model=Scripted(Scene(turns=((ask,),))), tools=shop.approval.gated([inside])
+        name="outer", model=Scripted(Scene(turns=((ask,),))), tools=shop.approval.gate_tools([inside])
     )
     stopped = shop.start()
     assert [waiting.id for waiting in stopped.undecided] == ["c0"]
     for _ in range(2):
         assert shop.resume(stopped.approve_all()).final_output == LAST_WORDS
     assert shop.did == ["paid Ann 5"]
-    assert shop.told() == [("o1", LAST_WORDS)]
+    assert shop.read_tool_results() == [("o1", LAST_WORDS)]
 
 
 def test_an_agent_that_was_handed_the_thread_stops_and_goes_on() -> None:
@@ -311,7 +311,7 @@ def test_a_message_may_cancel_the_calls_that_wait() -> None:
     assert shop.run("No, stop.").final_output == LAST_WORDS
     assert said(shop) == ["Go.", "No, stop."]
     assert shop.did == []
-    assert CANCELLED_BY_MESSAGE in shop.told()[0][1]
+    assert CANCELLED_BY_MESSAGE in shop.read_tool_results()[0][1]
 
 
 @pytest.fixture
@@ -387,7 +387,7 @@ def test_what_a_person_allowed_before_runs_unasked_and_the_rest_still_waits() ->
     assert [call.id for call in stopped.tools_automatically_approved] == ["c7"]
     assert shop.resume(stopped.reject_all()).final_output == LAST_WORDS
     assert shop.did.count("paid Ann 5") == 2
-    assert [call_id for call_id, _ in shop.told()] == ["c0", "c2", "c7", "c1"]
+    assert [call_id for call_id, _ in shop.read_tool_results()] == ["c0", "c2", "c7", "c1"]
 
 
 def test_nothing_waits_in_a_thread_that_only_talked() -> None:

@@ -58,7 +58,7 @@ class Till:
         return function_tool(look)
 
     def agent(self, *turns: Any, tools: list[Tool] | None = None, **named: Any) -> Agent[Any]:
-        gated = self.approval.gated(tools or [self.pay, self.look])
+        gated = self.approval.gate_tools(tools or [self.pay, self.look])
         named = {"name": "agent", "tools": gated, **named}
         return Agent(model=ScriptedModel([*turns, BYE, BYE]), **named)
 
@@ -195,7 +195,7 @@ def test_a_call_of_an_agent_may_be_edited_into_another_tool() -> None:
 
 def test_no_call_can_be_edited_into_one_of_an_agent() -> None:
     till = Till()
-    agent = till.paying("Eve", tools=till.approval.gated([till.pay, inside(till.paying("Ann"))]))
+    agent = till.paying("Eve", tools=till.approval.gate_tools([till.pay, inside(till.paying("Ann"))]))
     outcome = till.run(agent)
     with pytest.raises(InvalidFeedback, match="there is no tool helper"):
         till.resume(agent, outcome.edit("c0", {"input": "pay"}, name="helper"))
@@ -208,7 +208,7 @@ def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
     agent = till.paying("Eve")
     outcome = till.run(agent)
     answer = outcome.edit("c0", {}, name="look")
-    agent.tools = till.approval.gated([till.pay])
+    agent.tools = till.approval.gate_tools([till.pay])
     till.resume(agent, answer)
     assert "There is no tool look that could run in its place" in str(till.approval.messages("t"))
     assert till.did == []
@@ -273,7 +273,7 @@ def test_a_run_whose_stream_is_left_goes_no_further() -> None:
             till.did.append("waited")
             return "done"
 
-        agent.tools = till.approval.gated([function_tool(wait), till.look])
+        agent.tools = till.approval.gate_tools([function_tool(wait), till.look])
         before = asyncio.all_tasks()
         events = till.approval.stream(agent, "Go.", thread_id="t", run_config=QUIET)
         async for event in events:

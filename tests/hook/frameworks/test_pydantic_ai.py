@@ -83,7 +83,7 @@ class Shop:
     def resume(self, feedback: Any = None, thread_id: str = "t", **options: Any) -> Any:
         return asyncio.run(self.approval.resume(self.agent, thread_id, feedback, **options))
 
-    def told(self) -> list[tuple[str, Any]]:
+    def read_tool_results(self) -> list[tuple[str, Any]]:
         parts = [part for message in self.approval.messages("t") for part in message.parts]
         return [(part.tool_call_id, part.content) for part in parts if isinstance(part, ToolReturnPart)]
 
@@ -95,8 +95,8 @@ def usual(on_new_message: NewMessagePolicy = "refuse") -> HumanInTheLoopHook:
 def test_results_stand_in_call_order_wherever_the_rejection_is() -> None:
     shop = Shop((LOOK, PAY, BOOK))
     shop.resume(shop.start().reject("c0", "too much").approve("c1"))
-    assert [call_id for call_id, _ in shop.told()] == ["c2", "c0", "c1"]
-    assert shop.told()[0][1] == {"till": 7}, "a result stays what the tool returned"
+    assert [call_id for call_id, _ in shop.read_tool_results()] == ["c2", "c0", "c1"]
+    assert shop.read_tool_results()[0][1] == {"till": 7}, "a result stays what the tool returned"
     assert sorted(shop.did) == ["booked 01 January", "looked"]
 
 
@@ -153,7 +153,7 @@ def test_a_tool_that_fails_is_not_tried_again_and_the_thread_goes_on() -> None:
         shop.resume(decided)
     assert shop.resume(decided).output == LAST_WORDS
     assert tries == [1]
-    assert shop.told() == [("c0", "The tool failed: OSError: no line")]
+    assert shop.read_tool_results() == [("c0", "The tool failed: OSError: no line")]
 
 
 def test_a_tool_that_wants_another_try_gets_a_new_call_that_waits_again() -> None:
@@ -177,7 +177,7 @@ def test_a_process_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() 
         shop.resume(decided)
     shop.clock.advance(timedelta(hours=1))
     assert shop.resume(decided).output == LAST_WORDS
-    assert shop.told() == [("c0", OUTCOME_UNKNOWN)]
+    assert shop.read_tool_results() == [("c0", OUTCOME_UNKNOWN)]
     assert shop.did == []
 
 
@@ -360,7 +360,7 @@ def test_what_a_person_allowed_before_runs_unasked_and_the_rest_still_waits() ->
     assert [call.id for call in stopped.tools_automatically_approved] == ["c7"]
     assert shop.resume(stopped.reject_all()).output == LAST_WORDS
     assert shop.did.count("paid Ann 5") == 2
-    assert [call_id for call_id, _ in shop.told()] == ["c0", "c2", "c7", "c1"]
+    assert [call_id for call_id, _ in shop.read_tool_results()] == ["c0", "c2", "c7", "c1"]
 
 
 def test_nothing_waits_in_a_thread_that_only_talked() -> None:

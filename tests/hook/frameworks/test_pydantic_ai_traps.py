@@ -84,7 +84,7 @@ class Till:
     def resume(self, feedback: Any, **options: Any) -> Any:
         return asyncio.run(self.approval.resume(self.agent, "t", feedback, **options))
 
-    def told(self) -> list[Any]:
+    def read_tool_results(self) -> list[Any]:
         parts = (part for message in self.approval.messages("t") for part in message.parts)
         return [part.content for part in parts if isinstance(part, ToolReturnPart)]
 
@@ -161,7 +161,7 @@ def test_results_of_external_tools_come_beside_the_answer() -> None:
     assert [waiting.name for waiting in outcome.undecided] == ["pay"]
     decided, results = outcome.approve_all(), DeferredToolResults(calls={"c1": "7 m"})
     assert till.resume(decided, deferred_tool_results=results).output == LAST_WORDS
-    assert till.told() == ["paid Ann", "7 m"]
+    assert till.read_tool_results() == ["paid Ann", "7 m"]
     assert till.did == ["paid Ann"]
 
 
@@ -175,7 +175,7 @@ def test_results_of_external_tools_are_given_once_although_a_later_call_needs_no
     till = Till(*turns, toolsets=[external], grants=OnlyBob())
     decided, results = till.run().approve_all(), DeferredToolResults(calls={"c1": "7 m"})
     assert till.resume(decided, deferred_tool_results=results).output == LAST_WORDS
-    assert till.told() == ["paid Ann", "7 m", "paid Bob"]
+    assert till.read_tool_results() == ["paid Ann", "7 m", "paid Bob"]
 
 
 def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
@@ -192,7 +192,7 @@ def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
     edited = till.run().edit("c0", {}, name="look")
     there.clear()
     assert till.resume(edited).output == LAST_WORDS
-    assert "There is no tool look any more" in till.told()[0]
+    assert "There is no tool look any more" in till.read_tool_results()[0]
     assert till.did == []
 
 
@@ -249,7 +249,7 @@ def test_the_picture_of_an_edited_call_stays_a_picture(wrapped: bool) -> None:
     hook = HumanInTheLoopHook({"draw": True})
     till = Till([ToolCallPart("draw", {"width": 1}, "c0")], hook=hook, tools=[draw])
     till.resume(till.run().edit_tool("draw", {"width": 2}))
-    [told] = till.told()
+    [told] = till.read_tool_results()
     shown = [
         content
         for message in till.approval.messages("t")

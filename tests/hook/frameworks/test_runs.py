@@ -57,7 +57,7 @@ def of_pydantic_ai(saver: Slow, pay: Callable[[], str]) -> Made:
 def of_openai_agents(saver: Slow, pay: Callable[[], str]) -> Made:
     approval = OpenAIApproval(HOOK, saver=saver)
     model = ScriptedModel([[function_call("pay", {}, call_id="c1")], [assistant_message(LAST_WORDS)]])
-    agent = OpenAIAgent(name="agent", model=model, tools=approval.gated([function_tool(pay)]))
+    agent = OpenAIAgent(name="agent", model=model, tools=approval.gate_tools([function_tool(pay)]))
     return approval, agent, {"run_config": QUIET}
 
 

@@ -58,7 +58,7 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         Raises ThreadPaused if calls are already waiting, ThreadBusy if another process works on the
         thread.
         """
-        return await self._drive(agent, self._opened(agent, thread_id, prompt), options)
+        return await self._drive(agent, self._start_steps(agent, thread_id, prompt), options)
 
     async def resume(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
@@ -68,36 +68,36 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         Raises InvalidFeedback, and then stores nothing, NothingToResume, or ThreadBusy. Without
         feedback, expired calls are rejected.
         """
-        return await self._drive(agent, self._answered(agent, thread_id, feedback), options)
+        return await self._drive(agent, self._resume_steps(agent, thread_id, feedback), options)
 
     def run_sync(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
         """Synchronous version of `run`."""
-        return run_on_thread_loop(self._drive(agent, self._opened(agent, thread_id, prompt), options))
+        return run_on_thread_loop(self._drive(agent, self._start_steps(agent, thread_id, prompt), options))
 
     def resume_sync(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
     ) -> OutcomeT:
         """Synchronous version of `resume`."""
-        return run_on_thread_loop(self._drive(agent, self._answered(agent, thread_id, feedback), options))
+        return run_on_thread_loop(self._drive(agent, self._resume_steps(agent, thread_id, feedback), options))
 
     def stream(
         self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any
     ) -> AsyncGenerator[Any, None]:
         """Like `run`, but yield the framework's events; the last one is the outcome."""
-        return self._tell(agent, self._opened(agent, thread_id, prompt), options)
+        return self._tell(agent, self._start_steps(agent, thread_id, prompt), options)
 
     def resume_stream(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
     ) -> AsyncGenerator[Any, None]:
         """Like `resume`, but yield the framework's events; the last one is the outcome."""
-        return self._tell(agent, self._answered(agent, thread_id, feedback), options)
+        return self._tell(agent, self._resume_steps(agent, thread_id, feedback), options)
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """Return the calls of this thread that wait for a reviewer, with the decisions so far."""
         return self.threads.waiting(thread_id)
 
     @abstractmethod
-    def _flow(self, agent: AgentT, taking: ThreadClaim, prompt: str | None) -> RunSteps[OutcomeT]:
+    def _build_steps(self, agent: AgentT, claim: ThreadClaim, prompt: str | None) -> RunSteps[OutcomeT]:
         """Claim the thread, run the framework, and pause or finish the thread."""
 
     @abstractmethod
@@ -111,12 +111,12 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
     def _check(self, agent: AgentT, options: dict[str, Any]) -> None:
         """Raise HookError for an agent whose calls would not be stopped; nothing has started yet."""
 
-    def _taken(self, taking: ThreadClaim) -> RunSteps[Any]:
+    def _claim_thread(self, claim: ThreadClaim) -> RunSteps[Any]:
         """Return the claimed thread; if the run is cancelled meanwhile, release it when the claim returns."""
         found: Future[Any] = Future()
 
         def take() -> Any:
-            found.set_result(taking())
+            found.set_result(claim())
             return found.result()
 
         try:
@@ -129,11 +129,11 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         if isinstance(held := found.result(), ClaimedThread):
             self.threads.let_go(held)
 
-    def _opened(self, agent: AgentT, thread_id: str, prompt: str) -> RunSteps[OutcomeT]:
-        return self._flow(agent, partial(self.threads.open, thread_id, prompt), prompt)
+    def _start_steps(self, agent: AgentT, thread_id: str, prompt: str) -> RunSteps[OutcomeT]:
+        return self._build_steps(agent, partial(self.threads.open, thread_id, prompt), prompt)
 
-    def _answered(self, agent: AgentT, thread_id: str, feedback: Feedback | None) -> RunSteps[OutcomeT]:
-        return self._flow(agent, partial(self.threads.take, thread_id, feedback), None)
+    def _resume_steps(self, agent: AgentT, thread_id: str, feedback: Feedback | None) -> RunSteps[OutcomeT]:
+        return self._build_steps(agent, partial(self.threads.take, thread_id, feedback), None)
 
     def _drive(
         self, agent: AgentT, flow: RunSteps[OutcomeT], options: dict[str, Any]

@@ -260,7 +260,7 @@ class FrameworkThreads:
         turn = kept["turn"]
         if feedback is not None and _was_delivered(standing, feedback):
             waiting = self.gate.waiting(turn)
-            if waiting is not None and not _answered_call_ids(feedback) & _answered_call_ids(
+            if waiting is not None and not _collect_call_ids(feedback) & _collect_call_ids(
                 waiting.tool_feedbacks
             ):
                 return _present_interruption(waiting, standing)
@@ -400,11 +400,11 @@ def _was_delivered(standing: Checkpoint, feedback: Feedback | None) -> bool:
         return feedback.id in standing.resumed
     if feedback is None:
         return bool(standing.resumed)
-    named = _answered_call_ids(feedback)
+    named = _collect_call_ids(feedback)
     return bool(named) and named <= set(_read_members(standing).get("answered", []))
 
 
-def _answered_call_ids(feedback: Feedback) -> set[Any]:
+def _collect_call_ids(feedback: Feedback) -> set[Any]:
     """Return the ids of the answered calls; none for an interruption, which has its own id."""
     if isinstance(feedback, InterruptionMetadata):
         return set()

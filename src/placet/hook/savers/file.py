@@ -71,7 +71,7 @@ class FileSaver(Saver):
         self._append(checkpoint, lease_for, claiming=True)
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
-        with self._locked(thread_id):
+        with self._lock_thread(thread_id):
             pairs = list(self._pairs(thread_id))
             if not pairs or pairs[0][0]["rev"] != rev:
                 raise CheckpointConflict
@@ -95,7 +95,7 @@ class FileSaver(Saver):
         return [thread_id for _, thread_id in sorted(matching)]
 
     def release(self, thread_id: str) -> None:
-        with self._locked(thread_id), _translate_errors():
+        with self._lock_thread(thread_id), _translate_errors():
             with suppress(FileNotFoundError):
                 self._path(thread_id).unlink()
             self._sync_folder()
@@ -106,7 +106,7 @@ class FileSaver(Saver):
     def _append(self, checkpoint: Checkpoint, lease_for: timedelta | None, *, claiming: bool = False) -> None:
         thread_id = checkpoint.thread_id
         text = checkpoint.to_json().encode("ascii")
-        with self._locked(thread_id):
+        with self._lock_thread(thread_id):
             pairs = list(self._pairs(thread_id))
             newest = pairs[0][0] if pairs else {"rev": 0, "leased_until": None}
             now = self._now()
@@ -121,9 +121,9 @@ class FileSaver(Saver):
                 "saved_at": now,
                 "leased_until": None if lease_for is None else now + duration_micros(lease_for),
             }
-            self._replace(thread_id, [(columns, text), *self._retained(pairs, now)])
+            self._replace(thread_id, [(columns, text), *self._select_retained(pairs, now)])
 
-    def _retained(self, pairs: Sequence[Pair], now: int) -> Sequence[Pair]:
+    def _select_retained(self, pairs: Sequence[Pair], now: int) -> Sequence[Pair]:
         earlier = pairs[: self._retain.count - 1]
         if self._retain.age is None:
             return earlier
@@ -176,7 +176,7 @@ class FileSaver(Saver):
             os.close(folder)
 
     @contextmanager
-    def _locked(self, thread_id: str) -> Iterator[None]:
+    def _lock_thread(self, thread_id: str) -> Iterator[None]:
         """Lock this thread, and those that share the first digit of its digest."""
         self._check_open()
         with _translate_errors():
@@ -234,18 +234,18 @@ def _parse_columns(line: bytes, path: Path) -> Columns:
         columns: Columns = json.loads(line)
         columns["thread_id"], columns["rev"], columns["stage"], columns["saved_at"], columns["leased_until"]
     except (ValueError, TypeError, KeyError) as error:
-        raise _damaged_file(path) from error
+        raise _build_damage_error(path) from error
     return columns
 
 
 def _read_text_line(file: BinaryIO, path: Path) -> bytes:
     text = file.readline()
     if not text.endswith(b"\n"):
-        raise _damaged_file(path)
+        raise _build_damage_error(path)
     return text[:-1]
 
 
-def _damaged_file(path: Path) -> Unavailable:
+def _build_damage_error(path: Path) -> Unavailable:
     return Unavailable(f"The file {path.name} is damaged; restore it, or release its thread.")
 
 

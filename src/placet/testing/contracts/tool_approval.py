@@ -75,7 +75,7 @@ class InOneProcessContract:
         mine = make(Scene(turns=((READ,),)))
         assert mine.start("t") is None
         assert runs_in(tmp_path) == [("read_data", {})]
-        assert mine.told("t") == [("c3", "the data")]
+        assert mine.read_tool_results("t") == [("c3", "the data")]
 
     def test_the_person_sees_the_call_before_it_runs(self, make: Make, tmp_path: Path) -> None:
         stopped = waiting(make(ONE).start("t"))
@@ -92,14 +92,14 @@ class InOneProcessContract:
         stopped = waiting(mine.start("t"))
         assert mine.resume("t", stopped.approve_all()) is None
         assert runs_in(tmp_path) == [RAN_SQL]
-        assert mine.told("t") == [("c1", "rows of DELETE FROM records")]
+        assert mine.read_tool_results("t") == [("c1", "rows of DELETE FROM records")]
 
     def test_an_edited_call_runs_as_edited_and_the_model_is_told(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
         stopped = waiting(mine.start("t"))
         assert mine.resume("t", stopped.edit_tool("execute_sql", {"query": "SELECT 1"})) is None
         assert runs_in(tmp_path) == [("execute_sql", {"query": "SELECT 1"})]
-        [(call_id, text)] = mine.told("t")
+        [(call_id, text)] = mine.read_tool_results("t")
         assert call_id == "c1"
         assert "A person changed this call" in text
         assert text.endswith("rows of SELECT 1")
@@ -109,7 +109,7 @@ class InOneProcessContract:
         stopped = waiting(mine.start("t"))
         assert mine.resume("t", stopped.reject_all("back it up first")) is None
         assert runs_in(tmp_path) == []
-        [(call_id, text)] = mine.told("t")
+        [(call_id, text)] = mine.read_tool_results("t")
         assert call_id == "c1"
         assert "rejected" in text
         assert "back it up first" in text
@@ -119,7 +119,7 @@ class InOneProcessContract:
         feedback = waiting(mine.start("t")).respond("c2", "I have told them myself.")
         if mine.responds:
             assert mine.resume("t", feedback) is None
-            assert mine.told("t") == [("c2", "I have told them myself.")]
+            assert mine.read_tool_results("t") == [("c2", "I have told them myself.")]
         else:
             with pytest.raises(InvalidFeedback):
                 mine.resume("t", feedback)
@@ -140,7 +140,7 @@ class InOneProcessContract:
             ("read_data", {}),
             ("send_email", MAIL.arguments),
         ]
-        told = mine.told("t")
+        told = mine.read_tool_results("t")
         assert [call_id for call_id, _ in told] == ["c0", "c1", "c2", "c3"]
         assert "no" in told[0][1]
         assert told[2:] == [("c2", "sent to all@example.com"), ("c3", "the data")]
@@ -149,7 +149,7 @@ class InOneProcessContract:
         mine = make(Scene(turns=((WRITE, SQL), (READ,))))
         assert mine.resume("t", waiting(mine.start("t")).reject_all("neither")) is None
         assert runs_in(tmp_path) == [("read_data", {})]
-        assert [call_id for call_id, _ in mine.told("t")] == ["c0", "c1", "c3"]
+        assert [call_id for call_id, _ in mine.read_tool_results("t")] == ["c0", "c1", "c3"]
 
     def test_each_turn_that_needs_a_person_asks_again(self, make: Make, tmp_path: Path) -> None:
         mine = make(TWICE)
@@ -225,7 +225,7 @@ class InOneProcessContract:
         assert runs_in(tmp_path) == []
         assert mine.resume("t", {"c1": "approve"}) is None
         assert runs_in(tmp_path) == [RAN_SQL]
-        assert mine.told("t") == [("c1", "rows of DELETE FROM records")]
+        assert mine.read_tool_results("t") == [("c1", "rows of DELETE FROM records")]
 
     def test_the_same_answer_delivered_twice_runs_nothing_twice(self, make: Make, tmp_path: Path) -> None:
         mine = make(BATCH)
@@ -298,7 +298,7 @@ class InOneProcessContract:
         assert runs_in(tmp_path) == []
         assert mine.resume("t", again.approve_all()) is None
         assert runs_in(tmp_path) == [("send_email", {"to": "x@example.com"})]
-        assert mine.told("t")[0][1].endswith("sent to x@example.com")
+        assert mine.read_tool_results("t")[0][1].endswith("sent to x@example.com")
 
     def test_an_edit_into_another_tool_is_known_after_a_restart(self, make: Make, tmp_path: Path) -> None:
         make(ONE).start("t")
@@ -330,7 +330,7 @@ class InOneProcessContract:
             mine.resume("t", {"c1": "approve"})
         assert mine.resume("t", None) is None
         assert runs_in(tmp_path) == []
-        assert "Nobody decided in time" in mine.told("t")[0][1]
+        assert "Nobody decided in time" in mine.read_tool_results("t")[0][1]
 
     def test_a_stream_shows_who_is_asked(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
@@ -355,7 +355,7 @@ class InOneProcessContract:
         assert mine.resume("a", {"c1": "reject"}) is None
         assert mine.resume("b", {"c1": "approve"}) is None
         assert runs_in(tmp_path) == [RAN_SQL]
-        assert mine.told("b") == [("c1", "rows of DELETE FROM records")]
+        assert mine.read_tool_results("b") == [("c1", "rows of DELETE FROM records")]
 
 
 class ToolApprovalContract(InOneProcessContract):
@@ -376,4 +376,4 @@ class ToolApprovalContract(InOneProcessContract):
         assert "finished" in [outcome_of(each) for each in both]
         ran = sorted(runs_in(tmp_path), key=str)
         assert ran == [("execute_sql", edit["arguments"]), ("read_data", {}), WROTE]
-        assert [call_id for call_id, _ in make(BATCH).told("t")] == ["c0", "c1", "c2", "c3"]
+        assert [call_id for call_id, _ in make(BATCH).read_tool_results("t")] == ["c0", "c1", "c2", "c3"]

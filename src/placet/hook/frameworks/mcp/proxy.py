@@ -122,9 +122,9 @@ class ApprovalProxy:
     def waiting(self) -> tuple[InterruptionMetadata, ...]:
         """Return the calls that wait for a reviewer, the one that has waited longest first."""
         keys = [key for key in self._saver.list_threads("paused") if key.startswith(PREFIX)]
-        return tuple(found for key in keys if (found := self.stopped(key)) is not None)
+        return tuple(found for key in keys if (found := self.find_stopped(key)) is not None)
 
-    def stopped(self, key: str) -> InterruptionMetadata | None:
+    def find_stopped(self, key: str) -> InterruptionMetadata | None:
         """Return a stopped call, with its decision if there is one."""
         return self._gate("").waiting(key)
 
@@ -208,7 +208,7 @@ class ApprovalProxy:
                 continue
 
     async def _forward(self, ctx: Ctx, params: CallToolRequestParams, edition: int) -> CallToolResult:
-        response, meta = results.ProgressReporter(ctx, params).of_tool, results.forwarded_meta(params)
+        response, meta = results.ProgressReporter(ctx, params).of_tool, results.build_forwarded_meta(params)
         try:
             return await self._upstream.call(
                 params.name, params.arguments or {}, meta, response, edition=edition
@@ -323,7 +323,11 @@ class ApprovalProxy:
         try:
             async with self._renewing_lease(key):
                 result = await self._upstream.call(
-                    ran.name, ran.arguments, results.forwarded_meta(params), progress.of_tool, edition=edition
+                    ran.name,
+                    ran.arguments,
+                    results.build_forwarded_meta(params),
+                    progress.of_tool,
+                    edition=edition,
                 )
         except (ToolsChanged, Unavailable):  # the call was not sent, so the decision still counts
             with anyio.CancelScope(shield=True):

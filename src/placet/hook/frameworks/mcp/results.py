@@ -122,7 +122,7 @@ def build_mirror_server(client: Client, upstream: McpUpstream, call: CallHandler
 async def _forward_request(
     upstream: McpUpstream, kind: type[BaseModel], result: type[ResultT], params: RequestParams
 ) -> ResultT:
-    asked: Any = kind(params=params.model_copy(update={"meta": forwarded_meta(params)}))
+    asked: Any = kind(params=params.model_copy(update={"meta": build_forwarded_meta(params)}))
     with _translate_unavailable():
         return await upstream.read(lambda client: client.session.send_request(asked, result))
 
@@ -157,7 +157,7 @@ class _Listeners:
                 self._sessions.pop(number, None)
 
 
-def forwarded_meta(params: RequestParams) -> Any:
+def build_forwarded_meta(params: RequestParams) -> Any:
     """Return the request's `_meta` for the server behind, without hop-by-hop members."""
     meta: Mapping[str, Any] = params.meta or {}
     kept = {

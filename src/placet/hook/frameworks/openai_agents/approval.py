@@ -57,7 +57,7 @@ SDK_REQUIREMENT = ReviewRequirement(
     description="", config=ToolConfig(allowed_decisions=("approve", "reject"))
 )
 """For tools of the SDK that request approval themselves; their calls cannot be edited."""
-NOT_GATED = "Calls of {} need a review, but the tool is not gated. Pass it through gated()."
+NOT_GATED = "Calls of {} need a review, but the tool is not gated. Pass it through gate_tools()."
 TOOL_REQUIREMENT = ReviewRequirement(description="", config=ToolConfig())
 UNREADABLE_ARGUMENTS = "This call was not run: its arguments are not a JSON object."
 NO_DECISION = "This call was not run: no decision on it is stored."
@@ -89,7 +89,7 @@ class _RunContext:
     decided: InterruptionMetadata | None = None
     asked: Mapping[str, ToolCall] = field(default_factory=dict)
     """The decided calls, as they were requested."""
-    judged: dict[str, ReviewRequirement | None] = field(default_factory=dict)
+    evaluated: dict[str, ReviewRequirement | None] = field(default_factory=dict)
     """Evaluations by whole call, because calls of inner agents may have the same ids."""
     waits: set[str] = field(default_factory=set)
     inside: dict[str, Arguments] = field(default_factory=dict)
@@ -108,9 +108,9 @@ _current: ContextVar[_RunContext | None] = ContextVar("placet_run", default=None
 
 
 class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
-    """Stops calls of tools that were passed through `gated`, in threads that outlive the process."""
+    """Stops calls of tools that were passed through `gate_tools`, in threads that outlive the process."""
 
-    def gated(self, tools: Iterable[Tool]) -> list[Tool]:
+    def gate_tools(self, tools: Iterable[Tool]) -> list[Tool]:
         """Return the tools behind the gate, for the agent. Only function tools can be stopped."""
         return [_GatedTool.copy(self, tool) if isinstance(tool, FunctionTool) else tool for tool in tools]
 
@@ -118,8 +118,8 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
         """Return the thread's input items so far."""
         return list(json.loads(self.threads.state(thread_id) or "{}").get("messages", ()))
 
-    def _flow(self, agent: Agent[Any], taking: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
-        held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._taken(taking)
+    def _build_steps(self, agent: Agent[Any], claim: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
+        held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._claim_thread(claim)
         if isinstance(held, FinishedThread):
             return RepeatedResult(final_output=json.loads(held.state)["output"])
         if not isinstance(held, ClaimedThread):
@@ -151,14 +151,14 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             raise
 
     async def _run(self, agent: Agent[Any], options: dict[str, Any], step: Any) -> RunResultBase:
-        given, options = await self._given(agent, options, *step)
+        given, options = await self._prepare_input(agent, options, *step)
         with unwrap_hook_errors(), _run_context(step[0]):
             return await Runner.run(agent, given, **options)
 
     async def _events(
         self, agent: Agent[Any], options: dict[str, Any], step: Any
     ) -> AsyncGenerator[Any, None]:
-        given, options = await self._given(agent, options, *step)
+        given, options = await self._prepare_input(agent, options, *step)
         with _run_context(step[0]):
             result = Runner.run_streamed(agent, given, **options)
         events: Any = result.stream_events()
@@ -170,7 +170,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             await stop_streamed_run(result, events)
         yield StreamResult(result)
 
-    async def _given(
+    async def _prepare_input(
         self, agent: Agent[Any], options: dict[str, Any], run: _RunContext, stands: Any, prompt: str | None
     ) -> tuple[Any, dict[str, Any]]:
         """Return the SDK's next input and its options, with hooks that see each turn before its calls."""
@@ -219,21 +219,21 @@ class _GatedTool:
     ) -> bool:
         run = _current.get() or _RunContext()
         call = ToolCall(id=call_id, name=self.tool.name, arguments=arguments)
-        gate = await self.judged(run, call, None, context)
+        gate = await self.evaluate_once(run, call, None, context)
         return gate is not None or call_id in run.waits
 
-    async def judged(
+    async def evaluate_once(
         self, run: _RunContext, call: ToolCall, agent: Any, context: RunContextWrapper[Any]
     ) -> ReviewRequirement | None:
         """Evaluate the call, once; a tool's own `needs_approval` counts too."""
-        if (key := build_call_key(call)) not in run.judged:
+        if (key := build_call_key(call)) not in run.evaluated:
             gate = self.approval.evaluate(call, agent, context, self.tool)
             own = self.tool.needs_approval
             if gate is None and own is not False:
                 asks = own if isinstance(own, bool) else await own(context, call.arguments, call.id)
                 gate = TOOL_REQUIREMENT if asks else None
-            run.judged[key] = gate
-        return run.judged[key]
+            run.evaluated[key] = gate
+        return run.evaluated[key]
 
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
         run = _current.get() or _RunContext()
@@ -242,7 +242,10 @@ class _GatedTool:
         if ran is None and (key := build_call_key(asked)) in run.begun:
             ran = ToolCall(id=asked.id, name=asked.name, arguments=run.begun[key])
         if ran is None:
-            if asked.id in run.waits or await self.judged(run, asked, context.agent, context) is not None:
+            if (
+                asked.id in run.waits
+                or await self.evaluate_once(run, asked, context.agent, context) is not None
+            ):
                 return NO_DECISION
             if not of_agent:
                 return await self.tool.on_invoke_tool(context, given)
@@ -301,13 +304,13 @@ class _GateHooks(RunHooks[Any]):
             if isinstance(stand_in, _GatedTool) and arguments is not None:
                 call = ToolCall(id=item.call_id, name=item.name, arguments=arguments)
                 turn.append(call.id)
-                waits |= await stand_in.judged(run, call, agent, context) is not None
+                waits |= await stand_in.evaluate_once(run, call, agent, context) is not None
         if waits:
             run.waits.update(turn)
         await self._own.on_llm_end(context, agent, response)
 
     async def on_tool_start(self, context: RunContextWrapper[Any], agent: Any, tool: Tool) -> None:
-        """Refuse a call that needs review if its tool was not passed through `gated`."""
+        """Refuse a call that needs review if its tool was not passed through `gate_tools`."""
         if not isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool):
             run = _current.get() or _RunContext()
             call_id = getattr(context, "tool_call_id", "")
@@ -361,7 +364,7 @@ def _collect_waiting_calls(
         if call is None:
             state.reject(item, rejection_message=UNREADABLE_ARGUMENTS)
             continue
-        gate = run.judged.get(build_call_key(call), SDK_REQUIREMENT)
+        gate = run.evaluated.get(build_call_key(call), SDK_REQUIREMENT)
         if call.id not in gates:  # inner agents may reuse ids: only one such call can be decided at a time
             calls.append(call)
             gates[call.id] = gate
@@ -377,7 +380,7 @@ def _approve_waiting_calls(state: RunState[Any], run: _RunContext) -> RunState[A
         call = read_waiting_call(item)
         if call is not None and call.id not in passed:
             passed.add(call.id)
-            run.judged[build_call_key(call)] = None
+            run.evaluated[build_call_key(call)] = None
             run.waits.discard(call.id)
             state.approve(item)
     return state

@@ -98,8 +98,8 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         state = self.threads.state(thread_id)
         return [] if state is None else decode_conversation(state).messages
 
-    def _flow(self, agent: AnyAgent, taking: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
-        held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._taken(taking)
+    def _build_steps(self, agent: AnyAgent, claim: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
+        held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._claim_thread(claim)
         if isinstance(held, FinishedThread):
             return decode_result(agent.output_type, held.state)
         if not isinstance(held, ClaimedThread):
@@ -202,13 +202,13 @@ class ApprovalToolset(WrapperToolset[DepsT]):
     """
 
     approval: PydanticAIApproval = field(kw_only=True)
-    judged: dict[str, ReviewRequirement | None] = field(default_factory=dict, kw_only=True)
+    evaluated: dict[str, ReviewRequirement | None] = field(default_factory=dict, kw_only=True)
     schemas: Schemas = field(default_factory=dict, kw_only=True)
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
         """Return a toolset with its own evaluations, so that every call of the run is evaluated once."""
         schemas = self.approval.schemas.get(ctx.conversation_id or "", {})
-        return replace(self, wrapped=await self.wrapped.for_run(ctx), judged={}, schemas=schemas)
+        return replace(self, wrapped=await self.wrapped.for_run(ctx), evaluated={}, schemas=schemas)
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
         """Return the tools; those whose calls all need review are marked as unapproved."""
@@ -282,10 +282,10 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         gates: dict[str, ReviewRequirement | None] = {}
         for part in calls:
             key = f"{response}/{part.tool_call_id}"
-            if part.tool_name in self.schemas and key not in self.judged:
+            if part.tool_name in self.schemas and key not in self.evaluated:
                 schema = self.schemas[part.tool_name]
-                self.judged[key] = self.approval.threads.evaluate(to_tool_call(part), state, schema)
-            gates[part.tool_call_id] = self.judged.get(key)
+                self.evaluated[key] = self.approval.threads.evaluate(to_tool_call(part), state, schema)
+            gates[part.tool_call_id] = self.evaluated.get(key)
         return gates
 
     async def _was_stopped(self, ctx: RunContext[DepsT]) -> bool:
