@@ -210,7 +210,7 @@ def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
     answer = outcome.edit("c0", {}, name="look")
     agent.tools = till.approval.gate_tools([till.pay])
     till.resume(agent, answer)
-    assert "There is no tool look that could run in its place" in str(till.approval.messages("t"))
+    assert "There is no tool look that can run instead" in str(till.approval.messages("t"))
     assert till.did == []
 
 
