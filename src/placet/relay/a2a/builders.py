@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from placet.relay.a2a.dialects import TERMINAL, Dialect, Operation, Role, State, format_role, format_state
+from placet.relay.a2a.dialects import Dialect, Operation, Role, State, format_role, format_state
 from placet.relay.a2a.errors import RpcId
 from placet.relay.a2a.json_fields import Json
 
@@ -57,38 +57,10 @@ def build_task(
     return built if dialect.proto else {"kind": "task", **built}
 
 
-def status_event(
-    *,
-    task_id: str,
-    context_id: str,
-    state: State,
-    at: datetime,
-    dialect: Dialect,
-    metadata: Json | None = None,
-    status_message: Json | None = None,
-) -> Json:
-    """A change of a task's state, as a stream tells it."""
-    built: Json = {
-        "taskId": task_id,
-        "contextId": context_id,
-        "status": _build_status(state, at, dialect, status_message),
-    }
-    if dialect.legacy:
-        built["final"] = state in TERMINAL
-    if metadata is not None:
-        built["metadata"] = metadata
-    return built if dialect.proto else {"kind": "status-update", **built}
-
-
 def build_task_reply(built: Json, operation: Operation, dialect: Dialect, rpc_id: RpcId) -> Json:
     """A task as the whole answer to an operation, or as an event of a stream."""
     wrapped = dialect.proto and operation in ("send", "stream", "subscribe")
     return wrap_rpc_result({"task": built} if wrapped else built, dialect, rpc_id)
-
-
-def status_reply(built: Json, dialect: Dialect, rpc_id: RpcId) -> Json:
-    """A change of state as an event of a stream."""
-    return wrap_rpc_result({"statusUpdate": built} if dialect.proto else built, dialect, rpc_id)
 
 
 def wrap_rpc_result(result: Any, dialect: Dialect, rpc_id: RpcId) -> Json:

@@ -5,8 +5,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from placet.relay.a2a.dialects import State
-
 PolicyLevel = Literal["TENANT", "AGENT", "SUBSCRIPTION"]
 
 
@@ -39,22 +37,7 @@ class HitlRejected(Struct, frozen=True, kw_only=True, tag_field="relay_reason", 
 RelayReason = Timeout | HitlHeld | HitlHeldAgentInputRequired | HitlRejected
 
 
-def state_for(reason: RelayReason) -> State:
-    """The state of a task that the relay holds for this reason."""
-    return "canceled" if isinstance(reason, HitlRejected) else "working"
-
-
 def reason_to_metadata(reason: RelayReason) -> dict[str, Any]:
     """The reason as metadata of a task."""
     found: dict[str, Any] = msgspec.to_builtins(reason)
     return found
-
-
-def from_metadata(metadata: Any) -> RelayReason | None:
-    """The reason in a task's metadata; None if there is none that we know."""
-    if not isinstance(metadata, dict) or "relay_reason" not in metadata:
-        return None
-    try:
-        return msgspec.convert(metadata, RelayReason)  # type: ignore[no-any-return]
-    except msgspec.ValidationError:
-        return None
