@@ -57,7 +57,7 @@ PLACES = (
     ("/uvicorn/", HTTP),
     ("/bench/", HTTP),
     ("/placet/server/serving", HTTP),
-    ("/placet/server/flat_http", HTTP),
+    ("/placet/server/single_write_protocol", HTTP),
     ("/placet/server/", SERVER),
     ("/placet/signing/", SIGNATURE),
     ("/placet/protocol/signed_result", SIGNATURE),

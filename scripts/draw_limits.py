@@ -31,9 +31,9 @@ from placet.reviews.confirmation.review_type import LONGEST_WORD
 from placet.reviews.input.review_type import MAX_ANSWERS
 from placet.reviews.listed import LONGEST_ID
 from placet.server import polling, prefill, sessions, streams
-from placet.server.flat_http import MAX_HEAD_BYTES
-from placet.server.keyring import TRUST_FOR
+from placet.server.api_key_auth import TRUST_FOR
 from placet.server.serving import STOP_WITHIN_S
+from placet.server.single_write_protocol import MAX_HEAD_BYTES
 from placet.settings import Settings
 from scripts.drawing import code, table
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.routing import Route
 
 from placet.embed import Placet
-from placet.server import inbox_door, sessions
+from placet.server import inbox_sessions, sessions
 from tests.server.inboxes import INBOX, InboxPerson, cases_on, closing, link_named, person
 from tests.server.running import RunningServer, running
 
@@ -188,7 +188,7 @@ def test_a_page_is_opened_by_its_button_alone_and_not_by_its_address(
     assert ada.client.get(f"/review/{second['case_id']}").status_code == 401
     admitted = next(c for c in ada.client.cookies.jar if c.name == sessions.COOKIE)
     crossed = {
-        inbox_door.COOKIE: ada.client.cookies[inbox_door.COOKIE],
+        inbox_sessions.COOKIE: ada.client.cookies[inbox_sessions.COOKIE],
         sessions.COOKIE: admitted.value or "",
     }
     with server.client(cookies=crossed) as thief:

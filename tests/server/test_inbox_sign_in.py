@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from placet.desk.api_keys import create_key, revoke_key
-from placet.server import inbox_door, sessions
+from placet.server import inbox_sessions, sessions
 from placet.server.inbox_pages import SIGN_INS_PER_MINUTE
 from placet.server.logs import redact
 from tests.server.inboxes import INBOX, InboxPerson, link_named, person
@@ -50,7 +50,7 @@ def test_a_key_is_exchanged_for_a_cookie_that_scripts_and_other_sites_do_not_get
         response = client.post(f"{INBOX}/sign-in", data={"key": f"  {key}\n"})
     assert (response.status_code, response.headers["location"]) == (303, INBOX)
     cookie = response.headers["set-cookie"]
-    assert cookie.startswith(f"{inbox_door.COOKIE}=")
+    assert cookie.startswith(f"{inbox_sessions.COOKIE}=")
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
     assert key not in str(response.headers)
     assert response.headers["cache-control"] == "no-store"
@@ -68,7 +68,7 @@ def test_a_key_that_is_wrong_or_missing_opens_nothing_and_says_so(server: Runnin
             assert words in response.text
             assert (
                 "set-cookie" not in response.headers
-                or inbox_door.COOKIE not in response.headers["set-cookie"]
+                or inbox_sessions.COOKIE not in response.headers["set-cookie"]
             )
             assert not stranger.signed_in
             if presented:
@@ -130,14 +130,14 @@ def test_a_session_ends_after_half_a_day(lone: RunningServer) -> None:
 
 
 def test_no_part_of_a_cookie_can_be_changed(server: RunningServer, key: str, ada: InboxPerson) -> None:
-    cookie = ada.client.cookies[inbox_door.COOKIE]
+    cookie = ada.client.cookies[inbox_sessions.COOKIE]
     assert key not in cookie
     forged = [
         cookie[:place] + ("0" if cookie[place] != "0" else "1") + cookie[place + 1 :]
         for place in range(0, 140, 7)
     ]
     for one in [*forged, "", "..", "x.1.y", cookie.upper(), f"{cookie}0"]:
-        with server.client(cookies={inbox_door.COOKIE: one}) as stranger:
+        with server.client(cookies={inbox_sessions.COOKIE: one}) as stranger:
             assert "sign-out" not in stranger.get(INBOX).text, one
 
 
@@ -171,9 +171,10 @@ def test_the_log_says_who_signed_in_and_never_with_which_key(
     ada.sign_in(f"{key}x")
     assert caplog.messages.count("ada signed in to the inbox") == 1
     assert key not in caplog.text
-    cookie = ada.client.cookies[inbox_door.COOKIE]
+    cookie = ada.client.cookies[inbox_sessions.COOKIE]
     assert (
-        redact(f"Cookie: {inbox_door.COOKIE}={cookie}; a=b") == f"Cookie: {inbox_door.COOKIE}=[redacted]; a=b"
+        redact(f"Cookie: {inbox_sessions.COOKIE}={cookie}; a=b")
+        == f"Cookie: {inbox_sessions.COOKIE}=[redacted]; a=b"
     )
 
 

@@ -15,7 +15,7 @@ from placet.errors import Unavailable
 from placet.ports.hold_store import HoldRow
 from placet.ports.identity import Principal
 from placet.relay.holds.hold_service import case_owner
-from placet.server.inbox_door import InboxDoor
+from placet.server.inbox_sessions import InboxSessions
 from placet.testing.clock import FakeClock
 from placet.testing.samples import sample_api_key, sample_filing
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
@@ -190,10 +190,10 @@ class Rights:
         return self.holds
 
 
-async def _door(rights: Rights) -> InboxDoor:
+async def _door(rights: Rights) -> InboxSessions:
     store = open_memory_store()
     await store.save_api_key(sample_api_key("rita", digest=token_digest("secret"), scopes=("inbox",)))
-    return InboxDoor(keys=store, secret="5a" * 32, clock=FakeClock(), holds=rights)
+    return InboxSessions(keys=store, secret="5a" * 32, clock=FakeClock(), holds=rights)
 
 
 @pytest.mark.parametrize("everyone", [False, True])

@@ -171,7 +171,7 @@ def test_a_heavy_page_lets_others_have_their_turn(server: RunningServer) -> None
                 await asyncio.sleep(0)
 
         beside = asyncio.create_task(others())
-        response = await server.parts.replies.drawn(pieces())
+        response = await server.parts.replies.render_page(pieces())
         beside.cancel()
         assert len(response.body) == 30 * 1024
         return turns

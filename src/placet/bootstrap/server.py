@@ -37,16 +37,16 @@ from placet.protocol.discovery import ServiceCard
 from placet.relay.settings import RelaySettings, parse_networks
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
 from placet.server.api_description import openapi_document
+from placet.server.api_key_auth import ApiKeyAuthenticator
 from placet.server.app import PlacetApp
+from placet.server.background_tasks import BackgroundTasks
 from placet.server.case_api import CaseApi, authorize_caller
-from placet.server.clockwork import Clockwork
 from placet.server.demo import DemoDoor
 from placet.server.endpoint_api import EndpointApi
-from placet.server.front_page import FrontPage
 from placet.server.grant_api import GrantApi
-from placet.server.inbox_door import InboxDoor
+from placet.server.home_page import HomePage
 from placet.server.inbox_pages import InboxPages
-from placet.server.keyring import ApiKeyDoor
+from placet.server.inbox_sessions import InboxSessions
 from placet.server.metrics import Meter
 from placet.server.page_replies import PageReplies
 from placet.server.polling import StatusPoll
@@ -111,10 +111,10 @@ class Parts:
             service_name=settings.service_name,
             observe=self._observe,
         )
-        self.authenticate = authenticate or ApiKeyDoor(store=self.store, clock=self._now)
-        self._inbox_door: InboxDoor | None = None
+        self.authenticate = authenticate or ApiKeyAuthenticator(store=self.store, clock=self._now)
+        self._inbox_door: InboxSessions | None = None
         if authenticate is None:  # whoever brings people of their own has no use for keys of ours
-            self._inbox_door = InboxDoor(
+            self._inbox_door = InboxSessions(
                 keys=self.store, secret=self._secret, clock=self._now, holds=self._reviewed_by
             )
         courier: Courier = WebhookCourier(self.http)
@@ -126,7 +126,7 @@ class Parts:
         self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
         self.streams = EventStreams(self.desk)
         self.meter = Meter(open_streams=lambda: len(self.streams))
-        self.clockwork = Clockwork(
+        self.background_tasks = BackgroundTasks(
             desk=self.desk,
             store=self.store,
             sweep=Sweep(self.desk),
@@ -193,7 +193,7 @@ class Parts:
                 settings=relay,
                 store=self.store,
                 desk=self.desk,
-                owe=self.clockwork.owe,
+                owe=self.background_tasks.owe,
                 environ=os.environ,
                 public_url=settings.public_url,
                 allow_loopback=settings.allow_loopback,
@@ -286,7 +286,7 @@ class Parts:
             replies=self.replies,
             monotonic=clock.monotonic,
         )
-        return (*FrontPage(renderer=self.renderer, replies=self.replies).routes(), *inbox.routes())
+        return (*HomePage(renderer=self.renderer, replies=self.replies).routes(), *inbox.routes())
 
     async def _reviewed_by(self, principal: Principal) -> str | None:
         return await self.relay.find_case_owner(principal) if self.relay is not None else None
@@ -317,7 +317,7 @@ class Parts:
             return
         self.meter.saw_events(written.step.events)
         if written.deliveries:
-            self.clockwork.owe()
+            self.background_tasks.owe()
 
     def _foreign_change(self, case_id: str | None) -> None:
         """Another process wrote: it may have rotated the signing keys."""
@@ -334,12 +334,12 @@ class Parts:
         """Begin the time-driven work."""
         if self.relay is not None:  # first: the outbox may owe it something
             await self.relay.start()
-        self.clockwork.start()
+        self.background_tasks.start()
 
     async def stop(self) -> None:
         """End streams and timers, finish accepted writes, close."""
         await self.streams.close()
-        await self.clockwork.stop()
+        await self.background_tasks.stop()
         if self.relay is not None:
             await self.relay.aclose()
         if self._lookup is not None:

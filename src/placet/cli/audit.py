@@ -81,7 +81,7 @@ def list_events(limit: int, as_json: bool, **given: Any) -> None:
             one["auditAction"],
             _way(one),
             mark_hidden(one["correlationId"]),
-            _said(one["message"], (one["metadata"] or {}).get("resolvedBy")),
+            describe_message(one["message"], (one["metadata"] or {}).get("resolvedBy")),
         )
         for one in found
     ]
@@ -108,7 +108,7 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
             one["auditType"],
             one["auditAction"],
             _way(one),
-            _said(one["message"], one.get("resolvedBy")),
+            describe_message(one["message"], one.get("resolvedBy")),
         )
         for one in found["steps"]
     ]
@@ -219,7 +219,7 @@ def _moment(text: str) -> str:
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _said(message: str, resolved_by: str | None) -> str:
+def describe_message(message: str, resolved_by: str | None) -> str:
     """What happened, and who decided it."""
     shown = to_single_line(message if resolved_by is None else f"{message} ({resolved_by})")
     return truncate(shown, LONGEST_SHOWN)

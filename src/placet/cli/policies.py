@@ -142,7 +142,7 @@ def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
         "clean": _names(found.clean),
         "unchecked": [{"policy": one.applied.policy.name, "reason": one.reason} for one in found.unchecked],
         "notReached": _names(found.not_reached),
-        "findings": [_shown(msgspec.to_builtins(one)) for one in found.findings],
+        "findings": [view_finding(msgspec.to_builtins(one)) for one in found.findings],
         "text": _encodable(piece.text),
     }
 
@@ -151,7 +151,7 @@ def _names(applied: tuple[AppliedPolicy, ...]) -> list[str]:
     return [one.policy.name for one in applied]
 
 
-def _shown(finding: dict[str, Any]) -> dict[str, Any]:
+def view_finding(finding: dict[str, Any]) -> dict[str, Any]:
     return {**finding, "text": _encodable(finding["text"])}
 
 

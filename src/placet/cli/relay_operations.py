@@ -25,12 +25,12 @@ from placet.relay.api.agents import AgentsApi
 from placet.relay.api.audit import AuditApi
 from placet.relay.api.bindings import BindingApi
 from placet.relay.api.callers import CallersApi
+from placet.relay.api.evaluation import EvaluationApi
 from placet.relay.api.groups import GroupsApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
 from placet.relay.api.table import API_ROUTES
-from placet.relay.api.tryouts import EvaluationApi
 from placet.relay.audit.event_factory import AuditEventFactory
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies

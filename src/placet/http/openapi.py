@@ -78,7 +78,7 @@ class Error(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after: Annotated[int | None, Meta(description="Seconds to wait before you ask again.")] = None
 
 
-class Webhook(Struct, frozen=True, kw_only=True):
+class WebhookDescription(Struct, frozen=True, kw_only=True):
     """A request that the server sends, with the headers it carries by name."""
 
     name: str
@@ -97,7 +97,7 @@ class ApiInfo(Struct, frozen=True, kw_only=True):
     title: str
     version: str
     description: str
-    webhooks: tuple[Webhook, ...] = ()
+    webhooks: tuple[WebhookDescription, ...] = ()
     models: tuple[Any, ...] = ()
     """Models that descriptions refer to and no route names."""
 
@@ -211,7 +211,7 @@ def _describe_content(schema: dict[str, Any], examples: Mapping[str, Any]) -> di
     return content
 
 
-def _describe_webhook(webhook: Webhook, schemas: Schemas) -> dict[str, Any]:
+def _describe_webhook(webhook: WebhookDescription, schemas: Schemas) -> dict[str, Any]:
     return {
         "operationId": webhook.name,
         "tags": [webhook.tag],

@@ -22,13 +22,13 @@ from placet.relay.api.approvals import ApprovalApi, approvals
 from placet.relay.api.audit import AuditApi
 from placet.relay.api.bindings import BindingApi
 from placet.relay.api.callers import CallersApi
+from placet.relay.api.evaluation import EvaluationApi
 from placet.relay.api.groups import GroupsApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
 from placet.relay.api.table import RELAY_TAGS
 from placet.relay.api.tenant import TenantApi
-from placet.relay.api.tryouts import EvaluationApi
 from placet.relay.asgi import App, Authenticate, ReadBody
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention_job import RetentionJob

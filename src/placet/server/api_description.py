@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from placet.http.openapi import ApiInfo, Webhook, build_document
+from placet.http.openapi import ApiInfo, WebhookDescription, build_document
 from placet.http.route import RequestBody, Route
 from placet.protocol.callback import HITL_SIGNATURE, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP
 from placet.protocol.event_data import EventData
@@ -38,7 +38,7 @@ TAGS: dict[str, str] = {
 API_ROUTES: tuple[Route, ...] = tuple(
     route
     for api in (CaseApi, EndpointApi, GrantApi, PublicApi)
-    for route in api.declared()
+    for route in api.declared_routes()
     if route.tag is not None
 )
 """Every route of the API that each server has, as it is declared."""
@@ -48,7 +48,7 @@ _INFO = ApiInfo(
     version=API_VERSION,
     description=INTRODUCTION,
     webhooks=(
-        Webhook(
+        WebhookDescription(
             name="reviewCallback",
             tag="Callbacks",
             summary="What your callback address receives",

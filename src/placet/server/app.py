@@ -103,7 +103,7 @@ class PlacetApp:
         """Return the handler that answers this request with one complete reply, or None."""
         path = route_path(scope)
         handler, argument, name = self._find(scope["method"], path)
-        if handler is None and hasattr(self._mounted_at(path), "reply"):
+        if handler is None and hasattr(self._find_mounted(path), "reply"):
             handler = self._reply_of_mounted
         return (handler, argument, name) if handler is not None else None
 
@@ -157,13 +157,13 @@ class PlacetApp:
     async def _serve_other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if self._awaken is not None:
             await self._awaken(path)
-        app = self._mounted_at(path)
+        app = self._find_mounted(path)
         if app is not None:
             await app(scope, receive, send)
         else:
             await self._router({**scope, "app": self}, receive, send)
 
-    def _mounted_at(self, path: str) -> ASGIApp | None:
+    def _find_mounted(self, path: str) -> ASGIApp | None:
         for beginning, app in self._mounted.items():
             if path.startswith(beginning):
                 return app
@@ -171,7 +171,7 @@ class PlacetApp:
 
     async def _reply_of_mounted(self, scope: Scope, receive: Receive, path: str) -> RawReply:
         """Return the complete reply of a mounted application; raise StreamedReplyNeeded if it has none."""
-        app: Any = self._mounted_at(path)
+        app: Any = self._find_mounted(path)
         found = await app.reply(scope, receive)
         if found is None:
             raise StreamedReplyNeeded

@@ -1,4 +1,4 @@
-"""The demo's open door: POST /api/demo?type=TYPE answers anonymously with a ready 202, on loopback only."""
+"""The demo: POST /api/demo?type=TYPE opens a sample case without a key, on loopback only."""
 
 import ipaddress
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class DemoDoor(HttpApi):
             page_url=f"{self._replies.prefix}/",
         )
         response = self._replies.page(self._renderer.home(view), language=language)
-        return self._replies.finished(request, response)
+        return self._replies.finish(request, response)
 
     @pages.post("/api/demo", "openDemoCase")
     async def open(self, request: Request) -> Response:

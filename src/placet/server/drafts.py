@@ -1,4 +1,4 @@
-"""What a person types is kept on the server while they type, so that they can go on anywhere."""
+"""Drafts: what a person types is saved while they type, so that they can continue on any device."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -70,7 +70,7 @@ class Drafts(HttpApi):
         async with self.alone(visit.case.id):
             saved, step = await self._saved(visit.case, visit.offer)
             turn = self._kind(visit.offer).typing(visit.offer, visit.typed, saved)
-            if _filled(turn.values) == _filled(saved):
+            if drop_empty_values(turn.values) == drop_empty_values(saved):
                 return turn
             # Only a press moves a person on: a save that was overtaken by one must not take them back.
             await self._desk.work(
@@ -91,5 +91,5 @@ def _plain(text: str) -> str:
     return text.striptags() if isinstance(text, Markup) else text
 
 
-def _filled(values: dict[str, Any]) -> dict[str, Any]:
+def drop_empty_values(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}

@@ -27,7 +27,7 @@ async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offe
     chain = await desk.rounds(case)
     earlier = chain[: [one.id for one in chain].index(case.id)]
     asked = [await desk.shown(one.id) for one in earlier if one.erased_at is None]
-    compared = await _compared([kind(shown).comparable(shown) for _, shown in [*asked, (case, offer)]])
+    compared = await compare_values([kind(shown).comparable(shown) for _, shown in [*asked, (case, offer)]])
     return tuple([await _round(kind, one, changes) for one, changes in zip(asked, compared, strict=True)])
 
 
@@ -39,13 +39,13 @@ async def recap_of(kind: KindOf, case: Case, offer: Offer) -> Recap:
     shown = rules.replaced(offer)
     return tuple(
         [
-            (name, await _changed(shown[name], value) if name in shown else value)
+            (name, await list_changes(shown[name], value) if name in shown else value)
             for name, value in rules.recap(offer, case.decision.result.data)
         ]
     )
 
 
-async def _changed(shown: Mapping[str, Any], edits: Mapping[str, Any]) -> Comparison:
+async def list_changes(shown: Mapping[str, Any], edits: Mapping[str, Any]) -> Comparison:
     before = {name: shown[name] for name in edits if name in shown}
     return await _difference(before, edits, _size(before) + _size(edits))
 
@@ -61,7 +61,7 @@ async def _round(kind: KindOf, asked: Asked, changes: Comparison | None) -> Roun
     )
 
 
-async def _compared(shown: Sequence[Any]) -> list[Comparison | None]:
+async def compare_values(shown: Sequence[Any]) -> list[Comparison | None]:
     """What changed from each to the next; the newest first in line where there is too much to compare."""
     sizes = [_size(values) for values in shown]
     compared: list[Comparison | None] = [None] * (len(shown) - 1)

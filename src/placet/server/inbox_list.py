@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class InboxQuery(Struct, frozen=True, kw_only=True):
     """Which cases, as the page's address says."""
 
     decided: bool = False
@@ -44,7 +44,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         return all(word in text.casefold() for word in self.words.casefold().split())
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class InboxPage(Struct, frozen=True, kw_only=True):
     """One page."""
 
     rows: tuple[InboxRow, ...]
@@ -54,10 +54,10 @@ class Listed(Struct, frozen=True, kw_only=True):
     """Changes when anything on the page does."""
 
 
-def read_asked(query: Mapping[str, str]) -> Asked:
+def read_asked(query: Mapping[str, str]) -> InboxQuery:
     """What an address asks for; whatever it cannot mean is left out."""
     kind = query.get("kind", "")
-    return Asked(
+    return InboxQuery(
         decided=query.get("show") == "decided",
         kind=kind if kind in KINDS else "",
         words=" ".join(query.get("words", "").split())[:LONGEST_WORDS],
@@ -83,24 +83,24 @@ class InboxList:
     def __init__(self, desk: ReviewDesk) -> None:
         self._desk = desk
 
-    async def page(self, sight: Sight, asked: Asked) -> Listed:
+    async def page(self, sight: Sight, asked: InboxQuery) -> InboxPage:
         """What this person may see of what was asked for."""
         rows: list[tuple[Case, Offer]] = []
         looked, last = 0, None
         async for case, offer in self._cases(await self._owners(sight), asked):
             if len(rows) == A_PAGE or looked == LOOKED_AT:
-                return _listed(rows, asked, next=last)
+                return build_entry(rows, asked, next=last)
             looked += 1
             last = _place(case)
             if asked.fits(offer):
                 rows.append((case, offer))
-        return _listed(rows, asked, next=None)
+        return build_entry(rows, asked, next=None)
 
     async def _owners(self, sight: Sight) -> Collection[Owner]:
         known = await self._desk.store.list_owners() if sight.everyone else (sight.own, sight.holds)
         return [owner for owner in known if sight.sees(owner)]
 
-    async def _cases(self, owners: Collection[Owner], asked: Asked) -> AsyncIterator[tuple[Case, Offer]]:
+    async def _cases(self, owners: Collection[Owner], asked: InboxQuery) -> AsyncIterator[tuple[Case, Offer]]:
         after, store = asked.after, self._desk.store
         limit = AT_ONCE if asked.sifts else A_PAGE + 1
         while True:
@@ -126,8 +126,8 @@ def _place(case: Case) -> InboxCursor:
     return InboxCursor(at=moment, case_id=case.id)
 
 
-def _listed(rows: list[tuple[Case, Offer]], asked: Asked, *, next: InboxCursor | None) -> Listed:
-    return Listed(
+def build_entry(rows: list[tuple[Case, Offer]], asked: InboxQuery, *, next: InboxCursor | None) -> InboxPage:
+    return InboxPage(
         rows=tuple(_row(case, offer) for case, offer in rows),
         next=next,
         versions=" ".join([*(f"{case.id}.{case.version}" for case, _ in rows), str(next is None)]),

@@ -26,8 +26,8 @@ from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import InboxView, MessageView, SignInView
-from placet.server.inbox_door import COOKIE, InboxDoor, InboxVisitor
-from placet.server.inbox_list import KINDS, Asked, InboxList, Listed, read_asked, write_place
+from placet.server.inbox_list import KINDS, InboxList, InboxPage, InboxQuery, read_asked, write_place
+from placet.server.inbox_sessions import COOKIE, InboxSessions, InboxVisitor
 from placet.server.page_replies import HEADERS, PageReplies
 from placet.server.rate import PollLimiter
 from placet.server.sessions import LAST_FOR
@@ -46,7 +46,7 @@ class InboxPages(HttpApi):
         self,
         *,
         desk: ReviewDesk,
-        door: InboxDoor,
+        door: InboxSessions,
         renderer: PageRenderer,
         replies: PageReplies,
         monotonic: Callable[[], float],
@@ -149,7 +149,9 @@ class InboxPages(HttpApi):
         )
         return self._replies.page(self._renderer.sign_in(view), status=status, language=language)
 
-    def _list_page(self, request: Request, visitor: InboxVisitor, asked: Asked, listed: Listed) -> Response:
+    def _list_page(
+        self, request: Request, visitor: InboxVisitor, asked: InboxQuery, listed: InboxPage
+    ) -> Response:
         language = self._replies.languages.of(request)
         state = hashlib.sha256(f"{visitor.csrf}\n{language.code}\n{listed.versions}".encode()).hexdigest()
         headers = {"etag": f'"{state[:32]}"'}
@@ -180,7 +182,7 @@ class InboxPages(HttpApi):
         response.headers.update(headers)
         return response
 
-    def _url(self, asked: Asked, **more: str) -> str:
+    def _url(self, asked: InboxQuery, **more: str) -> str:
         told = {"show": "decided" if asked.decided else "", "kind": asked.kind, "words": asked.words, **more}
         query = urlencode({name: value for name, value in told.items() if value})
         return f"{self._address}?{query}" if query else self._address
@@ -199,12 +201,12 @@ class InboxPages(HttpApi):
             except ClientDisconnected:
                 raise
             except Exception as error:
-                response = self._refused(request, error)
-            return self._replies.finished(request, response)
+                response = self._refuse(request, error)
+            return self._replies.finish(request, response)
 
         return serve
 
-    def _refused(self, request: Request, error: Exception) -> Response:
+    def _refuse(self, request: Request, error: Exception) -> Response:
         name = next((name for kind, name in MESSAGES if isinstance(error, kind)), "broken")
         status = error.status if isinstance(error, PlacetError) and name != "broken" else 500
         if name == "broken":

@@ -20,7 +20,7 @@ class PageLanguages:
         chosen = request.query_params.get(QUERY) or request.cookies.get(LANGUAGE_COOKIE)
         return self._languages.choose(request.headers.get("accept-language"), chosen)
 
-    def chosen(self, request: Request) -> str | None:
+    def read_choice(self, request: Request) -> str | None:
         """The language that the person chooses with this very request, to be remembered."""
         asked = request.query_params.get(QUERY)
         return self._languages.choose(None, asked).code if asked else None

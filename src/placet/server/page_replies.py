@@ -53,7 +53,7 @@ class PageReplies:
         """The path of a case's page."""
         return f"{self.prefix}/review/{case_id}"
 
-    async def drawn(
+    async def render_page(
         self, parts: Iterable[str], *, status: int = 200, language: Language = ENGLISH
     ) -> Response:
         """A page of any length; while it is drawn, others have their turn."""
@@ -75,11 +75,11 @@ class PageReplies:
         page.add(html.splitlines(keepends=True))
         return page.reply(status, language)
 
-    def finished(self, request: Request, response: Response) -> Response:
+    def finish(self, request: Request, response: Response) -> Response:
         """The response for this browser: with the style if it has none, keeping the language it chose."""
         if self._style.put_into(response, request):
             self._remember(response, STYLE_COOKIE, self._style.version)
-        chosen = self.languages.chosen(request)
+        chosen = self.languages.read_choice(request)
         if chosen is not None:
             self._remember(response, LANGUAGE_COOKIE, chosen)
         return response
@@ -114,7 +114,7 @@ class PageReplies:
         )
         return response
 
-    def done(self) -> Response:
+    def empty_reply(self) -> Response:
         """Nothing to show."""
         return Response(status_code=204, headers=HEADERS)
 

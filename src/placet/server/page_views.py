@@ -100,7 +100,9 @@ class PageViews:
             undo=undo_of(offer.context),
             inbox_url=self._replies.inbox_address if session.key_name else None,
         )
-        return await self._replies.drawn(self._renderer.review_parts(view), status=status, language=language)
+        return await self._replies.render_page(
+            self._renderer.review_parts(view), status=status, language=language
+        )
 
     async def again(
         self, visit: Visit, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
@@ -145,7 +147,9 @@ class PageViews:
             page_url=page,
             inbox_url=self._replies.inbox_address if session and session.key_name else None,
         )
-        return await self._replies.drawn(self._renderer.closed_parts(view), status=status, language=language)
+        return await self._replies.render_page(
+            self._renderer.closed_parts(view), status=status, language=language
+        )
 
     async def _grants(self, case: Case) -> tuple[GivenGrant, ...]:
         if case.decision is None or not case.decision.result.data.get("grants"):

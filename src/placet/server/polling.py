@@ -1,4 +1,4 @@
-"""GET …/status: where a case stands, cheap to ask again (ruling 16)."""
+"""GET …/status: a case's state, with an ETag, a pace and a rate limit (ruling 16)."""
 
 from collections.abc import Mapping
 

@@ -45,7 +45,7 @@ from placet.protocol.verification import Evidence
 from placet.reviews.review_type import ReviewType
 from placet.reviews.turn import Turn
 from placet.server.drafts import Drafts
-from placet.server.inbox_door import InboxDoor
+from placet.server.inbox_sessions import InboxSessions
 from placet.server.page_replies import PageReplies
 from placet.server.page_views import Filled, PageViews
 from placet.server.prefill import Prefill
@@ -86,7 +86,7 @@ class ReviewPages(HttpApi):
         replies: PageReplies,
         streams: EventStreams,
         identify: Identify | None = None,
-        inbox: InboxDoor | None = None,
+        inbox: InboxSessions | None = None,
     ) -> None:
         self._desk = desk
         self._streams = streams
@@ -98,7 +98,7 @@ class ReviewPages(HttpApi):
         self._language = replies.languages.of
         self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=replies)
         self._drafts = Drafts(
-            desk=desk, visits=self._visits, kind=kind, saved=self._saved, language=self._language
+            desk=desk, visits=self._visits, kind=kind, saved=self._load_saved, language=self._language
         )
 
     def routes(self) -> tuple[Route, ...]:
@@ -110,30 +110,30 @@ class ReviewPages(HttpApi):
         """The page; a link with a token is exchanged for a session first (ruling 11)."""
         token = request.query_params.get("token")
         try:
-            return await self._shown(request, token)
+            return await self._show_page(request, token)
         except CaseNotFound as error:
             erased = await self._visits.erased(request, token)
             if erased is None:
                 raise
             return await self._views.closed(erased, None, self._language(request), status=error.status)
 
-    async def _shown(self, request: Request, token: str | None) -> Response:
+    async def _show_page(self, request: Request, token: str | None) -> Response:
         case_id = request.path_params["case_id"]
         language = self._language(request)
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
-            return self._replies.enter(case.id, self._visits.begin(case, link), await self._resumed(case))
+            return self._replies.enter(case.id, self._visits.begin(case, link), await self._resume_step(case))
         case, offer = await self._desk.shown(case_id)
         session = await self._visits.session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
             return await self._views.closed(case, offer, language, session=session)
-        saved, step = await self._saved(case, offer)
+        saved, step = await self._load_saved(case, offer)
         asked = request.query_params.get("step", "")
         wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
         place = self._kind(offer).place(offer, saved, wanted)
         return await self._views.open(case, offer, session, Filled(values=saved, step=place or 0), language)
 
-    async def _resumed(self, case: Case) -> int | None:
+    async def _resume_step(self, case: Case) -> int | None:
         """The step to go on with, where a page has steps."""
         _, offer = await self._desk.shown(case.id)
         draft = await self._desk.store.get_draft(case.id)
@@ -148,11 +148,11 @@ class ReviewPages(HttpApi):
         return StreamResponse(self._streams, case)
 
     @pages.post("/review/{case_id}/opened", "markOpened")
-    async def opened(self, request: Request) -> Response:
+    async def mark_opened(self, request: Request) -> Response:
         """The page's own script says that a person has it before them."""
         visit = await self._visits.visit(request)
         await self._desk.view(visit.case.id, actor=visit.session.actor)
-        return self._replies.done()
+        return self._replies.empty_reply()
 
     @pages.post("/review/{case_id}/respond", "answerOnPage")
     async def respond(self, request: Request) -> Response:
@@ -165,7 +165,7 @@ class ReviewPages(HttpApi):
 
     async def _respond(self, request: Request, visit: Visit) -> Response:
         move = visit.value("action") or ""
-        saved, _ = await self._saved(visit.case, visit.offer)
+        saved, _ = await self._load_saved(visit.case, visit.offer)
         turn = self._kind(visit.offer).turn(visit.offer, move, visit.typed, saved)
         if turn.ready:
             return await self._answer(request, visit, move, turn)
@@ -225,7 +225,7 @@ class ReviewPages(HttpApi):
         try:
             link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
         except ValidationFailed as error:
-            values, step = await self._saved(visit.case, visit.offer)
+            values, step = await self._load_saved(visit.case, visit.offer)
             turn = Turn(values=values, ready=False, step=step, problems={"pass_on_note": error.message})
             return await self._views.again(visit, turn, language, status=error.status)
         return self._views.pass_on(visit.case, link, language)
@@ -293,7 +293,7 @@ class ReviewPages(HttpApi):
             return RespondedBy(name=session.key_name)
         return known
 
-    async def _saved(self, case: Case, offer: Offer) -> tuple[dict[str, Any], int]:
+    async def _load_saved(self, case: Case, offer: Offer) -> tuple[dict[str, Any], int]:
         """What the form starts from: fetched defaults under what the person saved."""
         draft = await self._desk.store.get_draft(case.id)
         values = await self._prefill.values(case, offer)
@@ -307,7 +307,7 @@ class ReviewPages(HttpApi):
         """Return a handler that shows errors as pages with one next step."""
 
         async def serve(request: Request) -> Response:
-            return self._replies.finished(request, await serve_or_refuse(request))
+            return self._replies.finish(request, await serve_or_refuse(request))
 
         async def serve_or_refuse(request: Request) -> Response:
             try:
@@ -315,25 +315,25 @@ class ReviewPages(HttpApi):
             except AlreadyClosed as error:
                 return await self._beaten(request, error)
             except PlacetError as error:
-                return self._refused(request, error)
+                return self._refuse(request, error)
             except ClientDisconnected:
                 raise
             except Exception as error:
-                return self._broken(request, error)
+                return self._report_failure(request, error)
 
         return serve
 
-    def _refused(self, request: Request, error: PlacetError) -> Response:
+    def _refuse(self, request: Request, error: PlacetError) -> Response:
         name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
         if name is None:
-            return self._broken(request, error)
+            return self._report_failure(request, error)
         if isinstance(error, SessionEnded) and came_from_inbox(request):
             name = "signed_out"
         # Where nothing was sent, nothing is said about what was recorded.
         unsent = isinstance(error, Unavailable) and request.method != "POST"
         return self._message(request, "broken" if unsent else name, error.status)
 
-    def _broken(self, request: Request, error: Exception) -> Response:
+    def _report_failure(self, request: Request, error: Exception) -> Response:
         """What nobody foresaw: in words to a person, flat to a program; logged in either case."""
         if request.method == "POST" and not is_form(request):
             raise error

@@ -13,7 +13,7 @@ import uvicorn
 
 from placet.errors import SettingsError
 from placet.server.app import PlacetApp
-from placet.server.flat_http import FlatHttp
+from placet.server.single_write_protocol import SingleWriteProtocol
 
 STOP_WITHIN_S = 6  # longer than a write waits for another process, and all of the end within ten seconds
 
@@ -97,7 +97,7 @@ def server_for(app: ServedApp, ready: Ready = lambda: None) -> PatientServer:
     """A uvicorn server for this app."""
     config = uvicorn.Config(
         app,
-        http=FlatHttp,
+        http=SingleWriteProtocol,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -1,4 +1,4 @@
-"""The few files that pages link to, served from memory; their addresses change when they do."""
+"""The files that pages link to, served from memory under addresses that change with their content."""
 
 import gzip
 import hashlib

@@ -10,8 +10,8 @@ from placet.desk.access import require_review_token
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import InvalidSubmission, InvalidToken, SessionEnded
 from placet.http.asgi import read_body
-from placet.server import inbox_door
-from placet.server.inbox_door import FROM_INBOX, InboxDoor
+from placet.server import inbox_sessions
+from placet.server.inbox_sessions import FROM_INBOX, InboxSessions
 from placet.server.sessions import COOKIE, CaseSession, CaseSessions
 
 MAX_FIELDS = 2000
@@ -46,7 +46,7 @@ class Visit(Struct, frozen=True, kw_only=True):
 class Visits:
     """Lets in whoever came by a link, or from the inbox."""
 
-    def __init__(self, desk: ReviewDesk, sessions: CaseSessions, inbox: InboxDoor | None = None) -> None:
+    def __init__(self, desk: ReviewDesk, sessions: CaseSessions, inbox: InboxSessions | None = None) -> None:
         self._desk = desk
         self._sessions = sessions
         self._inbox = inbox
@@ -59,7 +59,7 @@ class Visits:
         """The session at this case; raises SessionEnded when there is none."""
         cookie = request.cookies.get(COOKIE)
         if came_from_inbox(request) and self._inbox is not None:
-            signed_in = request.cookies.get(inbox_door.COOKIE)
+            signed_in = request.cookies.get(inbox_sessions.COOKIE)
             session = await self._inbox.case_session(case, cookie or "", signed_in)
         else:
             session = self._sessions.read(case, cookie, self._desk.now())

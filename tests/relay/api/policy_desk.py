@@ -16,10 +16,10 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.bindings import BindingApi
+from placet.relay.api.evaluation import EvaluationApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
-from placet.relay.api.tryouts import EvaluationApi
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.policy_cache import PolicyCache

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from placet.ports.audit_store import AuditFilter, AuditRow
-from placet.relay.api.audit import exported
+from placet.relay.api.audit import export_lines
 from placet.relay.audit.event_factory import AuditEventFactory
 from placet.stores.sqlite.relay_filters import build_event_query
 from placet.stores.sqlite.store import SqliteStore
@@ -92,7 +92,7 @@ async def test_each_filter_finds_its_events_by_an_index(
 async def test_an_export_of_all_takes_little_memory(store: SqliteStore):
     lines = 0
     tracemalloc.start()
-    async for piece in exported(store, "default", LAST):
+    async for piece in export_lines(store, "default", LAST):
         lines += piece.count(b"\n")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

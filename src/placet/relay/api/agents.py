@@ -10,7 +10,7 @@ from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.registry_records import Entry, Origin, RegistryKind, RegistryRecords, Rev
+from placet.relay.api.registry_records import Origin, RegistryEntry, RegistryKind, RegistryRecords, Rev
 from placet.relay.registry.records import StoredRegistry, build_record
 from placet.relay.registry.registry_editor import RegistryEditor, check_credential_change
 from placet.relay.settings import AGENT_ID, AgentSettings, CallerSettings
@@ -106,7 +106,7 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AgentsApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, enrolment: RegistryEditor, *, relay_url: str) -> None:
         self._enrolment = enrolment
@@ -114,7 +114,7 @@ class AgentsApi(HttpApi):
         self._relay_url = relay_url
 
     @agents.get(PATH, "listAgents", query=PageQuery, reply=Page[AgentView])
-    async def listed(self, request: RelayRequest) -> Page[AgentView]:
+    async def list_agents(self, request: RelayRequest) -> Page[AgentView]:
         """List the agents of a tenant."""
         return await self._records.page(request, self._view)
 
@@ -151,10 +151,12 @@ class AgentsApi(HttpApi):
         """Remove an agent, and every subscription to it that was registered here."""
         tenant, agent_id = request.member.tenant, request.path["agentId"]
         await self._records.remove(
-            request, agent_id, lambda enrolled: self._unsubscribed(enrolled, tenant, agent_id)
+            request, agent_id, lambda enrolled: self._remove_subscriptions(enrolled, tenant, agent_id)
         )
 
-    def _unsubscribed(self, enrolled: StoredRegistry, tenant: str, agent_id: str) -> tuple[ConfigRecord, ...]:
+    def _remove_subscriptions(
+        self, enrolled: StoredRegistry, tenant: str, agent_id: str
+    ) -> tuple[ConfigRecord, ...]:
         """Everyone who may call an agent, as they are without it."""
         now = self._enrolment.now()
         return tuple(
@@ -163,7 +165,7 @@ class AgentsApi(HttpApi):
             if key[0] == tenant and agent_id in caller.value.agents
         )
 
-    def _view(self, entry: Entry[AgentSettings]) -> AgentView:
+    def _view(self, entry: RegistryEntry[AgentSettings]) -> AgentView:
         agent, everyone = entry.value, entry.everyone
         return AgentView(
             agent_id=entry.name,

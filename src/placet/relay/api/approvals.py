@@ -16,7 +16,7 @@ from placet.ports.hold_store import HoldFilter, HoldRow, HoldStore
 from placet.protocol.moment import Moment
 from placet.protocol.poll import RespondedBy
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.moments import check_period
+from placet.relay.api.time_ranges import check_period
 from placet.relay.holds.hold_body import DetectionSource, HoldingPolicy, Resolution
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policies.policy import Leg
@@ -54,7 +54,7 @@ class ApprovalResolution(Struct, frozen=True, kw_only=True, rename="camel"):
     created_at: Moment
 
 
-class Approval(Struct, frozen=True, kw_only=True, rename="camel"):
+class ApprovalView(Struct, frozen=True, kw_only=True, rename="camel"):
     """A message that waits, or waited, for a person."""
 
     id: str
@@ -144,14 +144,14 @@ class ApprovalApi(HttpApi):
         self._desk = desk
         self._settling = settling
 
-    @approvals.get(PATH, "listApprovals", query=ApprovalQuery, reply=Page[Approval])
-    async def listed(self, request: RelayRequest) -> Page[Approval]:
+    @approvals.get(PATH, "listApprovals", query=ApprovalQuery, reply=Page[ApprovalView])
+    async def list_approvals(self, request: RelayRequest) -> Page[ApprovalView]:
         """List approvals."""
         asked, tenant = request.read_query(ApprovalQuery), request.member.tenant
         # Each hold brings its message along, which may be large: never all of a long page at once.
         step = next(count for count in range(min(asked.size, AT_ONCE), 0, -1) if asked.size % count == 0)
         steps = asked.size // step
-        found: list[Approval] = []
+        found: list[ApprovalView] = []
         total = 0
         for page in range(asked.page * steps, (asked.page + 1) * steps):
             holds, total = await self._store.list_holds(tenant, asked.filter(), page=page, size=step)
@@ -160,8 +160,8 @@ class ApprovalApi(HttpApi):
                 break
         return asked.make_page(found, total)
 
-    @approvals.get(ONE, "getApproval", reply=Approval, errors=(CaseNotFound,))
-    async def get(self, request: RelayRequest) -> Approval:
+    @approvals.get(ONE, "getApproval", reply=ApprovalView, errors=(CaseNotFound,))
+    async def get(self, request: RelayRequest) -> ApprovalView:
         """Read an approval."""
         return approval_of(await self._settling.resolve(await self._own(request)))
 
@@ -170,10 +170,10 @@ class ApprovalApi(HttpApi):
         "resolveApproval",
         description="There is one decision: the first one stands, the second gets 409.",
         body=Resolve,
-        reply=Approval,
+        reply=ApprovalView,
         errors=UNDECIDABLE,
     )
-    async def resolve(self, request: RelayRequest) -> Approval:
+    async def resolve(self, request: RelayRequest) -> ApprovalView:
         """Approve or reject a message."""
         wanted, member = request.read_body(Resolve), request.member
         hold = await self._own(request)
@@ -234,13 +234,13 @@ class _Told(Struct, frozen=True, kw_only=True):
 _told_of = msgspec.json.Decoder(_Told).decode
 
 
-def approval_of(hold: HoldRow, *, largest: int | None = None) -> Approval:
+def approval_of(hold: HoldRow, *, largest: int | None = None) -> ApprovalView:
     """A hold as it travels; without its data if that takes more than the `largest` number of bytes."""
     body = _told_of(hold.body)
     policy, called_by = body.policy, body.source_kind
     size = len(memoryview(body.data))
     told = size > 0 and (largest is None or size <= largest)
-    return Approval(
+    return ApprovalView(
         id=hold.id,
         status=hold.status,
         task_id=hold.task_id,

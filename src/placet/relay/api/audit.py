@@ -17,7 +17,7 @@ from placet.ports.audit_store import AuditFilter, AuditStore, Trace
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.moments import check_period
+from placet.relay.api.time_ranges import check_period
 from placet.relay.audit.audit_event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, AuditParty, Transport
 from placet.relay.audit.audit_log import AuditLog
 
@@ -44,7 +44,7 @@ audit = RelayRouteGroup(
 )
 
 
-class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class AuditEventQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which events are meant."""
 
     start_time: Annotated[Moment | None, Meta(description="From this moment on.")] = None
@@ -79,7 +79,7 @@ class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
         )
 
 
-class AuditQuery(AuditAsked, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class AuditQuery(AuditEventQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which events are meant, and which page of them."""
 
     page: Annotated[int, Meta(ge=0, le=FARTHEST, description="Counted from 0.")] = 0
@@ -90,7 +90,7 @@ class AuditQuery(AuditAsked, frozen=True, kw_only=True, rename="camel", forbid_u
         return PageQuery(page=self.page, size=self.size).make_page(content, total)
 
     def filter(self) -> AuditFilter:
-        """See `AuditAsked`; pages do not go on for ever."""
+        """See `AuditEventQuery`; pages do not go on for ever."""
         if self.page * self.size >= FARTHEST:
             raise ValidationFailed(
                 f"page: pages end at {FARTHEST:,} events; ask for less time, or export them."
@@ -110,7 +110,7 @@ class TraceView(Struct, frozen=True, kw_only=True, rename="camel"):
     step_count: int
 
 
-class Step(Struct, frozen=True, kw_only=True, rename="camel"):
+class TraceStep(Struct, frozen=True, kw_only=True, rename="camel"):
     """One event of a call."""
 
     event_id: str
@@ -130,7 +130,7 @@ class Step(Struct, frozen=True, kw_only=True, rename="camel"):
 class TraceDetail(TraceView, frozen=True, kw_only=True, rename="camel"):
     """All that belongs to one call, step by step."""
 
-    steps: Annotated[tuple[Step, ...], Meta(description=f"The first {MOST_STEPS}, as they began.")]
+    steps: Annotated[tuple[TraceStep, ...], Meta(description=f"The first {MOST_STEPS}, as they began.")]
 
 
 class _Decided(Struct, frozen=True, rename="camel"):
@@ -159,7 +159,7 @@ _happened = msgspec.json.Decoder(_Happened).decode
 
 
 class AuditApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, store: AuditStore, trail: AuditLog, *, now: Callable[[], datetime]) -> None:
         self._store = store
@@ -174,7 +174,7 @@ class AuditApi(HttpApi):
         repeatable=("auditType",),
         reply=Page[AuditEvent],
     )
-    async def listed(self, request: RelayRequest) -> Page[msgspec.Raw]:
+    async def list_events(self, request: RelayRequest) -> Page[msgspec.Raw]:
         """List audit events."""
         asked = request.read_query(AuditQuery)
         wanted = asked.filter()
@@ -185,7 +185,7 @@ class AuditApi(HttpApi):
         return asked.make_page([msgspec.Raw(row.body) for row in found], total)
 
     @audit.get(f"{EVENTS}/{{eventId}}", "getAuditEvent", reply=AuditEvent, errors=(CaseNotFound,))
-    async def shown(self, request: RelayRequest) -> msgspec.Raw:
+    async def get_event(self, request: RelayRequest) -> msgspec.Raw:
         """Look at one audit event."""
         await self._catch_up()
         found = await self._store.get_audit_event(request.member.tenant, request.path["eventId"])
@@ -235,19 +235,19 @@ class AuditApi(HttpApi):
         f"{PATH}/export",
         "exportAuditEvents",
         description="JSON Lines, one event each, in the order they were written; as many as there are.",
-        query=AuditAsked,
+        query=AuditEventQuery,
         repeatable=("auditType",),
         reply=RouteReply(description="Piece by piece.", model=str, media="application/x-ndjson"),
     )
     async def export(self, request: RelayRequest) -> ApiStream:
         """Export audit events as JSON Lines."""
-        asked = request.read_query(AuditAsked).filter()
+        asked = request.read_query(AuditEventQuery).filter()
         await self._catch_up()
         # Without an end an export would follow the traffic for as long as there is some.
         until = self._now() if asked.until is None else asked.until
         wanted = msgspec.structs.replace(asked, until=until)
         return ApiStream(
-            pieces=exported(self._store, request.member.tenant, wanted), filename="audit-events.jsonl"
+            pieces=export_lines(self._store, request.member.tenant, wanted), filename="audit-events.jsonl"
         )
 
     async def _first_events(self, tenant: str, correlation_id: str) -> tuple[list[_Happened], int]:
@@ -271,7 +271,7 @@ class AuditApi(HttpApi):
                 await self._trail.flush()
 
 
-async def exported(store: AuditStore, tenant: str, asked: AuditFilter) -> AsyncIterator[bytes]:
+async def export_lines(store: AuditStore, tenant: str, asked: AuditFilter) -> AsyncIterator[bytes]:
     """All events as JSON Lines, some at a time."""
     after = 0
     while rows := await store.list_audit_events_after(tenant, asked, after=after, limit=EXPORT_BATCH):
@@ -301,8 +301,8 @@ def _beginning(event: _Happened) -> tuple[datetime, str]:
     return event.sent_at, event.event_id
 
 
-def _step(event: _Happened, began: datetime) -> Step:
-    return Step(
+def _step(event: _Happened, began: datetime) -> TraceStep:
+    return TraceStep(
         event_id=event.event_id,
         audit_type=event.audit_type,
         audit_action=event.audit_action,

@@ -15,7 +15,7 @@ from placet.ports.config_store import ConfigRecord
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.records import Records, Told
+from placet.relay.api.records import AuditNote, Records
 from placet.relay.policies.binding import (
     Binding,
     BindingDraft,
@@ -91,19 +91,19 @@ class _Bindings:
     def record(self, tenant: str, name: str, held: Versioned[Binding], now: datetime) -> ConfigRecord:
         return build_binding_record(tenant, held.value, rev=held.rev, now=now)
 
-    def saved(self, present: PolicySnapshot, name: str, value: Binding) -> Told:
+    def describe_save(self, present: PolicySnapshot, name: str, value: Binding) -> AuditNote:
         group = present.groups.get(value.group_id)
         if group is None:
             raise_invalid("binding.groupId", f"names {quote(value.group_id)}: there is no such group")
         deed = f"bound the policy group {group.value.name} at {value.binding_level} level"
-        return Told(deed=deed, metadata=_metadata(value))
+        return AuditNote(deed=deed, metadata=_metadata(value))
 
-    def removed(self, present: PolicySnapshot, name: str, value: Binding) -> Told:
-        return Told(deed="deleted a policy binding", metadata=_metadata(value))
+    def describe_removal(self, present: PolicySnapshot, name: str, value: Binding) -> AuditNote:
+        return AuditNote(deed="deleted a policy binding", metadata=_metadata(value))
 
 
 class BindingApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, policy_repository: PolicyRepository, members: LiveRegistry | None = None) -> None:
         self._books = policy_repository
@@ -124,16 +124,16 @@ class BindingApi(HttpApi):
                 raise ValidationFailed(f"There are {MAX_BINDINGS} bindings already; delete some first.")
             return binding
 
-        return await self._checked(request, await self._records.create(request, binding.id, plan))
+        return await self._view(request, await self._records.create(request, binding.id, plan))
 
     @bindings.get(PATH, "listPolicyBindings", query=BindingQuery, reply=Page[BindingView])
-    async def listed(self, request: RelayRequest) -> Page[BindingView]:
+    async def list_bindings(self, request: RelayRequest) -> Page[BindingView]:
         """List bindings in the order in which they are looked at: wide levels first, then low priority."""
         asked = request.read_query(BindingQuery)
         library = await self._books.library(request.member.tenant)
         found = [held for held in library.bindings.values() if _fits(held.value, asked)]
         page = asked.cut_page(sorted(found, key=lambda held: held.value.order))
-        checked = [await self._checked(request, held) for held in page.content]
+        checked = [await self._view(request, held) for held in page.content]
         return asked.make_page(checked, page.total_elements)
 
     @bindings.put(
@@ -167,7 +167,7 @@ class BindingApi(HttpApi):
     async def one(self, request: RelayRequest) -> BindingView:
         """Look at a binding."""
         library = await self._books.library(request.member.tenant)
-        return await self._checked(request, self._records.found(library, request, request.path["id"]))
+        return await self._view(request, self._records.get(library, request, request.path["id"]))
 
     @bindings.put(
         ONE,
@@ -183,14 +183,14 @@ class BindingApi(HttpApi):
         def plan(library: PolicySnapshot, before: Binding) -> Binding:
             return create_binding(draft, binding_id=before.id, now=before.created_at)
 
-        return await self._checked(request, await self._records.update(request, request.path["id"], plan))
+        return await self._view(request, await self._records.update(request, request.path["id"], plan))
 
     @bindings.delete(ONE, "deletePolicyBinding", errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
         """Delete a binding: what it brought does not apply any more."""
         await self._records.remove(request, request.path["id"])
 
-    async def _checked(self, request: RelayRequest, held: Versioned[Binding]) -> BindingView:
+    async def _view(self, request: RelayRequest, held: Versioned[Binding]) -> BindingView:
         """A slip of the pen protects nothing, and is told. It is not refused: agents may come later."""
         view = view_of(held)
         named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))

@@ -14,12 +14,12 @@ from placet.relay.api.access import RelayRequest
 from placet.relay.api.agents import AgentId, agents
 from placet.relay.api.registry_records import (
     BRINGS_KEYS,
-    Entry,
     Origin,
+    RegistryEntry,
     RegistryKind,
     RegistryRecords,
     Rev,
-    shown,
+    view_entry,
 )
 from placet.relay.registry.registry_editor import RegistryEditor, check_agents_exist, check_principals
 from placet.relay.registry.registry_snapshot import RegistrySnapshot
@@ -93,16 +93,16 @@ class SubscriptionQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
 
 
 class CallersApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, enrolment: RegistryEditor) -> None:
         self._enrolment = enrolment
         self._records = RegistryRecords(enrolment, CALLERS)
 
     @agents.get(PATH, "listCallers", query=PageQuery, reply=Page[CallerView])
-    async def listed(self, request: RelayRequest) -> Page[CallerView]:
+    async def list_callers(self, request: RelayRequest) -> Page[CallerView]:
         """List the callers of a tenant."""
-        return await self._records.page(request, partial(shown, CallerView))
+        return await self._records.page(request, partial(view_entry, CallerView))
 
     @agents.create(
         PATH,
@@ -121,12 +121,12 @@ class CallersApi(HttpApi):
             check_principals(member, everyone, draft.name)
             check_agents_exist(caller, member.tenant, everyone)
 
-        return shown(CallerView, await self._records.create(request, draft.name, caller, check))
+        return view_entry(CallerView, await self._records.create(request, draft.name, caller, check))
 
     @agents.get(ONE, "getCaller", reply=CallerView, errors=(CaseNotFound,))
     async def one(self, request: RelayRequest) -> CallerView:
         """Look at a caller."""
-        return shown(CallerView, await self._records.one(request, request.path["name"]))
+        return view_entry(CallerView, await self._records.one(request, request.path["name"]))
 
     @agents.put(ONE, "changeCaller", body=CallerDraft, reply=CallerView, errors=UNCHANGEABLE)
     async def update(self, request: RelayRequest) -> CallerView:
@@ -139,7 +139,7 @@ class CallersApi(HttpApi):
             caller,
             lambda everyone, _: check_agents_exist(caller, tenant, everyone),
         )
-        return shown(CallerView, made)
+        return view_entry(CallerView, made)
 
     @agents.delete(ONE, "removeCaller", errors=UNCHANGEABLE)
     async def remove(self, request: RelayRequest) -> None:
@@ -179,7 +179,7 @@ class CallersApi(HttpApi):
 
     async def _resubscribe(
         self, request: RelayRequest, change: Callable[[tuple[str, ...]], tuple[str, ...]]
-    ) -> Entry[CallerSettings]:
+    ) -> RegistryEntry[CallerSettings]:
         name = request.path["source"]
 
         def plan(everyone: RegistrySnapshot, before: CallerSettings) -> CallerSettings:
@@ -191,7 +191,7 @@ class CallersApi(HttpApi):
         return await self._records.amend(request, name, plan)
 
 
-def _subscription(caller: Entry[CallerSettings], sink: str) -> SubscriptionView:
+def _subscription(caller: RegistryEntry[CallerSettings], sink: str) -> SubscriptionView:
     return SubscriptionView(
         source=caller.name,
         source_kind=caller.value.kind,

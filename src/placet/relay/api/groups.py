@@ -17,7 +17,7 @@ from placet.relay.api.registry_records import (
     RegistryKind,
     RegistryRecords,
     Rev,
-    shown,
+    view_entry,
 )
 from placet.relay.registry.registry_editor import RegistryEditor, check_principals
 from placet.relay.registry.registry_snapshot import RegistrySnapshot
@@ -85,15 +85,15 @@ class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GroupsApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, enrolment: RegistryEditor) -> None:
         self._records = RegistryRecords(enrolment, GROUPS)
 
     @groups.get(PATH, "listGroups", query=PageQuery, reply=Page[MemberGroupView])
-    async def listed(self, request: RelayRequest) -> Page[MemberGroupView]:
+    async def list_groups(self, request: RelayRequest) -> Page[MemberGroupView]:
         """List the groups of a tenant."""
-        return await self._records.page(request, partial(shown, MemberGroupView))
+        return await self._records.page(request, partial(view_entry, MemberGroupView))
 
     @groups.create(
         PATH,
@@ -110,12 +110,12 @@ class GroupsApi(HttpApi):
         made = await self._records.create(
             request, draft.name, group, lambda everyone: check_principals(member, everyone, *group.members)
         )
-        return shown(MemberGroupView, made)
+        return view_entry(MemberGroupView, made)
 
     @groups.get(ONE, "getGroup", reply=MemberGroupView, errors=(CaseNotFound,))
     async def one(self, request: RelayRequest) -> MemberGroupView:
         """Look at a group."""
-        return shown(MemberGroupView, await self._records.one(request, request.path["name"]))
+        return view_entry(MemberGroupView, await self._records.one(request, request.path["name"]))
 
     @groups.put(
         ONE,
@@ -132,7 +132,7 @@ class GroupsApi(HttpApi):
         def check(everyone: RegistrySnapshot, before: GroupSettings) -> None:
             check_principals(member, everyone, *(one for one in group.members if one not in before.members))
 
-        return shown(
+        return view_entry(
             MemberGroupView, await self._records.replace(request, request.path["name"], group, check)
         )
 

@@ -106,7 +106,7 @@ class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 class PolicyApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, policy_repository: PolicyRepository, detectors: DetectorRegistry) -> None:
         self._books = policy_repository
@@ -127,7 +127,7 @@ class PolicyApi(HttpApi):
         return await self._books.change(member, plan)
 
     @policies.get(PATH, "listPolicies", query=PolicyQuery, reply=Page[PolicyView])
-    async def listed(self, request: RelayRequest) -> Page[PolicyView]:
+    async def list_policies(self, request: RelayRequest) -> Page[PolicyView]:
         """List policies, each in its newest version, the newest policy first; then those of the settings."""
         asked, tenant = request.read_query(PolicyQuery), request.member.tenant
         library, settled = await self._books.library(tenant), self._books.settled(tenant)
@@ -211,13 +211,13 @@ class PolicyApi(HttpApi):
         return view_of(versions, place, origin="settings" if settled else "store")
 
     async def _versions(self, request: RelayRequest) -> PolicyVersions:
-        return _found(await self._books.policies(request.member.tenant), request)
+        return find_versions(await self._books.policies(request.member.tenant), request)
 
     def _present(self, library: PolicySnapshot, request: RelayRequest) -> PolicyVersions:
         """The versions of a policy that may still be changed, and is as the caller saw it."""
         if request.path["policyId"] in self._books.settled(request.member.tenant):
             raise RelayConflict(IN_SETTINGS)
-        versions = _found(library.policies, request)
+        versions = find_versions(library.policies, request)
         if _is_retired(versions):
             raise RelayConflict("This policy was retired; write another one.")
         check_if_match(request.if_match, versions[-1].value.policy.version)
@@ -257,7 +257,7 @@ def view_of(versions: PolicyVersions, place: int = -1, *, origin: Origin = "stor
     )
 
 
-def _found(policies: Mapping[str, PolicyVersions], request: RelayRequest) -> PolicyVersions:
+def find_versions(policies: Mapping[str, PolicyVersions], request: RelayRequest) -> PolicyVersions:
     versions = policies.get(request.path["policyId"])
     if versions is None:
         raise CaseNotFound("There is no such policy.")

@@ -13,7 +13,7 @@ from placet.ports.config_store import ConfigRecord
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.records import Records, Told
+from placet.relay.api.records import AuditNote, Records
 from placet.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, create_group, parse_group_draft
 from placet.relay.policies.policy import raise_invalid
 from placet.relay.policies.records import PolicySnapshot, build_group_record
@@ -61,17 +61,17 @@ class _Groups:
     def record(self, tenant: str, name: str, held: Versioned[PolicyGroup], now: datetime) -> ConfigRecord:
         return build_group_record(tenant, held.value, rev=held.rev, now=now)
 
-    def saved(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> Told:
+    def describe_save(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> AuditNote:
         _check_policies(present, value)
-        return Told(deed=f"wrote the policy group {value.name}", metadata=_metadata(value))
+        return AuditNote(deed=f"wrote the policy group {value.name}", metadata=_metadata(value))
 
-    def removed(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> Told:
+    def describe_removal(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> AuditNote:
         _check_unbound(present, value)
-        return Told(deed=f"deleted the policy group {value.name}", metadata=_metadata(value))
+        return AuditNote(deed=f"deleted the policy group {value.name}", metadata=_metadata(value))
 
 
 class PolicyGroupApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, policy_repository: PolicyRepository) -> None:
         self._books = policy_repository
@@ -91,7 +91,7 @@ class PolicyGroupApi(HttpApi):
         return view_of(await self._records.create(request, group.id, plan))
 
     @groups.get(PATH, "listPolicyGroups", query=GroupQuery, reply=Page[GroupView])
-    async def listed(self, request: RelayRequest) -> Page[GroupView]:
+    async def list_policy_groups(self, request: RelayRequest) -> Page[GroupView]:
         """List groups, the newest first."""
         asked = request.read_query(GroupQuery)
         library = await self._books.library(request.member.tenant)
@@ -103,7 +103,7 @@ class PolicyGroupApi(HttpApi):
     async def one(self, request: RelayRequest) -> GroupView:
         """Look at a group."""
         library = await self._books.library(request.member.tenant)
-        return view_of(self._records.found(library, request, request.path["id"]))
+        return view_of(self._records.get(library, request, request.path["id"]))
 
     @groups.put(
         ONE, "updatePolicyGroup", body=GroupDraft, reply=GroupView, errors=(CaseNotFound, RelayConflict)

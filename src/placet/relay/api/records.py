@@ -19,7 +19,7 @@ S = TypeVar("S")
 """What a record says."""
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class AuditNote(Struct, frozen=True, kw_only=True):
     """What the audit tells of a change, besides who made it and which one it was."""
 
     deed: str
@@ -27,7 +27,7 @@ class Told(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Kind(Protocol[P_contra, S]):
+class RecordKind(Protocol[P_contra, S]):
     """What tells one kind of record from the others."""
 
     @property
@@ -43,11 +43,11 @@ class Kind(Protocol[P_contra, S]):
         """It as it is written."""
         ...
 
-    def saved(self, present: P_contra, name: str, value: S) -> Told:
+    def describe_save(self, present: P_contra, name: str, value: S) -> AuditNote:
         """What is told when it is made or changed; raises ValidationFailed for what does not fit the rest."""
         ...
 
-    def removed(self, present: P_contra, name: str, value: S) -> Told:
+    def describe_removal(self, present: P_contra, name: str, value: S) -> AuditNote:
         """What is told when it is removed; raises RelayConflict for what others still need."""
         ...
 
@@ -55,11 +55,11 @@ class Kind(Protocol[P_contra, S]):
 class Records(Generic[P, S]):
     """Makes, changes and removes records of one kind. What may not be is raised by the plan for it."""
 
-    def __init__(self, keeper: RecordEditor[P], kind: Kind[P, S]) -> None:
+    def __init__(self, keeper: RecordEditor[P], kind: RecordKind[P, S]) -> None:
         self._keeper = keeper
         self._kind = kind
 
-    def found(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
+    def get(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
         """The one of this name; raises CaseNotFound."""
         held = self._kind.find(present, request.member.tenant, name)
         if held is None:
@@ -78,7 +78,7 @@ class Records(Generic[P, S]):
         """Write what `plan` makes of the present and of this one in its place."""
 
         def change(present: P) -> RecordChange[Versioned[S]]:
-            seen = self._seen(present, request, name)
+            seen = self._get_matching(present, request, name)
             following = Versioned(value=plan(present, seen.value), rev=seen.rev + 1)
             return self._saving(request, present, name, following, "UPDATED")
 
@@ -90,8 +90,8 @@ class Records(Generic[P, S]):
         """Remove this one, and write what has to change with it."""
 
         def change(present: P) -> RecordChange[None]:
-            seen = self._seen(present, request, name)
-            told = self._kind.removed(present, name, seen.value)
+            seen = self._get_matching(present, request, name)
+            told = self._kind.describe_removal(present, name, seen.value)
             return RecordChange(
                 save=also(present),
                 delete=(self._record(request, name, seen),),
@@ -102,16 +102,16 @@ class Records(Generic[P, S]):
 
         await self._keeper.change(request.member, change)
 
-    def _seen(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
+    def _get_matching(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
         """The one of this name, if it is as the member saw it."""
-        held = self.found(present, request, name)
+        held = self.get(present, request, name)
         check_if_match(request.if_match, held.rev)
         return held
 
     def _saving(
         self, request: RelayRequest, present: P, name: str, held: Versioned[S], operation: str
     ) -> RecordChange[Versioned[S]]:
-        told = self._kind.saved(present, name, held.value)
+        told = self._kind.describe_save(present, name, held.value)
         return RecordChange(
             save=(self._record(request, name, held),),
             message=f"{request.member.name} {told.deed}.",

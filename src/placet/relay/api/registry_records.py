@@ -11,7 +11,7 @@ from placet.errors import CaseNotFound, RelayConflict
 from placet.http.paging import Page, PageQuery
 from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.relay.api.access import IN_SETTINGS, RelayRequest
-from placet.relay.api.records import Records, Told
+from placet.relay.api.records import AuditNote, Records
 from placet.relay.record_changes import Versioned
 from placet.relay.registry.records import StoredRegistry, build_record
 from placet.relay.registry.registry_editor import RegistryEditor, RegistryState, check_tenant_limit
@@ -29,7 +29,7 @@ V = TypeVar("V")
 M = TypeVar("M", bound=Struct)
 
 
-class Entry(Struct, Generic[S], frozen=True, kw_only=True):
+class RegistryEntry(Struct, Generic[S], frozen=True, kw_only=True):
     """Somebody in the registry, and where they stand."""
 
     tenant: str
@@ -40,7 +40,7 @@ class Entry(Struct, Generic[S], frozen=True, kw_only=True):
     everyone: RegistrySnapshot
 
 
-def shown(model: type[M], entry: Entry[S]) -> M:
+def view_entry(model: type[M], entry: RegistryEntry[S]) -> M:
     """Somebody as the API shows them: who they are, where they stand, and what `model` asks of the rest."""
     asked = set(model.__struct_fields__)
     settings = {name: value for name, value in asdict(entry.value).items() if name in asked}
@@ -78,16 +78,16 @@ class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
         """See `Kind`."""
         return build_record(self.kind, (tenant, name), held.value, rev=held.rev, now=now)
 
-    def saved(self, present: RegistryState, name: str, value: S) -> Told:
+    def describe_save(self, present: RegistryState, name: str, value: S) -> AuditNote:
         """See `Kind`."""
-        return Told(
+        return AuditNote(
             deed=f"{self.deed} the {self.noun} {name}",
             metadata={self.called: name, **self.details(value)},
         )
 
-    def removed(self, present: RegistryState, name: str, value: S) -> Told:
+    def describe_removal(self, present: RegistryState, name: str, value: S) -> AuditNote:
         """See `Kind`."""
-        return Told(deed=f"removed the {self.noun} {name}", metadata={self.called: name})
+        return AuditNote(deed=f"removed the {self.noun} {name}", metadata={self.called: name})
 
 
 class RegistryRecords(Generic[S]):
@@ -98,7 +98,7 @@ class RegistryRecords(Generic[S]):
         self._kind: RegistryKind[S] = kind
         self._records: Records[RegistryState, S] = Records(enrolment, kind)
 
-    async def page(self, request: RelayRequest, view: Callable[[Entry[S]], V]) -> Page[V]:
+    async def page(self, request: RelayRequest, view: Callable[[RegistryEntry[S]], V]) -> Page[V]:
         """The page of a tenant's own that a query asks for, by name."""
         asked, everyone = request.read_query(PageQuery), await self._enrolment.members.current()
         names = self._names(everyone, request.member.tenant)
@@ -106,12 +106,12 @@ class RegistryRecords(Generic[S]):
             lambda name: view(self._entry(everyone, request.member.tenant, name))
         )
 
-    async def every(self, request: RelayRequest) -> list[Entry[S]]:
+    async def every(self, request: RelayRequest) -> list[RegistryEntry[S]]:
         """All of a tenant's own, by name."""
         everyone, tenant = await self._enrolment.members.current(), request.member.tenant
         return [self._entry(everyone, tenant, name) for name in self._names(everyone, tenant)]
 
-    async def one(self, request: RelayRequest, name: str) -> Entry[S]:
+    async def one(self, request: RelayRequest, name: str) -> RegistryEntry[S]:
         """The one of this name; raises CaseNotFound."""
         everyone = await self._enrolment.members.current()
         if (request.member.tenant, name) not in self._kind.there(everyone):
@@ -120,7 +120,7 @@ class RegistryRecords(Generic[S]):
 
     async def create(
         self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot], None]
-    ) -> Entry[S]:
+    ) -> RegistryEntry[S]:
         """Enrol somebody new, unless `check` raises something against it."""
         self._enrolment.check(name, value)
         key, there = (request.member.tenant, name), self._kind.there
@@ -137,7 +137,7 @@ class RegistryRecords(Generic[S]):
 
     async def replace(
         self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot, S], None]
-    ) -> Entry[S]:
+    ) -> RegistryEntry[S]:
         """Put this in the place of what was there, unless `check` raises something against it."""
         self._enrolment.check(name, value)
 
@@ -149,7 +149,7 @@ class RegistryRecords(Generic[S]):
 
     async def amend(
         self, request: RelayRequest, name: str, plan: Callable[[RegistrySnapshot, S], S]
-    ) -> Entry[S]:
+    ) -> RegistryEntry[S]:
         """Put what `plan` makes of what was there in its place."""
         await self._records.update(request, name, lambda present, before: plan(present.everyone, before))
         return await self.one(request, name)
@@ -166,11 +166,11 @@ class RegistryRecords(Generic[S]):
     def _names(self, everyone: RegistrySnapshot, tenant: str) -> list[str]:
         return sorted(name for home, name in self._kind.there(everyone) if home == tenant)
 
-    def _entry(self, everyone: RegistrySnapshot, tenant: str, name: str) -> Entry[S]:
+    def _entry(self, everyone: RegistrySnapshot, tenant: str, name: str) -> RegistryEntry[S]:
         key, members = (tenant, name), self._enrolment.members
         settled = key in self._kind.there(members.settled)
         kept = None if settled else self._kind.enrolled(members.enrolled).get(key)
-        return Entry(
+        return RegistryEntry(
             tenant=tenant,
             name=name,
             value=self._kind.there(everyone)[key],

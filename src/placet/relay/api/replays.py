@@ -12,10 +12,10 @@ from placet.ports.audit_store import AuditFilter, AuditStore
 from placet.protocol.moment import Moment
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
-from placet.relay.api.moments import check_years
+from placet.relay.api.concurrency import ConcurrencyLimit
+from placet.relay.api.evaluation import load_policy_to_try
 from placet.relay.api.policies import PATH, policies
-from placet.relay.api.tryouts import tried_policy
-from placet.relay.api.turns import Turns
+from placet.relay.api.time_ranges import check_years
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.replay import ReplayLimits, ReplayResult, replay_policy
 from placet.relay.policies.binding import BindingId
@@ -58,7 +58,7 @@ class ReplayApi(HttpApi):
         self._store = store
         self._make = make
         self._monotonic = monotonic
-        self._turns = Turns(
+        self._turns = ConcurrencyLimit(
             each=1, together=AT_ONCE, refusal="Another replay is under way; wait for its end.", retry_after=5
         )
 
@@ -103,7 +103,7 @@ class ReplayApi(HttpApi):
         member, now = request.member, self._books.now()
         until = asked.until or now
         return await replay_policy(
-            await tried_policy(asked.policy, member.tenant, detectors, self._books),
+            await load_policy_to_try(asked.policy, member.tenant, detectors, self._books),
             store=self._store,
             tenant=member.tenant,
             asked=AuditFilter(

@@ -7,13 +7,13 @@ from placet.relay.api.approvals import ApprovalApi, approvals
 from placet.relay.api.audit import AuditApi, audit
 from placet.relay.api.bindings import BindingApi, bindings
 from placet.relay.api.callers import CallersApi
+from placet.relay.api.evaluation import EvaluationApi
 from placet.relay.api.groups import GroupsApi, groups
 from placet.relay.api.policies import PolicyApi, policies
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.policy_groups import groups as policy_groups
 from placet.relay.api.replays import ReplayApi
 from placet.relay.api.tenant import TenantApi
-from placet.relay.api.tryouts import EvaluationApi
 
 APIS: tuple[type[HttpApi], ...] = (
     ApprovalApi,
@@ -28,7 +28,7 @@ APIS: tuple[type[HttpApi], ...] = (
     AuditApi,
     TenantApi,
 )
-API_ROUTES: tuple[Route, ...] = tuple(route for api in APIS for route in api.declared())
+API_ROUTES: tuple[Route, ...] = tuple(route for api in APIS for route in api.declared_routes())
 RELAY_ROUTES: tuple[Route, ...] = (*a2a_routes.A2A_ROUTES, *API_ROUTES)
 RELAY_TAGS: dict[str, str] = {
     **a2a_routes.TAGS,

@@ -43,14 +43,14 @@ class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
 
 
 class TenantApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(self, keeping: TenantRetention, trail: AuditLog) -> None:
         self._keeping = keeping
         self._trail = trail
 
     @audit.get(PATH, "getTenant", reply=TenantView)
-    async def shown(self, request: RelayRequest) -> TenantView:
+    async def get_tenant(self, request: RelayRequest) -> TenantView:
         """Look at what is kept of the audit."""
         return self._view(request.member.tenant)
 
@@ -63,7 +63,7 @@ class TenantApi(HttpApi):
         reply=TenantView,
         errors=(RelayConflict,),
     )
-    async def changed(self, request: RelayRequest) -> TenantView:
+    async def change_tenant(self, request: RelayRequest) -> TenantView:
         """Say what is kept of the audit, and for how long."""
         asked = request.read_body(TenantRequest)
         keeping = RetentionPolicy(

@@ -5,11 +5,11 @@ from contextlib import ExitStack
 import pytest
 
 from placet.errors import RateLimited
-from placet.relay.api.turns import Turns
+from placet.relay.api.concurrency import ConcurrencyLimit
 
 
 def test_a_tenant_has_its_turns_and_leaves_others_theirs():
-    turns = Turns(each=2, together=3, refusal="Wait.", retry_after=1)
+    turns = ConcurrencyLimit(each=2, together=3, refusal="Wait.", retry_after=1)
     with ExitStack() as taken:
         taken.enter_context(turns.take("north"))
         taken.enter_context(turns.take("north"))
@@ -24,7 +24,7 @@ def test_a_tenant_has_its_turns_and_leaves_others_theirs():
 
 
 def test_a_turn_that_ends_badly_is_given_back_too():
-    turns = Turns(each=1, together=1, refusal="Wait.", retry_after=1)
+    turns = ConcurrencyLimit(each=1, together=1, refusal="Wait.", retry_after=1)
     for _ in range(2):
         with pytest.raises(ValueError, match="broken"), turns.take("north"):
             raise ValueError("broken")

@@ -1,4 +1,4 @@
-"""HTTP as uvicorn speaks it, with our own words for what is no HTTP and a short way for whole replies.
+"""uvicorn's HTTP protocol with flat JSON errors, and with complete replies written in one piece.
 
 Most requests are small, arrive in one piece and get one whole reply. For those the messages of ASGI (body in,
 head out, body out, each awaited and checked) cost as much as the rest of the protocol: they are handed to the
@@ -22,8 +22,8 @@ H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n[^ \t])", re.IGNORECASE)
 MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
 
 
-class FlatHttp(HttpToolsProtocol):
-    """HTTP that refuses what is no HTTP in the words of every other error, and heads without an end."""
+class SingleWriteProtocol(HttpToolsProtocol):
+    """An HTTP protocol that writes complete replies at once, and limits the size of request headers."""
 
     _in_head = False
     _head_bytes = 0

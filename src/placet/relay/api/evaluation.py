@@ -12,8 +12,8 @@ from placet.http.route import HttpApi
 from placet.ports.detector import Scannable
 from placet.protocol.moment import Moment
 from placet.relay.api.access import RelayRequest
+from placet.relay.api.concurrency import ConcurrencyLimit
 from placet.relay.api.policies import PATH, policies
-from placet.relay.api.turns import Turns
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.dry_run import (
@@ -126,7 +126,7 @@ class EvaluateReply(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EvaluationApi(HttpApi):
-    """What is answered there."""
+    """Handles these routes."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class EvaluationApi(HttpApi):
         self._members = members
         self._detectors = detectors
         self._in_force = in_force
-        self._turns = Turns(
+        self._turns = ConcurrencyLimit(
             each=AT_ONCE_EACH,
             together=AT_ONCE,
             refusal="Others are trying policies right now; wait a moment.",
@@ -179,7 +179,7 @@ class EvaluationApi(HttpApi):
     async def _policy(self, request: RelayRequest, asked: EvaluateRequest) -> Policy | None:
         if asked.policy is None:
             return None
-        return await tried_policy(asked.policy, request.member.tenant, self._detectors, self._books)
+        return await load_policy_to_try(asked.policy, request.member.tenant, self._detectors, self._books)
 
     async def _inspectors(
         self, request: RelayRequest, asked: EvaluateRequest, policy: Policy | None
@@ -212,25 +212,25 @@ class EvaluationApi(HttpApi):
         carrier = specimen.on(leg)
         pieces = extract_pieces(carrier)
         unreadable = holds_files and bool(carrier.opaque())
-        found = await self._found(inspectors, pieces, leg, asked, unreadable=unreadable)
+        found = await self._evaluate(inspectors, pieces, leg, asked, unreadable=unreadable)
         masked = found.mask(pieces)
         goes = found.outcome is not Outcome.BLOCK
         return LegView(
             leg=leg,
             outcome=found.outcome,
             reason=found.reason,
-            decided_by=None if found.decided_by is None else _named(found.decided_by),
-            matched=tuple(map(_named, found.matched)),
-            clean=tuple(map(_named, found.clean)),
-            unchecked=tuple(map(_unchecked, found.unchecked)),
-            not_reached=tuple(map(_named, found.not_reached)),
+            decided_by=None if found.decided_by is None else view_policy(found.decided_by),
+            matched=tuple(map(view_policy, found.matched)),
+            clean=tuple(map(view_policy, found.clean)),
+            unchecked=tuple(map(view_unchecked, found.unchecked)),
+            not_reached=tuple(map(view_policy, found.not_reached)),
             findings=found.findings,
             opaque=tuple(carrier.opaque()),
             forwarded=build_forwarded(carrier, masked) if goes else None,
             text=masked[0].text if goes and asked.text else None,
         )
 
-    async def _found(
+    async def _evaluate(
         self,
         inspectors: list[PolicyEvaluator],
         pieces: list[Scannable],
@@ -255,12 +255,12 @@ class EvaluationApi(HttpApi):
         return found
 
 
-async def tried_policy(
+async def load_policy_to_try(
     raw: dict[str, Any], tenant: str, detectors: DetectorRegistry, policy_repository: PolicyRepository
 ) -> Policy:
     """The policy that somebody wants to try: a saved version, or one that is nowhere yet."""
     if "policyId" in raw and "config" not in raw:
-        return _saved(raw, await policy_repository.policies(tenant))
+        return find_saved_policy(raw, await policy_repository.policies(tenant))
     draft = parse_policy_draft(raw)
     await asyncio.to_thread(detectors.check, draft)
     return create_policy(draft, policy_id=UNSAVED, now=policy_repository.now())
@@ -271,7 +271,7 @@ class _Saved(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     version: str | None = None
 
 
-def _saved(raw: dict[str, Any], known: Mapping[str, PolicyVersions]) -> Policy:
+def find_saved_policy(raw: dict[str, Any], known: Mapping[str, PolicyVersions]) -> Policy:
     try:
         named = msgspec.convert(raw, _Saved)
     except msgspec.ValidationError:
@@ -304,11 +304,11 @@ def _legs(asked: EvaluateRequest) -> tuple[Leg, ...]:
     return tuple(leg for leg in legs if leg not in REQUEST_LEGS)
 
 
-def _named(applied: AppliedPolicy) -> NamedPolicy:
+def view_policy(applied: AppliedPolicy) -> NamedPolicy:
     return NamedPolicy(**_fields(applied))
 
 
-def _unchecked(one: FailedCheck) -> UncheckedPolicy:
+def view_unchecked(one: FailedCheck) -> UncheckedPolicy:
     return UncheckedPolicy(**_fields(one.applied), reason=one.reason)
 
 

@@ -1,4 +1,4 @@
-"""Signing in to the inbox: a key is exchanged once for a short, signed cookie, and asked for again each time.
+"""Inbox sessions: a key is exchanged for a short signed cookie, and checked again with every request.
 
 A session is nothing but its cookie: the key's digest and an end, under the server's secret. Whatever ends the
 key ends its sessions, and the pages that were opened from the inbox with them.
@@ -16,7 +16,7 @@ from placet.desk.sight import Sight, require_inbox, sight_of
 from placet.errors import InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 from placet.ports.key_store import KeyStore
-from placet.server.keyring import principal_of
+from placet.server.api_key_auth import principal_of
 from placet.server.sessions import LAST_FOR, CaseSession, same, seal
 
 COOKIE = "placet_inbox"
@@ -35,7 +35,7 @@ class InboxVisitor(Struct, frozen=True, kw_only=True):
     csrf: str
 
 
-class InboxDoor:
+class InboxSessions:
     """Lets people in by their keys, and from the inbox on to the cases they may decide."""
 
     def __init__(self, *, keys: KeyStore, secret: str, clock: Callable[[], datetime], holds: Holds) -> None:

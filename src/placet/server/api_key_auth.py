@@ -1,4 +1,4 @@
-"""API keys at the door: a Bearer key becomes a principal."""
+"""Authenticate requests by API key: a Bearer key becomes a principal."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ TRUST_FOR = timedelta(seconds=2)  # how long a revoked key may still work
 CACHE_SIZE = 10_000
 
 
-class ApiKeyDoor:
+class ApiKeyAuthenticator:
     """Authenticates requests by the keys in the store."""
 
     def __init__(self, *, store: KeyStore, clock: Callable[[], datetime]) -> None:
@@ -23,7 +23,7 @@ class ApiKeyDoor:
         self._known: dict[str, tuple[Principal, datetime]] = {}
 
     async def __call__(self, scope: Scope) -> Principal:
-        """The principal behind the request; without a credential the anonymous one. Raises InvalidToken."""
+        """Return the principal, anonymous without a credential; raise InvalidToken for an unknown key."""
         token = read_bearer_token(scope)
         if token is None:
             return ANONYMOUS
@@ -46,7 +46,7 @@ class ApiKeyDoor:
 
 
 def principal_of(key: ApiKey | None, now: datetime) -> Principal:
-    """The principal of a key that holds at this moment; raises InvalidToken for any other."""
+    """Return the principal of a valid key; raise InvalidToken for any other."""
     if key is None or not key.is_valid(now):
         raise InvalidToken("This API key is not known, has expired or was revoked.")
     return Principal(name=key.name, scopes=frozenset(key.scopes))

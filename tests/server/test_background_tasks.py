@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from placet.errors import Unavailable
-from placet.server.clockwork import Clockwork
+from placet.server.background_tasks import BackgroundTasks
 from placet.server.streams import EventStreams
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import desk_for_tests
@@ -43,10 +43,10 @@ class PurgedStore(InMemorySqliteStore):
 async def test_what_is_over_is_removed_even_while_retention_cannot_be_caught_up_with() -> None:
     store = PurgedStore()
     kit = desk_for_tests(store=store)
-    clockwork = Clockwork(
+    background_tasks = BackgroundTasks(
         desk=kit.desk, store=store, sweep=BrokenSweep(), outbox=kit.outbox, streams=EventStreams(kit.desk)
     )
-    clockwork.start()
+    background_tasks.start()
     async with asyncio.timeout(PATIENCE_S):
         await store.purged.wait()
-    await clockwork.stop()
+    await background_tasks.stop()

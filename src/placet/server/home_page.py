@@ -1,4 +1,4 @@
-"""The page at the address of the server itself: what runs here, for whoever opens it in a browser."""
+"""The home page: what runs at this address, for people who open it in a browser."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,8 +11,8 @@ from placet.pages.view import HomeView
 from placet.server.page_replies import HEADERS, PageReplies
 
 
-class FrontPage(HttpApi):
-    """Says where to go, and nothing that is not public anyway; for programs there is nothing here."""
+class HomePage(HttpApi):
+    """Serves links to the inbox and the API docs to browsers, and 404 to programs."""
 
     def __init__(self, *, renderer: PageRenderer, replies: PageReplies) -> None:
         self._renderer = renderer
@@ -20,7 +20,7 @@ class FrontPage(HttpApi):
 
     @pages.get("/", "showFrontPage")
     async def show(self, request: Request) -> Response:
-        """The page; raises CaseNotFound for callers that do not ask for pages."""
+        """Show the page; raise CaseNotFound if the client does not accept HTML."""
         if "text/html" not in request.headers.get("accept", "").lower():
             raise CaseNotFound(NOTHING_HERE)
         language = self._replies.languages.of(request)
@@ -33,4 +33,4 @@ class FrontPage(HttpApi):
         )
         response = self._replies.page(self._renderer.home(view), language=language)
         response.headers["vary"] = f"Accept, {HEADERS['vary']}"
-        return self._replies.finished(request, response)
+        return self._replies.finish(request, response)

@@ -1,4 +1,4 @@
-"""What runs beside the requests: the sweep, the outbox, heartbeats, and forgetting old replays."""
+"""Periodic work beside requests: the sweep, the outbox, heartbeats, and deleting old replays."""
 
 import asyncio
 import logging
@@ -15,10 +15,10 @@ from placet.server.streams import EventStreams
 IDLE_FOR = timedelta(seconds=0.5)
 PURGE_EVERY = timedelta(minutes=10)
 
-log = logging.getLogger("placet.clockwork")
+log = logging.getLogger("placet.background_tasks")
 
 
-class Round(Protocol):
+class BackgroundTask(Protocol):
     """Work that is done in rounds, when something is due."""
 
     async def once(self) -> int:
@@ -30,7 +30,7 @@ class Round(Protocol):
         ...
 
 
-class Sweeping(Round, Protocol):
+class Sweeping(BackgroundTask, Protocol):
     """The rounds that act for the clock."""
 
     async def catch_up(self) -> int:
@@ -38,7 +38,7 @@ class Sweeping(Round, Protocol):
         ...
 
 
-class Clockwork:
+class BackgroundTasks:
     """Keeps time-driven work going; a round that fails is logged and tried again."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Clockwork:
         desk: ReviewDesk,
         store: StoreMaintenance,
         sweep: Sweeping,
-        outbox: Round,
+        outbox: BackgroundTask,
         streams: EventStreams,
     ) -> None:
         self._desk = desk
@@ -78,7 +78,7 @@ class Clockwork:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _rounds(self, work: Round, wake: asyncio.Event) -> None:
+    async def _rounds(self, work: BackgroundTask, wake: asyncio.Event) -> None:
         while True:
             wake.clear()
             wait = IDLE_FOR
@@ -91,7 +91,7 @@ class Clockwork:
             with suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), wait.total_seconds())
 
-    async def _round(self, work: Round) -> timedelta:
+    async def _round(self, work: BackgroundTask) -> timedelta:
         """Do what is due, without writing when nothing is; returns how long until the next look."""
         due = await work.next_at()
         if due is not None and due <= self._desk.now():

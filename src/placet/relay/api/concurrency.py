@@ -1,4 +1,4 @@
-"""How much of what costs time may go on at once: of one tenant, and of all of them."""
+"""A limit on expensive operations that run at the same time, per tenant and in total."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from placet.errors import RateLimited
 
 
-class Turns:
-    """Refuses whoever would be one too many. A tenant alone never takes all places there are."""
+class ConcurrencyLimit:
+    """Refuses an operation that would exceed the tenant's limit or the total."""
 
     def __init__(self, *, each: int, together: int, refusal: str, retry_after: int) -> None:
         self._each = each
@@ -19,7 +19,7 @@ class Turns:
 
     @contextmanager
     def take(self, tenant: str) -> Iterator[None]:
-        """A turn of this tenant's; raises RateLimited."""
+        """Count an operation of this tenant while it runs; raise RateLimited at a limit."""
         if self._taken[tenant] >= self._each or self._taken.total() >= self._together:
             raise RateLimited(self._refusal, retry_after=self._retry_after)
         self._taken[tenant] += 1
