@@ -16,7 +16,7 @@ from examples.play.telegram import CHAT, Telegram
 from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
 from placet import Placet
-from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, Decided, PendingCases
 from placet.channels.telegram import TelegramChannel
 
 PORT, TELEGRAM_PORT = free_port(), free_port()
@@ -68,7 +68,7 @@ async def play(telegram: Telegram, folder: Path) -> None:
         api_url=f"http://127.0.0.1:{TELEGRAM_PORT}",
         ask_for_s=1,
     )
-    board = Switchboard(channel, cases, answerers=[str(ADA)])
+    board = ChannelBridge(channel, cases, answerers=[str(ADA)])
     http = httpx.AsyncClient(base_url=URL, headers={"X-Agent": "mail-agent"})
     agent = AsyncAgent(tell=board.tell, http=http, pending=cases, max_wait=timedelta(seconds=PATIENCE_S))
     board.nudge = agent.nudge

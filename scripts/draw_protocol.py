@@ -1,8 +1,8 @@
 """Draws tables of the protocol: version windows, the schedule of callbacks, the problems of form fields."""
 
+from placet.protocol.answer_problems import CATALOGUE
 from placet.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE
 from placet.protocol.duration import format_duration
-from placet.protocol.problems import CATALOGUE
 from placet.protocol.versions import (
     DEFAULT_VERSION,
     HITL_SINCE,

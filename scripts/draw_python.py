@@ -8,7 +8,7 @@ from placet import agent
 from scripts.drawing import table
 
 METHODS_OF = ("Placet", "PlacetClient")
-AGENT_METHODS_OF = ("AsyncAgent", "Switchboard", "Callbacks", "PendingCases")
+AGENT_METHODS_OF = ("AsyncAgent", "ChannelBridge", "Callbacks", "PendingCases")
 
 
 def draw() -> str:

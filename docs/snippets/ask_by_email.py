@@ -3,7 +3,7 @@ import os
 
 import httpx
 
-from placet.agent import AsyncAgent, Outcome, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, Outcome, PendingCases
 from placet.channels.email import from_environment
 
 QUESTION = {"type": "approval", "prompt": "Deploy 4.2 to production?", "context": {"version": "4.2"}}
@@ -12,7 +12,7 @@ QUESTION = {"type": "approval", "prompt": "Deploy 4.2 to production?", "context"
 async def ask() -> httpx.Response | Outcome:
     """Call a service that asks a person first; the question goes out by mail."""
     cases = PendingCases("agent.db")
-    board = Switchboard(from_environment(os.environ), cases)
+    board = ChannelBridge(from_environment(os.environ), cases)
     agent = AsyncAgent(tell=board.tell, pending=cases)
     try:
         headers = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}

@@ -3,7 +3,7 @@ import os
 
 import httpx
 
-from placet.agent import AsyncAgent, Outcome, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, Outcome, PendingCases
 from placet.channels.telegram import from_environment
 
 QUESTION = {
@@ -18,7 +18,7 @@ async def ask() -> httpx.Response | Outcome:
     """Call a service that asks a person first; the question goes to Telegram."""
     cases = PendingCases("agent.db")
     answerers = os.environ["PLACET_TELEGRAM_ANSWERERS"].split(",")
-    board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
+    board = ChannelBridge(from_environment(os.environ), cases, answerers=answerers)
     agent = AsyncAgent(tell=board.tell, pending=cases)
     board.nudge = agent.nudge
     listening = asyncio.create_task(board.listen())

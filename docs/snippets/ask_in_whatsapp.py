@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, Decided, PendingCases
 from placet.channels.whatsapp import from_environment
 from placet.errors import SignatureInvalid
 from placet.ports.channel import WebhookRequest
@@ -22,7 +22,7 @@ QUESTION = {
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     cases = PendingCases("agent.db")
     answerers = os.environ["PLACET_WHATSAPP_ANSWERERS"].split(",")
-    app.state.board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
+    app.state.board = ChannelBridge(from_environment(os.environ), cases, answerers=answerers)
     app.state.agent = AsyncAgent(tell=app.state.board.tell, pending=cases)
     app.state.board.nudge = app.state.agent.nudge
     yield

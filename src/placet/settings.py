@@ -102,7 +102,7 @@ def load(
 ) -> Loaded:
     """Settings from all sources, later ones winning: defaults, file, environment, flags."""
     layers = [
-        *_from_file(file or _named_file(environ)),
+        *_from_file(file or _find_file(environ)),
         *_from_environment(environ),
         *((name, value, "flag") for name, value in (flags or {}).items() if value is not None),
     ]
@@ -170,7 +170,7 @@ def _misfit(complaint: str, origins: Mapping[str, str]) -> SettingsError:
     return SettingsError(f"{name} does not fit: {what}{takes} (from {origins.get(setting, 'code')}).")
 
 
-def _named_file(environ: Mapping[str, str]) -> Path | None:
+def _find_file(environ: Mapping[str, str]) -> Path | None:
     named = environ.get(f"{PREFIX}CONFIG")
     if named:
         return Path(named)

@@ -29,24 +29,24 @@ def following() -> Flow:
 def test_a_case_that_is_open_is_followed_though_our_clock_says_that_it_is_over(following: Flow) -> None:
     for minutes in (0, 20, 40, 59):
         moment = NOW + timedelta(minutes=minutes)
-        following.polled(200, dated(moment), body("pending"), here(moment))
-        following.unreached("gone", here(moment))
+        following.report_response(200, dated(moment), body("pending"), here(moment))
+        following.report_unreachable("gone", here(moment))
         assert isinstance(following.step(here(moment)), Wait)
 
 
 def test_a_case_that_the_service_never_ends_is_given_up_by_the_clock_of_the_service(following: Flow) -> None:
     over = here(NOW) + OVERDUE_FOR
-    following.polled(200, dated(over - timedelta(seconds=1)), body("pending"), here(over))
+    following.report_response(200, dated(over - timedelta(seconds=1)), body("pending"), here(over))
     with pytest.raises(CaseLost):
-        following.polled(200, dated(over), body("pending"), here(over))
+        following.report_response(200, dated(over), body("pending"), here(over))
 
 
 def test_credentials_that_are_refused_while_it_is_open_lose_nothing(following: Flow) -> None:
     with pytest.raises(CredentialsRefused):
-        following.polled(401, dated(NOW), b"", here(NOW))
+        following.report_response(401, dated(NOW), b"", here(NOW))
 
 
 @pytest.mark.parametrize("date", ["", "now", "Mon, 01 Jan 2035 00:00:00 GMT"])
 def test_a_service_that_does_not_know_the_time_changes_nothing(following: Flow, date: str) -> None:
     with pytest.raises(CaseLost):
-        following.polled(200, {"date": date}, body("pending"), here(NOW) + OVERDUE_FOR)
+        following.report_response(200, {"date": date}, body("pending"), here(NOW) + OVERDUE_FOR)

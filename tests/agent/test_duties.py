@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switchboard
+from placet.agent import Agent, AsyncAgent, ChannelBridge, Decided, Notice, PendingCases
 from placet.errors import StillWaiting
 from placet.ports.channel import Card, CaseClosure, SentMessage
 from placet.testing.channel import RecordingChannel
@@ -110,7 +110,7 @@ def test_a_message_says_when_it_was_decided_not_when_the_agent_heard_of_it(
     channel = RecordingChannel()
 
     async def play() -> None:
-        board = Switchboard(channel, cases, clock=lambda: DAYBREAK)
+        board = ChannelBridge(channel, cases, clock=lambda: DAYBREAK)
         async with AsyncAgent(tell=board.tell, pending=cases) as agent:
             await agent.request("POST", f"{service.url}/act")
         await board.aclose()
@@ -150,7 +150,7 @@ def test_every_word_about_a_question_names_the_same_round(
     notices: list[Notice] = []
 
     async def play() -> None:
-        board = Switchboard(channel, cases, clock=clock)
+        board = ChannelBridge(channel, cases, clock=clock)
 
         async def tell(notice: Notice) -> None:
             notices.append(notice)
@@ -184,7 +184,7 @@ def pressed(
 
     async def play() -> RecordingChannel:
         channel = RecordingChannel()
-        board = Switchboard(channel, cases, answerers=["7"], clock=clock)
+        board = ChannelBridge(channel, cases, answerers=["7"], clock=clock)
         async with AsyncAgent(tell=board.tell, pending=cases, clock=clock) as agent:
             following = asyncio.create_task(agent.request("POST", f"{service.url}/act"))
             listening = asyncio.create_task(board.listen())

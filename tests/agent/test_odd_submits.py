@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from placet.agent import PendingCases, Switchboard
+from placet.agent import ChannelBridge, PendingCases
+from placet.agent.channel_bridge import REPLIES, UNSURE
 from placet.agent.flow import Notice
-from placet.agent.messengers import REPLIES, UNSURE
 from placet.agent.pending import PendingCase
 from placet.agent.service_responses import FollowedCase
 from placet.errors import SettingsError
@@ -57,13 +57,13 @@ def asked(url: str) -> FollowedCase:
 
 
 @asynccontextmanager
-async def switchboard(
+async def open_bridge(
     url: str, folder: Path, **options: Any
-) -> AsyncIterator[tuple[Switchboard, RecordingChannel]]:
+) -> AsyncIterator[tuple[ChannelBridge, RecordingChannel]]:
     """A person was asked, and may press."""
     channel, cases = RecordingChannel(), PendingCases(folder / "agent.db")
     cases.add(PendingCase(case=asked(url)))
-    board = Switchboard(channel, cases, **{"answerers": ["7", "8"], **options})
+    board = ChannelBridge(channel, cases, **{"answerers": ["7", "8"], **options})
     await board.tell(Notice(name="told", case=asked(url)))
     yield board, channel
     async with asyncio.timeout(PATIENCE_S):
@@ -72,9 +72,9 @@ async def switchboard(
 
 async def told(url: str, folder: Path, *, submit_within_s: float) -> str:
     """What a person who presses is told."""
-    async with switchboard(url, folder, submit_within_s=submit_within_s) as (board, channel):
+    async with open_bridge(url, folder, submit_within_s=submit_within_s) as (board, channel):
         async with asyncio.timeout(PATIENCE_S):
-            await board.pressed(channel.press("confirm"))
+            await board.handle_interaction(channel.press("confirm"))
     return channel.answers[0][1]
 
 
@@ -98,14 +98,14 @@ async def test_who_taps_twice_is_not_told_that_someone_else_was_first(tmp_path: 
             return Reply(status=200 if len(service.calls) == 1 else 409)
 
         service.replies["/submit"] = submit
-        async with switchboard(f"{service.url}/submit", tmp_path) as (board, channel):
+        async with open_bridge(f"{service.url}/submit", tmp_path) as (board, channel):
             taps = [channel.press("confirm"), channel.press("confirm")]
             if at_once:
-                await asyncio.gather(*map(board.pressed, taps))
+                await asyncio.gather(*map(board.handle_interaction, taps))
             else:
                 for tap in taps:
-                    await board.pressed(tap)
-            await board.pressed(channel.press("confirm", user_id="8"))
+                    await board.handle_interaction(tap)
+            await board.handle_interaction(channel.press("confirm", user_id="8"))
     assert [text for _, text in channel.answers] == [REPLIES[200], REPLIES[200], REPLIES[409]]
     assert len(service.calls) == 2
 
@@ -113,16 +113,16 @@ async def test_who_taps_twice_is_not_told_that_someone_else_was_first(tmp_path: 
 async def test_an_answer_that_was_not_taken_is_submitted_again_with_the_next_press(tmp_path: Path) -> None:
     with strange_service() as service:
         service.replies["/submit"] = lambda call: Reply(status=200 if len(service.calls) > 2 else 503)
-        async with switchboard(f"{service.url}/submit", tmp_path) as (board, channel):
+        async with open_bridge(f"{service.url}/submit", tmp_path) as (board, channel):
             for _ in range(3):
-                await board.pressed(channel.press("confirm"))
+                await board.handle_interaction(channel.press("confirm"))
     assert [text for _, text in channel.answers] == [UNSURE, UNSURE, REPLIES[200]]
 
 
 async def test_one_text_is_not_taken_for_a_list_of_those_who_may_answer(tmp_path: Path) -> None:
     """Each of its signs would be an id, and Telegram's first people have such short ones."""
     with pytest.raises(SettingsError, match="list of ids"):
-        Switchboard(RecordingChannel(), PendingCases(tmp_path / "agent.db"), answerers="4711")
+        ChannelBridge(RecordingChannel(), PendingCases(tmp_path / "agent.db"), answerers="4711")
 
 
 @pytest.mark.parametrize(("typed", "labels"), [("4711, 7 ", ["Confirm"]), ("", []), (" , ", [])])
@@ -132,20 +132,20 @@ async def test_those_who_may_answer_are_read_as_people_type_them(
     with strange_service() as service:
         service.replies["/submit"] = Reply()
         url = f"{service.url}/submit"
-        async with switchboard(url, tmp_path, answerers=typed.split(",")) as (board, channel):
+        async with open_bridge(url, tmp_path, answerers=typed.split(",")) as (board, channel):
             buttons = channel.sent[0].card.buttons
             assert [button.label for button in buttons] == labels
             for _ in buttons:
-                await board.pressed(channel.press("confirm"))
+                await board.handle_interaction(channel.press("confirm"))
     assert [text for _, text in channel.answers] == [REPLIES[200]] * len(labels)
 
 
 async def test_a_press_that_another_program_hears_sends_the_person_to_the_link(tmp_path: Path) -> None:
     """Telegram and Slack hand each press to one of all who listen, whoever asked."""
     other = tmp_path / "other"
-    async with switchboard("https://ci.example/submit", tmp_path) as (_, channel):
+    async with open_bridge("https://ci.example/submit", tmp_path) as (_, channel):
         press = channel.press("confirm")
-    async with switchboard("https://ci.example/submit", other) as (board, elsewhere):
-        await board.pressed(press)
+    async with open_bridge("https://ci.example/submit", other) as (board, elsewhere):
+        await board.handle_interaction(press)
     ((_, text),) = elsewhere.answers
     assert text == "This question is closed. If its link says otherwise, answer there."

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
-from placet.agent.pending import KeptButton, Pressable
+from placet.agent.pending import ButtonAudience, SavedButton
 from placet.errors import NotKept, SettingsError, StillWaiting
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
@@ -60,7 +60,7 @@ def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) ->
         earlier.execute("ALTER TABLE pending DROP COLUMN reminded_up_to")
         earlier.execute("INSERT INTO button SELECT 'ref-1', id, 'approve' FROM pending")
     found = PendingCases(path).button("ref-1")
-    assert found == KeptButton(pending=PENDING, action="approve")
+    assert found == SavedButton(pending=PENDING, action="approve")
     assert found.is_for("telegram", "7")
     with sqlite3.connect(path) as earlier:  # which may still run, and reads the file in its own way
         asked = (
@@ -84,10 +84,10 @@ def test_a_reminder_is_for_one_of_all_who_follow_the_case(path: Path) -> None:
 def test_who_may_press_a_button_is_kept_sealed(path: Path) -> None:
     cases = PendingCases(path)
     cases.add(PENDING)
-    pressable = Pressable(channel="whatsapp", answerers=("41791234567",))
+    pressable = ButtonAudience(channel="whatsapp", answerers=("41791234567",))
     cases.add_buttons(CASE, {"ref-1": "approve"}, pressable)
     found = cases.button("ref-1")
-    assert found == KeptButton(pending=PENDING, action="approve", pressable=pressable)
+    assert found == SavedButton(pending=PENDING, action="approve", pressable=pressable)
     assert found.is_for("whatsapp", "41791234567")
     assert not found.is_for("telegram", "41791234567")
     assert not found.is_for("whatsapp", "41790000000")

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 
-from placet.agent import AsyncAgent, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, PendingCases
 from placet.ports.channel import Channel
 from placet.testing.platforms import VisibleMessage
 from tests.channels.loopback import Loopback
@@ -48,7 +48,7 @@ class Scene(Generic[P]):
         self.service = service
         self._question = question
         cases = PendingCases(folder / "agent.db")
-        self.board = Switchboard(harness.channel, cases, answerers=answerers, http=http)
+        self.board = ChannelBridge(harness.channel, cases, answerers=answerers, http=http)
         self.agent = AsyncAgent(tell=self.board.tell, pending=cases, interval_s=0.05)
         self.board.nudge = self.agent.nudge
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.agent import AsyncAgent, Decided, Notice, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, Decided, Notice, PendingCases
 from placet.channels.platform_api import Sleep
 from placet.channels.slack import SlackChannel
 from placet.channels.telegram import TelegramChannel
@@ -55,7 +55,7 @@ async def office() -> AsyncIterator[Office]:
 
 
 @asynccontextmanager
-async def asking(boards: list[Switchboard], cases: PendingCases) -> AsyncIterator[AsyncAgent]:
+async def asking(boards: list[ChannelBridge], cases: PendingCases) -> AsyncIterator[AsyncAgent]:
     async def tell(notice: Notice) -> None:
         for board in boards:
             await board.tell(notice)
@@ -84,7 +84,7 @@ async def test_every_messenger_brings_its_own_copies_up_to_date_and_writes_to_no
     office: Office, service: RunningServer, tmp_path: Path
 ) -> None:
     cases = PendingCases(tmp_path / "agent.db")
-    boards = [Switchboard(channel, cases) for channel in office.channels]
+    boards = [ChannelBridge(channel, cases) for channel in office.channels]
     told = office.servers[-1].until(lambda: len(office.servers[-1].requests) == 1)
     async with asking(boards, cases) as agent:
         await decided(agent, service, cases, told)
@@ -104,7 +104,7 @@ async def test_a_message_is_brought_up_to_date_though_its_platform_fails_for_a_m
 ) -> None:
     cases = PendingCases(tmp_path / "agent.db")
     telegram_api = office.servers[0]
-    boards = [Switchboard(office.channels[0], cases, sleep=sleep)]
+    boards = [ChannelBridge(office.channels[0], cases, sleep=sleep)]
 
     async def told() -> None:
         await telegram_api.until(lambda: len(telegram_api.requests) == 1)
@@ -122,7 +122,7 @@ async def test_a_platform_that_stays_away_does_not_hold_up_the_decision(
 ) -> None:
     cases = PendingCases(tmp_path / "agent.db")
     telegram_api = office.servers[0]
-    boards = [Switchboard(office.channels[0], cases, sleep=sleep)]
+    boards = [ChannelBridge(office.channels[0], cases, sleep=sleep)]
 
     async def told() -> None:
         await telegram_api.until(lambda: len(telegram_api.requests) == 1)

@@ -10,7 +10,7 @@ import placet
 from placet.cases.events import EVENT_TYPES
 from placet.http.openapi import wire_codes
 from placet.protocol.fields import FIELD_TYPES, Conditional, Field, Option, Validation
-from placet.protocol.forms import Form, Step
+from placet.protocol.forms import Form, FormStep
 from placet.settings import Settings
 from scripts.draw_commands import commands, options
 from tests.docs.markdown import ROOT, anchors
@@ -65,7 +65,7 @@ def test_every_field_type_is_documented(type: str):
     assert f"| `{type}` |" in page("form-fields")
 
 
-@pytest.mark.parametrize("shape", [Form, Step, Field, Option, Validation, Conditional])
+@pytest.mark.parametrize("shape", [Form, FormStep, Field, Option, Validation, Conditional])
 def test_every_property_of_a_form_is_documented(shape):
     missing = [name for name in shape.__struct_encode_fields__ if f"`{name}`" not in page("form-fields")]
     assert missing == []

@@ -7,11 +7,9 @@ from placet.errors import InvalidInput
 from placet.protocol.fields import FIELD_TYPES
 from placet.protocol.form_answers import (
     check_answers,
-    check_step,
     find_problems,
     visible_fields,
     visible_in_step,
-    without_sensitive,
 )
 from placet.protocol.forms import parse_form
 
@@ -199,39 +197,21 @@ def test_answers_must_be_an_object(values):
 def test_sensitive_answers_stay_out_of_messages_and_logs():
     error = refusal(ALL_TYPES, {"text": "hunter2\x00"})
     assert "hunter2" not in str(error.body())
-    assert without_sensitive(ALL_TYPES, {"text": "hunter2", "range": 5, "stranger": 1}) == {"range": 5}
-
-
-def test_a_step_is_judged_by_itself():
-    assert check_step(wizard(), {"name": "Ada", "kind": "full"}, 0) == {"name": "Ada", "kind": "full"}
-    assert check_step(wizard(), {"name": "Ada", "kind": "full", "salary": "much"}, 0) == {
-        "name": "Ada",
-        "kind": "full",
-    }
-    assert check_step(wizard(), {}, 2) == {}
 
 
 def test_a_step_looks_back_to_decide_what_it_asks():
-    with pytest.raises(InvalidInput) as caught:
-        check_step(wizard(), {"name": "", "kind": "part", "salary": 1}, 1)
-    assert list(caught.value.details["fields"]) == ["rate"]
     assert keys(visible_in_step(wizard(), {"kind": "full"}, 1)) == ["salary"]
-
-
-def test_a_step_refuses_keys_the_form_does_not_have():
-    with pytest.raises(InvalidInput) as caught:
-        check_step(wizard(), {"name": "Ada", "kind": "full", "admin": 1}, 0)
-    assert caught.value.details["codes"] == {"admin": "unknown_field"}
+    assert keys(visible_in_step(wizard(), {"name": "", "kind": "part"}, 1)) == ["rate"]
 
 
 @pytest.mark.parametrize("step_index", [-1, 3, 10**9])
 def test_a_step_that_does_not_exist_is_refused(step_index):
     with pytest.raises(InvalidInput, match="3 steps"):
-        check_step(wizard(), {}, step_index)
+        visible_in_step(wizard(), {}, step_index)
 
 
 def test_a_form_without_steps_is_one_step():
-    assert check_step(ALL_TYPES, FITTING, 0) == FITTING
+    assert visible_in_step(ALL_TYPES, FITTING, 0) == visible_fields(ALL_TYPES, FITTING)
 
 
 def test_answers_nested_beyond_reason_are_refused():
@@ -272,8 +252,8 @@ def test_arbitrary_json_is_cleaned_or_refused(form, values):
 
 
 @given(st.sampled_from([ALL_TYPES, wizard()]), ANSWERS, st.integers(-2, 4))
-def test_an_arbitrary_step_is_cleaned_or_refused(form, values, step_index):
+def test_an_arbitrary_step_is_found_or_refused(form, values, step_index):
     try:
-        check_step(form, values, step_index)
+        visible_in_step(form, values, step_index)
     except InvalidInput as error:
         msgspec.json.encode(error.body())

@@ -2,7 +2,7 @@ from string import Formatter
 
 import pytest
 
-from placet.protocol.problems import CATALOGUE, problem
+from placet.protocol.answer_problems import CATALOGUE, problem
 
 
 def test_a_problem_has_a_code_words_and_what_a_translation_needs():

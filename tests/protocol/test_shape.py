@@ -7,7 +7,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
-from placet.protocol.shape import quote, read_shape, whole
+from placet.protocol.conversion import convert_input, quote, whole
 
 
 class Point(Struct, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class Line(Struct):
 )
 def test_a_misfit_is_named_with_its_place(raw, message, path):
     with pytest.raises(ValidationFailed) as refusal:
-        read_shape(raw, Line, ValidationFailed, "line")
+        convert_input(raw, Line, ValidationFailed, "line")
     assert refusal.value.message == message
     assert path in (None, refusal.value.details["path"])
 
@@ -51,12 +51,12 @@ def test_a_misfit_is_named_with_its_place(raw, message, path):
 )
 def test_a_hostile_property_name_never_breaks_the_answer(name):
     with pytest.raises(ValidationFailed) as refusal:
-        read_shape({"x": 1, name: 2}, Point, ValidationFailed, "point")
+        convert_input({"x": 1, name: 2}, Point, ValidationFailed, "point")
     assert len(msgspec.json.encode(refusal.value.body())) < 600
 
 
 def test_what_fits_is_returned():
-    assert read_shape({"x": 1}, Point, ValidationFailed, "point") == Point(x=1)
+    assert convert_input({"x": 1}, Point, ValidationFailed, "point") == Point(x=1)
 
 
 def test_quoted_text_is_short_and_printable():

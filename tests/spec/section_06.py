@@ -207,8 +207,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST",
         text="Take `review_url` out of the 202.",
         tests=(
-            "tests/agent/test_reading.py::test_every_version_is_read",
-            "tests/agent/test_reading.py::test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name",
+            "tests/agent/test_service_responses.py::test_every_version_is_read",
+            "tests/agent/test_service_responses.py::test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name",
         ),
     ),
     Requirement(
@@ -218,7 +218,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Send `review_url` to the person, with the prompt or message.",
         tests=(
             "tests/agent/test_following.py::test_the_decision_of_a_person_comes_back_with_its_proof",
-            "tests/agent/test_switchboard.py::test_a_press_becomes_the_decision_and_the_card_says_so",
+            "tests/agent/test_channel_bridge.py::test_a_press_becomes_the_decision_and_the_card_says_so",
         ),
     ),
     Requirement(
@@ -244,8 +244,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Answer for the person, unless a button was pressed for it (since 0.6).",
         tests=(
-            "tests/agent/test_reading.py::test_a_completed_case_without_an_action_is_not_made_up",
-            "tests/agent/test_switchboard.py::test_a_stranger_cannot_answer_and_is_told_so",
+            "tests/agent/test_service_responses.py::test_a_completed_case_without_an_action_is_not_made_up",
+            "tests/agent/test_channel_bridge.py::test_a_stranger_cannot_answer_and_is_told_so",
         ),
     ),
     Requirement(

@@ -184,8 +184,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Submit anything that nobody pressed a button for.",
         tests=(
-            "tests/agent/test_switchboard.py::test_a_stranger_cannot_answer_and_is_told_so",
-            "tests/agent/test_switchboard.py::test_a_press_that_comes_twice_is_taken_once_and_answered_alike",
+            "tests/agent/test_channel_bridge.py::test_a_stranger_cannot_answer_and_is_told_so",
+            "tests/agent/test_channel_bridge.py::test_a_press_that_comes_twice_is_taken_once_and_answered_alike",
         ),
     ),
     Requirement(

@@ -117,7 +117,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="SHOULD",
         text="Treat an unknown type as input and forward the link.",
         tests=(
-            "tests/agent/test_reading.py::test_buttons_are_offered_only_where_the_answer_can_be_submitted",
+            "tests/agent/test_service_responses.py::test_buttons_are_offered_only_where_the_answer_can_be_submitted",
         ),
     ),
 )

@@ -83,7 +83,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Make up, change or read evidence.",
         tests=(
             "tests/agent/test_duties.py::test_an_agent_sends_no_evidence_of_its_own",
-            "tests/agent/test_reading.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
+            "tests/agent/test_service_responses.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
         ),
     ),
     Requirement(
@@ -147,7 +147,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="SHOULD",
         text="After either, send the person to the page instead of trying again.",
         tests=(
-            "tests/agent/test_reading.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
+            "tests/agent/test_service_responses.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
         ),
     ),
     Requirement(

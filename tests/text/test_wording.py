@@ -6,7 +6,7 @@ import pytest
 
 from placet.errors import InvalidInput
 from placet.http.error_replies import describe_error
-from placet.protocol.problems import problem
+from placet.protocol.answer_problems import problem
 from placet.text.wording import Amount, Message, counted, message, phrase, phrases
 
 

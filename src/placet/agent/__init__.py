@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from placet.agent.async_agent import AsyncAgent
 from placet.agent.callbacks import Callbacks
+from placet.agent.channel_bridge import ChannelBridge
 from placet.agent.flow import Notice
 from placet.agent.httpx_transport import AsyncFollowingTransport, FollowingTransport
-from placet.agent.messengers import Switchboard
 from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
 from placet.agent.pending import PendingCase, PendingCases
-from placet.agent.service_responses import FollowedCase, Suggestion, read_case, read_suggestions
+from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case, read_suggestions
 from placet.agent.sync_agent import Agent
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "CallbackReceiver",
     "Callbacks",
     "Cancelled",
+    "ChannelBridge",
     "Decided",
     "Expired",
     "FollowedCase",
@@ -30,8 +31,7 @@ __all__ = [
     "Outcome",
     "PendingCase",
     "PendingCases",
-    "Suggestion",
-    "Switchboard",
+    "ServiceSuggestion",
     "read_case",
     "read_suggestions",
 ]

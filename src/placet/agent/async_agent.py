@@ -13,7 +13,13 @@ from placet.agent.base_agent import BaseAgent, Fetch, Listen, Listener, RunBlock
 from placet.agent.flow import Flow, Notice, Wait
 from placet.agent.outcomes import Outcome
 from placet.agent.pending import PendingCase
-from placet.agent.responses import PLAINLY, Whole, is_stream, require_plain, too_slow
+from placet.agent.responses import (
+    ACCEPTED_ENCODINGS,
+    BoundedBody,
+    is_stream,
+    require_safe_encoding,
+    slow_response_error,
+)
 from placet.agent.sse import EventReader
 from placet.errors import PlacetError
 
@@ -56,7 +62,7 @@ class AsyncListener(Listener):
         failed = True
         try:
             async with self._http.stream("GET", url, **self.request_options(last_event_id)) as response:
-                require_plain(response)
+                require_safe_encoding(response)
                 if is_stream(response):
                     failed = False
                     self.report_open()
@@ -153,16 +159,16 @@ class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
 
     async def _fetch(self, wanted: Fetch) -> tuple[int, httpx.Headers, bytes]:
         """Return one response, in time and no larger than the limit; redirects are not followed."""
-        headers = {**wanted.headers, **PLAINLY}
+        headers = {**wanted.headers, **ACCEPTED_ENCODINGS}
         try:
             async with (
                 asyncio.timeout(wanted.within_s),
                 self._http.stream("GET", wanted.url, headers=headers, follow_redirects=False) as response,
             ):
-                require_plain(response)
-                body = Whole()
+                require_safe_encoding(response)
+                body = BoundedBody()
                 async for chunk in response.aiter_bytes():
                     body.add(chunk)
                 return response.status_code, response.headers, bytes(body)
         except TimeoutError:
-            raise too_slow() from None
+            raise slow_response_error() from None

@@ -19,18 +19,18 @@ from placet.agent.outcomes import Outcome
 from placet.agent.pending import PendingCase, PendingCases, SavedCase
 from placet.agent.responses import (
     LISTEN_TIMEOUT,
+    RESPONSE_WITHIN_S,
     TIMEOUT,
     USER_AGENT,
-    WHOLE_WITHIN_S,
-    checked,
     credentials_of,
-    keys_address,
-    trouble,
+    describe_failure,
+    find_keys_url,
+    verify_outcome,
 )
-from placet.agent.round_numbers import Advice, Rounds
-from placet.agent.service_responses import FollowedCase, Suggestion, read_case
+from placet.agent.round_numbers import RoundNumbers, SuggestionLimit
+from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case
 from placet.agent.sse import EventReader
-from placet.agent.trust import Trust
+from placet.agent.trust import TrustedOrigins
 from placet.errors import CaseLost, NotTold, PlacetError
 
 STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
@@ -57,7 +57,7 @@ class Listener:
     def nudge(self) -> None:
         """Wake the driver and make it poll; may be called from any thread."""
         with self.lock:
-            self._flow.nudged(self._now())
+            self._flow.report_callback(self._now())
         self.wake()
 
     def wake(self) -> None:
@@ -73,19 +73,19 @@ class Listener:
     def report_open(self) -> None:
         """Tell the flow that the stream is open."""
         with self.lock:
-            self._flow.listening(self._now())
+            self._flow.report_stream_open(self._now())
 
     def report_events(self, reader: EventReader, chunk: bytes) -> None:
         """Tell the flow about the events that this piece of the stream completes."""
         for event in reader.feed(chunk):
             with self.lock:
-                self._flow.heard(event.name, event.id, self._now(), event.data)
+                self._flow.report_event(event.name, event.id, self._now(), event.data)
             self.wake()
 
     def report_end(self, *, failed: bool) -> None:
         """Tell the flow that the stream ended or could not be opened."""
         with self.lock:
-            self._flow.silenced(self._now(), failed=failed)
+            self._flow.report_stream_end(self._now(), failed=failed)
         self.wake()
 
 
@@ -109,7 +109,7 @@ class Fetch(NamedTuple):
 
     url: str
     headers: dict[str, str]
-    within_s: float = WHOLE_WITHIN_S
+    within_s: float = RESPONSE_WITHIN_S
 
 
 class Listen(NamedTuple, Generic[ListenerT]):
@@ -154,8 +154,8 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         self._streams = streams
         self._pending = pending
         self._now = clock or (lambda: datetime.now(UTC))
-        self._rounds = Rounds()
-        self._advice = Advice()
+        self._rounds = RoundNumbers()
+        self._advice = SuggestionLimit()
         self._following: list[ListenerT] = []
 
     def nudge(self, case_id: str) -> bool:
@@ -165,9 +165,9 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             listener.nudge()
         return bool(found)
 
-    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
+    def suggestions(self, response: httpx.Response) -> tuple[ServiceSuggestion, ...]:
         """Return the service's suggestions for a next attempt; for the same call twice at most."""
-        return self._advice.offered(response)
+        return self._advice.next_suggestions(response)
 
     def pending(self) -> list[PendingCase]:
         """Return the cases that this agent's file lists as not ended."""
@@ -183,12 +183,12 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
     def _follow(self, pending: PendingCase) -> Generator[Any, Any, Outcome]:
         """Follow a case to its end; its person is notified first, unless that has been done."""
         case = pending.case
-        trust = Trust(case.service_url, self._trusted)
+        trust = TrustedOrigins(case.service_url, self._trusted)
         trust.check(case)
         saved, began = SavedCase(self._pending, pending), self._now()
         if not pending.told:
             yield RunBlocking(saved.begin)
-            yield from self._tell_person(self._rounds.numbered(Notice(name="told", case=case)))
+            yield from self._tell_person(self._rounds.number_notice(Notice(name="told", case=case)))
             saved.mark_told()  # at once: an agent killed before this would send the link again
         flow = self._flow(pending, began)
         listener = self._listener(self._http, flow, pending.credentials, self._now)
@@ -230,21 +230,23 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             status, headers, body = yield Fetch(step.url, {**credentials, **step.headers}, step.within_s)
         except httpx.HTTPError as error:
             with lock:
-                flow.unreached(trouble(error), self._now())
+                flow.report_unreachable(describe_failure(error), self._now())
         else:
             with lock:
-                flow.polled(status, headers, body, self._now())
+                flow.report_response(status, headers, body, self._now())
 
-    def _verify(self, case: FollowedCase, outcome: Outcome, trust: Trust) -> Generator[Any, Any, Outcome]:
+    def _verify(
+        self, case: FollowedCase, outcome: Outcome, trust: TrustedOrigins
+    ) -> Generator[Any, Any, Outcome]:
         """Return the outcome with what its signature proves, if its keys can be fetched."""
-        url = keys_address(case, outcome, trust)
+        url = find_keys_url(case, outcome, trust)
         if url is None:
             return outcome
         try:
             status, _, body = yield Fetch(url, {})
         except httpx.HTTPError:
             return outcome
-        return checked(outcome, body if status == 200 else None)
+        return verify_outcome(outcome, body if status == 200 else None)
 
     def _tell_person(self, notice: Notice) -> Generator[Any, Any, None]:
         try:
@@ -257,7 +259,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
     def _pass_on(self, notice: Notice) -> Generator[Any, Any, None]:
         """Pass on a notice; a failure is logged, since it must not cost the decision."""
         try:
-            yield Tell(self._rounds.numbered(notice))
+            yield Tell(self._rounds.number_notice(notice))
         except Exception:
             log.exception("notice_failed name=%s", notice.name)
 

@@ -21,15 +21,17 @@ def facts_of(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str]
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     }
     short = [name for name, value in plain.items() if 0 < len(value) <= SHORT_FACT][:FACTS]
-    shown = tuple((_named(name), plain[name]) for name in short)
-    unseen = [_named(name)[:SHORT_NAME] for name, value in context.items() if value and name not in short]
-    return ((ONLY_ON_PAGE, _listed(unseen)), *shown) if decides and unseen else shown
+    shown = tuple((_format_name(name), plain[name]) for name in short)
+    unseen = [
+        _format_name(name)[:SHORT_NAME] for name, value in context.items() if value and name not in short
+    ]
+    return ((ONLY_ON_PAGE, _join_names(unseen)), *shown) if decides and unseen else shown
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     rest = len(names) - FACTS
     return ", ".join(names[:FACTS]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _named(name: str) -> str:
+def _format_name(name: str) -> str:
     return name.replace("_", " ").capitalize()

@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 
 from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
-from placet.agent.poll_interval import Pace, ahead_of
-from placet.agent.service_responses import FollowedCase, Standing, read_reminder, read_standing
+from placet.agent.poll_interval import PollInterval, clock_lead
+from placet.agent.service_responses import FollowedCase, PollResult, read_poll_result, read_reminder
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from placet.protocol import stream
 from placet.protocol.poll import Progress
@@ -83,8 +83,8 @@ class Flow:
         reminded_up_to: datetime | None = None,
     ) -> None:
         self.case = case
-        self.standing: Standing | None = None
-        self._pace = Pace(interval_s=interval_s, dice=dice)
+        self.standing: PollResult | None = None
+        self._pace = PollInterval(interval_s=interval_s, dice=dice)
         self._give_up_at = give_up_at
         # Whoever comes back without any patience wants to know how things stand.
         self._must_ask = asks_first
@@ -135,15 +135,15 @@ class Flow:
 
     # What the driver reports
 
-    def polled(self, status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
+    def report_response(self, status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """The poll address answered; `headers` have lower-case names.
 
         Raises CaseLost where there is no use in asking again, CredentialsRefused where others might do.
         """
-        ahead = ahead_of(headers, now)
+        ahead = clock_lead(headers, now)
         self._ahead = self._ahead if ahead is None else ahead
         if status == 304:
-            self._poll_at = self._later(self._pace.after_answer(headers, now), now)
+            self._poll_at = self._later(self._pace.after_response(headers, now), now)
         elif status == 200:
             self._read(headers, body, now)
         elif status in (401, 403) and now - self._ahead < self.case.expires_at + OVERDUE_FOR:
@@ -155,16 +155,16 @@ class Flow:
         else:
             self._trouble(f"The service answered HTTP {status}.", headers, now)
 
-    def unreached(self, reason: str, now: datetime) -> None:
+    def report_unreachable(self, reason: str, now: datetime) -> None:
         """The poll address could not be reached; raises CaseLost once there is no use in trying."""
         self._trouble(reason, {}, now)
 
-    def listening(self, now: datetime) -> None:
+    def report_stream_open(self, now: datetime) -> None:
         """The stream is open: polls may wait for it."""
         self._listening_since = now
         self._poll_at = max(self._poll_at, now + timedelta(seconds=WHILE_LISTENING_S))
 
-    def heard(self, name: str, event_id: str | None, now: datetime, data: str = "") -> None:
+    def report_event(self, name: str, event_id: str | None, now: datetime, data: str = "") -> None:
         """An event came in; whatever it says, the poll address says it better."""
         self._stream_failures = 0
         if event_id is not None:
@@ -175,7 +175,7 @@ class Flow:
         elif name in stream.STREAMED:
             self._hinted = True
 
-    def silenced(self, now: datetime, *, failed: bool) -> None:
+    def report_stream_end(self, now: datetime, *, failed: bool) -> None:
         """The stream ended, or could not be opened; after three failures on end it is left alone."""
         since, self._listening_since = self._listening_since, None
         lasted = since is not None and now - since >= BRIEF_FOR
@@ -183,7 +183,7 @@ class Flow:
         self._streams = self._stream_failures < STREAM_FAILURES_AT_MOST
         self._hinted = True
 
-    def nudged(self, now: datetime) -> None:
+    def report_callback(self, now: datetime) -> None:
         """A callback came in, verified or not: ask the poll address, which is the one to believe."""
         self._hinted = True
 
@@ -191,7 +191,7 @@ class Flow:
 
     def _read(self, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         try:
-            standing = read_standing(body, case_id=self.case.case_id)
+            standing = read_poll_result(body, case_id=self.case.case_id)
         except UnreadableAnswer as error:
             self._unreadable += 1
             if self._unreadable >= UNREADABLE_AT_MOST:
@@ -204,12 +204,12 @@ class Flow:
         if self._outcome is None:
             self._require_time_left(now)
             self._note(standing)
-            self._poll_at = self._later(self._pace.after_answer(headers, now), now)
+            self._poll_at = self._later(self._pace.after_response(headers, now), now)
         self.standing = standing
         if self._outcome is None:  # here too: whoever has no patience takes no further step
             self._remind(now)
 
-    def _note(self, standing: Standing) -> None:
+    def _note(self, standing: PollResult) -> None:
         before = self.standing
         moved = before is None or before.status != standing.status or before.progress != standing.progress
         if moved and standing.status in ("opened", "in_progress"):
@@ -219,7 +219,7 @@ class Flow:
     def _trouble(self, reason: str, headers: Mapping[str, str], now: datetime) -> None:
         self._require_time_left(now)
         self._notices.append(Notice(name="trouble", case=self.case, text=reason))
-        self._poll_at = self._not_before = self._later(self._pace.after_trouble(headers, now), now)
+        self._poll_at = self._not_before = self._later(self._pace.after_failure(headers, now), now)
 
     def _require_time_left(self, now: datetime) -> None:
         # Whether it is over is a matter of the service's clock: ours may be hours ahead of it.
@@ -282,7 +282,7 @@ def _sendable(tag: str | None) -> str | None:
     return tag if tag is not None and tag.isascii() and tag.isprintable() else None
 
 
-def _outcome(case: FollowedCase, standing: Standing) -> Outcome | None:
+def _outcome(case: FollowedCase, standing: PollResult) -> Outcome | None:
     if standing.status == "completed" and standing.result is not None:
         data = standing.result.get("data")
         return Decided(

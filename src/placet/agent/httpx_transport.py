@@ -30,7 +30,7 @@ class FollowingTransport(httpx.BaseTransport):
             return response
         response.read()
         outcome = self._agent.follow(response)
-        return outcome if isinstance(outcome, httpx.Response) else as_response(outcome)
+        return outcome if isinstance(outcome, httpx.Response) else outcome_to_response(outcome)
 
     def close(self) -> None:
         """Close the inner transport."""
@@ -52,20 +52,20 @@ class AsyncFollowingTransport(httpx.AsyncBaseTransport):
             return response
         await response.aread()
         outcome = await self._agent.follow(response)
-        return outcome if isinstance(outcome, httpx.Response) else as_response(outcome)
+        return outcome if isinstance(outcome, httpx.Response) else outcome_to_response(outcome)
 
     async def aclose(self) -> None:
         """Close the inner transport."""
         await self._inner.aclose()
 
 
-def as_response(outcome: Outcome) -> httpx.Response:
+def outcome_to_response(outcome: Outcome) -> httpx.Response:
     """An outcome as code that knows nothing of it can read."""
     yes = isinstance(outcome, Decided) and not outcome.against and outcome.verified is not False
-    return httpx.Response(200 if yes else 409, json=as_dict(outcome), extensions={"placet": outcome})
+    return httpx.Response(200 if yes else 409, json=outcome_to_dict(outcome), extensions={"placet": outcome})
 
 
-def as_dict(outcome: Outcome) -> dict[str, Any]:
+def outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
     """An outcome as plain JSON, without the service's own words for it."""
     plain: dict[str, Any] = msgspec.to_builtins(outcome)
     plain.pop("raw")

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
 from placet.agent.service_responses import FollowedCase
-from placet.agent.trust import origin
+from placet.agent.trust import parse_origin
 from placet.errors import NotKept, SettingsError
 from placet.ports.channel import SentMessage
 
@@ -67,19 +67,19 @@ class PendingCase(Struct, frozen=True, kw_only=True):
     """The last reminder of which its person has heard."""
 
 
-class Pressable(Struct, frozen=True, kw_only=True):
+class ButtonAudience(Struct, frozen=True, kw_only=True):
     """In which messenger a button was put, and who may press it."""
 
     channel: str
     answerers: tuple[str, ...]
 
 
-class KeptButton(Struct, frozen=True, kw_only=True):
+class SavedButton(Struct, frozen=True, kw_only=True):
     """What a reference stands for; `pressable` is None for a button of a time when it was not kept."""
 
     pending: PendingCase
     action: str
-    pressable: Pressable | None = None
+    pressable: ButtonAudience | None = None
 
     def is_for(self, channel: str, user_id: str) -> bool:
         """Whether this person may press it there, as far as it was kept when it was sent."""
@@ -111,7 +111,7 @@ class PendingCases:
         This and all that writes raises NotKept if the file takes nothing.
         """
         row_id = _row_id(pending.case)
-        sealed = self._seal(row_id, msgspec.msgpack.encode(pending))
+        sealed = self._encrypt(row_id, msgspec.msgpack.encode(pending))
         expires_at = pending.case.expires_at.astimezone(UTC).isoformat()
         with self._writing() as connection:
             connection.execute(
@@ -148,21 +148,21 @@ class PendingCases:
             rows = self._connection.execute(
                 "SELECT id, told, sealed, reminded_up_to FROM pending ORDER BY expires_at"
             ).fetchall()
-        return [self._opened(*row) for row in rows]
+        return [self._decrypt_case(*row) for row in rows]
 
     # The copies of a question that are out in messengers
 
-    def add_buttons(self, case: FollowedCase, actions: Mapping[str, str], pressable: Pressable) -> None:
+    def add_buttons(self, case: FollowedCase, actions: Mapping[str, str], pressable: ButtonAudience) -> None:
         """Keep what each reference stands for, and for whom; raises for a case that is not pending."""
         row_id = _row_id(case)
-        sealed = self._seal(row_id, msgspec.msgpack.encode(pressable))
+        sealed = self._encrypt(row_id, msgspec.msgpack.encode(pressable))
         with self._writing() as connection:
             connection.executemany(
                 "INSERT INTO button (reference, id, action, pressable) VALUES (?, ?, ?, ?)",
                 [(reference, row_id, action, sealed) for reference, action in actions.items()],
             )
 
-    def button(self, reference: str) -> KeptButton | None:
+    def button(self, reference: str) -> SavedButton | None:
         """What a button stands for, while its case is pending."""
         with self._lock:
             row = self._connection.execute(
@@ -173,17 +173,17 @@ class PendingCases:
         if row is None:
             return None
         *case, action, rights = row
-        kept = None if rights is None else self._unsealed(row[0], rights)
-        return KeptButton(
-            pending=self._opened(*case),
+        kept = None if rights is None else self._decrypt(row[0], rights)
+        return SavedButton(
+            pending=self._decrypt_case(*case),
             action=action,
-            pressable=None if kept is None else msgspec.msgpack.decode(kept, type=Pressable),
+            pressable=None if kept is None else msgspec.msgpack.decode(kept, type=ButtonAudience),
         )
 
     def add_ticket(self, case: FollowedCase, ticket: SentMessage) -> None:
         """Keep where a card was put."""
         row_id = _row_id(case)
-        sealed = self._seal(row_id, msgspec.msgpack.encode(ticket))
+        sealed = self._encrypt(row_id, msgspec.msgpack.encode(ticket))
         with self._writing() as connection:
             connection.execute("INSERT INTO ticket (id, sealed) VALUES (?, ?)", (row_id, sealed))
 
@@ -195,9 +195,7 @@ class PendingCases:
                 "SELECT sealed FROM ticket WHERE id = ? ORDER BY number", (row_id,)
             )
             rows = cursor.fetchall()
-        return [
-            msgspec.msgpack.decode(self._unsealed(row_id, sealed), type=SentMessage) for (sealed,) in rows
-        ]
+        return [msgspec.msgpack.decode(self._decrypt(row_id, sealed), type=SentMessage) for (sealed,) in rows]
 
     def close(self) -> None:
         """Let go of the file."""
@@ -212,16 +210,18 @@ class PendingCases:
         except sqlite3.Error as error:
             raise NotKept(f"Pending cases cannot be kept in {self._path}: {error}.") from error
 
-    def _seal(self, row_id: str, plain: bytes) -> bytes:
+    def _encrypt(self, row_id: str, plain: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plain, row_id.encode())
 
-    def _opened(self, row_id: str, told: int, sealed: bytes, reminded_up_to: float | None) -> PendingCase:
-        pending = msgspec.msgpack.decode(self._unsealed(row_id, sealed), type=PendingCase)
+    def _decrypt_case(
+        self, row_id: str, told: int, sealed: bytes, reminded_up_to: float | None
+    ) -> PendingCase:
+        pending = msgspec.msgpack.decode(self._decrypt(row_id, sealed), type=PendingCase)
         reminded = None if reminded_up_to is None else datetime.fromtimestamp(reminded_up_to, UTC)
         return msgspec.structs.replace(pending, told=bool(told), reminded_up_to=reminded)
 
-    def _unsealed(self, row_id: str, sealed: bytes) -> bytes:
+    def _decrypt(self, row_id: str, sealed: bytes) -> bytes:
         try:
             return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], row_id.encode())
         except (InvalidTag, ValueError):
@@ -268,7 +268,7 @@ class SavedCase:
 
 def _row_id(case: FollowedCase) -> str:
     """Two services may use the same case id."""
-    return sha256("\n".join(map(str, (*origin(case.service_url), case.case_id))).encode()).hexdigest()
+    return sha256("\n".join(map(str, (*parse_origin(case.service_url), case.case_id))).encode()).hexdigest()
 
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
@@ -318,10 +318,10 @@ def _keep_log(connection: sqlite3.Connection) -> None:
 def _key(path: Path) -> bytes:
     named = os.environ.get(KEY_VARIABLE)
     if named is not None:
-        return _decoded(named, KEY_VARIABLE)
+        return _decode_key(named, KEY_VARIABLE)
     beside = path.with_name(path.name + ".key")
     try:
-        return _decoded(beside.read_text().strip(), str(beside)) if beside.exists() else _new_key(beside)
+        return _decode_key(beside.read_text().strip(), str(beside)) if beside.exists() else _new_key(beside)
     except OSError as error:
         raise SettingsError(f"The key of pending cases cannot be kept in {beside}: {error}.") from error
 
@@ -337,10 +337,10 @@ def _new_key(beside: Path) -> bytes:
         pass
     finally:
         written.unlink()
-    return _decoded(beside.read_text().strip(), str(beside))
+    return _decode_key(beside.read_text().strip(), str(beside))
 
 
-def _decoded(text: str, name: str) -> bytes:
+def _decode_key(text: str, name: str) -> bytes:
     try:
         key = urlsafe_b64decode(text)
     except ValueError:

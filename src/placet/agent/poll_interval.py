@@ -11,7 +11,7 @@ LONGEST_ASKED_S = 300.0  # a service may ask for patience, not for oblivion
 JITTER = 0.2
 
 
-class Pace:
+class PollInterval:
     """The waits of one case; `dice` gives numbers in [0, 1) that keep agents from asking in step."""
 
     def __init__(self, *, interval_s: float | None = None, dice: Callable[[], float]) -> None:
@@ -20,7 +20,7 @@ class Pace:
         self._wait_s = FIRST_S
         self._troubles = 0
 
-    def after_answer(self, headers: Mapping[str, str], now: datetime) -> float:
+    def after_response(self, headers: Mapping[str, str], now: datetime) -> float:
         """Seconds to wait after an answer that decided nothing."""
         self._troubles = 0
         if self._interval_s is not None:
@@ -31,7 +31,7 @@ class Pace:
         wait_s, self._wait_s = self._wait_s, min(self._wait_s * GROWTH, LONGEST_S)
         return self._spread(wait_s)
 
-    def after_trouble(self, headers: Mapping[str, str], now: datetime) -> float:
+    def after_failure(self, headers: Mapping[str, str], now: datetime) -> float:
         """Seconds to wait after being told off (429) or after a failure on the way."""
         self._troubles += 1
         asked = retry_after(headers, now)
@@ -51,7 +51,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     return None if seconds is None else min(max(seconds, 0.5), LONGEST_ASKED_S)
 
 
-def ahead_of(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+def clock_lead(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """How far our clock is ahead of the service's, which its answers name; None where one does not."""
     said = _moment(headers.get("date", ""))
     return max(now - said, timedelta(0)) if said is not None else None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from placet.agent.flow import ANSWER_WITHIN_S
 from placet.agent.outcomes import Decided, Outcome
 from placet.agent.service_responses import FollowedCase
-from placet.agent.trust import Trust
+from placet.agent.trust import TrustedOrigins
 from placet.errors import AddressRefused, SignatureInvalid
 from placet.protocol.signed_result import JWKS_PATH
 
@@ -19,25 +19,25 @@ USER_AGENT = "placet-agent"
 TIMEOUT = httpx.Timeout(20.0, read=20.0)
 LISTEN_TIMEOUT = httpx.Timeout(20.0, read=90.0)  # services send a heartbeat at least once a minute
 LARGEST = 4 * 1024 * 1024
-WHOLE_WITHIN_S = ANSWER_WITHIN_S
-PLAINLY = {"Accept-Encoding": "gzip, deflate"}
+RESPONSE_WITHIN_S = ANSWER_WITHIN_S
+ACCEPTED_ENCODINGS = {"Accept-Encoding": "gzip, deflate"}
 CREDENTIALS = ("authorization", "x-api-key", "cookie")
 
 
-def require_plain(response: httpx.Response) -> None:
+def require_safe_encoding(response: httpx.Response) -> None:
     """Raise unless the body is packed in a way that cannot hide gigabytes in one piece."""
     packed = response.headers.get("content-encoding", "identity").strip().lower()
     if packed not in ("", "identity", "gzip", "deflate"):
         raise httpx.DecodingError("it is packed in a way that was not asked for")
 
 
-class Whole:
+class BoundedBody:
     """The body of one answer as it comes in; raises where it is too long, or never ends."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._body = bytearray()
         self._seconds = seconds
-        self._until = seconds() + WHOLE_WITHIN_S
+        self._until = seconds() + RESPONSE_WITHIN_S
 
     def add(self, chunk: bytes) -> None:
         """Take in a piece."""
@@ -45,18 +45,18 @@ class Whole:
         if len(self._body) > LARGEST:
             raise httpx.RemoteProtocolError("the answer is too long")
         if self._seconds() > self._until:
-            raise too_slow()
+            raise slow_response_error()
 
     def __bytes__(self) -> bytes:
         return bytes(self._body)
 
 
-def too_slow() -> httpx.ReadTimeout:
+def slow_response_error() -> httpx.ReadTimeout:
     """What to say of an answer that takes longer than there is time for."""
     return httpx.ReadTimeout("the answer does not end")
 
 
-def trouble(error: httpx.HTTPError) -> str:
+def describe_failure(error: httpx.HTTPError) -> str:
     """What to say of a call that went wrong on the way."""
     if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.ReadTimeout):
         return f"The service gives no proper answer: {str(error) or type(error).__name__}."
@@ -75,7 +75,7 @@ def is_stream(response: httpx.Response) -> bool:
     return response.status_code == 200 and media == "text/event-stream"
 
 
-def keys_address(case: FollowedCase, outcome: Outcome, trust: Trust) -> str | None:
+def find_keys_url(case: FollowedCase, outcome: Outcome, trust: TrustedOrigins) -> str | None:
     """Where the keys for this result are published, if it is signed and the place is one we deal with."""
     if not isinstance(outcome, Decided):
         return None
@@ -92,7 +92,7 @@ def keys_address(case: FollowedCase, outcome: Outcome, trust: Trust) -> str | No
     return None
 
 
-def checked(outcome: Outcome, keys: bytes | None) -> Outcome:
+def verify_outcome(outcome: Outcome, keys: bytes | None) -> Outcome:
     """The outcome with what its signature proves: None without keys, False if it does not hold."""
     if not isinstance(outcome, Decided) or keys is None:
         return outcome

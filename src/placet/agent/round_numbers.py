@@ -6,12 +6,12 @@ import httpx
 from msgspec.structs import replace
 
 from placet.agent.flow import Notice
-from placet.agent.service_responses import FollowedCase, Suggestion, read_suggestions
+from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_suggestions
 
 REMEMBERED = 10_000
 
 
-class Rounds:
+class RoundNumbers:
     """Counts the rounds of each chain of questions."""
 
     def __init__(self) -> None:
@@ -26,18 +26,18 @@ class Rounds:
         _keep(self._numbers, case.case_id, number)
         return number
 
-    def numbered(self, notice: Notice) -> Notice:
+    def number_notice(self, notice: Notice) -> Notice:
         """The notice with the round of its question, which is the same from the first word to the last."""
         return replace(notice, round=self.number(notice.case))
 
 
-class Advice:
+class SuggestionLimit:
     """A service's suggestions for doing better, offered to the caller twice at most for the same call."""
 
     def __init__(self) -> None:
         self._cycles: OrderedDict[str, int] = OrderedDict()
 
-    def offered(self, response: httpx.Response) -> tuple[Suggestion, ...]:
+    def next_suggestions(self, response: httpx.Response) -> tuple[ServiceSuggestion, ...]:
         """The suggestions in a finished answer: the service's words, to be weighed and not obeyed."""
         call = f"{response.request.method} {response.request.url}"
         cycle = self._cycles.get(call, 0)

@@ -60,7 +60,7 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
         return self.inline_actions
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class PollResult(Struct, frozen=True, kw_only=True):
     """Where a case stands, as one poll told."""
 
     status: str
@@ -74,7 +74,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     next_case_id: str | None = None
 
 
-class Suggestion(Struct, frozen=True, kw_only=True):
+class ServiceSuggestion(Struct, frozen=True, kw_only=True):
     """What a service thinks would make the next attempt better: its words, never instructions."""
 
     field: str
@@ -102,7 +102,7 @@ def read_case(status: int, body: bytes, *, url: str, now: datetime) -> FollowedC
     return _case(hitl, answer, url, now) if said in (None, ASKS) else None
 
 
-def read_standing(body: bytes, *, case_id: str) -> Standing:
+def read_poll_result(body: bytes, *, case_id: str) -> PollResult:
     """Where the case stands; raises UnreadableAnswer for what is no such thing, or is of another case."""
     answer = _object(body)
     if answer is None:
@@ -117,11 +117,11 @@ def read_standing(body: bytes, *, case_id: str) -> Standing:
     if status == "completed" and not (isinstance(result, dict) and isinstance(result.get("action"), str)):
         raise UnreadableAnswer("The service says completed but gives no action.")
     responded_by = answer.get("responded_by")
-    return Standing(
+    return PollResult(
         status=status,
         result=result if isinstance(result, dict) and status == "completed" else None,
         raw=answer,
-        opened_at=read_moment(answer.get("opened_at")),
+        opened_at=parse_time(answer.get("opened_at")),
         progress=_progress(answer.get("progress")),
         default_action=_text(answer, "default_action"),
         reason=_text(answer, "reason"),
@@ -133,10 +133,10 @@ def read_standing(body: bytes, *, case_id: str) -> Standing:
 def read_reminder(data: str) -> datetime | None:
     """Which reminder an event is about, if it says so."""
     said = _object(data.encode("utf-8", "replace"))
-    return read_moment(said.get("reminder_at")) if said else None
+    return parse_time(said.get("reminder_at")) if said else None
 
 
-def read_suggestions(body: bytes, *, cycle: int) -> tuple[Suggestion, ...]:
+def read_suggestions(body: bytes, *, cycle: int) -> tuple[ServiceSuggestion, ...]:
     """The service's suggestions in a finished answer; none after two rounds of them (spec: at most twice)."""
     answer = _object(body)
     listed = answer.get("improvement_suggestions") if answer else None
@@ -149,18 +149,19 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
     version = _version(hitl.get("spec_version"))
     if version not in SPEC_VERSIONS:  # 0.9, 2: an unknown version is never taken for a known one
         raise UnreadableAnswer(f"This agent does not speak version {version[:20]!r} of the protocol.")
-    type = _required(hitl, "type")
-    created_at = read_moment(hitl.get("created_at")) or now
+    type = _require_text(hitl, "type")
+    created_at = parse_time(hitl.get("created_at")) or now
     policy = hitl.get("verification_policy")
     return FollowedCase(
-        case_id=_required(hitl, "case_id"),
+        case_id=_require_text(hitl, "case_id"),
         type=type,
         prompt=_text(hitl, "prompt") or _text(answer, "message") or "A decision is needed.",
         message=_text(answer, "message") or _text(hitl, "prompt") or "A decision is needed.",
-        review_url=_joined(url, _required(hitl, "review_url"), "review_url"),
-        poll_url=_joined(url, _required(hitl, "poll_url"), "poll_url"),
+        review_url=_join_url(url, _require_text(hitl, "review_url"), "review_url"),
+        poll_url=_join_url(url, _require_text(hitl, "poll_url"), "poll_url"),
         service_url=url,
-        expires_at=read_moment(hitl.get("expires_at")) or _ended_by(created_at, hitl.get("timeout")),
+        expires_at=parse_time(hitl.get("expires_at"))
+        or _deadline_from_timeout(created_at, hitl.get("timeout")),
         created_at=created_at,
         spec_version=version,
         default_action=_text(hitl, "default_action") or "skip",
@@ -221,7 +222,7 @@ def _text(values: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _required(hitl: Mapping[str, Any], name: str) -> str:
+def _require_text(hitl: Mapping[str, Any], name: str) -> str:
     value = _text(hitl, name)
     if value is None:
         raise UnreadableAnswer(f"The service asks for a person but gives no {name}.")
@@ -251,17 +252,17 @@ def _token(value: Any) -> str | None:
 
 def _address(hitl: Mapping[str, Any], name: str, url: str) -> str | None:
     value = _text(hitl, name)
-    return _joined(url, value, name) if value else None
+    return _join_url(url, value, name) if value else None
 
 
-def _joined(url: str, value: str, name: str) -> str:
+def _join_url(url: str, value: str, name: str) -> str:
     try:
         return urljoin(url, value)
     except ValueError:
         raise UnreadableAnswer(f"The service's {name} is no address.") from None
 
 
-def read_moment(value: Any) -> datetime | None:
+def parse_time(value: Any) -> datetime | None:
     """A moment as services write them, in UTC; None for what is none."""
     if not isinstance(value, str):
         return None
@@ -272,7 +273,7 @@ def read_moment(value: Any) -> datetime | None:
         return None
 
 
-def _ended_by(created_at: datetime, timeout: Any) -> datetime:
+def _deadline_from_timeout(created_at: datetime, timeout: Any) -> datetime:
     try:
         return min(FAR_OFF, created_at + parse_duration(timeout))
     except Exception:  # anything else than a duration means the protocol's own default
@@ -281,7 +282,7 @@ def _ended_by(created_at: datetime, timeout: Any) -> datetime:
 
 def _reminders(value: Any) -> tuple[datetime, ...]:
     listed = value if isinstance(value, list) else [value]
-    return tuple(sorted(filter(None, map(read_moment, listed[:100]))))
+    return tuple(sorted(filter(None, map(parse_time, listed[:100]))))
 
 
 def _progress(value: Any) -> Progress | None:
@@ -291,8 +292,8 @@ def _progress(value: Any) -> Progress | None:
         return None
 
 
-def _suggestion(value: Any) -> Suggestion | None:
+def _suggestion(value: Any) -> ServiceSuggestion | None:
     try:
-        return msgspec.convert(value, Suggestion)
+        return msgspec.convert(value, ServiceSuggestion)
     except msgspec.ValidationError:
         return None

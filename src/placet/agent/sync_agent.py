@@ -15,9 +15,15 @@ from placet.agent.base_agent import BaseAgent, Fetch, Listen, Listener, RunBlock
 from placet.agent.flow import Flow, Notice, Wait
 from placet.agent.outcomes import Outcome
 from placet.agent.pending import PendingCase
-from placet.agent.responses import PLAINLY, Whole, is_stream, require_plain, too_slow
+from placet.agent.responses import (
+    ACCEPTED_ENCODINGS,
+    BoundedBody,
+    is_stream,
+    require_safe_encoding,
+    slow_response_error,
+)
 from placet.agent.sse import EventReader
-from placet.agent.trust import Origin, origin
+from placet.agent.trust import Origin, parse_origin
 from placet.errors import PlacetError
 
 Notify = Callable[[Notice], None]
@@ -60,7 +66,7 @@ class ThreadListener(Listener):
         try:
             with self._http.stream("GET", url, **self.request_options(last_event_id)) as response:
                 self._response = response
-                require_plain(response)
+                require_safe_encoding(response)
                 if is_stream(response):
                     failed = False
                     self.report_open()
@@ -161,23 +167,23 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
     def _fetch(self, wanted: Fetch) -> tuple[int, httpx.Headers, bytes]:
         """Return one response, in time and no larger than the limit; redirects are not followed."""
         future: Future[tuple[int, httpx.Headers, bytes]] = Future()
-        stuck = self._stuck.setdefault(origin(wanted.url), [])
+        stuck = self._stuck.setdefault(parse_origin(wanted.url), [])
         stuck[:] = [thread for thread in stuck if thread.is_alive()]
         if len(stuck) >= STUCK_AT_MOST:  # each holds a connection that the cases of other services may need
-            raise too_slow()
+            raise slow_response_error()
         # A thread can be abandoned when a service never ends its headers; a call cannot.
         thread = start_thread("placet-poll", fulfil, future, self._read_response, wanted)
         try:
             return future.result(wanted.within_s)
         except FutureTimeout:
             stuck.append(thread)
-            raise too_slow() from None
+            raise slow_response_error() from None
 
     def _read_response(self, wanted: Fetch) -> tuple[int, httpx.Headers, bytes]:
-        headers = {**wanted.headers, **PLAINLY}
+        headers = {**wanted.headers, **ACCEPTED_ENCODINGS}
         with self._http.stream("GET", wanted.url, headers=headers, follow_redirects=False) as response:
-            require_plain(response)
-            body = Whole()
+            require_safe_encoding(response)
+            body = BoundedBody()
             for chunk in response.iter_bytes():
                 body.add(chunk)
             return response.status_code, response.headers, bytes(body)

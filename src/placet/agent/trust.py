@@ -15,11 +15,11 @@ Origin = tuple[str, str, int]
 PORTS = {"https": 443, "http": 80}
 
 
-class Trust:
+class TrustedOrigins:
     """The origins an agent deals with for one service."""
 
     def __init__(self, service_url: str, also: Iterable[str] = ()) -> None:
-        self._origins = {origin(service_url), *map(origin, also)}
+        self._origins = {parse_origin(service_url), *map(parse_origin, also)}
 
     def check(self, case: FollowedCase) -> None:
         """Raises AddressRefused naming the first address of the case that may not be used."""
@@ -34,14 +34,14 @@ class Trust:
         """Raises AddressRefused unless this address is secure and of an origin we deal with."""
         if not is_secure_or_loopback(url):
             raise AddressRefused(f"The service's {name} is neither https nor on loopback.", rule="scheme")
-        if origin(url) not in self._origins:
+        if parse_origin(url) not in self._origins:
             raise AddressRefused(
                 f"The service's {name} is at {urlsplit(url).netloc}, which this agent was not told to trust.",
                 rule="origin",
             )
 
 
-def origin(url: str) -> Origin:
+def parse_origin(url: str) -> Origin:
     """Scheme, host and port; raises AddressRefused for what has none."""
     try:
         parts = urlsplit(url)

@@ -14,8 +14,8 @@ from msgspec import Struct
 from placet.cases.grant import LONGEST, MOST_USES, SHORTEST, call_fits
 from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
 from placet.protocol.argument_patterns import misshapen, says_nothing
+from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
-from placet.protocol.shape import quote
 from placet.text.wording import Amount, message
 
 MOST_GRANTS = 50

@@ -16,8 +16,14 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, read_case
-from placet.agent.responses import LARGEST, USER_AGENT, WHOLE_WITHIN_S, credentials_of, require_plain
-from placet.agent.trust import origin
+from placet.agent.responses import (
+    LARGEST,
+    RESPONSE_WITHIN_S,
+    USER_AGENT,
+    credentials_of,
+    require_safe_encoding,
+)
+from placet.agent.trust import parse_origin
 from placet.cli import results
 from placet.cli.following import How, Waiting, follow, run, waiting_options
 from placet.errors import AddressRefused, Unreachable, UnreadableAnswer
@@ -156,8 +162,8 @@ def _body(content: bytes) -> Any:
         return content.decode("utf-8", "replace")
 
 
-async def _all(response: httpx.Response, most: int, *, within_s: float = WHOLE_WITHIN_S) -> bytes:
-    require_plain(response)
+async def _all(response: httpx.Response, most: int, *, within_s: float = RESPONSE_WITHIN_S) -> bytes:
+    require_safe_encoding(response)
     content, until = bytearray(), time.monotonic() + within_s
     async for chunk in response.aiter_bytes():
         content += chunk
@@ -181,7 +187,7 @@ def _call(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.
 def build_request(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.Request:
     """The call, with the key of the Placet server if it goes there; a wrong address is a wrong call."""
     try:
-        origin(url)
+        parse_origin(url)
         return httpx.Request(
             method,
             url,
@@ -197,7 +203,7 @@ def _added(url: str, headers: Headers) -> Headers:
     """What a caller did not say; a key for the Placet server goes to that server alone."""
     added = {b"User-Agent": USER_AGENT.encode(), b"Accept": b"application/json, */*"}
     key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or DEFAULT_SERVER
-    if key and origin(url) == origin(server):
+    if key and parse_origin(url) == parse_origin(server):
         added[b"Authorization"] = b"Bearer " + os.fsencode(key)
     given = {name.lower() for name, _ in headers}
     return [(name, value) for name, value in added.items() if name.lower() not in given]

@@ -10,7 +10,7 @@ import click
 import httpx
 import msgspec
 
-from placet.agent.trust import origin
+from placet.agent.trust import parse_origin
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import (
     config_option,
@@ -89,7 +89,7 @@ def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> Non
 def _own_key(source: str) -> str | None:
     """The environment's key where the document is at the environment's server: nobody else gets to see it."""
     try:
-        at_home = origin(source) == origin(os.environ.get("PLACET_SERVER") or DEFAULT_SERVER)
+        at_home = parse_origin(source) == parse_origin(os.environ.get("PLACET_SERVER") or DEFAULT_SERVER)
     except AddressRefused:  # it is a file, or no server of anybody
         return None
     return os.environ.get("PLACET_KEY") if at_home else None

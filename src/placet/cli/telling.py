@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from placet.agent import Notice, PendingCases
-from placet.agent.messengers import Switchboard, card_of
+from placet.agent.channel_bridge import ChannelBridge, card_of
 from placet.channels import texts
 from placet.channels.registry import (
     CHANNEL_NAMES,
@@ -141,7 +141,7 @@ def places_for(
     on_screen = frozenset(vias) & frozenset(HERE)
     places: list[Place] = [OnScreen(on_screen, line)] if on_screen else []
     for one in messengers:
-        board = Switchboard(one.channel, cases, answerers=one.answerers, nudge=nudge)
+        board = ChannelBridge(one.channel, cases, answerers=one.answerers, nudge=nudge)
         places.append(Messenger(board, bool(one.answerers)))
     return places
 
@@ -154,22 +154,22 @@ def can_be_heard(via: str, environ: Mapping[str, str]) -> bool:
 class Messenger:
     """A messenger; presses are waited for where there are people who may press."""
 
-    def __init__(self, switchboard: Switchboard, heard: bool) -> None:
-        self._switchboard = switchboard
+    def __init__(self, bridge: ChannelBridge, heard: bool) -> None:
+        self._bridge = bridge
         self._heard = heard
 
     async def tell(self, notice: Notice) -> None:
         """Send, send again, or bring up to date."""
-        await self._switchboard.tell(notice)
+        await self._bridge.tell(notice)
 
     async def listen(self) -> None:
         """Take presses."""
         if self._heard:
-            await self._switchboard.listen()
+            await self._bridge.listen()
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        await self._switchboard.aclose()
+        await self._bridge.aclose()
 
 
 class OnScreen:

@@ -6,11 +6,11 @@ from msgspec import Meta, Struct, field
 
 from placet.errors import ValidationFailed
 from placet.protocol import duration
+from placet.protocol.conversion import convert_input, whole
 from placet.protocol.hitl_object import MAX_PROMPT, DefaultAction
-from placet.protocol.moment import Moment
 from placet.protocol.review_types import STANDARD_TYPES
-from placet.protocol.shape import read_shape, whole
 from placet.protocol.surface import Surface
+from placet.protocol.timestamp import Timestamp
 from placet.protocol.verification import VerificationPolicy
 from placet.protocol.versions import SPEC_VERSIONS
 
@@ -24,7 +24,7 @@ Action = Annotated[str, Meta(pattern=whole("[a-z][a-z0-9_-]*"), max_length=64)]
 CaseId = Annotated[str, Meta(pattern=whole("[a-zA-Z0-9_-]+"), max_length=100)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Message = Annotated[str, Meta(max_length=2000)]
-Reminders = Annotated[tuple[Moment, ...], Meta(max_length=20)]
+Reminders = Annotated[tuple[Timestamp, ...], Meta(max_length=20)]
 InlineActions = Annotated[tuple[Action, ...], Meta(max_length=20)]
 CustomActions = Annotated[tuple[Action, ...], Meta(min_length=1, max_length=20)]
 
@@ -62,7 +62,7 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
         CallbackUrl | None, _about("Where to POST the outcome: a public https address of yours.")
     ] = None
     reminder_at: Annotated[
-        Moment | Reminders | None, _about("When to remind the person, between now and the deadline.")
+        Timestamp | Reminders | None, _about("When to remind the person, between now and the deadline.")
     ] = None
     inline_actions: Annotated[
         InlineActions | None, _about("Present: inline submit is offered, for these actions only.")
@@ -80,4 +80,4 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
 def draft_from(fields: dict[str, Any]) -> CaseDraft:
     """The draft in plain Python values; raises ValidationFailed naming what to fix."""
-    return read_shape(fields, CaseDraft, ValidationFailed, "draft")
+    return convert_input(fields, CaseDraft, ValidationFailed, "draft")

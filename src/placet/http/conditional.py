@@ -1,7 +1,7 @@
 """Conditional requests (RFC 9110, 13): If-None-Match saves a reply, If-Match protects a change."""
 
 from placet.errors import RelayConflict
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 
 
 def none_match(header: bytes, etag: bytes) -> bool:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from placet.errors import BadRequest, InvalidJson, ValidationFailed
-from placet.protocol.shape import complaint
+from placet.protocol.conversion import describe_mismatch
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -43,6 +43,6 @@ def decode_query(query: Mapping[str, str], model: type[S]) -> S:
 
 
 def _describe_misfit(error: msgspec.ValidationError, model: Any, kind: type[BadRequest]) -> BadRequest:
-    reason, path = complaint(error, model)
+    reason, path = describe_mismatch(error, model)
     field = path.lstrip(".")
     return kind(f"{field}: {reason}." if field else f"{reason}.")

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from placet.agent import Notice, PendingCases, Switchboard
+from placet.agent import ChannelBridge, Notice, PendingCases
 from placet.channels.registry import (
     CHANNEL_NAMES,
     can_listen,
@@ -26,7 +26,7 @@ class Messengers:
     """The messengers of one server, each with the user ids that may answer with a button."""
 
     def __init__(self, channels: Iterable[tuple[Channel, frozenset[str]]], cases: PendingCases) -> None:
-        boards = [(Switchboard(channel, cases, answerers=ids), bool(ids)) for channel, ids in channels]
+        boards = [(ChannelBridge(channel, cases, answerers=ids), bool(ids)) for channel, ids in channels]
         self._boards = [board for board, _ in boards]
         self._listening = [board for board, has_answerers in boards if has_answerers]
         self._listeners: list[asyncio.Task[None]] = []
@@ -75,7 +75,7 @@ def _read_answerers(name: str, environ: Mapping[str, str]) -> frozenset[str]:
     return read_answerers(name, environ) if can_listen(name, environ) else frozenset()
 
 
-async def _notify(board: Switchboard, notice: Notice) -> PlacetError | None:
+async def _notify(board: ChannelBridge, notice: Notice) -> PlacetError | None:
     try:
         await board.tell(notice)
     except PlacetError as error:
@@ -83,7 +83,7 @@ async def _notify(board: Switchboard, notice: Notice) -> PlacetError | None:
     return None
 
 
-async def _listen(board: Switchboard) -> None:
+async def _listen(board: ChannelBridge) -> None:
     try:
         await board.listen()
     except PlacetError as error:

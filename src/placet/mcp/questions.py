@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, FollowedCase, Notice, Outcome, PendingCase, PendingCases, read_case
 from placet.agent.responses import TIMEOUT, USER_AGENT
-from placet.agent.service_responses import Standing, read_standing
-from placet.agent.trust import Trust, origin
+from placet.agent.service_responses import PollResult, read_poll_result
+from placet.agent.trust import TrustedOrigins, parse_origin
 from placet.client import TERMINAL, ServerRefused
 from placet.errors import CaseLost, PlacetError, SettingsError, Unavailable, Unreachable, ValidationFailed
 from placet.mcp.messengers import Messengers
@@ -130,7 +130,7 @@ class Questions:
         case = read_case(response.status_code, response.content, url=str(response.url), now=self.now())
         if case is None:
             raise _error_from_response(response)
-        Trust(case.service_url, self._trusted).check(case)
+        TrustedOrigins(case.service_url, self._trusted).check(case)
         pending = PendingCase(case=case, credentials=self._credentials, reference=REFERENCE)
         await asyncio.to_thread(self._cases.add, pending)
         if self._messengers is not None:
@@ -165,7 +165,7 @@ class Questions:
                 return one
         return await self._find_on_server(case_id)
 
-    async def fetch_status(self, pending: PendingCase) -> Standing | None:
+    async def fetch_status(self, pending: PendingCase) -> PollResult | None:
         """Return the current status of a question, or None if the server is rate limiting."""
         try:
             response = await self._call("GET", pending.case.poll_url)
@@ -175,7 +175,7 @@ class Questions:
             if refused.status == 404:
                 await self._forget(pending.case)
             raise
-        standing = read_standing(response.content, case_id=pending.case.case_id)
+        standing = read_poll_result(response.content, case_id=pending.case.case_id)
         if standing.status in TERMINAL:
             self._agent.nudge(pending.case.case_id)
         elif (followed := self._followed.get(pending.case.case_id)) is not None:
@@ -284,7 +284,9 @@ class Questions:
         await asyncio.to_thread(self._cases.remove, case)
 
     def _is_ours(self, pending: PendingCase) -> bool:
-        return pending.reference == REFERENCE and origin(pending.case.service_url) == origin(self._server)
+        return pending.reference == REFERENCE and parse_origin(pending.case.service_url) == parse_origin(
+            self._server
+        )
 
     async def _find_on_server(self, case_id: str) -> PendingCase:
         """Return a question that is not in the file: it can be followed and withdrawn, without its link."""

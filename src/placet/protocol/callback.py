@@ -61,7 +61,7 @@ def format_secret(key: bytes) -> str:
 
 def secret_key(secret: str) -> bytes:
     """The bytes behind `whsec_`; raises `ValidationFailed` when the secret is not written like that."""
-    key = _decoded(secret)
+    key = _decode_secret(secret)
     if key is None:
         raise ValidationFailed(f"A callback secret is {SECRET_PREFIX} and base64 of {_SECRET_SIZE}.")
     return key
@@ -147,7 +147,7 @@ def _verify_standard(
         raise SignatureInvalid("The webhook-id is malformed.")
     if not _TIMESTAMP.fullmatch(timestamp):
         raise SignatureInvalid("The webhook-timestamp is not in whole seconds.")
-    keys = [key for key in map(_decoded, secrets) if key is not None]
+    keys = [key for key in map(_decode_secret, secrets) if key is not None]
     expected = [_standard_signature(key, message_id, timestamp, body) for key in keys]
     _require_match(expected, signatures.split(" "), WEBHOOK_SIGNATURE)
     if abs(_unix_seconds(now) - int(timestamp)) > tolerance_for.total_seconds():
@@ -183,7 +183,7 @@ def _standard_signature(key: bytes, message_id: str, timestamp: str, body: bytes
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode("ascii")
 
 
-def _decoded(secret: str) -> bytes | None:
+def _decode_secret(secret: str) -> bytes | None:
     if not secret.startswith(SECRET_PREFIX):
         return None
     try:

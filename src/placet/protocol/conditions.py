@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from placet.protocol.conversion import quote
 from placet.protocol.field_values import is_blank, is_number, parse_date
 from placet.protocol.fields import CUSTOM, MAX_OPTIONS, Conditional, Field, Number
-from placet.protocol.shape import quote
 from placet.text.characters import is_storable
 
 _ORDERED = frozenset({"number", "range", "date", CUSTOM})

@@ -27,10 +27,14 @@ class ServiceCard(Struct, frozen=True, kw_only=True):
 
 def discovery(card: ServiceCard, version: str) -> dict[str, Any]:
     """The document in the shape of this version."""
-    return _nested(card, version) if reaches(version, NESTED_DISCOVERY_SINCE) else _flat(card, version)
+    return (
+        _build_nested(card, version)
+        if reaches(version, NESTED_DISCOVERY_SINCE)
+        else _build_flat(card, version)
+    )
 
 
-def _flat(card: ServiceCard, version: str) -> dict[str, Any]:
+def _build_flat(card: ServiceCard, version: str) -> dict[str, Any]:
     return {
         "hitl_protocol": version,
         "service": {"name": card.name, "description": card.description, "homepage": card.base_url},
@@ -47,7 +51,7 @@ def _flat(card: ServiceCard, version: str) -> dict[str, Any]:
     }
 
 
-def _nested(card: ServiceCard, version: str) -> dict[str, Any]:
+def _build_nested(card: ServiceCard, version: str) -> dict[str, Any]:
     document: dict[str, Any] = {
         "spec_version": version,
         "service": {"name": card.name, "description": card.description, "url": card.base_url},

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 from placet.errors import ValidationFailed
-from placet.protocol.shape import whole
+from placet.protocol.conversion import whole
 
 LONGEST = timedelta(days=3650)
 LONGEST_TEXT = 64

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from urllib.parse import urlsplit
 
+from placet.protocol.answer_problems import Problem, problem
 from placet.protocol.fields import CUSTOM, LARGEST_NUMBER, Field, Number
 from placet.protocol.patterns import matches
-from placet.protocol.problems import Problem, problem
 from placet.text.characters import is_one_line, is_storable
 
 LONGEST_EMAIL = 254

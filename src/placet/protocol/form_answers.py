@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from placet.errors import InvalidInput
+from placet.protocol.answer_problems import Problem, problem
 from placet.protocol.conditions import holds
+from placet.protocol.conversion import quote
 from placet.protocol.field_values import is_blank, judge, missing
 from placet.protocol.fields import Field
 from placet.protocol.forms import Form
-from placet.protocol.problems import Problem, problem
-from placet.protocol.shape import quote
 
 MOST_STRANGERS_NAMED = 20
 
@@ -46,24 +46,7 @@ def check_answers(form: Form, values: Mapping[str, object]) -> dict[str, object]
     """
     _require_object(values)
     _refuse(find_problems(form, values))
-    return _kept(visible_fields(form, values), values)
-
-
-def check_step(form: Form, values: Mapping[str, object], step_index: int) -> dict[str, object]:
-    """Like `check_answers`, for the fields of one step only: later ones may still be empty or wrong."""
-    _require_object(values)
-    fields = visible_in_step(form, values, step_index)
-    _refuse({**_judge_all(fields, values), **_strangers(form, values)})
-    return _kept(fields, values)
-
-
-def without_sensitive(form: Form, values: Mapping[str, object]) -> dict[str, object]:
-    """The answers that may be logged or sent back to a page: known fields, none of them sensitive."""
-    return {
-        field.key: values[field.key]
-        for field in form.every_field
-        if not field.sensitive and field.key in values
-    }
+    return _collect_data(visible_fields(form, values), values)
 
 
 def field_problem(field: Field, value: object) -> Problem | None:
@@ -88,7 +71,7 @@ def _name(key: object) -> str:
     return quote(key) if isinstance(key, str) else f"<{type(key).__name__}>"
 
 
-def _kept(fields: Iterable[Field], values: Mapping[str, object]) -> dict[str, object]:
+def _collect_data(fields: Iterable[Field], values: Mapping[str, object]) -> dict[str, object]:
     answered = ((field.key, values.get(field.key)) for field in fields)
     return {key: _own(value) for key, value in answered if not is_blank(value)}
 

@@ -49,7 +49,7 @@ def _text(_field: Field, text: str) -> object:
     return normalize_newlines(text)
 
 
-def _trimmed(_field: Field, text: str) -> object:
+def _strip_text(_field: Field, text: str) -> object:
     return text.strip()
 
 
@@ -80,9 +80,9 @@ _CONVERTERS: Mapping[str, Callable[[Field, str], object]] = {
     "textarea": _text,
     "number": _number,
     "range": _number,
-    "date": _trimmed,
-    "email": _trimmed,
-    "url": _trimmed,
+    "date": _strip_text,
+    "email": _strip_text,
+    "url": _strip_text,
     "boolean": _boolean,
     "select": _option,
     CUSTOM: _custom,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from placet.errors import AddressRefused
 from placet.protocol.addresses import check_url
+from placet.protocol.conversion import quote
 from placet.protocol.field_values import is_blank, is_number, judge, parse_date
 from placet.protocol.fields import (
     CUSTOM,
@@ -14,7 +15,6 @@ from placet.protocol.fields import (
     Field,
 )
 from placet.protocol.patterns import PatternRefused, pattern_size
-from placet.protocol.shape import quote
 from placet.text.characters import is_storable, normalize_newlines
 
 LONGEST_LABEL = 200

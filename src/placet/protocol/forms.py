@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from placet.errors import InvalidForm
 from placet.protocol.conditions import condition_complaint
+from placet.protocol.conversion import convert_input, quote
 from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
 from placet.protocol.form_rules import LONGEST_HINT, LONGEST_LABEL, field_complaint
 from placet.protocol.patterns import pattern_size
-from placet.protocol.shape import quote, read_shape
 from placet.text.characters import is_storable
 
 MAX_FIELDS = 200
@@ -22,7 +22,7 @@ MAX_STEPS = 20
 MAX_PATTERN_SIZE = 200_000
 
 
-class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class FormStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One page of a wizard; without fields it is a summary."""
 
     title: str
@@ -34,7 +34,7 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     """What `context.form` holds: either `fields` or `steps`."""
 
     fields: tuple[Field, ...] | None = None
-    steps: tuple[Step, ...] | None = None
+    steps: tuple[FormStep, ...] | None = None
     session_id: str | None = None
 
     @property
@@ -50,7 +50,7 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
 def parse_form(raw: object) -> Form:
     """Read a form definition; raises `InvalidForm` saying what is wrong and where (`path`, `field`)."""
-    form = read_shape(raw, Form, InvalidForm, "form")
+    form = convert_input(raw, Form, InvalidForm, "form")
     _check_nulls(raw, "form")
     _check_layout(form)
     earlier: dict[str, Field] = {}
@@ -97,7 +97,7 @@ def _check_layout(form: Form) -> None:
         _check_step_words(f"form.steps[{number}]", step)
 
 
-def _check_step_words(path: str, step: Step) -> None:
+def _check_step_words(path: str, step: FormStep) -> None:
     if not _is_short(step.title, LONGEST_LABEL):
         raise _refusal(f"{path}.title", f"must be 1 to {LONGEST_LABEL} characters")
     if step.description and not _is_short(step.description, LONGEST_HINT):

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from placet.protocol.moment import Moment
 from placet.protocol.surface import Surface
+from placet.protocol.timestamp import Timestamp
 from placet.protocol.verification import VerificationPolicy
 
 DefaultAction = Literal["skip", "approve", "reject", "abort"]
@@ -24,11 +24,11 @@ class HitlObject(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str
     timeout: str
     default_action: DefaultAction
-    created_at: Moment
-    expires_at: Moment
+    created_at: Timestamp
+    expires_at: Timestamp
     events_url: str | None = None
     context: dict[str, Any] | None = None
-    reminder_at: Moment | tuple[Moment, ...] | None = None
+    reminder_at: Timestamp | tuple[Timestamp, ...] | None = None
     previous_case_id: str | None = None
     surface: Surface | None = None
     submit_url: str | None = None

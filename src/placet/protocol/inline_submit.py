@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from placet.protocol.moment import Moment
-from placet.protocol.shape import whole
+from placet.protocol.conversion import whole
+from placet.protocol.timestamp import Timestamp
 from placet.protocol.verification import Evidence
 from placet.text.characters import is_one_line, is_storable
 
@@ -52,7 +52,7 @@ class SubmitReceipt(Struct, frozen=True, kw_only=True):
 
     status: str
     case_id: str
-    completed_at: Moment
+    completed_at: Timestamp
 
 
 def _check_traceable(*texts: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from placet.protocol.inline_submit import SubmittedBy
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.protocol.verification import SubmitPath, VerificationResult
 
 
@@ -34,7 +34,7 @@ class Signature(Struct, frozen=True, kw_only=True):
 
     algorithm: str
     value: str
-    signed_at: Moment
+    signed_at: Timestamp
     signer: str
 
 
@@ -76,17 +76,17 @@ class PollResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     status: Literal["pending", "opened", "in_progress", "completed", "expired", "cancelled"]
     case_id: str
-    created_at: Moment
-    opened_at: Moment | None = None
-    expires_at: Moment | None = None
-    completed_at: Moment | None = None
-    expired_at: Moment | None = None
-    cancelled_at: Moment | None = None
+    created_at: Timestamp
+    opened_at: Timestamp | None = None
+    expires_at: Timestamp | None = None
+    completed_at: Timestamp | None = None
+    expired_at: Timestamp | None = None
+    cancelled_at: Timestamp | None = None
     result: Result | None = None
     responded_by: RespondedBy | None = None
     submission_context: SubmissionContext | None = None
     progress: Progress | None = None
-    reminder_sent_at: Moment | None = None
+    reminder_sent_at: Timestamp | None = None
     next_case_id: str | None = None
     default_action: str | None = None
     reason: str | None = None

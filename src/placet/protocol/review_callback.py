@@ -3,7 +3,7 @@
 from typing import Literal
 
 from placet.protocol.event_data import EventData
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 
 
 class ReviewCallback(EventData, frozen=True, kw_only=True, omit_defaults=True):
@@ -11,4 +11,4 @@ class ReviewCallback(EventData, frozen=True, kw_only=True, omit_defaults=True):
 
     event: Literal["review.completed", "review.expired", "review.cancelled"]
     status: Literal["completed", "expired", "cancelled"]
-    timestamp: Moment
+    timestamp: Timestamp

@@ -16,7 +16,7 @@ import rfc8785
 from msgspec import Struct
 
 from placet.errors import SignatureInvalid, ValidationFailed
-from placet.protocol.shape import is_texts
+from placet.protocol.conversion import is_texts
 
 JWKS_PATH = "/.well-known/jwks.json"
 ALGORITHMS = ("ES256", "RS256", "EdDSA")

@@ -39,14 +39,18 @@ def skill_front_matter(skill: Skill) -> str:
     _check(skill)
     lines = [
         "---",
-        f"name: {_quoted(skill.name)}",
-        f"description: {_quoted(skill.description)}",
+        f"name: {_quote_yaml(skill.name)}",
+        f"description: {_quote_yaml(skill.description)}",
         "metadata:",
         "  hitl:",
         "    supported: true",
         *(f"    {name}: true" for name in _FLAGS if getattr(skill, name)),
-        f"    types: [{', '.join(_quoted(name) for name in skill.types)}]",
-        *(f"    {name}: {_quoted(text)}" for name in _TEXTS if (text := getattr(skill, name)) is not None),
+        f"    types: [{', '.join(_quote_yaml(name) for name in skill.types)}]",
+        *(
+            f"    {name}: {_quote_yaml(text)}"
+            for name in _TEXTS
+            if (text := getattr(skill, name)) is not None
+        ),
         "---",
     ]
     return "\n".join(lines) + "\n"
@@ -99,7 +103,7 @@ def _encodable(text: str) -> bool:
     return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)
 
 
-def _quoted(text: str) -> str:
+def _quote_yaml(text: str) -> str:
     """A JSON string is a YAML string, once the few characters are escaped that YAML treats in its own way."""
     return msgspec.json.encode(text).decode().translate(_YAML_SPECIAL)
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from placet.errors import ValidationFailed
 from placet.protocol.addresses import is_secure_or_loopback
-from placet.protocol.shape import read_shape
+from placet.protocol.conversion import convert_input
 
 INTEROP_PROFILE = "hitl-surface-interop/v0.1"
 MAX_SURFACES = 50
@@ -46,7 +46,7 @@ class SurfaceInterop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def parse_surface(raw: object) -> Surface:
     """Read a `surface` declaration; raises `ValidationFailed` saying what does not fit."""
-    surface = read_shape(raw, Surface, ValidationFailed, "surface")
+    surface = convert_input(raw, Surface, ValidationFailed, "surface")
     _check_name("surface.format", surface.format)
     if surface.version is not None:
         _check_name("surface.version", surface.version)
@@ -55,7 +55,7 @@ def parse_surface(raw: object) -> Surface:
 
 def parse_surface_interop(raw: object) -> SurfaceInterop:
     """Read a `hitl-surface-interop/v0.1` wrapper; raises `ValidationFailed` saying what does not fit."""
-    interop = read_shape(raw, SurfaceInterop, ValidationFailed, "surface_interop")
+    interop = convert_input(raw, SurfaceInterop, ValidationFailed, "surface_interop")
     _check_interop(interop)
     return interop
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from placet.protocol.moment import Moment
-from placet.protocol.shape import whole
+from placet.protocol.conversion import whole
+from placet.protocol.timestamp import Timestamp
 
 Assurance = Literal["low", "medium", "high"]
 SubmitPath = Literal["inline_submit", "browser_submit"]
@@ -48,7 +48,7 @@ class PolicyBinding(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     freshness_seconds: Annotated[int, Meta(ge=1)]
     single_use: bool
     challenge: ShortText | None = None
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
 
 
 class PolicyFallback(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,7 +92,7 @@ class VerifiedEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     bound_to_action: bool | None = None
     fresh: bool | None = None
     single_use_enforced: bool | None = None
-    verified_at: Moment | None = None
+    verified_at: Timestamp | None = None
 
 
 class VerificationResult(Struct, frozen=True, kw_only=True, omit_defaults=True):

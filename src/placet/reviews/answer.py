@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from placet.errors import BadRequest, InvalidSubmission
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.reviews.limits import MAX_IDS, MAX_TEXT
 from placet.text.wording import Amount, Message, message
 

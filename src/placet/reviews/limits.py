@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from placet.errors import BadRequest
-from placet.protocol.problems import problem
-from placet.protocol.shape import is_texts
+from placet.protocol.answer_problems import problem
+from placet.protocol.conversion import is_texts
 from placet.text.characters import is_storable
 from placet.text.wording import message
 

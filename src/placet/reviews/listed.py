@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from placet.errors import ValidationFailed
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.reviews.limits import MAX_IDS
 from placet.text.characters import normalize_newlines
 

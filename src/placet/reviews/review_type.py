@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from placet.cases import action_labels
 from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.reviews.declaration import TypeDeclaration
 from placet.reviews.limits import check_data, unkeepable
 from placet.reviews.page_form import Pairs

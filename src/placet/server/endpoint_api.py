@@ -15,7 +15,7 @@ from placet.http.paging import PageLimit
 from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, RouteGroup, RouteReply
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.outbox_store import Delivery, DeliveryState, OutboxStore
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.server.api_examples import ANSWERED_AT, ASKED_AT, CASE, RECEIVER, as_examples
 
 ATTEMPTS = 16
@@ -41,9 +41,9 @@ class EndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     url: str
     secrets: tuple[str, ...]
-    created_at: Moment
-    previous_until: Moment | None = None
-    disabled_at: Moment | None = None
+    created_at: Timestamp
+    previous_until: Timestamp | None = None
+    disabled_at: Timestamp | None = None
 
 
 class EndpointList(Struct, frozen=True, kw_only=True):
@@ -61,11 +61,11 @@ class DeliveryView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: str
     state: DeliveryState
     attempts: int
-    created_at: Moment
-    next_at: Moment | None = None
+    created_at: Timestamp
+    next_at: Timestamp | None = None
     last_status: int | None = None
     last_error: str | None = None
-    settled_at: Moment | None = None
+    settled_at: Timestamp | None = None
 
 
 class DeliveryList(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from placet.desk.grants import GrantedCall, Grants
 from placet.errors import CaseNotFound
 from placet.http.paging import PageLimit
 from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, RouteGroup, RouteReply
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.server.api_examples import ANSWERED_AT, CASE, ENDS_AT, as_examples
 
 Key = Annotated[str, Meta(min_length=1, max_length=1_000)]
@@ -63,15 +63,15 @@ class GrantView(Struct, frozen=True, kw_only=True, omit_defaults=True):
         bool,
         Meta(description="Whether a call that it covered, and that waited with others, may still run."),
     ]
-    granted_at: Moment
-    expires_at: Moment
+    granted_at: Timestamp
+    expires_at: Timestamp
     granted_by: Annotated[
         str, Meta(description="The person, as far as the server knows them; otherwise the link they used.")
     ]
     owner: Annotated[str, Meta(description="Whose calls it covers: the principal that opened the case.")]
     case_id: str
     call_id: Annotated[str, Meta(description="The call that the person had before them.")]
-    revoked_at: Moment | None = None
+    revoked_at: Timestamp | None = None
     revoked_by: str | None = None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, Decided, PendingCases
 from tests.channels.email.mail_server import EmailHarness
 from tests.channels.scene import PATIENCE_S
 from tests.server.running import RunningServer
@@ -22,7 +22,7 @@ async def test_the_link_of_a_mail_decides_and_the_thread_says_so(
     harness: EmailHarness, service: RunningServer, tmp_path: Path
 ):
     cases = PendingCases(tmp_path / "agent.db")
-    board = Switchboard(harness.channel, cases, answerers=["ada@people.example"])
+    board = ChannelBridge(harness.channel, cases, answerers=["ada@people.example"])
     agent = AsyncAgent(tell=board.tell, pending=cases, interval_s=0.05)
     url, headers = f"{service.url}/v1/cases", {"Authorization": f"Bearer {service.api_key}"}
     asking = asyncio.create_task(agent.request("POST", url, json=QUESTION, headers=headers))

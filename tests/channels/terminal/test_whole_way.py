@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.agent import AsyncAgent, ChannelBridge, Decided, PendingCases
 from placet.channels.terminal import TerminalChannel
 from tests.channels.scene import PATIENCE_S
 from tests.channels.terminal.screens import Screen, TerminalHarness, window
@@ -27,7 +27,7 @@ async def test_a_typed_number_decides_only_for_those_who_may(
     with window() as terminal:
         screen = Screen()
         channel = TerminalChannel(screen=screen, keyboard=terminal.keyboard, user="ada")
-        board = Switchboard(channel, cases, answerers=answerers)
+        board = ChannelBridge(channel, cases, answerers=answerers)
         agent = AsyncAgent(tell=board.tell, pending=cases, interval_s=0.05)
         board.nudge = agent.nudge
         listening = asyncio.create_task(board.listen())

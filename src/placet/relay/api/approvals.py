@@ -13,8 +13,8 @@ from placet.errors import AlreadyClosed, CaseExpired, CaseNotFound
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStore
-from placet.protocol.moment import Moment
 from placet.protocol.poll import RespondedBy
+from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.time_ranges import check_period
 from placet.relay.holds.hold_body import DetectionSource, HoldingPolicy, Resolution
@@ -51,7 +51,7 @@ class ApprovalResolution(Struct, frozen=True, kw_only=True, rename="camel"):
     action: Literal["APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
     message: str | None
     resolved_by: str | None
-    created_at: Moment
+    created_at: Timestamp
 
 
 class ApprovalView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -85,8 +85,8 @@ class ApprovalView(Struct, frozen=True, kw_only=True, rename="camel"):
     message_id: str | None
     case_id: Annotated[str, Meta(description="The case that decides it.")]
     digest: Annotated[str, Meta(description="The digest that the approval is bound to.")]
-    created_at: Moment
-    completed_at: Annotated[Moment | None, Meta(description="When what was decided had been done.")]
+    created_at: Timestamp
+    completed_at: Annotated[Timestamp | None, Meta(description="When what was decided had been done.")]
     failure: Annotated[str | None, Meta(description="Why what was decided could not be done.")]
     resolution: ApprovalResolution | None
 
@@ -101,8 +101,8 @@ class ApprovalQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid
     task_id: Annotated[Name | None, Meta(description="Only what belongs to one task.")] = None
     policy_name: Annotated[Name | None, Meta(description="Only what this policy holds.")] = None
     correlation_id: Annotated[Name | None, Meta(description="Only what belongs to one call.")] = None
-    start_time: Annotated[Moment | None, Meta(description="Held from this moment on.")] = None
-    end_time: Annotated[Moment | None, Meta(description="Held before this moment.")] = None
+    start_time: Annotated[Timestamp | None, Meta(description="Held from this moment on.")] = None
+    end_time: Annotated[Timestamp | None, Meta(description="Held before this moment.")] = None
 
     def filter(self) -> HoldFilter:
         """The same for the store; raises ValidationFailed for a time in which nothing can be held."""

@@ -14,8 +14,8 @@ from placet.errors import CaseNotFound, ValidationFailed
 from placet.http.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
 from placet.http.route import ApiStream, HttpApi, RouteReply
 from placet.ports.audit_store import AuditFilter, AuditStore, Trace
-from placet.protocol.moment import Moment
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
+from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.time_ranges import check_period
 from placet.relay.audit.audit_event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, AuditParty, Transport
@@ -47,8 +47,8 @@ audit = RelayRouteGroup(
 class AuditEventQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which events are meant."""
 
-    start_time: Annotated[Moment | None, Meta(description="From this moment on.")] = None
-    end_time: Annotated[Moment | None, Meta(description="Before this moment.")] = None
+    start_time: Annotated[Timestamp | None, Meta(description="From this moment on.")] = None
+    end_time: Annotated[Timestamp | None, Meta(description="Before this moment.")] = None
     audit_type: Annotated[
         Types | None, Meta(description="Only these types: several times, or with commas between.")
     ] = None
@@ -103,9 +103,9 @@ class TraceView(Struct, frozen=True, kw_only=True, rename="camel"):
 
     correlation_id: str
     start_time: Annotated[
-        Moment, Meta(description="In a list when the first event was made, of one trace when it began.")
+        Timestamp, Meta(description="In a list when the first event was made, of one trace when it began.")
     ]
-    end_time: Annotated[Moment, Meta(description="When the last event was made.")]
+    end_time: Annotated[Timestamp, Meta(description="When the last event was made.")]
     total_duration_micros: int
     step_count: int
 

@@ -12,8 +12,8 @@ from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
-from placet.protocol.moment import Moment
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
+from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import AuditNote, Records
 from placet.relay.policies.binding import (
@@ -54,9 +54,9 @@ class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
     source_agent_id: str | None
     sink_agent_id: str | None
     priority: int
-    valid_from: Moment | None
-    valid_to: Moment | None
-    created_at: Moment
+    valid_from: Timestamp | None
+    valid_to: Timestamp | None
+    created_at: Timestamp
     rev: int
     unregistered: Annotated[
         tuple[str, ...],

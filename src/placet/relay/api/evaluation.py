@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from placet.errors import CaseNotFound, RateLimited, Unavailable
 from placet.http.route import HttpApi
 from placet.ports.detector import Scannable
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.concurrency import ConcurrencyLimit
 from placet.relay.api.policies import PATH, policies
@@ -69,7 +69,7 @@ class EvaluateRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_
     source_agent_id: BindingId | None = None
     source_user_id: BindingId | None = None
     sink_agent_id: BindingId | None = None
-    at: Annotated[Moment | None, Meta(description="When it would be sent; default: now.")] = None
+    at: Annotated[Timestamp | None, Meta(description="When it would be sent; default: now.")] = None
     policy: Annotated[
         dict[str, Any] | None,
         Meta(

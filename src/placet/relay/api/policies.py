@@ -13,7 +13,7 @@ from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
 from placet.http.conditional import check_if_match
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policies.policy import (
@@ -72,10 +72,10 @@ class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
     description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None = None
     config: Config
-    valid_from: Moment | None = None
-    valid_to: Annotated[Moment | None, Meta(description="The first moment at which it is not in force.")] = (
-        None
-    )
+    valid_from: Timestamp | None = None
+    valid_to: Annotated[
+        Timestamp | None, Meta(description="The first moment at which it is not in force.")
+    ] = None
 
 
 class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -87,13 +87,13 @@ class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
     description: str
     policy_type: str
     config: Config
-    valid_from: Moment | None
-    valid_to: Moment | None
-    created_at: Annotated[Moment, Meta(description="Of one in the settings: when the server read it.")]
+    valid_from: Timestamp | None
+    valid_to: Timestamp | None
+    created_at: Annotated[Timestamp, Meta(description="Of one in the settings: when the server read it.")]
     created_by: str
     origin: Origin
     retired_at: Annotated[
-        Moment | None, Meta(description="Since when no version of the policy is in force any more.")
+        Timestamp | None, Meta(description="Since when no version of the policy is in force any more.")
     ] = None
 
 

@@ -10,8 +10,8 @@ from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
-from placet.protocol.moment import Moment
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
+from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import AuditNote, Records
 from placet.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, create_group, parse_group_draft
@@ -39,7 +39,7 @@ class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     description: str
     policies: tuple[GroupEntry, ...]
-    created_at: Moment
+    created_at: Timestamp
     rev: int
 
 

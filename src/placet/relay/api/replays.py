@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from placet.errors import CaseNotFound, RateLimited
 from placet.http.route import HttpApi
 from placet.ports.audit_store import AuditFilter, AuditStore
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
 from placet.relay.api.concurrency import ConcurrencyLimit
@@ -35,8 +35,8 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
             "if not the newest, `version`."
         ),
     ]
-    since: Annotated[Moment | None, Meta(description="Default: a day before `until`.")] = None
-    until: Annotated[Moment | None, Meta(description="Default: now. Not included.")] = None
+    since: Annotated[Timestamp | None, Meta(description="Default: a day before `until`.")] = None
+    until: Annotated[Timestamp | None, Meta(description="Default: now. Not included.")] = None
     source_agent_id: BindingId | None = None
     source_user_id: BindingId | None = None
     sink_agent_id: BindingId | None = None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from placet.errors import MissingExtra, Unavailable, ValidationFailed
 from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.relay.detectors.comprehend_entities import ENTITIES
 from placet.relay.detectors.text_windows import deduplicate_matches, split_windows
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import re2
 import regex
 
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.relay.detectors.pattern_size import estimate_expanded_size
 from placet.text.characters import is_storable
 

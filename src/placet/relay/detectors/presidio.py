@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from placet.errors import MissingExtra, ValidationFailed
 from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.relay.detectors.presidio_frames import AnalysisRequest, AnalysisResult, TextPart
 from placet.relay.detectors.presidio_process import PresidioProcess
 from placet.relay.detectors.text_windows import deduplicate_matches, replace_surrogates, split_windows

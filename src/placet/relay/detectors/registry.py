@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 
 from placet.errors import SettingsError, ValidationFailed
 from placet.ports.detector import Detector
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.relay.detectors.comprehend import ComprehendDetector
 from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.regex_detector import RegexDetector

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from placet.errors import ValidationFailed
 from placet.ports.audit_store import AuditFilter, AuditRow, AuditStore
 from placet.ports.detector import Scannable
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_0_3, REST_1_0, RPC_0_3, RPC_1_0, Dialect
 from placet.relay.a2a.errors import A2AError
@@ -82,7 +82,7 @@ class ReplayExample(Struct, frozen=True, kw_only=True, rename="camel"):
     event_id: str
     correlation_id: str
     task_id: str | None
-    sent_at: Moment
+    sent_at: Timestamp
     source_agent_id: str | None
     source_user_id: str | None
     sink_agent_id: str | None
@@ -102,14 +102,14 @@ class ReplayResult(Struct, frozen=True, kw_only=True, rename="camel"):
     policy_id: str
     policy_version: str
     policy_name: str
-    since: Moment
-    until: Moment
+    since: Timestamp
+    until: Timestamp
     complete: Annotated[bool, Meta(description="Whether all messages of the time were read.")]
     stopped_by: Annotated[
         Literal["messages", "seconds"] | None, Meta(description="Which limit ended it before.")
     ]
     reached_at: Annotated[
-        Moment | None, Meta(description="The moment of the last message read; go on with it as `since`.")
+        Timestamp | None, Meta(description="The moment of the last message read; go on with it as `since`.")
     ]
     read: Annotated[int, Meta(description="How many messages were read.")]
     examined: Annotated[int, Meta(description="How many of them had something to look at on its legs.")]

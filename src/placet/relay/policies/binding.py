@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.errors import ValidationFailed
-from placet.protocol.moment import Moment
-from placet.protocol.shape import quote, read_shape
+from placet.protocol.conversion import convert_input, quote
+from placet.protocol.timestamp import Timestamp
 from placet.relay.policies.policy import (
     MAX_DESCRIPTION,
     MAX_NAME,
@@ -68,7 +68,7 @@ class PolicyGroup(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     name: str
     description: str = ""
     policies: tuple[GroupEntry, ...] = ()
-    created_at: Moment
+    created_at: Timestamp
 
 
 class BindingDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -80,8 +80,8 @@ class BindingDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     source_agent_id: BindingId | None = None
     sink_agent_id: BindingId | None = None
     priority: OrderIndex = 0
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
 
 
 class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -94,9 +94,9 @@ class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     source_agent_id: str | None = None
     sink_agent_id: str | None = None
     priority: int = 0
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    created_at: Moment
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
+    created_at: Timestamp
 
     def covers(self, source: str, sink: str) -> bool:
         """Whether messages between these two are its business; an agent's are those it sends or receives."""
@@ -140,7 +140,7 @@ _REQUIRED_AGENT_FIELDS = {
 
 def parse_group_draft(raw: object, name: str = "group") -> GroupDraft:
     """A group from outside; raises `ValidationFailed` for one that does not fit."""
-    draft = read_shape(raw, GroupDraft, ValidationFailed, name)
+    draft = convert_input(raw, GroupDraft, ValidationFailed, name)
     check_single_line(draft.name, f"{name}.name")
     if not is_storable(draft.description):
         raise_invalid(f"{name}.description", "must not hold control characters")
@@ -151,7 +151,7 @@ def parse_group_draft(raw: object, name: str = "group") -> GroupDraft:
 
 def parse_binding_draft(raw: object, name: str = "binding") -> BindingDraft:
     """A binding from outside; raises `ValidationFailed` unless it names just what its level needs."""
-    draft = read_shape(raw, BindingDraft, ValidationFailed, name)
+    draft = convert_input(raw, BindingDraft, ValidationFailed, name)
     _check_scope(draft, name)
     check_window(draft.valid_from, draft.valid_to, name)
     return draft
@@ -159,7 +159,7 @@ def parse_binding_draft(raw: object, name: str = "binding") -> BindingDraft:
 
 def parse_reorder(raw: object, name: str = "reorder") -> BindingReorder:
     """A new order from outside."""
-    asked = read_shape(raw, BindingReorder, ValidationFailed, name)
+    asked = convert_input(raw, BindingReorder, ValidationFailed, name)
     _check_scope(asked, name)
     _check_unique(asked.binding_ids, f"{name}.bindingIds")
     return asked

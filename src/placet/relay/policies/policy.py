@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Rule
-from placet.protocol.moment import Moment
-from placet.protocol.shape import quote, read_shape
+from placet.protocol.conversion import convert_input, quote
+from placet.protocol.timestamp import Timestamp
 from placet.text.characters import is_one_line, is_storable
 
 MAX_NAME = 200
@@ -168,8 +168,8 @@ class _DraftShape(_WireStruct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
     description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None = None
     config: dict[str, Any]
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
 
 
 class _StoredShape(_WireStruct, frozen=True, kw_only=True):
@@ -179,9 +179,9 @@ class _StoredShape(_WireStruct, frozen=True, kw_only=True):
     description: str
     policy_type: str
     config: dict[str, Any]
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    created_at: Moment
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
+    created_at: Timestamp
 
 
 def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
@@ -189,7 +189,7 @@ def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
 
     Whether a detector can look for what it asks is for that detector to check.
     """
-    asked = read_shape(raw, _DraftShape, ValidationFailed, name)
+    asked = convert_input(raw, _DraftShape, ValidationFailed, name)
     check_single_line(asked.name, f"{name}.name")
     if asked.description and not is_storable(asked.description):
         raise_invalid(f"{name}.description", "must not hold control characters")
@@ -205,7 +205,7 @@ def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
 
 def parse_policy(raw: object) -> Policy:
     """A kept version as it was written by `msgspec.to_builtins`, or as it travels."""
-    kept = read_shape(raw, _StoredShape, ValidationFailed, "policy")
+    kept = convert_input(raw, _StoredShape, ValidationFailed, "policy")
     fields = {one: getattr(kept, one) for one in kept.__struct_fields__}
     return Policy(**{**fields, "config": parse_detection_config(kept.config, "policy.config")})
 
@@ -220,7 +220,7 @@ def parse_detection_config(raw: object, name: str = "config") -> DetectionConfig
         raise_invalid(
             f"{name}.type", f"{quote(kind)} is not a known type; use one of {', '.join(_CONFIG_TYPES)} or x-…"
         )
-    config = cast(DetectionConfig, read_shape(raw, cast(Any, shape), ValidationFailed, name))
+    config = cast(DetectionConfig, convert_input(raw, cast(Any, shape), ValidationFailed, name))
     _check_config(config, name)
     return config
 

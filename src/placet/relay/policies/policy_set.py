@@ -6,7 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from placet.protocol.shape import quote
+from placet.protocol.conversion import quote
 from placet.relay.policies.binding import (
     Binding,
     BindingLevel,

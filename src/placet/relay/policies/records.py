@@ -24,7 +24,7 @@ from msgspec import Struct, field
 
 from placet.errors import Unavailable, ValidationFailed
 from placet.ports.config_store import ConfigKind, ConfigRecord
-from placet.protocol.moment import Moment
+from placet.protocol.timestamp import Timestamp
 from placet.relay.policies.binding import Binding, PolicyGroup
 from placet.relay.policies.policy import Policy, parse_policy
 from placet.relay.policies.policy_set import PolicySet
@@ -40,7 +40,7 @@ class StoredPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
 
     policy: Policy
     created_by: str
-    retired_at: Moment | None = None
+    retired_at: Timestamp | None = None
     retired_by: str | None = None
 
 
@@ -89,7 +89,7 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
 class _StoredPolicyBody(Struct, frozen=True, kw_only=True, rename="camel"):
     policy: dict[str, Any]
     created_by: str
-    retired_at: Moment | None = None
+    retired_at: Timestamp | None = None
     retired_by: str | None = None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
-from placet.protocol.shape import read_shape
+from placet.protocol.conversion import convert_input
 
 FIELD = "held_message"
 
@@ -89,7 +89,7 @@ def read_held(context: Mapping[str, Any]) -> Held:
     held = context.get(FIELD)
     if not isinstance(held, Mapping):
         raise ValidationFailed(f"context.{FIELD} must be an object.", path=f"context.{FIELD}")
-    return read_shape(dict(held), Held, ValidationFailed, f"context.{FIELD}")
+    return convert_input(dict(held), Held, ValidationFailed, f"context.{FIELD}")
 
 
 def segments(excerpt: Excerpt, policy: HeldPolicy | None) -> list[Segment]:

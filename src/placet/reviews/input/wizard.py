@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from placet.protocol.answer_problems import Problem
 from placet.protocol.form_answers import find_problems, visible_fields, visible_in_step
 from placet.protocol.form_progress import progress
 from placet.protocol.forms import Form, default_answers
 from placet.protocol.poll import Progress
-from placet.protocol.problems import Problem
 from placet.reviews.input.review_step import fingerprint, last_page
 from placet.reviews.turn import BACK, NEXT, Turn
 from placet.text.wording import message

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
+from placet.protocol.conversion import convert_input, quote
 from placet.protocol.json_schema import UnusableSchema, validator
-from placet.protocol.shape import quote, read_shape
 
 CALLS, AUTOMATIC = "tool_calls", "automatic"
 MOST_CALLS = 200
@@ -60,7 +60,7 @@ def asks_for_calls(context: Mapping[str, Any]) -> bool:
 def read_asked(context: Mapping[str, Any]) -> Asked:
     """The calls of a context; raises ValidationFailed naming the place that does not fit."""
     where = f"context.{CALLS}"
-    calls = read_shape(context.get(CALLS), tuple[AskedCall, ...], ValidationFailed, where)
+    calls = convert_input(context.get(CALLS), tuple[AskedCall, ...], ValidationFailed, where)
     if not 0 < len(calls) <= MOST_CALLS:
         raise ValidationFailed(f"{where} holds {len(calls)} calls; send 1 to {MOST_CALLS}.", path=where)
     automatic = _read_automatic(context)
@@ -100,7 +100,7 @@ def _read_automatic(context: Mapping[str, Any]) -> tuple[AutomaticCall, ...]:
     given = context.get(AUTOMATIC)
     if given is None:
         return ()
-    automatic = read_shape(given, tuple[AutomaticCall, ...], ValidationFailed, where)
+    automatic = convert_input(given, tuple[AutomaticCall, ...], ValidationFailed, where)
     if len(automatic) > MOST_AUTOMATIC:
         raise ValidationFailed(f"{where} holds {len(automatic)} calls; {MOST_AUTOMATIC} fit.", path=where)
     return automatic

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from placet.protocol.conversion import quote
 from placet.protocol.json_schema import validator
-from placet.protocol.shape import quote
 from placet.text.wording import Message, counted, message
 
 MOST = 20

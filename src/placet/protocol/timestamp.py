@@ -5,4 +5,4 @@ from typing import Annotated
 
 from msgspec import Meta
 
-Moment = Annotated[datetime, Meta(tz=True)]
+Timestamp = Annotated[datetime, Meta(tz=True)]

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from placet.agent.card_facts import facts_of
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
-from placet.agent.pending import PendingCase, PendingCases, Pressable
-from placet.agent.responses import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
-from placet.agent.service_responses import FollowedCase, read_moment
+from placet.agent.pending import ButtonAudience, PendingCase, PendingCases
+from placet.agent.responses import RESPONSE_WITHIN_S, TIMEOUT, USER_AGENT, slow_response_error
+from placet.agent.service_responses import FollowedCase, parse_time
 from placet.errors import NotKept, PlacetError, SettingsError, Unreachable
 from placet.ports.channel import (
     Button,
@@ -62,7 +62,7 @@ T = TypeVar("T")
 log = logging.getLogger("placet.agent")
 
 
-class Switchboard:
+class ChannelBridge:
     """One messenger for an agent's cases. `tell` is what an `AsyncAgent` calls with every notice.
 
     `answerers` are the platform's ids of those who may answer by a button; without any, everyone gets the
@@ -77,7 +77,7 @@ class Switchboard:
         answerers: Iterable[str] = (),
         nudge: Callable[[str], object] = lambda case_id: None,
         http: httpx.AsyncClient | None = None,
-        submit_within_s: float = WHOLE_WITHIN_S,
+        submit_within_s: float = RESPONSE_WITHIN_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -99,7 +99,7 @@ class Switchboard:
         if notice.name in ("told", "reminder"):
             await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
         elif notice.name == "ended" and notice.outcome is not None:
-            await self._settle(notice.case, _ended(notice.outcome, self._now()), round=notice.round)
+            await self._settle(notice.case, _build_ended(notice.outcome, self._now()), round=notice.round)
 
     async def handle_webhook(self, call: WebhookRequest) -> WebhookResult:
         """A webhook call of the platform, answered within its deadline though a service may be slower.
@@ -108,7 +108,7 @@ class Switchboard:
         """
         heard = await self._channel.handle_webhook(call)
         if heard.reply is not None and len(heard.interactions) == 1:
-            return await self._replied(heard, heard.interactions[0], heard.reply)
+            return await self._reply_in_response(heard, heard.interactions[0], heard.reply)
         await self._take(heard.interactions)
         return heard
 
@@ -117,7 +117,7 @@ class Switchboard:
         async for presses in self._channel.listen():
             await self._take(presses)
 
-    async def pressed(self, press: Interaction) -> None:
+    async def handle_interaction(self, press: Interaction) -> None:
         """Take one press to its service, and tell whoever pressed what came of it."""
         await self._answer(press, await self._reply(press))
 
@@ -129,11 +129,11 @@ class Switchboard:
 
     async def _take(self, presses: Iterable[Interaction]) -> None:
         """Side by side, so that a slow service holds up nobody; each is finished whoever leaves meanwhile."""
-        tasks = {self._under_way(self.pressed(press)) for press in presses}
+        tasks = {self._under_way(self.handle_interaction(press)) for press in presses}
         if tasks:
             await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
 
-    async def _replied(
+    async def _reply_in_response(
         self, heard: WebhookResult, press: Interaction, reply: Callable[[str], bytes]
     ) -> WebhookResult:
         """The response itself tells what came of a press, unless that takes longer than a platform waits."""
@@ -166,13 +166,13 @@ class Switchboard:
             return reply
         taking = self._being_taken.get(press.id)
         if taking is None:
-            taking = self._being_taken[press.id] = self._under_way(self._taken_safely(press))
+            taking = self._being_taken[press.id] = self._under_way(self._process_safely(press))
         return await asyncio.shield(taking)
 
-    async def _taken_safely(self, press: Interaction) -> str:
+    async def _process_safely(self, press: Interaction) -> str:
         """Whatever is wrong with one press, the others go on."""
         try:
-            reply = await self._taken(press)
+            reply = await self._process(press)
         except Exception:
             log.exception("a press could not be taken")
             reply = UNSURE
@@ -180,7 +180,7 @@ class Switchboard:
         self._remember(press.id, reply)
         return reply
 
-    async def _taken(self, press: Interaction) -> str:
+    async def _process(self, press: Interaction) -> str:
         """Who may answer is named here, and was when the button was sent: the file may have others' cases."""
         who = press.user.user_id
         found = await asyncio.to_thread(self._cases.button, press.reference)
@@ -191,11 +191,11 @@ class Switchboard:
             return GONE
         if not found.is_for(self._channel.name, who):
             return STRANGER
-        reply = await self._submitted(found.pending, found.action, press)
+        reply = await self._submit_once(found.pending, found.action, press)
         self.nudge(found.pending.case.case_id)
         return reply
 
-    async def _submitted(self, pending: PendingCase, action: str, press: Interaction) -> str:
+    async def _submit_once(self, pending: PendingCase, action: str, press: Interaction) -> str:
         case, presser = pending.case, press.user
         if case.submit_url is None:
             return REPLIES[403]
@@ -235,11 +235,11 @@ class Switchboard:
             ):
                 return answer.status_code
         except TimeoutError:
-            raise too_slow() from None
+            raise slow_response_error() from None
 
     async def _send(self, case: FollowedCase, *, is_reminder: bool, round: int) -> None:
         references = {_reference(): action for action in self._pressable(case)}
-        pressable = Pressable(channel=self._channel.name, answerers=tuple(self._answerers))
+        pressable = ButtonAudience(channel=self._channel.name, answerers=tuple(self._answerers))
         await asyncio.to_thread(self._cases.add_buttons, case, references, pressable)
         card = card_of(case, references, is_reminder=is_reminder, round=round)
         ticket = await self._channel.send(card)
@@ -327,9 +327,9 @@ def _label(action: str) -> str:
     return declared.label if declared else action.replace("_", " ").replace("-", " ").capitalize()
 
 
-def _ended(outcome: Outcome, now: datetime) -> CaseClosure:
+def _build_ended(outcome: Outcome, now: datetime) -> CaseClosure:
     """When it ended is the service's to say: an agent may hear of it days later."""
-    at = read_moment(outcome.raw.get(f"{outcome.status}_at")) or now
+    at = parse_time(outcome.raw.get(f"{outcome.status}_at")) or now
     if isinstance(outcome, Decided):
         named = (outcome.responded_by or {}).get("name")
         by = named if isinstance(named, str) else None

@@ -53,10 +53,10 @@ def problem(code: str, **params: object) -> Problem:
     """The problem of this code, in English that a page can translate."""
     bounds = {name: _whole(value) for name, value in params.items()}
     shown = {name: str(value) for name, value in bounds.items()}
-    return Problem(code=code, message=_worded(code, bounds), params=shown)
+    return Problem(code=code, message=_build_message(code, bounds), params=shown)
 
 
-def _worded(code: str, bounds: Mapping[str, object]) -> Message:
+def _build_message(code: str, bounds: Mapping[str, object]) -> Message:
     if code not in _COUNTED:
         return message(CATALOGUE[code], **bounds)
     (count,) = bounds.values()

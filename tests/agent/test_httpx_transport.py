@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from placet.agent import Agent, AsyncAgent, Decided, Expired, Notice
-from placet.agent.httpx_transport import AsyncFollowingTransport, FollowingTransport, as_response
+from placet.agent.httpx_transport import AsyncFollowingTransport, FollowingTransport, outcome_to_response
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
@@ -46,7 +46,7 @@ def test_a_decision_comes_back_as_an_ordinary_response(
 
 @pytest.mark.parametrize("action", ["reject", "cancel", "abort", "edit"])
 def test_whoever_did_not_say_yes_is_not_taken_for_it(action: str) -> None:
-    assert as_response(Decided(case_id="case-1", action=action)).status_code == 409
+    assert outcome_to_response(Decided(case_id="case-1", action=action)).status_code == 409
 
 
 def test_an_expired_question_is_no_success(server: RunningServer) -> None:
@@ -72,6 +72,6 @@ def test_an_expired_question_is_no_success(server: RunningServer) -> None:
 
 @pytest.mark.parametrize(("verified", "status"), [(True, 200), (None, 200), (False, 409)])
 def test_an_answer_whose_signature_does_not_hold_is_no_success(verified: bool | None, status: int) -> None:
-    response = as_response(Decided(case_id="review_1", action="approve", verified=verified))
+    response = outcome_to_response(Decided(case_id="review_1", action="approve", verified=verified))
     assert response.status_code == status
     assert response.json().get("verified") is verified

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from placet.agent.messengers import GONE, Switchboard, card_of
+from placet.agent.channel_bridge import GONE, ChannelBridge, card_of
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
 from placet.ports.channel import (
     Card,
@@ -85,7 +85,7 @@ class Scene:
     def __init__(self, server: RunningServer, path: Path, *, answerers: Sequence[str] = ("7",)) -> None:
         self.messenger = Messenger()
         cases = PendingCases(path)
-        self.board = Switchboard(self.messenger, cases, answerers=answerers, clock=server.clock)
+        self.board = ChannelBridge(self.messenger, cases, answerers=answerers, clock=server.clock)
         self.agent = AsyncAgent(tell=self.board.tell, pending=cases, clock=ticking(server))
         self.board.nudge = self.agent.nudge
         self._server = server
@@ -122,7 +122,7 @@ def test_a_press_becomes_the_decision_and_the_card_says_so(scene: Scene) -> None
         task = await scene.ask()
         (card,) = scene.messenger.cards
         assert [button.action for button in card.buttons] == ["confirm", "cancel"]
-        await scene.board.pressed(scene.messenger.press(0, "confirm"))
+        await scene.board.handle_interaction(scene.messenger.press(0, "confirm"))
         outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.raw["submission_context"]["submitted_by"]["platform_user_id"] == "7"
@@ -166,9 +166,9 @@ def test_a_stranger_cannot_answer_and_is_told_so(scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         stranger = InteractionUser(platform="telegram", user_id="8")
-        await scene.board.pressed(scene.messenger.press(0, "confirm", user=stranger))
+        await scene.board.handle_interaction(scene.messenger.press(0, "confirm", user=stranger))
         assert not task.done()
-        await scene.board.pressed(scene.messenger.press(0, "cancel", id="press-2"))
+        await scene.board.handle_interaction(scene.messenger.press(0, "cancel", id="press-2"))
         outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.action == "cancel"
@@ -192,11 +192,11 @@ def test_a_press_that_another_agent_hears_counts_only_for_those_who_were_asked(
     async def play() -> None:
         task = await scene.ask()
         user = InteractionUser(platform="telegram", user_id=user_id)
-        await other.board.pressed(scene.messenger.press(0, "confirm", user=user))
+        await other.board.handle_interaction(scene.messenger.press(0, "confirm", user=user))
         await other.board.aclose()
         await other.agent.aclose()
         assert not task.done()
-        await scene.board.pressed(scene.messenger.press(0, "cancel"))
+        await scene.board.handle_interaction(scene.messenger.press(0, "cancel"))
         outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.action == "cancel"
@@ -213,7 +213,7 @@ def test_a_button_counts_only_in_the_messenger_in_which_it_was_put(
 
     async def play() -> None:
         task = await scene.ask()
-        await other.board.pressed(scene.messenger.press(0, "confirm"))
+        await other.board.handle_interaction(scene.messenger.press(0, "confirm"))
         await other.board.aclose()
         await other.agent.aclose()
         assert not task.done()
@@ -240,9 +240,9 @@ def test_a_press_that_comes_twice_is_taken_once_and_answered_alike(scene: Scene)
     async def play() -> None:
         task = await scene.ask()
         press = scene.messenger.press(0, "confirm")
-        await asyncio.gather(scene.board.pressed(press), scene.board.pressed(press))
+        await asyncio.gather(scene.board.handle_interaction(press), scene.board.handle_interaction(press))
         await asyncio.wait_for(task, 60)
-        await scene.board.pressed(press)
+        await scene.board.handle_interaction(press)
 
     scene.play(play)
     assert {text for _, text in scene.messenger.answers} == {"Your answer was recorded."}
@@ -255,7 +255,7 @@ def test_a_button_pressed_twice_by_one_person_is_one_answer(scene: Scene) -> Non
         task.cancel()  # or the question might be closed before the second tap is looked at
         await asyncio.gather(task, return_exceptions=True)
         presses = [scene.messenger.press(0, "confirm", id=id) for id in ("tap-1", "tap-2")]
-        await asyncio.gather(*map(scene.board.pressed, presses))
+        await asyncio.gather(*map(scene.board.handle_interaction, presses))
 
     scene.play(play)
     assert {text for _, text in scene.messenger.answers} == {"Your answer was recorded."}
@@ -267,7 +267,7 @@ def test_who_comes_second_hears_that_it_is_closed(server: RunningServer, scene: 
         (pending,) = scene.agent.pending()
         link = {"submit_url": pending.case.submit_url, "submit_token": pending.case.submit_token}
         await asyncio.to_thread(server.press, link, "confirm")
-        await scene.board.pressed(scene.messenger.press(0, "cancel"))
+        await scene.board.handle_interaction(scene.messenger.press(0, "cancel"))
         outcome = await asyncio.wait_for(task, 60)
         assert isinstance(outcome, Decided)
         assert outcome.action == "confirm"
@@ -287,7 +287,7 @@ def test_nobody_is_said_to_have_answered_what_was_withdrawn(server: RunningServe
         (pending,) = scene.agent.pending()
         with server.client(server.api_key) as owner:
             await asyncio.to_thread(owner.post, f"/v1/reviews/{pending.case.case_id}/cancel", json={})
-        await scene.board.pressed(scene.messenger.press(0, "confirm"))
+        await scene.board.handle_interaction(scene.messenger.press(0, "confirm"))
 
     scene.play(play)
     closed = "This question is closed already. Your answer was not recorded."
@@ -332,9 +332,9 @@ def test_a_button_of_an_ended_case_says_that_it_is_closed(scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         late = scene.messenger.press(0, "cancel", id="late")
-        await scene.board.pressed(scene.messenger.press(0, "confirm"))
+        await scene.board.handle_interaction(scene.messenger.press(0, "confirm"))
         await asyncio.wait_for(task, 60)
-        await scene.board.pressed(late)
+        await scene.board.handle_interaction(late)
 
     scene.play(play)
     assert scene.messenger.answers[-1] == ("late", GONE)
@@ -356,7 +356,7 @@ def test_a_press_that_comes_again_while_the_service_is_slow_is_submitted_once(
     async def play() -> None:
         task = await scene.ask()
         press = scene.messenger.press(0, "confirm")
-        await asyncio.gather(scene.board.pressed(press), scene.board.pressed(press))
+        await asyncio.gather(scene.board.handle_interaction(press), scene.board.handle_interaction(press))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -15,7 +15,7 @@ from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, Pendin
 from placet.agent.async_agent import AsyncListener
 from placet.agent.base_agent import STREAMS_AT_MOST
 from placet.agent.flow import Flow, Wait
-from placet.agent.responses import LARGEST, WHOLE_WITHIN_S, Whole, checked
+from placet.agent.responses import LARGEST, RESPONSE_WITHIN_S, BoundedBody, verify_outcome
 from placet.errors import ChannelRefused, NotTold, StillWaiting
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE, STREAMING
@@ -170,25 +170,25 @@ def test_an_agent_with_many_cases_leaves_connections_for_the_polls() -> None:
     agent._following += [object()] * len(followed)  # type: ignore[list-item]
     for flow, listens in ((followed[0], True), (agent._flow(streaming, CASE.created_at), False)):
         flow.step(CASE.created_at)
-        flow.polled(200, {}, b'{"status": "pending"}', CASE.created_at)
+        flow.report_response(200, {}, b'{"status": "pending"}', CASE.created_at)
         assert (getattr(flow.step(CASE.created_at), "listen", None) is not None) is listens
 
 
 def test_an_answer_without_an_end_is_not_waited_for() -> None:
     now = [0.0]
-    body = Whole(lambda: now[0])
+    body = BoundedBody(lambda: now[0])
     body.add(b"{")
     assert bytes(body) == b"{"
-    now[0] = WHOLE_WITHIN_S + 1
+    now[0] = RESPONSE_WITHIN_S + 1
     with pytest.raises(httpx.ReadTimeout):
         body.add(b" ")
     with pytest.raises(httpx.RemoteProtocolError):
-        Whole().add(b" " * (LARGEST + 1))
+        BoundedBody().add(b" " * (LARGEST + 1))
 
 
 @pytest.mark.parametrize("keys", [b"[]", b'{"keys": 5}', b'{"keys": [7]}', b"\xff", b"[" * 100_000, b"{}"])
 def test_keys_that_are_none_prove_nothing(keys: bytes) -> None:
     raw = {"status": "completed", "case_id": "review_1", "result": {"action": "approve", "signature": {}}}
-    outcome = checked(Decided(case_id="review_1", action="approve", raw=raw), keys)
+    outcome = verify_outcome(Decided(case_id="review_1", action="approve", raw=raw), keys)
     assert isinstance(outcome, Decided)
     assert outcome.verified is False

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.agent import read_case, read_suggestions
-from placet.agent.service_responses import FAR_OFF, LONGEST_BODY, FollowedCase, read_standing
+from placet.agent.service_responses import FAR_OFF, LONGEST_BODY, FollowedCase, read_poll_result
 from placet.errors import UnreadableAnswer
 from placet.protocol.versions import SPEC_VERSIONS
 
@@ -173,7 +173,7 @@ def test_where_evidence_is_asked_for_the_person_gets_the_link_alone(policy: Any,
 
 
 def standing(**body: Any) -> Any:
-    return read_standing(json.dumps(body).encode(), case_id="review_1")
+    return read_poll_result(json.dumps(body).encode(), case_id="review_1")
 
 
 def test_a_completed_case_without_an_action_is_not_made_up() -> None:
@@ -215,4 +215,4 @@ def test_whatever_a_service_puts_in_is_read_or_refused_by_name(changed: dict[str
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_whatever_a_poll_answers_is_read_or_refused_by_name(body: bytes) -> None:
     with suppress(UnreadableAnswer):
-        read_standing(body, case_id="review_1")
+        read_poll_result(body, case_id="review_1")

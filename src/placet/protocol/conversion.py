@@ -35,12 +35,12 @@ def whole(expression: str) -> str:
     return rf"^(?:{expression})$(?!\n)"  # Python's `$` alone would let a final newline pass
 
 
-def read_shape(raw: object, shape: type[T], error: type[BadRequest], name: str) -> T:
+def convert_input(raw: object, shape: type[T], error: type[BadRequest], name: str) -> T:
     """Convert `raw` to `shape`, or raise `error` with the complaint and its `path` under `name`."""
     try:
         return msgspec.convert(raw, shape)
     except msgspec.ValidationError as misfit:
-        reason, path = complaint(misfit, shape)
+        reason, path = describe_mismatch(misfit, shape)
     except (UnicodeError, RecursionError):
         reason, path = "holds characters or a depth that JSON cannot carry", ""
     raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
@@ -58,7 +58,7 @@ def quote(text: str, limit: int = 60) -> str:
     return visible if len(text) <= limit else visible + "..."
 
 
-def complaint(misfit: msgspec.ValidationError, shape: Any) -> tuple[str, str]:
+def describe_mismatch(misfit: msgspec.ValidationError, shape: Any) -> tuple[str, str]:
     """What does not fit, in words for whoever sent it, and where: a path with a dot in front, or nothing."""
     text = str(misfit)
     place = _PLACE.search(text)
@@ -101,14 +101,14 @@ def _within(outer: inspect.Type, name: str) -> list[inspect.Type]:
 
 def _reword(reason: str) -> str:
     if match := _FORMS.fullmatch(reason):
-        return _expected_form(match["forms"].split("|"))
+        return _describe_expected_form(match["forms"].split("|"))
     for pattern, words in _COMPLAINTS:
         if match := pattern.fullmatch(reason):
             return words.format(**{key: quote(_json_words(text)) for key, text in match.groupdict().items()})
     return quote(reason, 120)
 
 
-def _expected_form(forms: list[str]) -> str:
+def _describe_expected_form(forms: list[str]) -> str:
     """Alternatives are listed; what only an expression could tell is left to the documentation."""
     known = [_FORM.fullmatch(form) for form in forms]
     if not all(known):
