@@ -11,9 +11,9 @@ from placet.relay.policies.evaluation import (
     MAX_FINDINGS,
     DetectorResult,
     Outcome,
+    build_clean_evaluation,
     evaluate_scans,
     is_final,
-    untouched,
 )
 from placet.relay.policies.finding import redact_findings
 from placet.relay.policies.policy import Leg
@@ -142,9 +142,9 @@ def test_only_a_block_that_counts_ends_the_looking():
 
 def test_a_message_without_findings_passes():
     policies = applied("BLOCK")
-    assert evaluate_scans(policies, [stage(1)], PIECES) == untouched(policies)
-    assert untouched(policies).reason == "No policy found anything."
-    assert untouched(()).reason == "No policy applies."
+    assert evaluate_scans(policies, [stage(1)], PIECES) == build_clean_evaluation(policies)
+    assert build_clean_evaluation(policies).reason == "No policy found anything."
+    assert build_clean_evaluation(()).reason == "No policy applies."
 
 
 def test_findings_beyond_the_limit_are_covered_by_the_last_one():

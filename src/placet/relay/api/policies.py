@@ -130,7 +130,7 @@ class PolicyApi(HttpApi):
     async def list_policies(self, request: RelayRequest) -> Page[PolicyView]:
         """List policies, each in its newest version, the newest policy first; then those of the settings."""
         asked, tenant = request.read_query(PolicyQuery), request.member.tenant
-        library, settled = await self._books.library(tenant), self._books.settled(tenant)
+        library, settled = await self._books.library(tenant), self._books.list_settings_policies(tenant)
         kept = sorted(library.policies.values(), key=_first_written, reverse=True)
         found = [one for one in (*kept, *settled.values()) if _fits(one[-1].value, asked)]
         return asked.cut_page(found).map(lambda versions: self._view(request, versions))
@@ -207,7 +207,9 @@ class PolicyApi(HttpApi):
         return draft
 
     def _view(self, request: RelayRequest, versions: PolicyVersions, place: int = -1) -> PolicyView:
-        settled = versions[-1].value.policy.policy_id in self._books.settled(request.member.tenant)
+        settled = versions[-1].value.policy.policy_id in self._books.list_settings_policies(
+            request.member.tenant
+        )
         return view_of(versions, place, origin="settings" if settled else "store")
 
     async def _versions(self, request: RelayRequest) -> PolicyVersions:
@@ -215,7 +217,7 @@ class PolicyApi(HttpApi):
 
     def _present(self, library: PolicySnapshot, request: RelayRequest) -> PolicyVersions:
         """The versions of a policy that may still be changed, and is as the caller saw it."""
-        if request.path["policyId"] in self._books.settled(request.member.tenant):
+        if request.path["policyId"] in self._books.list_settings_policies(request.member.tenant):
             raise RelayConflict(IN_SETTINGS)
         versions = find_versions(library.policies, request)
         if _is_retired(versions):

@@ -124,7 +124,7 @@ class PolicyGroupApi(HttpApi):
 
     def _draft(self, request: RelayRequest) -> GroupDraft:
         draft = parse_group_draft(request.read_body(dict[str, Any]))
-        settled = self._books.settled(request.member.tenant)
+        settled = self._books.list_settings_policies(request.member.tenant)
         for place, entry in enumerate(draft.policies):
             if entry.policy.policy_id in settled:
                 path = f"group.policies[{place}].policy.policyId"

@@ -24,9 +24,9 @@ from placet.relay.inspection.message_inspector import QuickCheck
 from placet.relay.policies.evaluation import (
     DetectorResult,
     Evaluation,
+    build_clean_evaluation,
     evaluate_scans,
     is_final,
-    untouched,
 )
 from placet.relay.policies.policy import Leg, Policy, PolicyAction, build_rule
 from placet.relay.policies.policy_set import ApplicablePolicies, AppliedPolicy, PolicySet
@@ -163,7 +163,7 @@ class PolicyEvaluator:
         return _PairView(
             applicable=applicable,
             steps=tuple(step for step in steps if step.rules),
-            clean=untouched(applicable.policies),
+            clean=build_clean_evaluation(applicable.policies),
             for_ever=applicable.since is None and applicable.until is None,
             strictest=max(
                 (one.policy.action for one in applicable.policies),

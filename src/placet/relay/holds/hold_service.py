@@ -95,7 +95,7 @@ class HoldService:
         about = get_target_task_id(request.call) if request.reply is None else request.reply.task_id
         found: set[str] = set()
         for task_id in (request.task_id, about):
-            entry = None if task_id is None else await self.places.named(request.subscription, task_id)
+            entry = None if task_id is None else await self.places.find_task(request.subscription, task_id)
             if entry is not None and entry.owner == request.subscription.source.name:
                 found.update(entry.approved)
         return frozenset(found)
@@ -119,7 +119,7 @@ class HoldService:
 
     async def find_relay_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """The task under either of its names, if the relay speaks for it by now; None if the agent does."""
-        entry = await self.places.named(subscription, task_id)
+        entry = await self.places.find_task(subscription, task_id)
         return entry if entry is not None and (entry.hold_id or entry.ending) else None
 
     async def aclose(self) -> None:
@@ -235,7 +235,7 @@ class HoldService:
                     except RelayConflict:
                         earlier = await self.store.get_hold(hold_id)
                 if earlier is not None and earlier.status == "PENDING":
-                    waiting = await self.places.named(subscription, earlier.task_id)
+                    waiting = await self.places.find_task(subscription, earlier.task_id)
                     return self._build_verdict(request, waiting or entry)
         raise Unavailable()
 

@@ -134,14 +134,16 @@ class HoldResumer:
         if body.ran_as is not None:  # the agent has it: all that is left is to ask what came of it
             return await self._forwarding.forward(_build_status_query(exchange, body.ran_as), _ignore_task_id)
 
-        async def named(task_id: str) -> None:
+        async def save_task_id(task_id: str) -> None:
             current = await self.settling.store.get_hold(hold.id)
             if current is not None:
                 await self.settling.note(current, replace(decode_hold_body(current), ran_as=task_id))
 
-        return await self._send(hold, body, exchange, named)
+        return await self._send(hold, body, exchange, save_task_id)
 
-    async def _send(self, hold: HoldRow, body: HoldBody, exchange: Exchange, named: OnTaskId) -> A2AReply:
+    async def _send(
+        self, hold: HoldRow, body: HoldBody, exchange: Exchange, save_task_id: OnTaskId
+    ) -> A2AReply:
         """Forward a message, and once more at most if nobody knows whether it has arrived.
 
         What is about to be sent is written down before: a server that is killed does not know either.
@@ -150,7 +152,7 @@ class HoldResumer:
             raise A2AError("agent_response", DELIVERY_UNKNOWN)
         await self.settling.note(hold, replace(body, sent=body.sent + 1))
         try:
-            return await self._forwarding.forward(exchange, named)
+            return await self._forwarding.forward(exchange, save_task_id)
         except (A2AError, Unavailable) as problem:
             if not isinstance(problem.__cause__, ResponseTruncated | ConnectionClosed):
                 current = await self.settling.store.get_hold(hold.id)

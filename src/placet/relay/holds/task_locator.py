@@ -40,7 +40,7 @@ class TaskLocator:
             if call.context_id is not None:
                 await self._access.conversation(subscription, call.context_id)
             return HoldTarget(entry=None, context_id=call.context_id)
-        entry = await self.named(subscription, target)
+        entry = await self.find_task(subscription, target)
         if entry is None or entry.owner != subscription.source.name:
             raise A2AError("task_not_found", TASK_NOT_FOUND)
         if entry.hold_id is not None or entry.ending is not None:
@@ -53,17 +53,17 @@ class TaskLocator:
         if request.task_id is not None:
             entry = await self._find_or_create(request, request.task_id, noted.context_id)
         elif noted.task_id is not None:
-            entry = await self.named(request.subscription, noted.task_id)
+            entry = await self.find_task(request.subscription, noted.task_id)
         context_id = noted.context_id if entry is None else entry.context_id or noted.context_id
         return HoldTarget(entry=entry, context_id=context_id)
 
     async def _find_or_create(self, request: InspectionRequest, task_id: str, context_id: str | None) -> Task:
         """The task that the relay has named before, known to the book or just about to be."""
-        entry = await self.named(request.subscription, task_id)
+        entry = await self.find_task(request.subscription, task_id)
         owner = request.subscription.source.name
         return entry or Task(id=task_id, owner=owner, upstream_id=None, context_id=context_id)
 
-    async def named(self, subscription: Subscription, task_id: str) -> Task | None:
+    async def find_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """The entry that a caller sees, by either name of the task."""
         tenant, agent = subscription.tenant, subscription.sink.id
         entry = await self._book.find(tenant, agent, "task", task_id)

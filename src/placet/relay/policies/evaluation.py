@@ -102,7 +102,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         return f"{policy.name} found something, and its action is {policy.action}."
 
 
-def untouched(applied: Sequence[AppliedPolicy]) -> Evaluation:
+def build_clean_evaluation(applied: Sequence[AppliedPolicy]) -> Evaluation:
     """The evaluation of a message in which all of these found nothing."""
     return Evaluation(outcome=Outcome.PASS, clean=tuple(applied))
 

@@ -72,13 +72,13 @@ class PolicyRepository:
         self.now = now
         self._settled = {one.policy_id: _build_settings_version(one) for one in settings_policies}
 
-    def settled(self, tenant: str) -> Mapping[str, PolicyVersions]:
+    def list_settings_policies(self, tenant: str) -> Mapping[str, PolicyVersions]:
         """The policies of a tenant that stand in the settings, by id."""
         return self._settled if tenant == DEFAULT_TENANT else {}
 
     async def policies(self, tenant: str) -> Mapping[str, PolicyVersions]:
         """Every policy of a tenant with its versions, wherever it stands, by id."""
-        return {**(await self.library(tenant)).policies, **self.settled(tenant)}
+        return {**(await self.library(tenant)).policies, **self.list_settings_policies(tenant)}
 
     async def library(self, tenant: str) -> PolicySnapshot:
         """All that the tenant keeps about policies, as it is now."""

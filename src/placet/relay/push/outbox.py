@@ -10,7 +10,7 @@ from placet.ports.outbox_store import Delivery, OutboxStore
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.push.courier import COURIER, format_delivery_target
 from placet.relay.push.payloads import build_push_payload
-from placet.relay.push.webhooks import Webhook
+from placet.relay.push.webhooks import PushWebhook
 
 
 class PushOutbox:
@@ -21,7 +21,7 @@ class PushOutbox:
         self._now = now
         self._wake = wake
 
-    async def enqueue(self, webhook: Webhook, reply: A2AReply) -> None:
+    async def enqueue(self, webhook: PushWebhook, reply: A2AReply) -> None:
         """Tell the caller behind a webhook, in the shape that its version expects."""
         now = self._now()
         owed = Delivery(

@@ -21,7 +21,7 @@ from placet.relay.push.configs import (
 )
 from placet.relay.push.configs import replace_push_target as readdressed
 from placet.relay.push.relay_configs import build_answer, build_config, build_config_list
-from placet.relay.push.webhooks import Webhook, WebhookRepository
+from placet.relay.push.webhooks import PushWebhook, WebhookRepository
 from placet.relay.registry.subscriptions import Subscription
 
 NotifyTask = Callable[[Subscription, str, str], Awaitable[None]]
@@ -189,7 +189,7 @@ def is_config_operation(call: A2ACall) -> bool:
     return call.operation in PUSH_OPERATIONS
 
 
-def _belongs_to(webhook: Webhook, subscription: Subscription) -> bool:
+def _belongs_to(webhook: PushWebhook, subscription: Subscription) -> bool:
     return (webhook.owner, webhook.tenant, webhook.agent) == (
         subscription.source.name,
         subscription.tenant,

@@ -12,7 +12,7 @@ from placet.relay.policies.policy import Leg
 from placet.relay.push.configs import PushTarget, build_bearer_authentication
 from placet.relay.push.outbox import PushOutbox
 from placet.relay.push.relay_configs import build_create_call
-from placet.relay.push.webhooks import Webhook, WebhookRepository
+from placet.relay.push.webhooks import PushWebhook, WebhookRepository
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
@@ -49,14 +49,14 @@ class TaskNotifier:
                     extra={"correlation_id": correlation_id},
                 )
 
-    async def current(self, subscription: Subscription, webhook: Webhook) -> A2AReply | None:
+    async def current(self, subscription: Subscription, webhook: PushWebhook) -> A2AReply | None:
         """The task of a webhook as its caller would get it now, judged as a whole; raises A2AError."""
         call = build_task_call(webhook.dialect, "get", webhook.shown or "")
         reply = (await self._calls.handle(_build_exchange(subscription, call, webhook.correlation_id))).reply
         return reply if reply is not None and reply.task is not None else None
 
     async def _tell(
-        self, subscription: Subscription, webhook: Webhook, task_id: str, correlation_id: str
+        self, subscription: Subscription, webhook: PushWebhook, task_id: str, correlation_id: str
     ) -> None:
         entry = await self._calls.own.find(subscription, task_id)
         if webhook.unknown and entry is not None and entry.upstream_id is not None:
@@ -72,7 +72,7 @@ class TaskNotifier:
                     await self._webhooks.save(replace(again, final=reply.state))
 
     async def _announce(
-        self, subscription: Subscription, webhook: Webhook, task: str, correlation_id: str
+        self, subscription: Subscription, webhook: PushWebhook, task: str, correlation_id: str
     ) -> None:
         """Tell the agent of a webhook that was made before it knew the task."""
         async with self._webhooks.lock(webhook.id):

@@ -28,7 +28,7 @@ from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
 from placet.relay.push.encryption import token_matches
 from placet.relay.push.outbox import PushOutbox
 from placet.relay.push.task_notifier import TaskNotifier
-from placet.relay.push.webhooks import PREFIX, SUFFIX, Webhook, WebhookRepository
+from placet.relay.push.webhooks import PREFIX, SUFFIX, PushWebhook, WebhookRepository
 from placet.relay.registry.subscriptions import Registry, Subscription
 from placet.relay.tasks.task_repository import Task
 from placet.relay.traffic.call_handler import CallHandler
@@ -88,7 +88,7 @@ class WebhookEndpoint:
         await send({"type": "http.response.body", "body": b""})
 
     @contextmanager
-    def _room_for(self, webhook: Webhook) -> Iterator[None]:
+    def _room_for(self, webhook: PushWebhook) -> Iterator[None]:
         """An agent that pushes slowly, or very much at once, is in nobody's way but its own."""
         agent = (webhook.tenant, webhook.agent)
         if self._under_way[agent] >= MAX_CONCURRENT:
@@ -99,7 +99,7 @@ class WebhookEndpoint:
         finally:
             self._under_way[agent] -= 1
 
-    async def _webhook(self, scope: Scope) -> Webhook:
+    async def _webhook(self, scope: Scope) -> PushWebhook:
         """The webhook that is meant, once its token has been shown."""
         webhook_id = _get_webhook_id(scope)
         webhook = await self._webhooks.find(webhook_id) if webhook_id else None
@@ -133,7 +133,9 @@ class WebhookEndpoint:
         seen = (*webhook.seen, mark)[-MAX_SEEN:] if mark else webhook.seen
         await self._webhooks.save(replace(webhook, seen=seen, final=final))
 
-    async def _match_task(self, subscription: Subscription, webhook: Webhook, reply: A2AReply) -> Webhook:
+    async def _match_task(
+        self, subscription: Subscription, webhook: PushWebhook, reply: A2AReply
+    ) -> PushWebhook:
         """The webhook, bound to the task that the notification names; raises for any other task."""
         task_id = reply.task_id
         if task_id is None:
@@ -159,13 +161,13 @@ class WebhookEndpoint:
         shown = task_id if entry is None or entry.shown_as is None else entry.shown_as
         return await self._webhooks.bind(webhook, task=task_id, shown=shown, config=None)
 
-    async def _is_relay_task(self, webhook: Webhook) -> bool:
+    async def _is_relay_task(self, webhook: PushWebhook) -> bool:
         """Whether the relay speaks for the task: the caller is told when a person has decided."""
         entry = await self._book.find(webhook.tenant, webhook.agent, "task", webhook.shown or "")
         return entry is not None and (entry.hold_id is not None or entry.ending is not None)
 
     async def _fetch_whole_task(
-        self, subscription: Subscription, webhook: Webhook, told: A2AReply
+        self, subscription: Subscription, webhook: PushWebhook, told: A2AReply
     ) -> A2AReply:
         """The whole task that has ended, or what stands for it while a person looks at it."""
         try:
@@ -199,7 +201,7 @@ class WebhookEndpoint:
         raise CaseNotFound(TASK_NOT_FOUND) from problem
 
 
-def _build_exchange(subscription: Subscription, webhook: Webhook, size: int) -> Exchange:
+def _build_exchange(subscription: Subscription, webhook: PushWebhook, size: int) -> Exchange:
     """The way of a notification: back from the agent, with no call that it answers."""
     return Exchange(
         subscription=subscription,
@@ -281,6 +283,6 @@ def _digest_notification(reply: A2AReply) -> str | None:
     return hashlib.sha256(msgspec.json.encode(reply.document)).hexdigest()[:32]
 
 
-def _is_after_final(webhook: Webhook, reply: A2AReply) -> bool:
+def _is_after_final(webhook: PushWebhook, reply: A2AReply) -> bool:
     """Whether the task has ended otherwise: what comes now is old."""
     return webhook.final is not None and reply.state != webhook.final

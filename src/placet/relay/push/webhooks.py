@@ -23,7 +23,7 @@ MAX_PER_TASK = 100
 MAX_ID = 1024
 
 
-class Webhook(Struct, frozen=True, kw_only=True):
+class PushWebhook(Struct, frozen=True, kw_only=True):
     """One address, what is known of the task it is for, and what has come in there."""
 
     id: str
@@ -82,11 +82,11 @@ class WebhookRepository:
 
     async def make(
         self, subscription: Subscription, call: A2ACall, address: PushTarget, correlation_id: str
-    ) -> tuple[Webhook, str]:
+    ) -> tuple[PushWebhook, str]:
         """A new webhook and its token, which is not kept."""
         token = secrets.token_urlsafe(32)
         webhook_id = self._seal.name(subscription.tenant, subscription.sink.id, secrets.token_hex(8))
-        webhook = Webhook(
+        webhook = PushWebhook(
             id=webhook_id,
             tenant=subscription.tenant,
             agent=subscription.sink.id,
@@ -99,35 +99,37 @@ class WebhookRepository:
         await self.save(webhook)
         return webhook, token
 
-    async def renew_token(self, webhook: Webhook, task: str) -> tuple[Webhook, str]:
+    async def renew_token(self, webhook: PushWebhook, task: str) -> tuple[PushWebhook, str]:
         """The webhook with a new token, for an agent that knows the task by now; the token is not kept."""
         token = secrets.token_urlsafe(32)
         known = replace(webhook, token=hash_token(token), unknown=False, task=task)
         await self.save(known)
         return known, token
 
-    def address(self, webhook: Webhook) -> PushTarget:
+    def address(self, webhook: PushWebhook) -> PushTarget:
         """Where the caller wants to be told."""
         plain = self._seal.open(webhook.sealed, webhook.id)
         if plain is None:
             raise ValueError("the webhook was sealed with another secret")
         return msgspec.json.decode(plain, type=PushTarget)
 
-    async def find(self, webhook_id: str) -> Webhook | None:
+    async def find(self, webhook_id: str) -> PushWebhook | None:
         """The webhook of this id, if it is there and open."""
         parts = self._seal.parts(webhook_id) if len(webhook_id) <= MAX_ID else None
         if parts is None or len(parts) != 3:
             return None
         row = await self._store.get_task(parts[0], parts[1], "webhook", webhook_id)
-        webhook = None if row is None else msgspec.json.decode(row.body, type=Webhook)
+        webhook = None if row is None else msgspec.json.decode(row.body, type=PushWebhook)
         return None if webhook is None or webhook.closed else webhook
 
-    async def save(self, webhook: Webhook) -> None:
+    async def save(self, webhook: PushWebhook) -> None:
         """Write a webhook, new or changed."""
         row = self._row(webhook.tenant, webhook.agent, "webhook", webhook.id, msgspec.json.encode(webhook))
         await self._store.save_tasks([row])
 
-    async def bind(self, webhook: Webhook, *, task: str | None, shown: str, config: str | None) -> Webhook:
+    async def bind(
+        self, webhook: PushWebhook, *, task: str | None, shown: str, config: str | None
+    ) -> PushWebhook:
         """Say which task a webhook is for; an earlier one of the same config is closed."""
         bound = replace(
             webhook, task=task or webhook.task, shown=shown, config=config or webhook.config or task
@@ -146,12 +148,12 @@ class WebhookRepository:
                 await self.close(found)
         return bound
 
-    async def list_for_task(self, tenant: str, agent: str, shown: str) -> list[Webhook]:
+    async def list_for_task(self, tenant: str, agent: str, shown: str) -> list[PushWebhook]:
         """The open webhooks of a task, by its caller's name for it."""
         found = [await self.find(one) for one in await self._list_ids(tenant, agent, shown)]
         return [one for one in found if one is not None]
 
-    async def close(self, webhook: Webhook) -> None:
+    async def close(self, webhook: PushWebhook) -> None:
         """Take nothing more in, and forget the caller's address."""
         await self.save(replace(webhook, closed=True, sealed=b"", seen=()))
 
@@ -159,7 +161,7 @@ class WebhookRepository:
         row = await self._store.get_task(tenant, agent, "webhooks", shown)
         return [] if row is None else msgspec.json.decode(row.body, type=list[str])
 
-    async def _list(self, webhook: Webhook, shown: str, ids: list[str]) -> None:
+    async def _list(self, webhook: PushWebhook, shown: str, ids: list[str]) -> None:
         row = self._row(webhook.tenant, webhook.agent, "webhooks", shown, msgspec.json.encode(ids))
         await self._store.save_tasks([row])
 
