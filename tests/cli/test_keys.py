@@ -106,7 +106,7 @@ def test_an_expired_key_is_shown_as_such(folder: Path) -> None:
         (("create", "guest", "--scope", "all"), 2, "'all' is not one of"),
         (("create",), 2, "Missing argument 'NAME'"),
         (("revoke", "nobody"), 1, "There is no key 'nobody'."),
-        (("list", "--db", "none.db"), 1, "There is no database none.db; name one with --db FILE"),
+        (("list", "--db", "none.db"), 1, "There is no database none.db; name one with --db URL"),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, tuple) else "",
 )

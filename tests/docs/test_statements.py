@@ -1,6 +1,7 @@
 """Statements of the reference that are written by hand agree with the code."""
 
 import re
+import tomllib
 from typing import Any
 
 import httpx
@@ -96,11 +97,13 @@ def test_every_metric_is_listed(live_server):
     assert served == listed
 
 
-def test_no_page_and_no_error_tells_to_install_the_strangers_package_of_our_name():
+def test_every_extra_that_a_page_or_an_error_names_exists():
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
-    telling = re.compile(r"""install\s+["'`]?placet\b""")
-    told = [page.name for page in pages if telling.search(page.read_text("utf-8"))]
-    assert told == ["README.md"]  # which says that it is not ours
+    texts = [page.read_text("utf-8") for page in pages]
+    named = {extra for text in texts for extra in re.findall(r"\bplacet\[([a-z][a-z-]*)\]", text)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert named
+    assert named <= project["optional-dependencies"].keys()
 
 
 def test_whatever_a_page_makes_is_in_the_list_of_what_can_be_made():
