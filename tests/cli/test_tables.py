@@ -5,7 +5,7 @@ import re
 import pytest
 
 from placet.cli.options import print_json, print_table
-from placet.cli.screen import aligned, stacked
+from placet.cli.text_tables import format_aligned, format_stacked
 from placet.text.width import display_width
 from tests.cli.asking import Desk
 from tests.cli.process import placet
@@ -16,7 +16,7 @@ ROWS = [["0123456789-0123456789-0123456789", "app", "Shall we go on with it now?
 
 
 def test_columns_are_aligned_by_what_they_take_on_the_screen() -> None:
-    assert aligned(("name", "state"), [["日本語", "open"], ["e\u0301te", "done"]]) == [
+    assert format_aligned(("name", "state"), [["日本語", "open"], ["e\u0301te", "done"]]) == [
         "NAME    STATE",
         "日本語  open",
         "e\u0301te     done",
@@ -24,7 +24,7 @@ def test_columns_are_aligned_by_what_they_take_on_the_screen() -> None:
 
 
 def test_a_row_that_does_not_fit_stands_in_a_block_of_its_own() -> None:
-    assert stacked(HEADER, ROWS * 2, 40)[:6] == [
+    assert format_stacked(HEADER, ROWS * 2, 40)[:6] == [
         "ID       0123456789-0123456789-0123456789",
         "FROM     app",
         "MESSAGE  Shall we go on with it now?",
@@ -36,7 +36,7 @@ def test_a_row_that_does_not_fit_stands_in_a_block_of_its_own() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 200, "日" * 200])
 def test_what_strangers_wrote_never_begins_where_our_own_names_do(text: str) -> None:
-    block = stacked(HEADER, [["1", "app", text]], 30)
+    block = format_stacked(HEADER, [["1", "app", text]], 30)
     assert all(display_width(line) <= 30 for line in block)
     assert [line[:9] for line in block[3:]] == [" " * 9] * (len(block) - 3)
 

@@ -9,7 +9,7 @@ import pytest
 import segno
 
 from placet.agent import FollowedCase, Notice
-from placet.cli.progress_line import ProgressLine, doing_words, fitted, left_words
+from placet.cli.progress_line import ProgressLine, describe_activity, describe_time_left, fit_width
 from placet.cli.qr_code import QUIET, qr_lines, qr_width
 from placet.protocol.poll import Progress
 from tests.cli.asking import Desk
@@ -96,12 +96,12 @@ def test_a_qr_code_is_drawn_where_it_fits(desk: Desk, service: StrangeService, c
     service.stands(status="pending")
     with terminal(desk, columns, "request", "POST", f"{service.url}/act", "--via", "qr") as shown:
         eventually(lambda: re.search(r"\d left", shown.seen))
-        drawn = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
+        draw_qr_code = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
         if columns == 80:
-            assert {len(line) for line in drawn} == {qr_width(f"{service.url}/review/1")}
+            assert {len(line) for line in draw_qr_code} == {qr_width(f"{service.url}/review/1")}
             assert "This address is of this machine alone" in shown.seen
         else:
-            assert drawn == []
+            assert draw_qr_code == []
             assert "The QR code needs" in shown.seen
 
 
@@ -174,18 +174,18 @@ def test_without_colours_light_is_drawn_for_dark_terminals() -> None:
     ],
 )
 def test_the_countdown_in_words(left: timedelta, words: str) -> None:
-    assert left_words(left) == words
+    assert describe_time_left(left) == words
 
 
 def test_how_far_a_person_has_come() -> None:
     progress = Progress(current_step=2, total_steps=3, completed_fields=0, total_fields=9)
     notice = Notice(name="in_progress", case=CASE, progress=progress)
-    assert doing_words(notice) == (
+    assert describe_activity(notice) == (
         "A person is answering, step 2 of 3, 0 of 9 fields",
         "Being answered, step 2 of 3",
         "Being answered",
     )
-    assert doing_words(Notice(name="in_progress", case=CASE))[0] == "A person is answering"
+    assert describe_activity(Notice(name="in_progress", case=CASE))[0] == "A person is answering"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_how_far_a_person_has_come() -> None:
     ],
 )
 def test_a_line_loses_first_what_matters_least(width: int, line: str) -> None:
-    assert fitted(("Somebody answers", "Answered"), ("1:00 left", "Ctrl-C"), width) == line
+    assert fit_width(("Somebody answers", "Answered"), ("1:00 left", "Ctrl-C"), width) == line
 
 
 def test_trouble_is_told_once_and_passes() -> None:

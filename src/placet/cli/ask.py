@@ -14,9 +14,9 @@ from placet.agent import PendingCase, read_case
 from placet.agent.responses import credentials_of
 from placet.cli import ask_drafts as drafts
 from placet.cli.command_group import CommandGroup
-from placet.cli.following import How, Waiting, follow, run, waiting_options
-from placet.cli.request import DEFAULT_SERVER, Headers, build_request, send_whole
-from placet.cli.telling import can_be_heard
+from placet.cli.case_waiting import WaitOptions, CaseWait, follow, run, wait_options
+from placet.cli.request import DEFAULT_SERVER, Headers, build_request, send_and_read
+from placet.cli.notifications import can_receive_answers
 from placet.errors import PlacetError, SettingsError, Unreachable
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.reviews.declaration import CommandOption, TypeDeclaration
@@ -105,7 +105,7 @@ def build_command(declared: TypeDeclaration) -> click.Command:
     """Return the command that asks a question of this type: its own options first, then those of all."""
 
     def run_command(
-        how: How,
+        how: WaitOptions,
         server: str,
         key: str | None,
         idempotency_key: str | None,
@@ -122,7 +122,7 @@ def build_command(declared: TypeDeclaration) -> click.Command:
         run(functools.partial(_ask, functools.partial(_call, server, key, idempotency_key, draft)), how)
 
     run_command.__doc__ = declared.command.help if declared.command else None
-    decorated: Callable[..., None] = waiting_options()(run_command)
+    decorated: Callable[..., None] = wait_options()(run_command)
     for option in (*reversed(_COMMON), *((_INLINE,) if declared.inline_actions else ())):
         decorated = option(decorated)
     for each in reversed(declared.command.options if declared.command else ()):
@@ -174,10 +174,10 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
 }
 
 
-async def _ask(call_for: Callable[[], httpx.Request], waiting: Waiting) -> None:
+async def _ask(call_for: Callable[[], httpx.Request], waiting: CaseWait) -> None:
     call = call_for()
     try:
-        response, content = await send_whole(call)
+        response, content = await send_and_read(call)
     except Unreachable as error:
         error.add_note("Start a server with `placet serve`, or name yours with --server or in PLACET_SERVER.")
         raise
@@ -200,25 +200,25 @@ def _call(server: str, key: str | None, idempotency_key: str | None, draft: Cont
     ]
     if idempotency_key is not None:
         headers.append((b"Idempotency-Key", os.fsencode(idempotency_key)))
-    return build_request("POST", f"{server.rstrip('/')}/v1/cases", _encoded(draft), headers)
+    return build_request("POST", f"{server.rstrip('/')}/v1/cases", _encode(draft), headers)
 
 
-def _encoded(draft: Context) -> bytes:
+def _encode(draft: Context) -> bytes:
     try:
         return msgspec.json.encode(draft)
     except UnicodeEncodeError:
         raise click.BadParameter("write it in UTF-8.", param_hint="PROMPT and options") from None
 
 
-def _inline(declared: TypeDeclaration, wanted: bool | None, how: How, context: Context) -> list[str]:
+def _inline(declared: TypeDeclaration, wanted: bool | None, how: WaitOptions, context: Context) -> list[str]:
     """Return the actions that buttons may take."""
     if wanted is False or (wanted is None and not _is_heard(how)):
         return []
     return list(declared.pressable_actions(context))
 
 
-def _is_heard(how: How) -> bool:
-    return any(can_be_heard(via, os.environ) for via in how.vias)
+def _is_heard(how: WaitOptions) -> bool:
+    return any(can_receive_answers(via, os.environ) for via in how.vias)
 
 
 def _object(content: bytes) -> Context:

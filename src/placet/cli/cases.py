@@ -12,7 +12,7 @@ from placet.cli.options import (
     config_option,
     db_option,
     json_option,
-    loaded,
+    load_settings,
     print_json,
     print_table,
     with_store,
@@ -34,7 +34,7 @@ def case() -> None:
 def show(case_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
     """Show a case, its events and whether its chain holds."""
     found, events = with_store(
-        loaded(config, db=db).settings.db, lambda store: _case_with_events(store, case_id)
+        load_settings(config, db=db).settings.db, lambda store: _case_with_events(store, case_id)
     )
     broken = broken_link(events, head=found.chain)
     if as_json:

@@ -9,7 +9,7 @@ from placet.cli.options import (
     config_option,
     db_option,
     json_option,
-    loaded,
+    load_settings,
     print_json,
     print_table,
     with_store,
@@ -36,7 +36,7 @@ def list_deliveries(
 ) -> None:
     """List deliveries, newest first."""
     found = with_store(
-        loaded(config, db=db).settings.db,
+        load_settings(config, db=db).settings.db,
         lambda store: store.list_deliveries(case_id=case_id, state=state, limit=limit),
     )
     if as_json:
@@ -55,6 +55,6 @@ def list_deliveries(
 @config_option
 def replay(delivery_id: str, db: str | None, config: Path | None) -> None:
     """Send a delivery again; the running server picks it up."""
-    path = loaded(config, db=db).settings.db
+    path = load_settings(config, db=db).settings.db
     with_store(path, lambda store: Outbox(store=store, couriers={}, clock=clock.now).replay(delivery_id))
     click.echo(f"{delivery_id} will be sent again.", err=True)

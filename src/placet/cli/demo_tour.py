@@ -60,17 +60,17 @@ class DemoTour:
         base = self._parts.settings.public_url
         click.echo(f"\n  Placet is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for door in self._demo.doors:
-            click.echo(f"  {_bold(_named(door.type))}: {door.prompt}\n    {door.url}\n")
+            click.echo(f"  {_bold(_name_demo(door.type))}: {door.prompt}\n    {door.url}\n")
         click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
-        click.echo(f"    {_command()} request POST '{base}/api/demo?type=confirmation'\n")
+        click.echo(f"    {_format_command()} request POST '{base}/api/demo?type=confirmation'\n")
         click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
         click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
-        self._parts.store.add_change_listener(self._changed)
-        self._demo.on_callback = self._called_back
+        self._parts.store.add_change_listener(self._report_change)
+        self._demo.on_callback = self._report_callback
 
-    def _changed(self, case_id: str | None) -> None:
+    def _report_change(self, case_id: str | None) -> None:
         if case_id is not None:
             task = asyncio.create_task(self._tell(case_id))
             self._tasks.add(task)
@@ -92,15 +92,15 @@ class DemoTour:
             self._types[case_id] = data["type"]
             self._say(case_id, "asked through the API")
 
-    def _called_back(self, body: dict[str, Any]) -> None:
+    def _report_callback(self, body: dict[str, Any]) -> None:
         self._say(body["case_id"], f"callback received and verified: {body['event']}")
 
     def _say(self, case_id: str, words: str) -> None:
-        name = f"{_named(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
+        name = f"{_name_demo(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
         click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {name}  {words}")
 
 
-def _command() -> str:
+def _format_command() -> str:
     """What to type: in a checkout, `placet` is on nobody's path."""
     return "placet" if which("placet") else sys.argv[0]
 
@@ -111,5 +111,5 @@ def _bold(text: str) -> str:
     return text if plain else click.style(text, bold=True)
 
 
-def _named(sort: str) -> str:
+def _name_demo(sort: str) -> str:
     return sort.replace("_", " ")

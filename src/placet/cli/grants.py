@@ -11,7 +11,7 @@ from placet.cli.options import (
     config_option,
     db_option,
     json_option,
-    loaded,
+    load_settings,
     print_table,
     with_store,
 )
@@ -43,7 +43,8 @@ def list_grants(
 ) -> None:
     """List grants, newest first, those that are over included."""
     found = with_store(
-        loaded(config, db=db).settings.db, lambda store: _listed(store, owner, live=live, limit=limit)
+        load_settings(config, db=db).settings.db,
+        lambda store: _list_grants(store, owner, live=live, limit=limit),
     )
     if as_json:
         print_result(msgspec.to_builtins(found))
@@ -70,7 +71,7 @@ def list_grants(
 @json_option
 def show(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
     """Show a grant: what it covers, who gave it, and what is left of it."""
-    found = with_store(loaded(config, db=db).settings.db, lambda store: _shown(store, grant_id))
+    found = with_store(load_settings(config, db=db).settings.db, lambda store: _format_grant(store, grant_id))
     if as_json:
         print_result(msgspec.to_builtins(found))
         return
@@ -85,7 +86,7 @@ def show(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> N
 @json_option
 def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
     """End a grant by its id; from then on a running server asks a person again."""
-    settings = loaded(config, db=db).settings
+    settings = load_settings(config, db=db).settings
 
     async def end(store: Store) -> GrantView:
         grants = Grants(store=store, clock=clock.now, keep_for=settings.limits.keep_for)
@@ -98,7 +99,7 @@ def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) ->
     click.echo(f"Revoked {ended.id}.", err=True)
 
 
-async def _listed(store: Store, owner: str | None, *, live: bool, limit: int) -> list[GrantView]:
+async def _list_grants(store: Store, owner: str | None, *, live: bool, limit: int) -> list[GrantView]:
     found: list[GrantView] = []
     before: str | None = None
     now = clock.now()
@@ -109,7 +110,7 @@ async def _listed(store: Store, owner: str | None, *, live: bool, limit: int) ->
     return found[:limit]
 
 
-async def _shown(store: Store, grant_id: str) -> GrantView:
+async def _format_grant(store: Store, grant_id: str) -> GrantView:
     found = await store.get_grant(grant_id)
     if found is None:
         raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")

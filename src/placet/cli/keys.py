@@ -10,7 +10,7 @@ from placet.cli.options import (
     config_option,
     db_option,
     json_option,
-    loaded,
+    load_settings,
     print_json,
     print_table,
     with_store,
@@ -44,7 +44,7 @@ def create(
 ) -> None:
     """Create a key and print it, once, alone on standard output."""
     lasts_for = parse_duration(expires_in) if expires_in else None
-    file = loaded(config, db=db).settings.db
+    file = load_settings(config, db=db).settings.db
     is_new = not Path(file).exists()
     secret = with_store(
         file,
@@ -64,7 +64,7 @@ def create(
 @json_option
 def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
     """List all keys; the keys themselves are not stored and cannot be shown."""
-    keys = with_store(loaded(config, db=db).settings.db, lambda store: store.list_api_keys())
+    keys = with_store(load_settings(config, db=db).settings.db, lambda store: store.list_api_keys())
     if as_json:
         print_json(
             [{"id": one.id, "name": one.name, "scopes": one.scopes, "state": _state(one)} for one in keys]
@@ -80,7 +80,7 @@ def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
 @config_option
 def revoke(key_id: str, db: str | None, config: Path | None) -> None:
     """Revoke a key by its id; a running server honours it within seconds."""
-    with_store(loaded(config, db=db).settings.db, lambda store: revoke_key(store, key_id, clock.now()))
+    with_store(load_settings(config, db=db).settings.db, lambda store: revoke_key(store, key_id, clock.now()))
     click.echo(f"Revoked {key_id}.", err=True)
 
 

@@ -115,9 +115,9 @@ def main() -> None:
     except OSError as error:
         if error.errno not in FULL or error.filename is not None:
             raise
-        from placet.cli.screen import leave_output
+        from placet.cli.text_tables import discard_output
 
-        leave_output()
+        discard_output()
         click.echo(f"placet: The output cannot be written: {error.strerror}.", err=True)
         sys.exit(1)
     else:

@@ -85,7 +85,7 @@ def mcp(
     from placet.mcp import server as run
 
     async def main() -> None:
-        with closing(_kept_in(path or default_path())) as cases:
+        with closing(_open_case_file(path or default_path())) as cases:
             told = run.open_messengers(vias, os.environ, cases)
             asking = run.Questions(server=server, key=key, cases=cases, trusted=trusted, messengers=told)
             async with asking as questions:
@@ -127,7 +127,7 @@ def warn_if_interactive() -> None:
         click.echo("This speaks MCP with the assistant that starts it; Ctrl-C ends it. See --help.", err=True)
 
 
-def _kept_in(path: Path) -> PendingCases:
+def _open_case_file(path: Path) -> PendingCases:
     try:
         return PendingCases(path)
     except OSError as error:

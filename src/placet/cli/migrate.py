@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from placet.bootstrap.storage import database_exists, migrate_database
-from placet.cli.options import config_option, db_option, loaded
+from placet.cli.options import config_option, db_option, load_settings
 
 
 @click.command()
@@ -16,7 +16,7 @@ def migrate(db: str | None, config: Path | None) -> None:
 
     A new file gets its schema by itself when it is first used. Stop the server and make a backup first.
     """
-    path = loaded(config, db=db).settings.db
+    path = load_settings(config, db=db).settings.db
     is_new = not database_exists(path)
     change = migrate_database(path)
     if change.before == change.after:

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from placet.bootstrap.storage import database_exists, open_store
-from placet.cli.screen import aligned, columns_of, stacked
+from placet.cli.text_tables import format_aligned, format_stacked, terminal_width
 from placet.errors import SettingsError
 from placet.ports.store import Store
 from placet.settings import Loaded, load
@@ -46,7 +46,7 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def loaded(config: Path | None = None, **flags: Any) -> Loaded:
+def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
     """The effective settings of this call."""
     return load(environ=os.environ, flags=flags, file=config)
 
@@ -77,10 +77,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empt
         click.echo(empty, err=True)
         return
     texts = [[_cell(value) for value in row] for row in rows]
-    lines = aligned(header, texts)
-    columns = columns_of(sys.stdout) if sys.stdout.isatty() else None
+    lines = format_aligned(header, texts)
+    columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
     if columns is not None and max(map(display_width, lines)) > columns:
-        lines = stacked(header, texts, columns)
+        lines = format_stacked(header, texts, columns)
     for line in lines:
         click.echo(line)
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from placet.agent import Outcome, PendingCase, PendingCases
 from placet.agent.pending import default_path
 from placet.cli import results
+from placet.cli.case_waiting import CaseWait, WaitOptions, describe_outcome, follow, run, wait_options
 from placet.cli.command_group import CommandGroup
-from placet.cli.following import How, Waiting, ending_words, follow, run, waiting_options
 from placet.cli.options import json_option, print_table
 from placet.errors import CaseNotFound, PlacetError, StillWaiting
 from placet.text.truncation import to_single_line, truncate
@@ -46,15 +46,15 @@ def list_pending(as_json: bool) -> None:
 
 @pending.command()
 @click.argument("case_id", required=False)
-@waiting_options()
-def resume(case_id: str | None, how: How) -> None:
+@wait_options()
+def resume(case_id: str | None, how: WaitOptions) -> None:
     """Go on waiting for a case, or for all of them.
 
     One case: its result and exit code, as `placet request` would have given them. All: one JSON object in a
     line for each, as they end; the exit code is 1 if any failed, else the largest. A person who has been told
     is told again only with --via.
     """
-    chosen = [_retold(one, how) for one in ([_named(case_id)] if case_id is not None else _all())]
+    chosen = [_retold(one, how) for one in ([_find_case(case_id)] if case_id is not None else _all())]
     there = _with_places(chosen, how)
     if case_id is not None:
         run(functools.partial(follow, chosen[0]), there)
@@ -72,7 +72,7 @@ def forget(case_ids: tuple[str, ...], forget_all: bool, as_json: bool) -> None:
     """Stop keeping cases; at the service they stay open until they are answered or expire."""
     if not case_ids and not forget_all:
         raise click.UsageError("Name the cases to forget, or say --all.")
-    chosen = _all() if forget_all else [_named(case_id) for case_id in case_ids]
+    chosen = _all() if forget_all else [_find_case(case_id) for case_id in case_ids]
     cases = PendingCases(default_path())
     try:
         for one in chosen:
@@ -84,12 +84,12 @@ def forget(case_ids: tuple[str, ...], forget_all: bool, as_json: bool) -> None:
         results.print_result({"forgotten": [one.case.case_id for one in chosen]})
 
 
-async def _resume_all(chosen: list[PendingCase], waiting: Waiting) -> None:
-    codes = await asyncio.gather(*(_resumed(waiting, one) for one in chosen))
+async def _resume_all(chosen: list[PendingCase], waiting: CaseWait) -> None:
+    codes = await asyncio.gather(*(_resume(waiting, one) for one in chosen))
     raise click.exceptions.Exit(results.FAILED if results.FAILED in codes else max(codes))
 
 
-async def _resumed(waiting: Waiting, one: PendingCase) -> int:
+async def _resume(waiting: CaseWait, one: PendingCase) -> int:
     """One of several: whatever becomes of it, the others go on."""
     try:
         outcome: Outcome = await waiting.follow(one)
@@ -100,16 +100,16 @@ async def _resumed(waiting: Waiting, one: PendingCase) -> int:
         waiting.line.say(f"placet: {to_single_line(one.case.case_id)}: {error.message}")
         results.print_result({**results.error_view(error), "case_id": one.case.case_id})
         return results.FAILED
-    waiting.line.say(f"{to_single_line(one.case.case_id)}: {ending_words(outcome)}")
+    waiting.line.say(f"{to_single_line(one.case.case_id)}: {describe_outcome(outcome)}")
     results.print_result(results.outcome_view(outcome))
     return results.exit_code(outcome)
 
 
-def _retold(one: PendingCase, how: How) -> PendingCase:
+def _retold(one: PendingCase, how: WaitOptions) -> PendingCase:
     return replace(one, told=False) if how.vias else one
 
 
-def _with_places(chosen: list[PendingCase], how: How) -> How:
+def _with_places(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:
     """Messages that are out in messengers are brought up to date there."""
     if not chosen:
         return how
@@ -131,7 +131,7 @@ def _all() -> list[PendingCase]:
         cases.close()
 
 
-def _named(case_id: str) -> PendingCase:
+def _find_case(case_id: str) -> PendingCase:
     """The case of this id; the most urgent, where two services use the same."""
     for one in _all():
         if one.case.case_id == case_id:

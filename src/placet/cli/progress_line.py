@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TextIO
 
 from placet.agent import Notice
-from placet.cli.screen import columns_of
+from placet.cli.text_tables import terminal_width
 from placet.protocol.poll import Progress
 from placet.text.truncation import to_single_line, truncate
 
@@ -37,7 +37,7 @@ class ProgressLine:
         self.is_screen = is_live(self._out)
         self.live = self.is_screen if live is None else live
         self._several = several
-        self.columns = columns or (lambda: columns_of(self._out))
+        self.columns = columns or (lambda: terminal_width(self._out))
         self._now = clock
         self._last: Notice | None = None
         self._trouble: tuple[str, datetime] | None = None
@@ -52,7 +52,7 @@ class ProgressLine:
             self._write(line + "\n")
         self._draw()
 
-    def wrapped(self, text: str, indent: str = "") -> list[str]:
+    def wrap(self, text: str, indent: str = "") -> list[str]:
         """The text in lines that fit into the terminal, broken between words; elsewhere it is one line."""
         if not (self.live or self.is_screen):
             return [indent + text]
@@ -64,7 +64,7 @@ class ProgressLine:
     def show(self, notice: Notice) -> None:
         """Take in what happened."""
         if notice.name == "trouble":
-            self._trouble = (_trouble_words(notice), self._now())
+            self._trouble = (_describe_failure(notice), self._now())
         elif notice.name in ("told", "opened", "in_progress"):
             self._last, self._trouble = notice, None
         if self.live:
@@ -100,17 +100,19 @@ class ProgressLine:
         if not self.live or self._last is None:
             return
         trouble = self._trouble if self._trouble and self._now() < self._trouble[1] + TROUBLE_FOR else None
-        doing = (trouble[0], "Trouble on the way") if trouble else doing_words(self._last)
-        left = left_words(self._last.case.expires_at - self._now())
-        self._shown = fitted(doing, [part for part in (left, HINT) if part], self.columns() - 1)
+        doing = (trouble[0], "Trouble on the way") if trouble else describe_activity(self._last)
+        left = describe_time_left(self._last.case.expires_at - self._now())
+        self._shown = fit_width(doing, [part for part in (left, HINT) if part], self.columns() - 1)
         self._write(f"{ERASE}{self._shown}")
 
     def _print_change(self, notice: Notice) -> None:
-        words = _trouble_words(notice) if notice.name == "trouble" else "".join(doing_words(notice)[:1])
+        words = (
+            _describe_failure(notice) if notice.name == "trouble" else "".join(describe_activity(notice)[:1])
+        )
         said = (notice.case.case_id, words)
         if words and said not in self._printed:
             self._printed.add(said)
-            left = left_words(notice.case.expires_at - self._now())
+            left = describe_time_left(notice.case.expires_at - self._now())
             which = f"{to_single_line(notice.case.case_id)}: " if self._several else ""
             self._write(f"{which}{words}{f' ({left})' if left else ''}.\n")
 
@@ -125,10 +127,10 @@ def is_live(out: TextIO) -> bool:
     return out.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
-def doing_words(notice: Notice) -> tuple[str, ...]:
+def describe_activity(notice: Notice) -> tuple[str, ...]:
     """What the person is doing, from the full sentence to the fewest words."""
     if notice.name == "in_progress":
-        far = _how_far(notice.progress)
+        far = _describe_progress(notice.progress)
         return (
             ", ".join(["A person is answering", *far]),
             ", ".join(["Being answered", *far[:1]]),
@@ -139,11 +141,11 @@ def doing_words(notice: Notice) -> tuple[str, ...]:
     return ("Waiting for a person to open it", "Not opened yet") if notice.name == "told" else ()
 
 
-def _trouble_words(notice: Notice) -> str:
+def _describe_failure(notice: Notice) -> str:
     return to_single_line(notice.text or "").rstrip(".")
 
 
-def _how_far(progress: Progress | None) -> list[str]:
+def _describe_progress(progress: Progress | None) -> list[str]:
     if progress is None:
         return []
     counts = (
@@ -153,7 +155,7 @@ def _how_far(progress: Progress | None) -> list[str]:
     return [words.format(done, total) for words, done, total in counts if done is not None and total]
 
 
-def left_words(left: timedelta) -> str:
+def describe_time_left(left: timedelta) -> str:
     """The time that is left, as a countdown."""
     seconds = int(left.total_seconds())
     if seconds < 0:
@@ -167,7 +169,7 @@ def left_words(left: timedelta) -> str:
     return f"{hours}:{minutes:02}:{seconds:02} left" if hours else f"{minutes}:{seconds:02} left"
 
 
-def fitted(doing: Sequence[str], rest: Sequence[str], width: int) -> str:
+def fit_width(doing: Sequence[str], rest: Sequence[str], width: int) -> str:
     """One line: the fullest words that fit, and as much of the rest as there is room for, from its start."""
     for count in range(len(rest), 0, -1):
         for words in doing if count == 1 else doing[:1]:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import config_option, json_option, loaded, print_table
+from placet.cli.options import config_option, json_option, load_settings, print_table
 from placet.cli.relay_operations import join_options, on_server
 from placet.cli.results import print_result
 from placet.text.characters import escape_hidden_in_json, mark_hidden
@@ -138,7 +138,7 @@ def _resolve(approval_id: str, action: str, message: str | None, where: dict[str
 
 def _call(where: dict[str, Any], operation: str, body: Any = None, **arguments: str) -> Any:
     config: Path | None = where["config"]
-    server = where["server"] or loaded(config).settings.public_url
+    server = where["server"] or load_settings(config).settings.public_url
     return asyncio.run(
         on_server(
             server, where["key"], where["tenant"], lambda relay: relay.call(operation, body, **arguments)

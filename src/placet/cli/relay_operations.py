@@ -12,7 +12,7 @@ import click
 import httpx
 
 from placet.bootstrap.storage import database_exists
-from placet.cli.options import config_option, db_option, loaded, with_store
+from placet.cli.options import config_option, db_option, load_settings, with_store
 from placet.desk import clock
 from placet.errors import SettingsError, ValidationFailed
 from placet.http.operations import HttpOperations, LocalOperations, Operations
@@ -105,7 +105,7 @@ def run_registry(where: dict[str, Any], work: Work[T], *, create: bool = False) 
     Before its first agent, a server has no relay and no API to call. Where the environment names the server
     of this machine, its database is used if it exists, and the server otherwise.
     """
-    settings = loaded(where["config"], db=where["db"]).settings
+    settings = load_settings(where["config"], db=where["db"]).settings
     other = _other_server(settings)
     server = (
         where["server"] or (other if where["db"] is None else None) or _server_without_file(where, settings)
@@ -123,7 +123,7 @@ def _run(where: dict[str, Any], work: Work[T], routes: LocalRoutes, *, create: b
     server = where["server"] or from_environment
     if server:
         return asyncio.run(on_server(server, where["key"], where["tenant"], work))
-    settings = loaded(where["config"], db=where["db"]).settings
+    settings = load_settings(where["config"], db=where["db"]).settings
     return _run_locally(settings, where["tenant"], work, routes, create=create)
 
 

@@ -25,7 +25,7 @@ from placet.agent.responses import (
 )
 from placet.agent.trust import parse_origin
 from placet.cli import results
-from placet.cli.following import How, Waiting, follow, run, waiting_options
+from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.errors import AddressRefused, Unreachable, UnreadableAnswer
 
 TIMEOUT = httpx.Timeout(20.0, read=300.0)  # the call itself may be work; it is not the wait for a person
@@ -41,15 +41,15 @@ def read_data(ctx: click.Context, param: click.Parameter, value: str | None) -> 
         return None
     if value in ("-", "@-"):
         return sys.stdin.buffer.read()
-    return _file(value[1:], param) if value.startswith("@") else os.fsencode(value)
+    return _read_file(value[1:], param) if value.startswith("@") else os.fsencode(value)
 
 
 def read_headers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Headers:
     """The headers: 'Name: value', or @file with one in each line, so that secrets stay out of `ps`."""
     lines: list[bytes] = []
     for value in values:
-        lines += _file(value[1:], param).splitlines() if value.startswith("@") else [os.fsencode(value)]
-    return [_header(line, param) for line in lines if line.strip()]
+        lines += _read_file(value[1:], param).splitlines() if value.startswith("@") else [os.fsencode(value)]
+    return [_parse_header(line, param) for line in lines if line.strip()]
 
 
 def header_option(command: Any) -> Any:
@@ -76,17 +76,17 @@ def header_option(command: Any) -> Any:
     help="The body: JSON, a file, or standard input; anything but JSON needs its Content-Type in -H.",
 )
 @header_option
-@waiting_options()
-def request(method: str, url: str, data: bytes | None, headers: Headers, how: How) -> None:
+@wait_options()
+def request(method: str, url: str, data: bytes | None, headers: Headers, how: WaitOptions) -> None:
     """Call a service; where it needs a person, tell them, wait, and print what they decided.
 
     Exit codes: 0 decided, or no person was needed and the response's body is printed; 10 decided against
     (reject, cancel, abort, or edit, which asks for changes); 11 expired; 12 cancelled; 1 error; 2 wrong call,
     and nothing was sent.
     """
-    call = _call(method, url, data, headers)
+    call = _build_checked_request(method, url, data, headers)
 
-    async def perform(waiting: Waiting) -> None:
+    async def perform(waiting: CaseWait) -> None:
         pending = await send(call, how)
         if pending is not None:
             await follow(pending, waiting)
@@ -94,20 +94,20 @@ def request(method: str, url: str, data: bytes | None, headers: Headers, how: Ho
     run(perform, how)
 
 
-async def send(call: httpx.Request, how: How) -> PendingCase | None:
+async def send(call: httpx.Request, how: WaitOptions) -> PendingCase | None:
     """Make the call; the case it opens, or None once its answer has been printed."""
-    async with _sent(call) as response:
+    async with _open_response(call) as response:
         return await _read(response, how)
 
 
-async def send_whole(call: httpx.Request) -> tuple[httpx.Response, bytes]:
+async def send_and_read(call: httpx.Request) -> tuple[httpx.Response, bytes]:
     """Make a call whose answer is small; raises Unreachable or UnreadableAnswer."""
-    async with _sent(call) as response:
-        return response, await _all(response, LARGEST)
+    async with _open_response(call) as response:
+        return response, await _read_all(response, LARGEST)
 
 
 @asynccontextmanager
-async def _sent(call: httpx.Request) -> AsyncIterator[httpx.Response]:
+async def _open_response(call: httpx.Request) -> AsyncIterator[httpx.Response]:
     try:
         async with httpx.AsyncClient(follow_redirects=False) as http:
             response = await http.send(call, stream=True)
@@ -120,41 +120,43 @@ async def _sent(call: httpx.Request) -> AsyncIterator[httpx.Response]:
         raise Unreachable(f"{place} cannot be reached: {str(error) or type(error).__name__}.") from error
 
 
-async def _read(response: httpx.Response, how: How) -> PendingCase | None:
+async def _read(response: httpx.Response, how: WaitOptions) -> PendingCase | None:
     if response.status_code == 202:
-        content = await _all(response, LARGEST)
+        content = await _read_all(response, LARGEST)
         case = read_case(202, content, url=str(response.url), now=datetime.now(UTC))
         if case is not None:
             return PendingCase(case=case, credentials=credentials_of(response.request))
         _print_whole(response, content, how)
     elif how.as_json:
-        _print_whole(response, await _all(response, LARGEST_SHOWN, within_s=math.inf), how)
+        _print_whole(response, await _read_all(response, LARGEST_SHOWN, within_s=math.inf), how)
     else:
         show = results.body_printer()
         async for chunk in response.aiter_bytes():
             show(chunk)
         results.end_line()
     if not response.is_success:
-        raise click.exceptions.Exit(_tell_refusal(response))
+        raise click.exceptions.Exit(_report_refusal(response))
     return None
 
 
-def _tell_refusal(response: httpx.Response) -> int:
+def _report_refusal(response: httpx.Response) -> int:
     to = f" (to {response.headers.get('location')!a})" if response.is_redirect else ""
     click.echo(f"placet: The service answered HTTP {response.status_code}{to}.", err=True)
     return results.FAILED
 
 
-def _print_whole(response: httpx.Response, content: bytes, how: How) -> None:
+def _print_whole(response: httpx.Response, content: bytes, how: WaitOptions) -> None:
     if not how.as_json:
         results.body_printer()(content)
         results.end_line()
         return
     status = "answered" if response.is_success else "error"
-    results.print_result({"status": status, "http_status": response.status_code, "body": _body(content)})
+    results.print_result(
+        {"status": status, "http_status": response.status_code, "body": _decode_body(content)}
+    )
 
 
-def _body(content: bytes) -> Any:
+def _decode_body(content: bytes) -> Any:
     """JSON as it is, else text, else nothing that could be shown."""
     try:
         return msgspec.json.decode(content)
@@ -162,7 +164,7 @@ def _body(content: bytes) -> Any:
         return content.decode("utf-8", "replace")
 
 
-async def _all(response: httpx.Response, most: int, *, within_s: float = RESPONSE_WITHIN_S) -> bytes:
+async def _read_all(response: httpx.Response, most: int, *, within_s: float = RESPONSE_WITHIN_S) -> bytes:
     require_safe_encoding(response)
     content, until = bytearray(), time.monotonic() + within_s
     async for chunk in response.aiter_bytes():
@@ -174,7 +176,7 @@ async def _all(response: httpx.Response, most: int, *, within_s: float = RESPONS
     return bytes(content)
 
 
-def _call(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.Request:
+def _build_checked_request(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.Request:
     if not _TOKEN.fullmatch(method):
         raise click.BadParameter("this is no HTTP method.", param_hint="METHOD")
     named = {name.lower() for name, _ in headers}
@@ -192,14 +194,14 @@ def build_request(method: str, url: str, data: bytes | None, headers: Headers) -
             method,
             url,
             content=data,
-            headers=[*headers, *_added(url, headers)],
+            headers=[*headers, *_add_default_headers(url, headers)],
             extensions={"timeout": TIMEOUT.as_dict()},
         )
     except (AddressRefused, httpx.InvalidURL) as error:
         raise click.BadParameter("write it whole: https://…", param_hint="URL") from error
 
 
-def _added(url: str, headers: Headers) -> Headers:
+def _add_default_headers(url: str, headers: Headers) -> Headers:
     """What a caller did not say; a key for the Placet server goes to that server alone."""
     added = {b"User-Agent": USER_AGENT.encode(), b"Accept": b"application/json, */*"}
     key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or DEFAULT_SERVER
@@ -219,7 +221,7 @@ def _require_json(data: bytes) -> None:
         ) from None
 
 
-def _file(path: str, param: click.Parameter) -> bytes:
+def _read_file(path: str, param: click.Parameter) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -227,7 +229,7 @@ def _file(path: str, param: click.Parameter) -> bytes:
         raise click.BadParameter(f"{path} cannot be read: {reason}.", param=param) from error
 
 
-def _header(line: bytes, param: click.Parameter) -> tuple[bytes, bytes]:
+def _parse_header(line: bytes, param: click.Parameter) -> tuple[bytes, bytes]:
     name, colon, value = line.partition(b":")
     if not colon or not _TOKEN.fullmatch(name.decode("latin-1")) or re.search(rb"[\r\n\0]", value):
         raise click.BadParameter("write headers as 'Name: value'.", param=param)

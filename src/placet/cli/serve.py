@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from placet.bootstrap.server import Parts, build
 from placet.cli.demo_tour import DemoTour
-from placet.cli.options import PORT, loaded, server_options
+from placet.cli.options import PORT, load_settings, server_options
 from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.errors import SettingsError
@@ -31,7 +31,7 @@ def serve(config: Path | None, **flags: Any) -> None:
     The first start on a new database prints an admin key, once and alone on standard output; all else goes
     to standard error. Settings come from flags, PLACET_… in the environment, and placet.toml or --config.
     """
-    settings = loaded(config, **flags).settings
+    settings = load_settings(config, **flags).settings
     configure_logs(style=settings.log_style, level=settings.log_level)
     if settings.tracing:
         from placet.server.tracing import start_tracing

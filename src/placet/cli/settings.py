@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from placet.cli.options import json_option, loaded, print_json, server_options
+from placet.cli.options import json_option, load_settings, print_json, server_options
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -21,7 +21,7 @@ def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
 
     The flags are those of `placet serve`. What is printed is a valid placet.toml.
     """
-    found = loaded(config, **flags)
+    found = load_settings(config, **flags)
     values = msgspec.to_builtins(found.settings)
     if as_json:
         print_json({name: {"value": values[name], "origin": found.origins[name]} for name in values})

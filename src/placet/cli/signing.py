@@ -16,7 +16,7 @@ from placet.cli.options import (
     config_option,
     db_option,
     json_option,
-    loaded,
+    load_settings,
     print_json,
     print_table,
     with_store,
@@ -46,7 +46,7 @@ def signing() -> None:
 @click.option("--algorithm", type=click.Choice(["ES256", "RS256", "EdDSA"]), help="Default: as it was.")
 def rotate(db: str | None, config: Path | None, algorithm: str | None) -> None:
     """Begin signing with a new key; results signed before still verify."""
-    path = loaded(config, db=db).settings.db
+    path = load_settings(config, db=db).settings.db
     ring = with_store(path, lambda store: rotate_keys(store, now=clock.now(), algorithm=algorithm))
     click.echo(f"Now signing with {ring.current.kid} ({ring.current.algorithm}).", err=True)
 
@@ -56,7 +56,7 @@ def rotate(db: str | None, config: Path | None, algorithm: str | None) -> None:
 @config_option
 def list_keys(db: str | None, config: Path | None) -> None:
     """List the signing keys."""
-    texts = with_store(loaded(config, db=db).settings.db, lambda store: store.list_signing_keys())
+    texts = with_store(load_settings(config, db=db).settings.db, lambda store: store.list_signing_keys())
     keys = [load_key(text) for text in texts]
     rows = [(one.kid, one.algorithm, one.created_at, one.retired_at) for one in keys]
     print_table(("kid", "algorithm", "created", "retired"), rows, empty="There are no signing keys yet.")
@@ -96,7 +96,7 @@ def _own_key(source: str) -> str | None:
 
 
 def _document(source: str, key: str | None) -> Mapping[str, Any]:
-    raw = _fetched(source, key) if "://" in source else _read(source)
+    raw = _fetch(source, key) if "://" in source else _read(source)
     try:
         found = msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
@@ -113,7 +113,7 @@ def _read(path: str) -> bytes:
         raise PlacetError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _fetched(url: str, key: str | None) -> bytes:
+def _fetch(url: str, key: str | None) -> bytes:
     if not is_secure_or_loopback(url):
         raise PlacetError(f"{url} is not https; keys and results are not fetched over plain http.")
     headers = {"Authorization": f"Bearer {key}"} if key else {}

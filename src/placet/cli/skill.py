@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from placet.cli.options import config_option, loaded
+from placet.cli.options import config_option, load_settings
 from placet.protocol.skill import Skill, skill_document
 
 
@@ -40,7 +40,7 @@ def skill(
         return
     from placet.reviews.registry import REVIEW_TYPES
 
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     document = skill_document(
         Skill(
             name=name or settings.service_name.lower().replace(" ", "-"),

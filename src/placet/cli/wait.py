@@ -10,9 +10,9 @@ import msgspec
 from placet.agent import PendingCase, PendingCases, read_case
 from placet.agent.pending import default_path
 from placet.agent.responses import credentials_of
-from placet.cli.following import How, Waiting, follow, run, waiting_options
+from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
-from placet.cli.request import Headers, build_request, header_option, send_whole
+from placet.cli.request import Headers, build_request, header_option, send_and_read
 from placet.errors import CaseLost, UnreadableAnswer
 
 TOLD_BY_POLLS = ("case_id", "created_at", "expires_at", "previous_case_id")
@@ -21,8 +21,8 @@ TOLD_BY_POLLS = ("case_id", "created_at", "expires_at", "previous_case_id")
 @click.command()
 @click.argument("poll_url", metavar="POLL_URL")
 @header_option
-@waiting_options(via=False)
-def wait(poll_url: str, headers: Headers, how: How) -> None:
+@wait_options(via=False)
+def wait(poll_url: str, headers: Headers, how: WaitOptions) -> None:
     """Wait for the decision of a case; its person has been told already.
 
     A case that this machine opened is polled with the credentials it was opened with. Exit codes are those
@@ -30,13 +30,13 @@ def wait(poll_url: str, headers: Headers, how: How) -> None:
     """
     call = build_request("GET", poll_url, None, headers)
 
-    async def perform(waiting: Waiting) -> None:
-        await follow(_known(str(call.url)) or await _found(call), waiting)
+    async def perform(waiting: CaseWait) -> None:
+        await follow(_find_saved_case(str(call.url)) or await _fetch_case(call), waiting)
 
     run(perform, how)
 
 
-def _known(poll_url: str) -> PendingCase | None:
+def _find_saved_case(poll_url: str) -> PendingCase | None:
     """The case as it was kept when it was opened here."""
     if not default_path().exists():
         return None
@@ -47,19 +47,19 @@ def _known(poll_url: str) -> PendingCase | None:
         cases.close()
 
 
-async def _found(call: httpx.Request) -> PendingCase:
+async def _fetch_case(call: httpx.Request) -> PendingCase:
     """The case as its poll address describes it; raises CaseLost or UnreadableAnswer where there is none."""
-    response, content = await send_whole(call)
+    response, content = await send_and_read(call)
     if response.status_code != 200:
         raise CaseLost(f"The poll address answered HTTP {response.status_code}.")
     url, now = str(call.url), datetime.now(UTC)
-    case = read_case(202, msgspec.json.encode({"hitl": _described(content, url, now)}), url=url, now=now)
+    case = read_case(202, msgspec.json.encode({"hitl": _parse_case(content, url, now)}), url=url, now=now)
     if case is None:
         raise UnreadableAnswer("The address does not answer as a poll address does.")
     return PendingCase(case=case, credentials=credentials_of(call), told=True)
 
 
-def _described(content: bytes, url: str, now: datetime) -> dict[str, Any]:
+def _parse_case(content: bytes, url: str, now: datetime) -> dict[str, Any]:
     """What a 202 would have said of this case, as far as polls repeat it."""
     try:
         poll = msgspec.json.decode(content)

@@ -161,8 +161,8 @@ async def test_without_a_key_no_call_is_believed(harness: DiscordHarness):
     [
         ({}, "PLACET_DISCORD_BOT_TOKEN, and PLACET_DISCORD_CHANNEL_ID or PLACET_DISCORD_USER_ID"),
         ({"BOT_TOKEN": TOKEN}, "PLACET_DISCORD_CHANNEL_ID or PLACET_DISCORD_USER_ID"),
-        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "../users"}, "PLACET_DISCORD_CHANNEL_ID is a number"),
-        ({"BOT_TOKEN": TOKEN, "USER_ID": "ada"}, "PLACET_DISCORD_USER_ID is a number"),
+        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "../users"}, "PLACET_DISCORD_CHANNEL_ID must be a number"),
+        ({"BOT_TOKEN": TOKEN, "USER_ID": "ada"}, "PLACET_DISCORD_USER_ID must be a number"),
         ({"BOT_TOKEN": "a b\n", "CHANNEL_ID": "1"}, "PLACET_DISCORD_BOT_TOKEN is not"),
         ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "PUBLIC_KEY": "abc"}, "PLACET_DISCORD_PUBLIC_KEY is not"),
         ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "API_URL": "http://discord.example"}, "https"),

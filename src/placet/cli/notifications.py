@@ -35,7 +35,7 @@ INDENT = "  "
 LONGEST_PROMPT = 600
 
 
-class Place(Protocol):
+class NotificationTarget(Protocol):
     """Somewhere a person is told."""
 
     async def tell(self, notice: Notice) -> None:
@@ -51,10 +51,10 @@ class Place(Protocol):
         ...
 
 
-class Telling:
+class QuestionNotifier:
     """Every place of one call, and the progress line."""
 
-    def __init__(self, line: ProgressLine, places: Sequence[Place]) -> None:
+    def __init__(self, line: ProgressLine, places: Sequence[NotificationTarget]) -> None:
         self._line = line
         self._places = places
         self._listeners: list[asyncio.Task[None]] = []
@@ -64,7 +64,7 @@ class Telling:
         """Tell every place; one that fails is named, and all that fail are an error."""
         if notice.name in ("told", "opened", "in_progress", "reminder"):
             self.last = notice
-        failed = [error for place in self._places if (error := await self._told(place, notice))]
+        failed = [error for place in self._places if (error := await self._notify_target(place, notice))]
         if notice.name == "told" and len(failed) == len(self._places) > 0:
             raise failed[0]
         for error in failed:
@@ -84,21 +84,21 @@ class Telling:
         for place in self._places:
             await place.aclose()
 
-    async def _told(self, place: Place, notice: Notice) -> PlacetError | None:
+    async def _notify_target(self, place: NotificationTarget, notice: Notice) -> PlacetError | None:
         try:
             await place.tell(notice)
         except PlacetError as error:
             return error
         return None
 
-    async def _listen(self, place: Place) -> None:
+    async def _listen(self, place: NotificationTarget) -> None:
         try:
             await place.listen()
         except PlacetError as error:
             self._line.say(f"placet: {error.message}")
 
 
-class Reached(Struct, frozen=True):
+class OpenMessenger(Struct, frozen=True):
     """A messenger that is set up, and those whose presses are heard from here."""
 
     channel: Channel
@@ -107,51 +107,51 @@ class Reached(Struct, frozen=True):
 
 def open_messengers(
     vias: Sequence[str], also: Sequence[str], environ: Mapping[str, str], line: ProgressLine
-) -> dict[str, Reached]:
+) -> dict[str, OpenMessenger]:
     """The messengers among these names, and those of `also` that are set up.
 
     Raises SettingsError naming what one of the former still needs.
     """
-    reached = {via: _reached(via, environ) for via in vias if via not in HERE}
+    reached = {via: _open_messenger(via, environ) for via in vias if via not in HERE}
     for name in reached:
         if why := explain_missing_buttons(name, environ):
             line.say(f"placet: {why}")
     for name in also:
         try:
-            reached.setdefault(name, _reached(name, environ))
+            reached.setdefault(name, _open_messenger(name, environ))
         except SettingsError as error:
             line.say(f"placet: The message in {name} stays as it is. {error.message}")
     return reached
 
 
-def _reached(name: str, environ: Mapping[str, str]) -> Reached:
-    heard = read_answerers(name, environ) if can_be_heard(name, environ) else frozenset()
-    return Reached(open_channel(name, environ), heard)
+def _open_messenger(name: str, environ: Mapping[str, str]) -> OpenMessenger:
+    heard = read_answerers(name, environ) if can_receive_answers(name, environ) else frozenset()
+    return OpenMessenger(open_channel(name, environ), heard)
 
 
-def places_for(
+def build_targets(
     vias: Sequence[str],
-    messengers: Iterable[Reached],
+    messengers: Iterable[OpenMessenger],
     *,
     line: ProgressLine,
     cases: PendingCases,
     nudge: Callable[[str], object],
-) -> list[Place]:
+) -> list[NotificationTarget]:
     """This screen, where it was named, and each messenger with those who may answer in it."""
     on_screen = frozenset(vias) & frozenset(HERE)
-    places: list[Place] = [OnScreen(on_screen, line)] if on_screen else []
+    places: list[NotificationTarget] = [ScreenTarget(on_screen, line)] if on_screen else []
     for one in messengers:
         board = ChannelBridge(one.channel, cases, answerers=one.answerers, nudge=nudge)
-        places.append(Messenger(board, bool(one.answerers)))
+        places.append(MessengerTarget(board, bool(one.answerers)))
     return places
 
 
-def can_be_heard(via: str, environ: Mapping[str, str]) -> bool:
+def can_receive_answers(via: str, environ: Mapping[str, str]) -> bool:
     """Whether an answer given there reaches this command; a terminal needs someone who can type."""
     return can_listen(via, environ) and (via != "terminal" or sys.stdin.isatty())
 
 
-class Messenger:
+class MessengerTarget:
     """A messenger; presses are waited for where there are people who may press."""
 
     def __init__(self, bridge: ChannelBridge, heard: bool) -> None:
@@ -172,7 +172,7 @@ class Messenger:
         await self._bridge.aclose()
 
 
-class OnScreen:
+class ScreenTarget:
     """This very screen: the link in words, as a QR code, or in the browser."""
 
     def __init__(self, how: Collection[str], line: ProgressLine) -> None:
@@ -184,9 +184,9 @@ class OnScreen:
         if notice.name not in ("told", "reminder"):
             return
         link = notice.case.review_url
-        extra = drawn(link, self._line) if "qr" in self._how else []
-        self._line.say(*question_lines(notice, self._line), *extra)
-        if "browser" in self._how and not await asyncio.to_thread(opened_in_browser, link):
+        extra = draw_qr_code(link, self._line) if "qr" in self._how else []
+        self._line.say(*format_question(notice, self._line), *extra)
+        if "browser" in self._how and not await asyncio.to_thread(open_in_browser, link):
             self._line.say("There is no browser here: open the link by hand.")
 
     async def listen(self) -> None:
@@ -196,36 +196,36 @@ class OnScreen:
         """Nothing to let go of."""
 
 
-def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
+def format_question(notice: Notice, line: ProgressLine) -> list[str]:
     """The question, its link whole and alone in its line, and until when an answer counts."""
     card = card_of(notice.case, {}, is_reminder=notice.name == "reminder", round=notice.round)
     earlier = notice.case.previous_case_id
     return [
         "",
-        *line.wrapped(f"{texts.heading(card)}:"),
-        *line.wrapped(truncate(to_single_line(card.prompt), LONGEST_PROMPT), INDENT),
+        *line.wrap(f"{texts.heading(card)}:"),
+        *line.wrap(truncate(to_single_line(card.prompt), LONGEST_PROMPT), INDENT),
         INDENT + mark_hidden(card.review_url),
-        *line.wrapped(f"{texts.deadline(card)}.", INDENT),
-        *line.wrapped(texts.silence(card), INDENT),
-        *(line.wrapped(f"This goes on from {to_single_line(earlier)}.", INDENT) if earlier else ()),
+        *line.wrap(f"{texts.deadline(card)}.", INDENT),
+        *line.wrap(texts.silence(card), INDENT),
+        *(line.wrap(f"This goes on from {to_single_line(earlier)}.", INDENT) if earlier else ()),
         "",
     ]
 
 
-def drawn(link: str, line: ProgressLine) -> list[str]:
+def draw_qr_code(link: str, line: ProgressLine) -> list[str]:
     """The link as a QR code, or a word about why there is none."""
     width, seen = qr_width(link), line.live or line.is_screen
     if seen and width > line.columns():
-        return [*line.wrapped(f"The QR code needs {width} columns; widen this window, or open the link."), ""]
+        return [*line.wrap(f"The QR code needs {width} columns; widen this window, or open the link."), ""]
     local = "This address is of this machine alone: a phone cannot open it."
     return [
         *qr_lines(link, coloured=seen and "NO_COLOR" not in os.environ),
-        *(line.wrapped(local) if urlsplit(link).hostname in LOOPBACK_HOSTS else ()),
+        *(line.wrap(local) if urlsplit(link).hostname in LOOPBACK_HOSTS else ()),
         "",
     ]
 
 
-def opened_in_browser(link: str) -> bool:
+def open_in_browser(link: str) -> bool:
     """Whether a browser with a window took the link; text browsers would take over this terminal."""
     graphical = sys.platform in ("darwin", "win32")
     if not graphical and not any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):

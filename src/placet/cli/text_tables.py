@@ -13,7 +13,7 @@ GAP = "  "
 LEAST_ROOM = 20
 
 
-def columns_of(out: TextIO) -> int:
+def terminal_width(out: TextIO) -> int:
     """How wide this very terminal is, wherever standard output goes and whatever COLUMNS once was."""
     try:
         return os.get_terminal_size(out.fileno()).columns or 80
@@ -21,12 +21,12 @@ def columns_of(out: TextIO) -> int:
         return shutil.get_terminal_size().columns
 
 
-def leave_output() -> None:
+def discard_output() -> None:
     """Nobody takes what is still to be written: it fails no more, not even when the command ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def format_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows under a header, each column as wide as its widest cell."""
     lines = [[name.upper() for name in header], *rows]
     widths = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
@@ -38,7 +38,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def stacked(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[str]:
+def format_stacked(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[str]:
     """The same for a terminal that is too narrow: each row as a block, each cell in lines of its own.
 
     A long first cell stays whole, since it is what one copies. The others are broken where the terminal ends:
@@ -49,12 +49,12 @@ def stacked(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) 
     for row in rows:
         lines += [""] if lines else []
         for place, (name, cell) in enumerate(zip(header, row, strict=True)):
-            pieces = _pieces(cell, max(columns - margin, LEAST_ROOM), whole=place == 0)
+            pieces = _wrap_cell(cell, max(columns - margin, LEAST_ROOM), whole=place == 0)
             lines.append(name.upper().ljust(margin) + pieces[0])
             lines += [" " * margin + piece for piece in pieces[1:]]
     return lines
 
 
-def _pieces(cell: str, room: int, *, whole: bool) -> list[str]:
+def _wrap_cell(cell: str, room: int, *, whole: bool) -> list[str]:
     room = room // 2 if display_width(cell) > len(cell) else room
     return textwrap.wrap(cell, room, break_long_words=not whole, break_on_hyphens=False) or [""]

@@ -19,16 +19,16 @@ from placet.agent import AsyncAgent, Cancelled, Decided, Notice, Outcome, Pendin
 from placet.agent.pending import default_path
 from placet.channels import texts
 from placet.cli import results
+from placet.cli.notifications import VIAS, QuestionNotifier, build_targets, open_messengers
 from placet.cli.progress_line import ProgressLine
-from placet.cli.screen import leave_output
-from placet.cli.telling import VIAS, Telling, open_messengers, places_for
+from placet.cli.text_tables import discard_output
 from placet.errors import NotKept, NotTold, PlacetError, SettingsError, StillWaiting, ValidationFailed
 from placet.ports.channel import CaseClosure
 from placet.protocol.duration import parse_duration
 from placet.text.truncation import to_single_line
 
 
-class Patience(click.ParamType[timedelta]):
+class PatienceParam(click.ParamType[timedelta]):
     """A duration such as 10m, or seconds; 0 means not to wait at all."""
 
     name = "duration"
@@ -43,7 +43,7 @@ class Patience(click.ParamType[timedelta]):
             self.fail(getattr(error, "message", "This is too long."), param, ctx)
 
 
-class How(Struct, frozen=True, kw_only=True):
+class WaitOptions(Struct, frozen=True, kw_only=True):
     """How a command waits."""
 
     vias: tuple[str, ...]
@@ -64,7 +64,7 @@ _PACE = (
     ),
     click.option(
         "--max-wait",
-        type=Patience(),
+        type=PatienceParam(),
         metavar="DURATION",
         help="How long to wait, such as 10m; the case stays open. 0: tell, or ask once, and return.",
     ),
@@ -92,7 +92,7 @@ _VIA = click.option(
 )
 
 
-def waiting_options(*, via: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def wait_options(*, via: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options of every command that waits; the command gets them as `how`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -105,7 +105,9 @@ def waiting_options(*, via: bool = True) -> Callable[[Callable[..., None]], Call
             vias: tuple[str, ...] = (),
             **rest: Any,
         ) -> None:
-            how = How(vias=vias, interval_s=interval, max_wait=max_wait, trusted=trusted, as_json=as_json)
+            how = WaitOptions(
+                vias=vias, interval_s=interval, max_wait=max_wait, trusted=trusted, as_json=as_json
+            )
             command(how=how, **rest)
 
         decorated: Callable[..., None] = with_how
@@ -120,10 +122,10 @@ class Terminated(BaseException):
     """Whoever started this command wants it to end."""
 
 
-class Waiting:
+class CaseWait:
     """One command's wait: the messengers are opened before anything is sent, the rest where it is needed."""
 
-    def __init__(self, how: How, *, several: bool = False) -> None:
+    def __init__(self, how: WaitOptions, *, several: bool = False) -> None:
         self._how = how
         self._vias = how.vias or ("print",)
         live = None if not several and "terminal" not in self._vias else False
@@ -132,7 +134,7 @@ class Waiting:
         self._agent: AsyncAgent | None = None
         self._cases: PendingCases | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.telling: Telling | None = None
+        self.telling: QuestionNotifier | None = None
 
     async def follow(self, pending: PendingCase) -> Outcome:
         """Follow one case; afterwards the screen is tidy."""
@@ -145,7 +147,7 @@ class Waiting:
             self.line.end()
 
     def _begin(self) -> AsyncAgent:
-        self._cases = cases = self._opened_cases()
+        self._cases = cases = self._open_case_file()
         self._agent = agent = AsyncAgent(
             tell=self._tell,
             trusted=self._how.trusted,
@@ -154,10 +156,10 @@ class Waiting:
             streams=self._how.interval_s is None,
             pending=cases,
         )
-        places = places_for(
+        places = build_targets(
             self._vias, self._messengers.values(), line=self.line, cases=cases, nudge=agent.nudge
         )
-        self.telling = Telling(self.line, places)
+        self.telling = QuestionNotifier(self.line, places)
         self.telling.listen()
         return agent
 
@@ -191,10 +193,10 @@ class Waiting:
         kept = self._cases.all() if self._cases is not None and self._folder is None else []
         return any(one.case.case_id == pending.case.case_id for one in kept)
 
-    def _opened_cases(self) -> PendingCases:
+    def _open_case_file(self) -> PendingCases:
         """Where cases are kept; in a place that takes no files they are kept for this command alone."""
         try:
-            return _roomy(PendingCases(default_path()))
+            return _extend_capacity(PendingCases(default_path()))
         except (OSError, NotKept, SettingsError) as error:
             if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
                 raise
@@ -203,7 +205,7 @@ class Waiting:
         return PendingCases(Path(self._folder.name) / "agent.db")
 
 
-def _roomy(cases: PendingCases) -> PendingCases:
+def _extend_capacity(cases: PendingCases) -> PendingCases:
     try:
         cases.require_room()
     except NotKept:
@@ -212,20 +214,20 @@ def _roomy(cases: PendingCases) -> PendingCases:
     return cases
 
 
-async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
+async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
     """Follow a case to its end, print what came of it, and leave with its exit code."""
     try:
         outcome = await waiting.follow(pending)
     except StillWaiting:
         results.print_result(results.open_view(pending.case, waiting.last))
-        waiting.line.say(*how_to_resume(waiting, pending))
+        waiting.line.say(*explain_resume(waiting, pending))
         raise click.exceptions.Exit(results.FAILED) from None
     except asyncio.CancelledError:
-        waiting.line.say(*how_to_resume(waiting, pending))
+        waiting.line.say(*explain_resume(waiting, pending))
         raise
     except PlacetError as error:
         error.details.setdefault("case_id", pending.case.case_id)
-        for line in how_to_resume(waiting, pending, told=not isinstance(error, NotTold)):
+        for line in explain_resume(waiting, pending, told=not isinstance(error, NotTold)):
             error.add_note(line)
         raise
     try:
@@ -233,7 +235,7 @@ async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
     except BrokenPipeError:
         raise
     except OSError as error:
-        leave_output()
+        discard_output()
         unwritten = PlacetError(f"What was decided cannot be written: {error.strerror}.")
         unwritten.add_note(f"The service has it: placet wait {to_single_line(pending.case.poll_url)}")
         raise unwritten from error
@@ -241,12 +243,12 @@ async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
 
 def report(outcome: Outcome) -> NoReturn:
     """Print how it ended, in words and as JSON, and leave."""
-    click.echo(ending_words(outcome), err=True)
+    click.echo(describe_outcome(outcome), err=True)
     results.print_result(results.outcome_view(outcome))
     raise click.exceptions.Exit(results.exit_code(outcome))
 
 
-def ending_words(outcome: Outcome) -> str:
+def describe_outcome(outcome: Outcome) -> str:
     """How it ended, for whoever watches."""
     now = datetime.now(UTC)
     if isinstance(outcome, Decided):
@@ -262,7 +264,7 @@ def ending_words(outcome: Outcome) -> str:
     return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
 
 
-def how_to_resume(waiting: Waiting, pending: PendingCase, *, told: bool = True) -> list[str]:
+def explain_resume(waiting: CaseWait, pending: PendingCase, *, told: bool = True) -> list[str]:
     """A case that goes on without us can be taken up again."""
     if not waiting.is_kept(pending):
         return []
@@ -273,10 +275,10 @@ def how_to_resume(waiting: Waiting, pending: PendingCase, *, told: bool = True) 
     ]
 
 
-def run(work: Callable[[Waiting], Awaitable[None]], how: How, *, several: bool = False) -> None:
+def run(work: Callable[[CaseWait], Awaitable[None]], how: WaitOptions, *, several: bool = False) -> None:
     """Run a command that waits: errors are told as JSON too where that was asked for."""
     try:
-        asyncio.run(_terminable(_within(work, how, several)))
+        asyncio.run(_run_until_terminated(_run_within_limit(work, how, several)))
     except (KeyboardInterrupt, Terminated) as end:
         code = results.TERMINATED if isinstance(end, Terminated) else results.INTERRUPTED
         raise click.exceptions.Exit(code) from None
@@ -286,19 +288,21 @@ def run(work: Callable[[Waiting], Awaitable[None]], how: How, *, several: bool =
                 results.print_result(results.error_view(error))
         raise
     except BrokenPipeError:
-        leave_output()
+        discard_output()
         raise click.exceptions.Exit(results.FAILED) from None
 
 
-async def _within(work: Callable[[Waiting], Awaitable[None]], how: How, several: bool) -> None:
-    waiting = Waiting(how, several=several)
+async def _run_within_limit(
+    work: Callable[[CaseWait], Awaitable[None]], how: WaitOptions, several: bool
+) -> None:
+    waiting = CaseWait(how, several=several)
     try:
         await work(waiting)
     finally:
         await waiting.aclose()
 
 
-async def _terminable(work: Coroutine[Any, Any, None]) -> None:
+async def _run_until_terminated(work: Coroutine[Any, Any, None]) -> None:
     """Being ended is like Ctrl-C: there is time for a last word."""
     task = asyncio.create_task(work)
     ended = False
