@@ -123,7 +123,7 @@ def test_without_a_browser_the_link_is_still_told(service: StrangeService, desk:
     asking = desk.start("request", "POST", f"{service.url}/act", "--via", "browser", env=nothing)
     asking.end()
     assert f"{service.url}/review/1\n" in asking.said
-    assert "There is no browser here" in asking.said
+    assert "No browser was found" in asking.said
 
 
 def test_the_place_to_tell_people_may_stand_in_the_environment(service: StrangeService, desk: Desk) -> None:

@@ -55,8 +55,8 @@ def test_a_decision_that_no_disk_takes_is_not_lost(desk: Desk, decided: StrangeS
     run = in_shell(desk, f'"$A" request POST {decided.url}/act {flag} > /dev/full')
     assert run.returncode == 1
     assert run.stderr.endswith(
-        "placet: What was decided cannot be written: No space left on device.\n"
-        f"The service has it: placet wait {decided.url}/poll\n"
+        "placet: The outcome cannot be written: No space left on device.\n"
+        f"Read it again with: placet wait {decided.url}/poll\n"
     )
 
 

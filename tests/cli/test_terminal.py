@@ -99,7 +99,7 @@ def test_a_qr_code_is_drawn_where_it_fits(desk: Desk, service: StrangeService, c
         draw_qr_code = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
         if columns == 80:
             assert {len(line) for line in draw_qr_code} == {qr_width(f"{service.url}/review/1")}
-            assert "This address is of this machine alone" in shown.seen
+            assert "Only this computer can open this link" in shown.seen
         else:
             assert draw_qr_code == []
             assert "The QR code needs" in shown.seen

@@ -1,4 +1,4 @@
-"""What the commands that wait for a person share: their options, and following cases to their end."""
+"""Shared by the commands that wait for a person: their options, and following a case until it ends."""
 
 import asyncio
 import functools
@@ -34,7 +34,7 @@ class PatienceParam(click.ParamType[timedelta]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """The time that is meant; a wrong one is a wrong call."""
+        """Return the duration; fail with a usage error if it cannot be parsed."""
         if isinstance(value, timedelta):
             return value
         try:
@@ -44,11 +44,11 @@ class PatienceParam(click.ParamType[timedelta]):
 
 
 class WaitOptions(Struct, frozen=True, kw_only=True):
-    """How a command waits."""
+    """The options of a command that waits."""
 
     vias: tuple[str, ...]
     also: tuple[str, ...] = ()
-    """Messengers in which the question is already: brought up to date where that can be."""
+    """Messengers that already have the question: their message is updated if possible."""
     interval_s: float | None = None
     max_wait: timedelta | None = None
     trusted: tuple[str, ...] = ()
@@ -60,26 +60,26 @@ _PACE = (
         "--interval",
         type=click.FloatRange(min=0.1, max=3600),
         metavar="SECONDS",
-        help="How often to ask the service; default: as it says, and at once when it tells.",
+        help="Seconds between polls. Default: as the service says, and its event stream.",
     ),
     click.option(
         "--max-wait",
         type=PatienceParam(),
         metavar="DURATION",
-        help="How long to wait, such as 10m; the case stays open. 0: tell, or ask once, and return.",
+        help="How long to wait, such as 10m. The case stays open. 0: notify or poll once, and return.",
     ),
     click.option(
         "--trust",
         "trusted",
         multiple=True,
         metavar="ORIGIN",
-        help="A further origin of the service; repeatable.",
+        help="Trust this further origin of the service. Repeatable.",
     ),
     click.option(
         "--json",
         "as_json",
         is_flag=True,
-        help="Print one JSON object whatever happens: for plain answers and errors too.",
+        help="Print one JSON object, also for plain answers and errors.",
     ),
 )
 _VIA = click.option(
@@ -88,12 +88,12 @@ _VIA = click.option(
     multiple=True,
     type=click.Choice(VIAS),
     envvar="PLACET_VIA",
-    help="Where to tell the person; repeatable. Default: print, on standard error.",
+    help="How to notify the person. Repeatable. Default: print, on standard error.",
 )
 
 
 def wait_options(*, via: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options of every command that waits; the command gets them as `how`."""
+    """Add the options of a command that waits; the command gets them as `how`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
@@ -119,11 +119,11 @@ def wait_options(*, via: bool = True) -> Callable[[Callable[..., None]], Callabl
 
 
 class Terminated(BaseException):
-    """Whoever started this command wants it to end."""
+    """The process received SIGTERM."""
 
 
 class CaseWait:
-    """One command's wait: the messengers are opened before anything is sent, the rest where it is needed."""
+    """The wait of one command: opens messengers before anything is sent, and the rest on demand."""
 
     def __init__(self, how: WaitOptions, *, several: bool = False) -> None:
         self._how = how
@@ -134,10 +134,10 @@ class CaseWait:
         self._agent: AsyncAgent | None = None
         self._cases: PendingCases | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.telling: QuestionNotifier | None = None
+        self.notifier: QuestionNotifier | None = None
 
     async def follow(self, pending: PendingCase) -> Outcome:
-        """Follow one case; afterwards the screen is tidy."""
+        """Follow one case, and clear the progress line afterwards."""
         agent = self._agent or self._begin()
         if pending.told:
             self.line.show(Notice(name="told", case=pending.case))
@@ -156,28 +156,28 @@ class CaseWait:
             streams=self._how.interval_s is None,
             pending=cases,
         )
-        places = build_targets(
+        targets = build_targets(
             self._vias, self._messengers.values(), line=self.line, cases=cases, nudge=agent.nudge
         )
-        self.telling = QuestionNotifier(self.line, places)
-        self.telling.listen()
+        self.notifier = QuestionNotifier(self.line, targets)
+        self.notifier.listen()
         return agent
 
     async def _tell(self, notice: Notice) -> None:
-        if self.telling is not None:
-            await self.telling(notice)
+        if self.notifier is not None:
+            await self.notifier(notice)
 
     @property
     def last(self) -> Notice | None:
-        """What was last heard of the person."""
-        return self.telling.last if self.telling is not None else None
+        """The last notice about the person."""
+        return self.notifier.last if self.notifier is not None else None
 
     async def aclose(self) -> None:
-        """Let go of everything."""
+        """Close the messengers, the agent and the file."""
         self.line.end()
-        if self.telling is not None:
+        if self.notifier is not None:
             with suppress(PlacetError):
-                await self.telling.aclose()
+                await self.notifier.aclose()
         else:
             for one in self._messengers.values():
                 await one.channel.aclose()
@@ -194,9 +194,9 @@ class CaseWait:
         return any(one.case.case_id == pending.case.case_id for one in kept)
 
     def _open_case_file(self) -> PendingCases:
-        """Where cases are kept; in a place that takes no files they are kept for this command alone."""
+        """Open the file of pending cases; if it cannot be written, use a temporary one."""
         try:
-            return _extend_capacity(PendingCases(default_path()))
+            return _require_capacity(PendingCases(default_path()))
         except (OSError, NotKept, SettingsError) as error:
             if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
                 raise
@@ -205,7 +205,7 @@ class CaseWait:
         return PendingCases(Path(self._folder.name) / "agent.db")
 
 
-def _extend_capacity(cases: PendingCases) -> PendingCases:
+def _require_capacity(cases: PendingCases) -> PendingCases:
     try:
         cases.require_room()
     except NotKept:
@@ -215,7 +215,7 @@ def _extend_capacity(cases: PendingCases) -> PendingCases:
 
 
 async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
-    """Follow a case to its end, print what came of it, and leave with its exit code."""
+    """Follow a case until it ends, print its outcome, and exit with its code."""
     try:
         outcome = await waiting.follow(pending)
     except StillWaiting:
@@ -236,20 +236,20 @@ async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
         raise
     except OSError as error:
         discard_output()
-        unwritten = PlacetError(f"What was decided cannot be written: {error.strerror}.")
-        unwritten.add_note(f"The service has it: placet wait {to_single_line(pending.case.poll_url)}")
+        unwritten = PlacetError(f"The outcome cannot be written: {error.strerror}.")
+        unwritten.add_note(f"Read it again with: placet wait {to_single_line(pending.case.poll_url)}")
         raise unwritten from error
 
 
 def report(outcome: Outcome) -> NoReturn:
-    """Print how it ended, in words and as JSON, and leave."""
+    """Print the outcome as a sentence and as JSON, and exit."""
     click.echo(describe_outcome(outcome), err=True)
     results.print_result(results.outcome_view(outcome))
     raise click.exceptions.Exit(results.exit_code(outcome))
 
 
 def describe_outcome(outcome: Outcome) -> str:
-    """How it ended, for whoever watches."""
+    """Return the outcome as a sentence."""
     now = datetime.now(UTC)
     if isinstance(outcome, Decided):
         name = (outcome.responded_by or {}).get("name")
@@ -265,7 +265,7 @@ def describe_outcome(outcome: Outcome) -> str:
 
 
 def explain_resume(waiting: CaseWait, pending: PendingCase, *, told: bool = True) -> list[str]:
-    """A case that goes on without us can be taken up again."""
+    """Return the lines that explain how to resume waiting for a saved case."""
     if not waiting.is_kept(pending):
         return []
     why = "Go on waiting with:" if told else "Nobody knows of it yet; tell them, there or with another --via:"
@@ -276,9 +276,9 @@ def explain_resume(waiting: CaseWait, pending: PendingCase, *, told: bool = True
 
 
 def run(work: Callable[[CaseWait], Awaitable[None]], how: WaitOptions, *, several: bool = False) -> None:
-    """Run a command that waits: errors are told as JSON too where that was asked for."""
+    """Run a command that waits; print errors as JSON too if --json was given."""
     try:
-        asyncio.run(_run_until_terminated(_run_within_limit(work, how, several)))
+        asyncio.run(_run_until_terminated(_run_and_close(work, how, several)))
     except (KeyboardInterrupt, Terminated) as end:
         code = results.TERMINATED if isinstance(end, Terminated) else results.INTERRUPTED
         raise click.exceptions.Exit(code) from None
@@ -292,7 +292,7 @@ def run(work: Callable[[CaseWait], Awaitable[None]], how: WaitOptions, *, severa
         raise click.exceptions.Exit(results.FAILED) from None
 
 
-async def _run_within_limit(
+async def _run_and_close(
     work: Callable[[CaseWait], Awaitable[None]], how: WaitOptions, several: bool
 ) -> None:
     waiting = CaseWait(how, several=several)
@@ -303,7 +303,7 @@ async def _run_within_limit(
 
 
 async def _run_until_terminated(work: Coroutine[Any, Any, None]) -> None:
-    """Being ended is like Ctrl-C: there is time for a last word."""
+    """Cancel the work on SIGTERM, so that it can clean up as after Ctrl-C."""
     task = asyncio.create_task(work)
     ended = False
 

@@ -1,4 +1,4 @@
-"""How the link reaches a person: printed, drawn, opened in a browser, or sent to a messenger."""
+"""Show the review link to a person: print it, draw a QR code, open a browser, or use a messenger."""
 
 import asyncio
 import os
@@ -36,70 +36,70 @@ LONGEST_PROMPT = 600
 
 
 class NotificationTarget(Protocol):
-    """Somewhere a person is told."""
+    """A way to notify a person."""
 
     async def tell(self, notice: Notice) -> None:
-        """Take in a notice; raises PlacetError where the link could not be put before a person."""
+        """Handle a notice; raise PlacetError if the link could not be shown."""
         ...
 
     async def listen(self) -> None:
-        """Take answers that are given there, until cancelled."""
+        """Receive answers until cancelled."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
 class QuestionNotifier:
-    """Every place of one call, and the progress line."""
+    """Passes notices to every target of one command and to the progress line."""
 
-    def __init__(self, line: ProgressLine, places: Sequence[NotificationTarget]) -> None:
+    def __init__(self, line: ProgressLine, targets: Sequence[NotificationTarget]) -> None:
         self._line = line
-        self._places = places
+        self._targets = targets
         self._listeners: list[asyncio.Task[None]] = []
         self.last: Notice | None = None
 
     async def __call__(self, notice: Notice) -> None:
-        """Tell every place; one that fails is named, and all that fail are an error."""
+        """Notify every target; print failures, and raise if all targets failed to show the link."""
         if notice.name in ("told", "opened", "in_progress", "reminder"):
             self.last = notice
-        failed = [error for place in self._places if (error := await self._notify_target(place, notice))]
-        if notice.name == "told" and len(failed) == len(self._places) > 0:
+        failed = [error for target in self._targets if (error := await self._notify_target(target, notice))]
+        if notice.name == "told" and len(failed) == len(self._targets) > 0:
             raise failed[0]
         for error in failed:
             self._line.say(f"placet: {error.message}")
         self._line.show(notice)
 
     def listen(self) -> None:
-        """Take answers from every place that gives any."""
+        """Start receiving answers from every target."""
         if not self._listeners:
-            self._listeners = [asyncio.create_task(self._listen(place)) for place in self._places]
+            self._listeners = [asyncio.create_task(self._listen(target)) for target in self._targets]
 
     async def aclose(self) -> None:
-        """Stop listening, and leave every place."""
+        """Stop listening and close every target."""
         for task in self._listeners:
             task.cancel()
         await asyncio.gather(*self._listeners, return_exceptions=True)
-        for place in self._places:
-            await place.aclose()
+        for target in self._targets:
+            await target.aclose()
 
-    async def _notify_target(self, place: NotificationTarget, notice: Notice) -> PlacetError | None:
+    async def _notify_target(self, target: NotificationTarget, notice: Notice) -> PlacetError | None:
         try:
-            await place.tell(notice)
+            await target.tell(notice)
         except PlacetError as error:
             return error
         return None
 
-    async def _listen(self, place: NotificationTarget) -> None:
+    async def _listen(self, target: NotificationTarget) -> None:
         try:
-            await place.listen()
+            await target.listen()
         except PlacetError as error:
             self._line.say(f"placet: {error.message}")
 
 
 class OpenMessenger(Struct, frozen=True):
-    """A messenger that is set up, and those whose presses are heard from here."""
+    """A configured messenger, and the user ids that may answer with a button."""
 
     channel: Channel
     answerers: frozenset[str]
@@ -108,20 +108,20 @@ class OpenMessenger(Struct, frozen=True):
 def open_messengers(
     vias: Sequence[str], also: Sequence[str], environ: Mapping[str, str], line: ProgressLine
 ) -> dict[str, OpenMessenger]:
-    """The messengers among these names, and those of `also` that are set up.
+    """Open the messengers in `vias`, and those in `also` that are configured.
 
-    Raises SettingsError naming what one of the former still needs.
+    Raises SettingsError naming the settings that a messenger in `vias` lacks.
     """
-    reached = {via: _open_messenger(via, environ) for via in vias if via not in HERE}
-    for name in reached:
+    opened = {via: _open_messenger(via, environ) for via in vias if via not in HERE}
+    for name in opened:
         if why := explain_missing_buttons(name, environ):
             line.say(f"placet: {why}")
     for name in also:
         try:
-            reached.setdefault(name, _open_messenger(name, environ))
+            opened.setdefault(name, _open_messenger(name, environ))
         except SettingsError as error:
-            line.say(f"placet: The message in {name} stays as it is. {error.message}")
-    return reached
+            line.say(f"placet: The message in {name} is not updated. {error.message}")
+    return opened
 
 
 def _open_messenger(name: str, environ: Mapping[str, str]) -> OpenMessenger:
@@ -137,67 +137,67 @@ def build_targets(
     cases: PendingCases,
     nudge: Callable[[str], object],
 ) -> list[NotificationTarget]:
-    """This screen, where it was named, and each messenger with those who may answer in it."""
+    """Return the targets: this screen if it is among `vias`, and each messenger."""
     on_screen = frozenset(vias) & frozenset(HERE)
-    places: list[NotificationTarget] = [ScreenTarget(on_screen, line)] if on_screen else []
+    targets: list[NotificationTarget] = [ScreenTarget(on_screen, line)] if on_screen else []
     for one in messengers:
         board = ChannelBridge(one.channel, cases, answerers=one.answerers, nudge=nudge)
-        places.append(MessengerTarget(board, bool(one.answerers)))
-    return places
+        targets.append(MessengerTarget(board, bool(one.answerers)))
+    return targets
 
 
 def can_receive_answers(via: str, environ: Mapping[str, str]) -> bool:
-    """Whether an answer given there reaches this command; a terminal needs someone who can type."""
+    """Return whether answers given there reach this command; a terminal needs a keyboard."""
     return can_listen(via, environ) and (via != "terminal" or sys.stdin.isatty())
 
 
 class MessengerTarget:
-    """A messenger; presses are waited for where there are people who may press."""
+    """A messenger; listens for button presses if anybody may answer with one."""
 
     def __init__(self, bridge: ChannelBridge, heard: bool) -> None:
         self._bridge = bridge
         self._heard = heard
 
     async def tell(self, notice: Notice) -> None:
-        """Send, send again, or bring up to date."""
+        """Send the question, remind, or update the message."""
         await self._bridge.tell(notice)
 
     async def listen(self) -> None:
-        """Take presses."""
+        """Receive button presses."""
         if self._heard:
             await self._bridge.listen()
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._bridge.aclose()
 
 
 class ScreenTarget:
-    """This very screen: the link in words, as a QR code, or in the browser."""
+    """This screen: prints the link, draws it as a QR code, or opens it in the browser."""
 
     def __init__(self, how: Collection[str], line: ProgressLine) -> None:
         self._how = how
         self._line = line
 
     async def tell(self, notice: Notice) -> None:
-        """Show the link, and again when it is time."""
+        """Show the link, and again as a reminder."""
         if notice.name not in ("told", "reminder"):
             return
         link = notice.case.review_url
         extra = draw_qr_code(link, self._line) if "qr" in self._how else []
         self._line.say(*format_question(notice, self._line), *extra)
         if "browser" in self._how and not await asyncio.to_thread(open_in_browser, link):
-            self._line.say("There is no browser here: open the link by hand.")
+            self._line.say("No browser was found. Open the link yourself.")
 
     async def listen(self) -> None:
-        """Nobody answers here."""
+        """Do nothing: nobody answers on the screen."""
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 def format_question(notice: Notice, line: ProgressLine) -> list[str]:
-    """The question, its link whole and alone in its line, and until when an answer counts."""
+    """Return the lines of a question: its prompt, its link on one line, and its deadline."""
     card = card_of(notice.case, {}, is_reminder=notice.name == "reminder", round=notice.round)
     earlier = notice.case.previous_case_id
     return [
@@ -213,11 +213,11 @@ def format_question(notice: Notice, line: ProgressLine) -> list[str]:
 
 
 def draw_qr_code(link: str, line: ProgressLine) -> list[str]:
-    """The link as a QR code, or a word about why there is none."""
+    """Return the lines of a QR code, or a reason why it cannot be drawn."""
     width, seen = qr_width(link), line.live or line.is_screen
     if seen and width > line.columns():
         return [*line.wrap(f"The QR code needs {width} columns; widen this window, or open the link."), ""]
-    local = "This address is of this machine alone: a phone cannot open it."
+    local = "Only this computer can open this link: a phone cannot."
     return [
         *qr_lines(link, coloured=seen and "NO_COLOR" not in os.environ),
         *(line.wrap(local) if urlsplit(link).hostname in LOOPBACK_HOSTS else ()),
@@ -226,7 +226,7 @@ def draw_qr_code(link: str, line: ProgressLine) -> list[str]:
 
 
 def open_in_browser(link: str) -> bool:
-    """Whether a browser with a window took the link; text browsers would take over this terminal."""
+    """Open the link in a graphical browser; return whether that worked."""
     graphical = sys.platform in ("darwin", "win32")
     if not graphical and not any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
         return False
@@ -239,12 +239,12 @@ def open_in_browser(link: str) -> bool:
 
 @contextmanager
 def _quiet_stdout() -> Iterator[None]:
-    """Standard output is for the result: what a browser prints goes to standard error."""
+    """Redirect what a browser prints to standard error: standard output is for the result."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved = os.dup(1)
     try:
         os.dup2(2, 1)
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(saved, 1)
+        os.close(saved)

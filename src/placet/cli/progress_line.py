@@ -1,4 +1,4 @@
-"""What the person is doing, on standard error: one live line in a terminal, else a line for each change."""
+"""Show what the person is doing on standard error: a live line in a terminal, else a line per change."""
 
 import asyncio
 import os
@@ -16,13 +16,13 @@ from placet.text.truncation import to_single_line, truncate
 
 ERASE = "\r\x1b[K"
 TICK_S = 1.0
-TROUBLE_FOR = timedelta(seconds=75)  # a little longer than the longest pause between two tries
+TROUBLE_FOR = timedelta(seconds=75)  # a little longer than the longest pause between two attempts
 UNKNOWN_DEADLINE_FOR = timedelta(days=3000)  # stands for a case that does not say until when it is open
 HINT = "Ctrl-C leaves it open"
 
 
 class ProgressLine:
-    """Shows one case; `live` draws over its own line, and everything else is printed above it."""
+    """Shows one case. A live line overwrites itself; everything else is printed above it."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ProgressLine:
         self._draw()
 
     def wrap(self, text: str, indent: str = "") -> list[str]:
-        """The text in lines that fit into the terminal, broken between words; elsewhere it is one line."""
+        """Return the text wrapped to the terminal; one line if the output is not a terminal."""
         if not (self.live or self.is_screen):
             return [indent + text]
         width = max(self.columns() - 1, 20)

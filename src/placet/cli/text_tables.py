@@ -1,4 +1,4 @@
-"""The terminal that a command writes to: how wide it is, and what must not reach it."""
+"""Format tables for the terminal, and measure its width."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ LEAST_ROOM = 20
 
 
 def terminal_width(out: TextIO) -> int:
-    """How wide this very terminal is, wherever standard output goes and whatever COLUMNS once was."""
+    """Return the width of the terminal behind this stream, or of COLUMNS if it is not a terminal."""
     try:
         return os.get_terminal_size(out.fileno()).columns or 80
     except (OSError, ValueError):
@@ -22,12 +22,12 @@ def terminal_width(out: TextIO) -> int:
 
 
 def discard_output() -> None:
-    """Nobody takes what is still to be written: it fails no more, not even when the command ends."""
+    """Redirect standard output to the null device, so that nothing fails after a broken pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def format_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows under a header, each column as wide as its widest cell."""
+    """Return the rows below a header, each column as wide as its widest cell."""
     lines = [[name.upper() for name in header], *rows]
     widths = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
     return [
@@ -39,10 +39,10 @@ def format_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
 
 def format_stacked(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[str]:
-    """The same for a terminal that is too narrow: each row as a block, each cell in lines of its own.
+    """Return each row as a block with one line per cell, for a narrow terminal.
 
-    A long first cell stays whole, since it is what one copies. The others are broken where the terminal ends:
-    were that left to the terminal, what strangers wrote could stand below our own names.
+    The first cell is not broken, so that it can be copied. The others are wrapped here and not by the
+    terminal, so that untrusted text cannot appear below the column names.
     """
     margin = max(map(len, header)) + len(GAP)
     lines: list[str] = []
