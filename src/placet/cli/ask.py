@@ -13,10 +13,10 @@ import msgspec
 from placet.agent import PendingCase, read_case
 from placet.agent.responses import credentials_of
 from placet.cli import ask_drafts as drafts
+from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.cli.command_group import CommandGroup
-from placet.cli.case_waiting import WaitOptions, CaseWait, follow, run, wait_options
-from placet.cli.request import DEFAULT_SERVER, Headers, build_request, send_and_read
 from placet.cli.notifications import can_receive_answers
+from placet.cli.request import DEFAULT_SERVER, Headers, build_request, send_and_read
 from placet.errors import PlacetError, SettingsError, Unreachable
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.reviews.declaration import CommandOption, TypeDeclaration
