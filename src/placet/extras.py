@@ -38,30 +38,23 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 NEEDED_BY: Mapping[str, str] = {
     "placet.agent.receiver": "server",
     "placet.bootstrap": "server",
-    "placet.channels.slack.sockets": "server",
+    "placet.channels.slack.socket_mode": "server",
     "placet.cli.audit": "relay",
     "placet.cli.policies": "relay",
     "placet.cli.relay": "relay",
     "placet.deliveries": "server",
     "placet.embed": "server",
     "placet.hook.frameworks.langchain": "langchain",
-    "placet.hook.frameworks.langchain_asking": "langchain",
-    "placet.hook.frameworks.langchain_seal": "langchain",
-    "placet.hook.frameworks.langchain_wire": "langchain",
     "placet.hook.frameworks.mcp": "mcp",
-    "placet.hook.frameworks.mcp_names": "mcp",
-    "placet.hook.frameworks.mcp_upstream": "mcp",
-    "placet.hook.frameworks.mcp_wire": "mcp",
     "placet.hook.frameworks.openai_agents": "openai-agents",
-    "placet.hook.frameworks.openai_agents_wire": "openai-agents",
     "placet.hook.frameworks.pydantic_ai": "pydantic-ai",
-    "placet.hook.frameworks.pydantic_ai_wire": "pydantic-ai",
     "placet.hook.models.langchain": "langchain",
     "placet.hook.savers.langgraph": "langchain",
     "placet.hook.savers.postgres": "postgres",
     "placet.hook.savers.redis": "redis",
     "placet.hook.savers.sqlite": "sqlite",
-    "placet.hook.savers.sqlite_file": "sqlite",
+    "placet.hook.savers.sqlite_schema": "sqlite",
+    "placet.http.routing": "server",
     "placet.mcp": "mcp",
     "placet.pages": "server",
     "placet.protocol.patterns": "server",
@@ -76,11 +69,13 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.relay.tasks": "relay",
     "placet.relay.traffic": "relay",
     "placet.relay.bootstrap": "relay",
+    "placet.reviews.*.mcp_tool": "mcp",
+    "placet.reviews.tool_arguments": "mcp",
     "placet.server": "server",
     "placet.server.tracing": "otel",
     "placet.stores.sqlite": "server",
 }
-"""Module or package of ours -> the extra without which it cannot be imported."""
+"""Module or package of ours -> the extra without which it cannot be imported; `*` is any review type."""
 
 _available: set[str] = set()
 
@@ -109,8 +104,11 @@ class ExtraFinder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
         """Check the extra that the module needs, and leave the search to the other finders."""
-        if name in NEEDED_BY:
-            require_extra(NEEDED_BY[name], name)
+        extra = NEEDED_BY.get(name)
+        if extra is None and name.startswith("placet.reviews."):
+            extra = NEEDED_BY.get(f"placet.reviews.*.{name.rpartition('.')[2]}")
+        if extra is not None:
+            require_extra(extra, name)
 
 
 def install_finder() -> None:
