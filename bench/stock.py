@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.drafts import ANSWER, DRAFT
-from placet.bootstrap.server import Parts, build
+from placet.bootstrap.server import ServerParts, build
 from placet.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
 from placet.cases.commands import Respond
 from placet.cases.deadlines import due_at
@@ -105,14 +105,14 @@ class Mould:
         return CaseCreation(case=case, offer=self._offer, events=events, due_at=due)
 
 
-async def mould(parts: Parts) -> Mould:
+async def mould(parts: ServerParts) -> Mould:
     """From two cases taken through the desk."""
     principal = Principal(name=OWNER, scopes=frozenset({"admin"}))
     opened = [await parts.desk.open(draft_from(DRAFT), principal) for _ in range(2)]
     token = msgspec.json.decode(opened[0].body)["hitl"]["submit_token"]
     await parts.desk.submit_inline(opened[0].case_id, token, msgspec.convert(ANSWER, SubmitRequest))
-    answered = await parts.desk.owned(opened[0].case_id, principal)
-    sample, offer = await parts.desk.shown(opened[1].case_id)
+    answered = await parts.desk.get_owned_case(opened[0].case_id, principal)
+    sample, offer = await parts.desk.get_case_and_offer(opened[1].case_id)
     (created,) = await parts.desk.events(sample.id)
     assert answered.decision is not None
     return Mould(sample, offer, answered.decision, created)

@@ -9,10 +9,10 @@ from placet.cases import grant, grant_terms
 from placet.cases.tokens import TOKEN_LENGTH
 from placet.cli.serve import serve
 from placet.desk.draft import CaseDraft
+from placet.desk.idempotency import MAX_KEY_LENGTH
 from placet.desk.limits import Limits
-from placet.desk.remarks import LONGEST_REMARK
-from placet.desk.replays import MAX_KEY_LENGTH
 from placet.desk.review_desk import MAX_LINKS
+from placet.desk.reviewer_notes import LONGEST_REMARK
 from placet.http.paging import MAX_LIMIT
 from placet.protocol import (
     argument_patterns,

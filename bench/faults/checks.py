@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from bench.faults.ledger import Answered, Promise
 from placet.cases.case import Case, Offer, offer_digest
-from placet.cases.events import CREATED, Event, broken_link
+from placet.cases.events import CREATED, Event, find_broken_link
 from placet.protocol.poll import Status
 from placet.protocol.stream import COMPLETED, FINAL
 
@@ -53,7 +53,7 @@ def half_written(found: Found) -> Iterator[str]:
         yield "it has no offer"
     elif offer_digest(case.id, found.offer) != case.offer_digest:
         yield "its offer is not the one that was shown"
-    broken_at = broken_link(events, head=case.chain)
+    broken_at = find_broken_link(events, head=case.chain)
     if broken_at is not None:
         yield f"its chain breaks at event {broken_at}"
     if len(events) != case.version:

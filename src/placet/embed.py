@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placet.bootstrap.server import Parts, build
+from placet.bootstrap.server import ServerParts, build
 from placet.cases.wire import poll_response
 from placet.desk.api_keys import RESERVED
 from placet.desk.draft import draft_from
@@ -70,7 +70,7 @@ class Placet:
         self._identifier = identify
         self._verifier = verifier
         self._store = store
-        self._parts: Parts | None = None
+        self._parts: ServerParts | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = asyncio.Lock()
 
@@ -97,7 +97,7 @@ class Placet:
         finally:
             await self.aclose()
 
-    async def parts(self) -> Parts:
+    async def parts(self) -> ServerParts:
         """The running parts, started on first use in the loop that asks."""
         loop = asyncio.get_running_loop()
         if self._parts is not None and self._loop is loop:
@@ -107,7 +107,7 @@ class Placet:
                 self._parts, self._loop = await self._started(), loop
         return self._parts
 
-    async def _started(self) -> Parts:
+    async def _started(self) -> ServerParts:
         """The parts once all of them run: before, nobody would look at what passes the relay."""
         parts = await build(
             self.settings,

@@ -8,7 +8,7 @@ from msgspec.structs import asdict, replace
 
 from placet.cases.case import Case
 from placet.cases.commands import Erase, Link, PassOn, Respond, View
-from placet.cases.events import EVENT_TYPES, Event, broken_link
+from placet.cases.events import EVENT_TYPES, Event, find_broken_link
 from placet.cases.machine import apply
 from tests.cases.orders import ORDERS, fresh, in_time
 
@@ -36,9 +36,9 @@ def flipped(value: object) -> object:
 
 def test_an_untouched_chain_holds(history: tuple[Case, list[Event]]) -> None:
     case, events = history
-    assert broken_link(events) is None
-    assert broken_link(events, head=case.chain) is None
-    assert broken_link([]) is None
+    assert find_broken_link(events) is None
+    assert find_broken_link(events, head=case.chain) is None
+    assert find_broken_link([]) is None
 
 
 @pytest.mark.parametrize("field", Event.__struct_fields__)
@@ -47,7 +47,7 @@ def test_a_flipped_bit_in_any_field_is_found(history: tuple[Case, list[Event]], 
     for place, event in enumerate(events):
         forged = replace(event, **{field: flipped(asdict(event)[field])})
         altered = [*events[:place], forged, *events[place + 1 :]]
-        assert broken_link(altered, head=case.chain) in (place + 1, place + 2)
+        assert find_broken_link(altered, head=case.chain) in (place + 1, place + 2)
 
 
 def test_every_byte_of_the_data_counts(history: tuple[Case, list[Event]]) -> None:
@@ -55,7 +55,7 @@ def test_every_byte_of_the_data_counts(history: tuple[Case, list[Event]]) -> Non
     data = events[-1].data or b""
     for place in range(len(data)):
         altered = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
-        assert broken_link([*events[:-1], replace(events[-1], data=altered)]) == len(events)
+        assert find_broken_link([*events[:-1], replace(events[-1], data=altered)]) == len(events)
 
 
 def test_a_forger_who_recomputes_one_digest_breaks_the_next_link(
@@ -64,7 +64,7 @@ def test_a_forger_who_recomputes_one_digest_breaks_the_next_link(
     _, events = history
     other, _ = fresh()
     substitute = apply(other, ORDERS[View], now=in_time(other), salt="grain").events[0]
-    assert broken_link([events[0], substitute, *events[2:]]) == 2
+    assert find_broken_link([events[0], substitute, *events[2:]]) == 2
 
 
 @pytest.mark.parametrize(
@@ -81,28 +81,28 @@ def test_a_forger_who_recomputes_one_digest_breaks_the_next_link(
 def test_reordering_dropping_and_repeating_are_found(
     history: tuple[Case, list[Event]], tamper: Callable[[list[Event]], list[Event]]
 ) -> None:
-    assert broken_link(tamper(history[1])) is not None
+    assert find_broken_link(tamper(history[1])) is not None
 
 
 def test_a_cut_off_end_is_found_by_the_head_that_the_case_keeps(history: tuple[Case, list[Event]]) -> None:
     case, events = history
-    assert broken_link(events[:-1]) is None
-    assert broken_link(events[:-1], head=case.chain) == len(events)
-    assert broken_link([], head=case.chain) == 1
+    assert find_broken_link(events[:-1]) is None
+    assert find_broken_link(events[:-1], head=case.chain) == len(events)
+    assert find_broken_link([], head=case.chain) == 1
 
 
 def test_another_cases_chain_is_not_this_ones(history: tuple[Case, list[Event]]) -> None:
     case, _ = history
     _, foreign = fresh()
-    assert broken_link(foreign) is None
-    assert broken_link(foreign, head=case.chain) == len(foreign) + 1
+    assert find_broken_link(foreign) is None
+    assert find_broken_link(foreign, head=case.chain) == len(foreign) + 1
 
 
 def test_the_chain_holds_without_the_data_and_its_salt(history: tuple[Case, list[Event]]) -> None:
     case, events = history
     step = apply(case, ORDERS[Erase], now=in_time(case), salt="grain")
     bare = [replace(event, data=None, salt=None) for event in events]
-    assert broken_link([*bare, *step.events], head=step.case.chain) is None
+    assert find_broken_link([*bare, *step.events], head=step.case.chain) is None
 
 
 def test_erased_data_cannot_be_guessed_back_without_its_salt(history: tuple[Case, list[Event]]) -> None:
@@ -117,7 +117,7 @@ def test_erased_data_cannot_be_guessed_back_without_its_salt(history: tuple[Case
 def test_erased_events_are_still_held_to_their_names_and_times(history: tuple[Case, list[Event]]) -> None:
     _, events = history
     bare = [replace(event, data=None, salt=None) for event in events]
-    assert broken_link([*bare[:3], replace(bare[3], actor="someone else"), *bare[4:]]) == 4
+    assert find_broken_link([*bare[:3], replace(bare[3], actor="someone else"), *bare[4:]]) == 4
 
 
 def test_every_event_that_the_machine_reports_has_a_known_name(history: tuple[Case, list[Event]]) -> None:

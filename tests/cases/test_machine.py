@@ -19,7 +19,7 @@ from placet.cases.commands import (
     View,
     Work,
 )
-from placet.cases.events import Event, broken_link
+from placet.cases.events import Event, find_broken_link
 from placet.cases.machine import TRANSITIONS, apply, require
 from placet.errors import AlreadyClosed, CaseExpired
 from placet.protocol.poll import Progress, Status
@@ -179,7 +179,7 @@ def hold_to_the_rules(before: Case, case: Case, events: list[Event]) -> None:
         assert case.closed_at == before.closed_at
         assert case.decision == (None if case.erased_at else before.decision)
     assert case.version == len(events)
-    assert broken_link(events, head=case.chain) is None
+    assert find_broken_link(events, head=case.chain) is None
     completed = [event for event in events if event.type == COMPLETED]
     assert len(completed) == (case.status is Status.COMPLETED)
     assert (case.decision is not None) == (case.status is Status.COMPLETED and case.erased_at is None)

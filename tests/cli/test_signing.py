@@ -82,7 +82,7 @@ def test_a_document_of_strangers_adds_no_line_and_obeys_nothing_where_it_is_show
     signer = JwsSigner(ring("ES256"))
     poll = signed_poll(signer, action="approve on case_1\n  key    ours (ES256)\x1b[8m", case_id="\u202ecase")
     (tmp_path / "poll.json").write_bytes(msgspec.json.encode(poll))
-    keys = {"keys": [key.published() for key in ring("ES256").keys]}
+    keys = {"keys": [key.to_public_jwk() for key in ring("ES256").keys]}
     (tmp_path / "jwks.json").write_bytes(msgspec.json.encode(keys))
     run = placet(tmp_path, "verify", "poll.json", "--jwks", "jwks.json")
     assert run.returncode == 0, run.stderr

@@ -5,7 +5,7 @@ from typing import Any
 
 from placet.cases.case import Case, Offer
 from placet.cases.grant import Grant
-from placet.desk.grants import GrantedCall, Grants
+from placet.desk.grants import GrantedCall, GrantService
 from placet.reviews.review_type import ReviewType
 from placet.testing.desk import ACME, DeskForTests, OpenedCase
 
@@ -23,6 +23,8 @@ class Believing(ReviewType):
     name = "approval"
     actions: tuple[str, ...] = ("approve", "edit", "reject")
     inline_actions: tuple[str, ...] = ("approve", "reject")
+    requires_answer = False
+    offers_grants = True
 
     def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         return dict(data)
@@ -34,8 +36,8 @@ class Believing(ReviewType):
         return {}
 
 
-def grants_of(kit: DeskForTests) -> Grants:
-    return Grants(store=kit.store, clock=kit.clock, keep_for=kit.desk.limits.keep_for)
+def grants_of(kit: DeskForTests) -> GrantService:
+    return GrantService(store=kit.store, clock=kit.clock, keep_for=kit.desk.limits.keep_for)
 
 
 def answer_with(**asked: Any) -> dict[str, Any]:

@@ -16,14 +16,14 @@ async def test_a_stranger_gets_the_same_answer_as_for_no_case_at_all(kit: DeskFo
     opened = await kit.open()
     for case_id in (opened.id, "review_unknown", "", "../../etc", "\x00", "é" * 1000):
         with pytest.raises(CaseNotFound) as refusal:
-            await kit.desk.owned(case_id, OTHER)
+            await kit.desk.get_owned_case(case_id, OTHER)
         assert refusal.value.body() == CaseNotFound().body()
 
 
 async def test_nobody_in_particular_is_asked_who_they_are(kit: DeskForTests) -> None:
     opened = await kit.open()
     with pytest.raises(InvalidToken):
-        await kit.desk.owned(opened.id, ANONYMOUS)
+        await kit.desk.get_owned_case(opened.id, ANONYMOUS)
 
 
 async def test_an_anonymous_case_may_be_followed_anonymously(kit: DeskForTests) -> None:
@@ -47,11 +47,11 @@ async def test_each_owner_lists_their_own(kit: DeskForTests) -> None:
     mine = [await kit.open() for _ in range(3)]
     await kit.open(principal=OTHER)
     await kit.human(mine[0]).answer("approve")
-    listed = await kit.desk.listed(ACME, status=None, before=None, limit=10)
+    listed = await kit.desk.list_cases(ACME, status=None, before=None, limit=10)
     assert [case.id for case in listed] == [opened.id for opened in reversed(mine)]
-    page = await kit.desk.listed(ACME, status=None, before=mine[2].id, limit=1)
+    page = await kit.desk.list_cases(ACME, status=None, before=mine[2].id, limit=1)
     assert [case.id for case in page] == [mine[1].id]
-    done = await kit.desk.listed(ACME, status=Status.COMPLETED, before=None, limit=10)
+    done = await kit.desk.list_cases(ACME, status=Status.COMPLETED, before=None, limit=10)
     assert [case.id for case in done] == [mine[0].id]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from placet.cases.case import Case
-from placet.cases.events import broken_link
-from placet.desk.remarks import LONGEST_REMARK
+from placet.cases.events import find_broken_link
 from placet.desk.review_desk import MAX_LINKS
+from placet.desk.reviewer_notes import LONGEST_REMARK
 from placet.errors import (
     AlreadyClosed,
     CaseExpired,
@@ -85,9 +85,9 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_case_stays_open(
 async def test_looking_changes_nothing(kit: DeskForTests) -> None:
     """Ruling 4: link previews look at everything."""
     opened = await kit.open()
-    before = await kit.desk.owned(opened.id, ACME)
+    before = await kit.desk.get_owned_case(opened.id, ACME)
     await kit.human(opened).look()
-    assert await kit.desk.owned(opened.id, ACME) == before
+    assert await kit.desk.get_owned_case(opened.id, ACME) == before
 
 
 async def test_reading_opens_once(kit: DeskForTests) -> None:
@@ -167,10 +167,10 @@ async def test_of_sixty_four_answers_at_once_one_wins(kit: DeskForTests) -> None
     assert outcomes["duplicate_submission"] == 63
     (winner,) = set(outcomes) - {"duplicate_submission"}
     assert (await kit.poll(opened.id))["result"]["action"] == winner
-    case = await kit.desk.owned(opened.id, ACME)
+    case = await kit.desk.get_owned_case(opened.id, ACME)
     events = await kit.desk.events(opened.id)
     assert [event.type for event in events].count("review.completed") == 1
-    assert broken_link(events, head=case.chain) is None
+    assert find_broken_link(events, head=case.chain) is None
     assert len(await kit.store.list_deliveries()) == 1
 
 

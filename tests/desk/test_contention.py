@@ -94,7 +94,7 @@ async def test_people_at_once_do_not_lose_each_others_steps(kit: DeskForTests) -
     assert names.count("review.passed_on") == 2
     assert names.count("review.linked") == 1
     assert names.count("review.opened") == names.count("review.in_progress") == 1
-    case = await kit.desk.owned(opened.id, ACME)
+    case = await kit.desk.get_owned_case(opened.id, ACME)
     assert case.version == len(names)
     assert len(case.review_digests) == 3
 

@@ -162,7 +162,7 @@ async def test_evidence_that_nobody_asked_for_proves_nothing(kit: DeskForTests, 
 async def test_no_raw_proof_is_kept(kit: DeskForTests, verifier: Verifier) -> None:
     opened = await asked(kit, policy())
     await attempt(kit, opened, "inline_submit", bound(opened, presentation="the-proof-itself"))
-    case = await kit.desk.owned(opened.id, ACME)
+    case = await kit.desk.get_owned_case(opened.id, ACME)
     told = repr([case, await kit.desk.events(opened.id)])
     assert len(verifier.asked) == 1
     assert "the-proof-itself" not in told

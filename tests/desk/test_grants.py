@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.cases.grant import RETRY_WITHIN, Grant
 from placet.desk.answer import Answer
-from placet.desk.grants import Grants
+from placet.desk.grants import GrantService
 from placet.errors import (
     AlreadyClosed,
     CaseNotFound,
@@ -51,7 +51,7 @@ def kit(store: Store) -> DeskForTests:
 
 async def told(kit: DeskForTests, grant: Grant) -> list[tuple[str, str, dict[str, Any]]]:
     events = await kit.store.list_events(grant.case_id)
-    assert broken_link(events, head=(await standing(kit, grant)).chain) is None
+    assert find_broken_link(events, head=(await standing(kit, grant)).chain) is None
     return [(one.type, one.actor, msgspec.json.decode(one.data or b"{}")) for one in events]
 
 
@@ -223,9 +223,9 @@ async def test_nobody_elses_grant_can_be_used_seen_or_revoked(kit: DeskForTests)
     grant, grants = await granted(kit), grants_of(kit)
     for stranger in (OTHER, ANONYMOUS):
         assert await grants.use(call(), stranger) is None
-        assert list(await grants.listed(stranger, before=None, limit=50)) == []
+        assert list(await grants.list_grants(stranger, before=None, limit=50)) == []
         with pytest.raises(CaseNotFound):
-            await grants.owned(grant.id, stranger)
+            await grants.get_owned_grant(grant.id, stranger)
         with pytest.raises(CaseNotFound):
             await grants.revoke(grant.id, stranger)
     assert await grants.use(call(), ADMIN) is None
@@ -233,7 +233,7 @@ async def test_nobody_elses_grant_can_be_used_seen_or_revoked(kit: DeskForTests)
 
 async def test_an_administrator_sees_and_revokes_everyones(kit: DeskForTests) -> None:
     grant, grants = await granted(kit), grants_of(kit)
-    assert [one.id for one in await grants.listed(ADMIN, before=None, limit=50)] == [grant.id]
+    assert [one.id for one in await grants.list_grants(ADMIN, before=None, limit=50)] == [grant.id]
     assert (await grants.revoke(grant.id, ADMIN)).revoked_by == "key:boss"
 
 
@@ -243,7 +243,7 @@ async def test_what_is_over_remains_listed(kit: DeskForTests) -> None:
     await grants.revoke(revoked.id, ACME)
     assert (await grants.use(call(), ACME)) is not None
     kit.clock.advance(timedelta(hours=2))
-    listed = await grants.listed(ACME, before=None, limit=50)
+    listed = await grants.list_grants(ACME, before=None, limit=50)
     assert [one.state(kit.clock()) for one in listed] == ["expired", "revoked", "used_up"]
     assert used_up.id == listed[-1].id
 
@@ -279,7 +279,7 @@ async def test_of_many_calls_at_once_only_so_many_as_are_left_win(kit: DeskForTe
 async def test_two_processes_that_want_the_last_use_do_not_both_get_it(tmp_path: Path) -> None:
     one, other = [await SqliteStore.open(tmp_path / "cases.db") for _ in range(2)]
     kit = desk_for_tests(store=one, kinds={"approval": Believing()})
-    both = [grants_of(kit), Grants(store=other, clock=kit.clock, keep_for=timedelta(days=30))]
+    both = [grants_of(kit), GrantService(store=other, clock=kit.clock, keep_for=timedelta(days=30))]
     for round in range(5):
         await granted(kit, uses=1)
         async with asyncio.timeout(60):

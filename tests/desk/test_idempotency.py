@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.cases.case import Subject
-from placet.desk import replays
+from placet.desk import idempotency
 from placet.desk.draft import draft_from
 from placet.errors import ValidationFailed
 from placet.ports.store import Store
@@ -53,7 +53,7 @@ async def test_what_is_kept_of_a_request_tells_nobody_without_the_key_what_was_a
     kept = []
     for key in (KEY, "another key"):
         await kit.open(idempotency_key=key)
-        replay = await kit.store.get_idempotency_record("acme", replays.digest(key))
+        replay = await kit.store.get_idempotency_record("acme", idempotency.digest(key))
         assert replay is not None
         kept.append(replay.request_digest)
     assert kept[0] != kept[1]
@@ -100,7 +100,7 @@ async def test_a_key_that_is_none_is_refused(kit: DeskForTests, key: str) -> Non
 async def test_the_stored_answer_cannot_be_read_without_the_key(kit: DeskForTests) -> None:
     """Tokens are stored as digests alone; the answer that carries them is sealed."""
     opened = await kit.open(idempotency_key=KEY, inline_actions=["approve"])
-    replay = await kit.store.get_idempotency_record("acme", replays.digest(KEY))
+    replay = await kit.store.get_idempotency_record("acme", idempotency.digest(KEY))
     assert replay is not None
     human = kit.human(opened)
     for secret in (human.token, human.submit_token or "", KEY, "prompt"):
@@ -108,14 +108,14 @@ async def test_the_stored_answer_cannot_be_read_without_the_key(kit: DeskForTest
         assert secret not in (replay.key_digest, replay.request_digest)
     for wrong in ("", KEY + "8", replay.key_digest):
         with pytest.raises(ValidationFailed, match="does not open"):
-            replays.unseal(replay, key=wrong, request_digest=replay.request_digest)
-    case_id, body = replays.unseal(replay, key=KEY, request_digest=replay.request_digest)
+            idempotency.unseal(replay, key=wrong, request_digest=replay.request_digest)
+    case_id, body = idempotency.unseal(replay, key=KEY, request_digest=replay.request_digest)
     assert (case_id, body) == (opened.id, opened.body)
 
 
 async def test_a_sealed_response_cannot_be_moved_or_altered(kit: DeskForTests) -> None:
     await kit.open(idempotency_key=KEY)
-    replay = await kit.store.get_idempotency_record("acme", replays.digest(KEY))
+    replay = await kit.store.get_idempotency_record("acme", idempotency.digest(KEY))
     assert replay is not None
     sealed = replay.sealed_response
     for forged in (
@@ -125,7 +125,7 @@ async def test_a_sealed_response_cannot_be_moved_or_altered(kit: DeskForTests) -
         replace(replay, sealed_response=b""),
     ):
         with pytest.raises(ValidationFailed):
-            replays.unseal(forged, key=KEY, request_digest=replay.request_digest)
+            idempotency.unseal(forged, key=KEY, request_digest=replay.request_digest)
 
 
 async def test_a_key_is_free_again_once_its_answer_has_run_out(kit: DeskForTests) -> None:
@@ -149,5 +149,5 @@ async def test_a_long_case_can_be_repeated_for_as_long_as_it_lives(store: Store)
 
 
 async def test_parts_of_a_digest_cannot_run_into_each_other() -> None:
-    assert replays.digest("ab", "c") != replays.digest("a", "bc")
-    assert replays.digest("a", "") != replays.digest("a")
+    assert idempotency.digest("ab", "c") != idempotency.digest("a", "bc")
+    assert idempotency.digest("a", "") != idempotency.digest("a")

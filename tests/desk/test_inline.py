@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from placet.desk import minting, replays
+from placet.desk import idempotency, minting
 from placet.errors import (
     ActionNotInline,
     AlreadyClosed,
@@ -182,7 +182,7 @@ async def test_a_case_by_link_only_has_no_token_that_answers_it(kit: DeskForTest
 async def test_the_same_key_and_body_again_get_the_same_receipt(kit: DeskForTests) -> None:
     opened = await kit.open(inline_actions=["approve", "reject"])
     human = kit.human(opened)
-    digest = replays.digest(opened.id, "key-1", b'{"action":"approve"}')
+    digest = idempotency.digest(opened.id, "key-1", b'{"action":"approve"}')
     first = await human.press("approve", replay_digest=digest)
     kit.clock.advance(timedelta(hours=1))
     assert await human.press("approve", replay_digest=digest) == first
@@ -194,9 +194,9 @@ async def test_the_same_key_and_body_again_get_the_same_receipt(kit: DeskForTest
 async def test_the_same_key_with_another_body_is_a_second_answer(kit: DeskForTests) -> None:
     opened = await kit.open(inline_actions=["approve", "reject"])
     human = kit.human(opened)
-    await human.press("approve", replay_digest=replays.digest(opened.id, "key-1", b"approve"))
+    await human.press("approve", replay_digest=idempotency.digest(opened.id, "key-1", b"approve"))
     with pytest.raises(AlreadyClosed):
-        await human.press("reject", replay_digest=replays.digest(opened.id, "key-1", b"reject"))
+        await human.press("reject", replay_digest=idempotency.digest(opened.id, "key-1", b"reject"))
     with pytest.raises(AlreadyClosed):
         await human.press("approve")
 

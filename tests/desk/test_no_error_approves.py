@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.cases.case import Case, Offer
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.desk import minting
 from placet.desk.answer import Answer
 from placet.errors import CaseConflict, InvalidSubmission, Unavailable
@@ -149,10 +149,10 @@ class Scene:
         polled = await self.kit.poll(self.opened.id)
         assert polled["status"] in ("pending", "expired", "cancelled")
         assert "result" not in polled
-        case = await self.kit.desk.owned(self.opened.id, ACME)
+        case = await self.kit.desk.get_owned_case(self.opened.id, ACME)
         events = await self.kit.desk.events(self.opened.id)
         assert case.decision is None
-        assert broken_link(events, head=case.chain) is None
+        assert find_broken_link(events, head=case.chain) is None
         assert "review.completed" not in {event.type for event in events}
         assert "review.completed" not in {owed.event for owed in await self.kit.store.list_deliveries()}
 

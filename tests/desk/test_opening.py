@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from placet.cases.case import Subject
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.cases.tokens import token_digest
 from placet.desk.draft import CaseDraft, draft_from
 from placet.desk.limits import Limits
@@ -126,7 +126,7 @@ async def test_what_is_left_out_has_a_default(kit: DeskForTests) -> None:
 )
 async def test_a_timeout_is_read_in_every_notation(kit: DeskForTests, text: str, length: timedelta) -> None:
     opened = await kit.open(timeout=text)
-    case = await kit.desk.owned(opened.id, ACME)
+    case = await kit.desk.get_owned_case(opened.id, ACME)
     assert case.expires_at == kit.clock() + length
     assert opened.hitl["timeout"] == text
 
@@ -145,24 +145,26 @@ async def test_reminders_in_other_time_zones_are_the_same_moments(kit: DeskForTe
 
 async def test_the_first_event_names_who_asked_and_what_was_shown(kit: DeskForTests) -> None:
     opened = await kit.open()
-    case = await kit.desk.owned(opened.id, ACME)
+    case = await kit.desk.get_owned_case(opened.id, ACME)
     (event,) = await kit.desk.events(opened.id)
     assert (event.type, event.actor, event.seq) == ("review.created", "key:acme", 1)
     assert case.offer_digest.encode() in (event.data or b"")
-    assert broken_link([event], head=case.chain) is None
+    assert find_broken_link([event], head=case.chain) is None
 
 
 async def test_an_anonymous_case_is_opened_by_nobody_in_particular(kit: DeskForTests) -> None:
     opened = await kit.open(principal=ANONYMOUS)
     (event,) = await kit.desk.events(opened.id)
     assert event.actor == "anonymous"
-    assert (await kit.desk.owned(opened.id, ANONYMOUS)).owner is None
+    assert (await kit.desk.get_owned_case(opened.id, ANONYMOUS)).owner is None
 
 
 async def test_the_door_a_case_came_through_is_kept(kit: DeskForTests) -> None:
     draft = draft_from({"type": "approval", "prompt": "Go?"})
     opened = await kit.desk.open(draft, ACME, subject=Subject(door="relay", ref="hold_1"))
-    assert (await kit.desk.owned(opened.case_id, ACME)).subject == Subject(door="relay", ref="hold_1")
+    assert (await kit.desk.get_owned_case(opened.case_id, ACME)).subject == Subject(
+        door="relay", ref="hold_1"
+    )
 
 
 NESTED: dict[str, Any] = {}
@@ -344,6 +346,6 @@ async def test_a_draft_made_in_python_is_held_to_the_same_rules(kit: DeskForTest
 async def test_moments_are_kept_to_the_microsecond(kit: DeskForTests) -> None:
     kit.clock.advance(timedelta(microseconds=123_457))
     opened = await kit.open(timeout="0.000001s")
-    case = await kit.desk.owned(opened.id, ACME)
+    case = await kit.desk.get_owned_case(opened.id, ACME)
     assert case.created_at == datetime(2026, 1, 1, 6, 0, 0, 123_457, tzinfo=UTC)
     assert case.expires_at - case.created_at == timedelta(microseconds=1)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.cases.case import Subject
 from placet.desk.answer import Answer
 from placet.desk.draft import draft_from
-from placet.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotated
+from placet.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotate_secret
 from placet.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
 from placet.ports.courier import DeliveryReply, OutgoingRequest
 from placet.ports.endpoint_store import Endpoint
@@ -288,7 +288,7 @@ async def test_an_unknown_or_erased_delivery_cannot_be_sent_again(kit: DeskForTe
 async def test_rotation_signs_twice_and_then_with_the_new_secret_alone(kit: DeskForTests) -> None:
     await answered(kit)
     old = await endpoint(kit)
-    new = rotated(old, now=kit.clock(), overlap_for=timedelta(hours=24))
+    new = rotate_secret(old, now=kit.clock(), overlap_for=timedelta(hours=24))
     await kit.store.save_endpoint(new, after=old)
     await kit.outbox.once()
     (during,) = kit.courier.requests
@@ -307,7 +307,7 @@ async def test_rotation_signs_twice_and_then_with_the_new_secret_alone(kit: Desk
 async def test_the_old_secret_signs_until_the_last_microsecond_of_the_overlap(kit: DeskForTests) -> None:
     await answered(kit)
     old = await endpoint(kit)
-    new = rotated(old, now=kit.clock(), overlap_for=SECOND)
+    new = rotate_secret(old, now=kit.clock(), overlap_for=SECOND)
     end = kit.clock() + SECOND
     assert list(active_secrets(new, end - timedelta(microseconds=1))) == [new.secret, old.secret]
     assert list(active_secrets(new, end)) == [new.secret]

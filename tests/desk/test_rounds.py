@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from placet.cases.case import Case
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.errors import ValidationFailed
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase, desk_for_tests
@@ -23,15 +23,15 @@ async def edited(kit: DeskForTests, **fields: object) -> OpenedCase:
 
 async def test_a_follow_up_is_linked_both_ways_at_once(kit: DeskForTests) -> None:
     first = await edited(kit)
-    before = await kit.desk.owned(first.id, ACME)
+    before = await kit.desk.get_owned_case(first.id, ACME)
     second = await kit.open(previous_case_id=first.id)
-    after = await kit.desk.owned(first.id, ACME)
+    after = await kit.desk.get_owned_case(first.id, ACME)
     assert second.hitl["previous_case_id"] == first.id
     assert (await kit.poll(first.id))["next_case_id"] == second.id
     assert after.version == before.version + 1
     events = await kit.desk.events(first.id)
     assert events[-1].type == "review.linked"
-    assert broken_link(events, head=after.chain) is None
+    assert find_broken_link(events, head=after.chain) is None
 
 
 @pytest.mark.parametrize("repeatable", [False, True], ids=["once", "repeatable"])
@@ -41,9 +41,9 @@ async def test_any_number_of_follow_ups_may_be_opened_at_once(kit: DeskForTests,
     opened = [kit.open(previous_case_id=first.id, idempotency_key=key) for key in keys]
     ids = {one.id for one in await asyncio.gather(*opened)}
     assert len(ids) == 64
-    case = await kit.desk.owned(first.id, ACME)
+    case = await kit.desk.get_owned_case(first.id, ACME)
     assert case.next_case_id in ids
-    assert broken_link(await kit.desk.events(first.id), head=case.chain) is None
+    assert find_broken_link(await kit.desk.events(first.id), head=case.chain) is None
 
 
 async def test_the_link_changes_nothing_else_about_a_closed_case(kit: DeskForTests) -> None:
@@ -100,18 +100,18 @@ async def test_four_rounds_are_listed_in_order_from_any_of_them(kit: DeskForTest
     for _ in range(3):
         rounds.append(await edited(kit, previous_case_id=rounds[-1].id))
     for one in rounds:
-        chain = await kit.desk.rounds(await kit.desk.owned(one.id, ACME))
+        chain = await kit.desk.rounds(await kit.desk.get_owned_case(one.id, ACME))
         assert [case.id for case in chain] == [opened.id for opened in rounds]
     for one in rounds:
-        case = await kit.desk.owned(one.id, ACME)
-        assert broken_link(await kit.desk.events(one.id), head=case.chain) is None
+        case = await kit.desk.get_owned_case(one.id, ACME)
+        assert find_broken_link(await kit.desk.events(one.id), head=case.chain) is None
 
 
 async def test_a_long_chain_is_listed_up_to_the_limit(kit: DeskForTests) -> None:
     rounds = [await kit.open()]
     for _ in range(4):
         rounds.append(await kit.open(previous_case_id=rounds[-1].id))
-    middle = await kit.desk.owned(rounds[2].id, ACME)
+    middle = await kit.desk.get_owned_case(rounds[2].id, ACME)
     assert len(await kit.desk.rounds(middle, limit=2)) == 2
 
 
@@ -120,7 +120,7 @@ async def test_a_second_follow_up_takes_the_place_of_the_first(kit: DeskForTests
     first = await edited(kit)
     second, third = [await kit.open(previous_case_id=first.id) for _ in range(2)]
     assert (await kit.poll(first.id))["next_case_id"] == third.id
-    chain = await kit.desk.rounds(await kit.desk.owned(second.id, ACME))
+    chain = await kit.desk.rounds(await kit.desk.get_owned_case(second.id, ACME))
     assert [case.id for case in chain] == [first.id, second.id]
     assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 2
 
@@ -128,11 +128,11 @@ async def test_a_second_follow_up_takes_the_place_of_the_first(kit: DeskForTests
 async def test_follow_ups_at_the_same_time_leave_a_whole_log(kit: DeskForTests) -> None:
     first = await edited(kit)
     followers = await asyncio.gather(*(kit.open(previous_case_id=first.id) for _ in range(8)))
-    case = await kit.desk.owned(first.id, ACME)
+    case = await kit.desk.get_owned_case(first.id, ACME)
     events = await kit.desk.events(first.id)
     assert case.next_case_id in {one.id for one in followers}
     assert len(events) == case.version
-    assert broken_link(events, head=case.chain) is None
+    assert find_broken_link(events, head=case.chain) is None
     assert [event.type for event in events].count("review.linked") == 8
 
 
@@ -157,7 +157,7 @@ async def test_a_chain_with_a_hole_ends_at_the_hole() -> None:
     rounds = [await kit.open()]
     for _ in range(4):
         rounds.append(await kit.open(previous_case_id=rounds[-1].id))
-    first, second, _, fourth, last = [await kit.desk.owned(opened.id, ACME) for opened in rounds]
+    first, second, _, fourth, last = [await kit.desk.get_owned_case(opened.id, ACME) for opened in rounds]
     store.lost = rounds[2].id
     assert await kit.desk.rounds(first) == await kit.desk.rounds(second) == [first, second]
     assert await kit.desk.rounds(last) == [fourth, last]

@@ -43,7 +43,7 @@ async def test_what_the_poll_tells_verifies_with_the_published_keys(
     kit: DeskForTests, signer: JwsSigner
 ) -> None:
     polled = await signed(kit)
-    case = await kit.desk.owned(polled["case_id"], ACME)
+    case = await kit.desk.get_owned_case(polled["case_id"], ACME)
     proved = verify_result(polled, signer.jwks(), shown=case.offer_digest)
     assert (proved.case_id, proved.action, proved.shown) == (case.id, "edit", case.offer_digest)
     signature = polled["result"]["signature"]
@@ -88,7 +88,7 @@ async def test_tampering_is_found(kit: DeskForTests, signer: JwsSigner, tamper: 
 
 async def test_a_result_is_bound_to_what_its_own_case_showed(kit: DeskForTests, signer: JwsSigner) -> None:
     polled = await signed(kit)
-    other = await kit.desk.owned((await kit.open()).id, ACME)
+    other = await kit.desk.get_owned_case((await kit.open()).id, ACME)
     with pytest.raises(SignatureInvalid):
         verify_result(polled, signer.jwks(), shown=other.offer_digest)
 

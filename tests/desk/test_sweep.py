@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from placet.cases.commands import Expire
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.desk.limits import Limits
 from placet.desk.sweep import BATCH
 from placet.errors import CaseNotFound, Unavailable
@@ -35,7 +35,7 @@ async def test_reminders_go_out_one_by_one_and_then_the_case_expires(kit: DeskFo
         assert await kit.sweep.once() == 0
         kit.clock.advance(TICK)
         assert await kit.sweep.once() == 1
-        assert (await kit.desk.owned(opened.id, ACME)).reminder_sent_at == moment
+        assert (await kit.desk.get_owned_case(opened.id, ACME)).reminder_sent_at == moment
     assert (await kit.poll(opened.id))["reminder_sent_at"] == "2026-01-01T08:00:00Z"
     assert await kit.sweep.next_at() == kit.clock() + HOUR
     kit.clock.advance(HOUR)
@@ -152,7 +152,7 @@ async def test_one_case_that_cannot_be_written_does_not_keep_the_others() -> Non
 
 async def test_an_order_to_expire_before_time_does_nothing(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="1h")
-    case = await kit.desk.owned(opened.id, ACME)
+    case = await kit.desk.get_owned_case(opened.id, ACME)
     assert await kit.desk.order(case, Expire(actor="system")) == case
 
 
@@ -171,19 +171,19 @@ async def test_after_its_retention_a_case_is_gone_and_its_chain_still_holds(
         kit.clock.advance(HOUR)
         await kit.sweep.once()
     await kit.outbox.once()
-    closed = await kit.desk.owned(opened.id, ACME)
+    closed = await kit.desk.get_owned_case(opened.id, ACME)
     assert closed.closed_at is not None
     kit.clock.advance(closed.closed_at + kit.desk.limits.keep_for - kit.clock() - TICK)
     assert await kit.sweep.once() == 0
     kit.clock.advance(TICK)
     assert await kit.sweep.once() == 1
-    for attempt in (kit.poll(opened.id), human.look(), human.read(), kit.desk.shown(opened.id)):
+    for attempt in (kit.poll(opened.id), human.look(), human.read(), kit.desk.get_case_and_offer(opened.id)):
         with pytest.raises(CaseNotFound):
             await attempt
     bare = await kit.store.get_case(opened.id)
     assert bare is not None
     events = await kit.desk.events(opened.id)
-    assert broken_link(events, head=bare.chain) is None
+    assert find_broken_link(events, head=bare.chain) is None
     assert events[-1].type == "review.erased"
     deliveries = await kit.store.list_deliveries()
     assert b"private" not in msgspec.json.encode(
@@ -251,6 +251,6 @@ async def test_an_erased_round_keeps_its_place_in_the_chain(kit: DeskForTests) -
     second = await kit.open(previous_case_id=first.id)
     kit.clock.advance(2 * HOUR)
     await kit.sweep.once()
-    chain = await kit.desk.rounds(await kit.desk.owned(second.id, ACME))
+    chain = await kit.desk.rounds(await kit.desk.get_owned_case(second.id, ACME))
     assert [case.id for case in chain] == [first.id, second.id]
     assert chain[0].erased_at is not None

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.cases.case import Case, Decision, Offer
 from placet.cases.commands import Erase, Expire, Respond
 from placet.cases.machine import apply
-from placet.cases.wire import Links, callback_body, human_input_required, poll_response
+from placet.cases.wire import CaseLinks, callback_body, human_input_required, poll_response
 from placet.errors import CaseNotFound
 from placet.protocol.inline_submit import SubmittedBy
 from placet.protocol.poll import Progress, RespondedBy, Result, Signature, Status, SubmissionContext
@@ -121,7 +121,7 @@ def full_case(version: str, type: str) -> Case:
     )
 
 
-LINKS = Links(
+LINKS = CaseLinks(
     review_url="https://placet.example/review/r?token=t",
     poll_url="https://placet.example/v1/reviews/r/status",
     events_url="https://placet.example/v1/reviews/r/events",

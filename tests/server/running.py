@@ -16,7 +16,7 @@ import httpx
 import msgspec
 import uvicorn
 
-from placet.bootstrap.server import Parts, build
+from placet.bootstrap.server import ServerParts, build
 from placet.desk.api_keys import DEFAULT_SCOPES, create_key
 from placet.desk.sweep import Sweep
 from placet.ports.verifier import EvidenceVerifier
@@ -36,7 +36,7 @@ T = TypeVar("T")
 class RunningServer:
     """What a test may do with a server: talk HTTP to it, and work in its own event loop."""
 
-    def __init__(self, parts: Parts, loop: asyncio.AbstractEventLoop, clock: FakeClock) -> None:
+    def __init__(self, parts: ServerParts, loop: asyncio.AbstractEventLoop, clock: FakeClock) -> None:
         self.parts = parts
         self.url = parts.settings.public_url
         self.clock = clock

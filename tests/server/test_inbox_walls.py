@@ -10,7 +10,7 @@ from placet.bootstrap.storage import open_memory_store
 from placet.cases.case import Subject
 from placet.cases.tokens import token_digest
 from placet.desk.draft import draft_from
-from placet.desk.sight import Sight
+from placet.desk.inbox_scope import InboxScope
 from placet.errors import Unavailable
 from placet.ports.hold_store import HoldRow
 from placet.ports.identity import Principal
@@ -199,7 +199,7 @@ async def _door(rights: Rights) -> InboxSessions:
 @pytest.mark.parametrize("everyone", [False, True])
 @pytest.mark.parametrize("holds", [None, "relay:a"])
 def test_no_sight_crosses_a_tenants_wall(everyone: bool, holds: str | None) -> None:
-    sight = Sight(own="acme", everyone=everyone, holds=holds)
+    sight = InboxScope(own="acme", everyone=everyone, holds=holds)
     assert sight.sees("relay:a") == (holds is not None)
     for owner in ("relay:b", "relay:", "relay:ab", "relay:a:b"):
         assert not sight.sees(owner)

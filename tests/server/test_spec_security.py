@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.cases.tokens import token_digest
 from placet.errors import SettingsError
 from placet.server.logs import JsonFormatter
@@ -154,7 +154,7 @@ def test_thirty_days_after_its_end_a_case_is_forgotten_and_its_chain_still_holds
             assert visitor.get(hitl["review_url"]).status_code == 404
         assert client.get("/v1/reviews").json()["cases"] == []
         log = server.run(server.parts.desk.events(hitl["case_id"]))
-        assert broken_link(log) is None
+        assert find_broken_link(log) is None
         assert all(secret.encode() not in (event.data or b"") for event in log)
 
 
@@ -179,7 +179,7 @@ def test_the_log_says_who_did_what_in_a_chain_that_cannot_be_rewritten(server, c
     assert created == "key:acme"
     assert opened.startswith("link:")
     assert completed == "inline:telegram"
-    assert broken_link(log) is None
+    assert find_broken_link(log) is None
 
 
 @pytest.mark.spec("0.9-log-redaction", "10.3.1-sensitive-log")

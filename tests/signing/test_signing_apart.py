@@ -10,11 +10,11 @@ import pytest
 
 from placet.ports.signer import Claim
 from placet.protocol.signed_result import signing_payload
-from placet.signing.apart import SigningProcess
 from placet.signing.busy_signer import MANY, BusySigner
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import SigningKey
 from placet.signing.verify import verify_result
+from placet.signing.worker_process import SigningProcess
 from tests.signing.polls import ring, signed_poll
 from tests.signing.samples import DATA, MOMENT, SHOWN
 

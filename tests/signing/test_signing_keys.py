@@ -59,15 +59,15 @@ def test_a_key_does_not_print_its_secret():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_retired_key_has_no_private_half_and_still_loads(algorithm: str):
-    retired = ring(algorithm).current.retired(now=LATER)
+    retired = ring(algorithm).current.retire(now=LATER)
     assert not PRIVATE_MEMBERS & json.loads(retired.jwk).keys()
     assert load_key(dump_key(retired)) == retired
-    assert retired.published() == ring(algorithm).current.published()
+    assert retired.to_public_jwk() == ring(algorithm).current.to_public_jwk()
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_is_published_is_public_and_says_what_it_is_for(algorithm: str):
-    published = ring(algorithm).current.published()
+    published = ring(algorithm).current.to_public_jwk()
     assert not PRIVATE_MEMBERS & published.keys()
     assert published["kid"] == plain_import(published).thumbprint()
     assert (published["alg"], published["use"]) == (algorithm, "sig")
@@ -115,7 +115,7 @@ def test_an_rsa_key_that_lost_a_prime_is_refused():
 def test_an_ed25519_key_publishes_its_own_public_half_whatever_stands_beside_it():
     key, other = ring("EdDSA").current, generate_key("EdDSA", now=NOW)
     loaded = load_key(altered(key, x=json.loads(other.jwk)["x"]))
-    assert loaded.published() == key.published()
+    assert loaded.to_public_jwk() == key.to_public_jwk()
 
 
 def test_an_altered_key_or_name_is_refused():
@@ -130,7 +130,7 @@ def test_an_altered_key_or_name_is_refused():
 
 def test_a_key_in_use_needs_its_private_half():
     key = ring("ES256").current
-    public = replace(key, jwk=key.retired(now=LATER).jwk)
+    public = replace(key, jwk=key.retire(now=LATER).jwk)
     with pytest.raises(SettingsError, match="no private half"):
         load_key(dump_key(public))
 
@@ -165,7 +165,7 @@ def test_a_ring_needs_a_key_that_can_sign():
     with pytest.raises(SettingsError, match="no signing key in use"):
         KeyRing.of([])
     with pytest.raises(SettingsError, match="no signing key in use"):
-        KeyRing.of([ring("ES256").current.retired(now=LATER)])
+        KeyRing.of([ring("ES256").current.retire(now=LATER)])
 
 
 def test_a_ring_refuses_two_keys_of_one_name():

@@ -195,7 +195,7 @@ def test_changing_the_key_set_one_was_given_changes_nothing():
 def test_a_signer_refuses_a_ring_whose_key_cannot_sign():
     current = ring("ES256").current
     with pytest.raises(SettingsError, match="no private half"):
-        JwsSigner(KeyRing(current=replace(current, jwk=current.retired(now=LATER).jwk)))
+        JwsSigner(KeyRing(current=replace(current, jwk=current.retire(now=LATER).jwk)))
 
 
 def test_the_four_fields_of_a_signature_are_read():

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.protocol.poll import Status
 from placet.stores.sqlite.store import SqliteStore
 
@@ -39,7 +39,7 @@ async def unkept(path: Path, said: list[list[str]]) -> list[str]:
         if (
             case is None
             or (word == "answered" and not answered)
-            or broken_link(await store.list_events(case_id))
+            or find_broken_link(await store.list_events(case_id))
         ):
             lost.append(case_id)
     await store.aclose()

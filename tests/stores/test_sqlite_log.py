@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.ports.store import Store
 from placet.stores.sqlite.connection import connect_writer
 from placet.stores.sqlite.store import SqliteStore
@@ -63,10 +63,10 @@ async def test_what_was_changed_behind_the_triggers_is_found(
     store: Store, intruder: apsw.Connection, statement: str
 ) -> None:
     case = await answered(store)
-    assert broken_link(await store.list_events(case.id)) is None
+    assert find_broken_link(await store.list_events(case.id)) is None
     intruder.execute("DROP TRIGGER events_are_only_ever_blanked")
     intruder.execute(statement)
-    assert broken_link(await store.list_events(case.id)) == 4
+    assert find_broken_link(await store.list_events(case.id)) == 4
 
 
 async def test_an_event_removed_behind_the_triggers_is_missed(
@@ -75,7 +75,7 @@ async def test_an_event_removed_behind_the_triggers_is_missed(
     case = await answered(store)
     intruder.execute("DROP TRIGGER events_are_never_removed")
     intruder.execute("DELETE FROM events WHERE seq = 2")
-    assert broken_link(await store.list_events(case.id)) == 2
+    assert find_broken_link(await store.list_events(case.id)) == 2
 
 
 async def test_every_event_belongs_to_a_case(store: Store, intruder: apsw.Connection) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict, Unavailable
 from placet.ports.store import Store
 from placet.stores.sqlite.connection import connect_reader, connect_writer
@@ -122,7 +122,7 @@ async def test_one_impossible_write_does_not_harm_those_beside_it(
     assert [error for n, error in enumerate(found) if n not in (10, 11)] == [None] * 20
     for filing in filings:
         assert await store.get_case(filing.case.id) == filing.case
-        assert broken_link(await store.list_events(filing.case.id)) is None
+        assert find_broken_link(await store.list_events(filing.case.id)) is None
 
 
 async def test_a_refused_write_does_not_harm_those_beside_it(store: Store) -> None:

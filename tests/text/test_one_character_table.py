@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from placet.channels.texts import Room, lines_of
-from placet.desk.opening import _UNKEEPABLE
+from placet.desk.case_building import _UNKEEPABLE
 from placet.errors import AddressRefused
 from placet.hook.terminal import _mark_hidden as shown_by_the_hook
 from placet.pages.content.writing import Writing

@@ -58,7 +58,7 @@ from placet.server.sessions import CaseSessions
 from placet.server.static_files import StaticFiles
 from placet.server.streams import EventStreams
 from placet.settings import Settings
-from placet.signing.stored import StoredSigner, published_keys
+from placet.signing.stored_signer import StoredSigner, read_published_keys
 
 if TYPE_CHECKING:
     from placet.relay.bootstrap import Relay
@@ -73,7 +73,7 @@ Authenticate = Callable[[Scope], Awaitable[Principal]]
 Clock = Callable[[], datetime]
 
 
-class Parts:
+class ServerParts:
     """A wired server: the app to serve, the desk to work at, and how to start and stop what runs beside."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Parts:
         self._inbox_door: InboxSessions | None = None
         if authenticate is None:  # whoever brings people of their own has no use for keys of ours
             self._inbox_door = InboxSessions(
-                keys=self.store, secret=self._secret, clock=self._now, holds=self._reviewed_by
+                keys=self.store, secret=self._secret, clock=self._now, holds=self._get_held_owner
             )
         courier: Courier = WebhookCourier(self.http)
         if settings.tracing:
@@ -140,7 +140,7 @@ class Parts:
         self._look_at = 0.0
         self._description: dict[str, Any] | None = None
         self._awaking = asyncio.Lock()
-        self.app = _traced(self._app()) if settings.tracing else self._app()
+        self.app = _trace_app(self._app()) if settings.tracing else self._app()
 
     def _app(self) -> PlacetApp:
         self.routes = self._make_routes()
@@ -172,7 +172,7 @@ class Parts:
         async with self._awaking:
             try:
                 if self.relay is None and await self.wants_relay():
-                    self._serve_relay(await _started(self._make_relay()))
+                    self._serve_relay(await _start_relay(self._make_relay()))
             finally:
                 self._look_at = clock.monotonic() + LOOK_EVERY_S
 
@@ -288,7 +288,7 @@ class Parts:
         )
         return (*HomePage(renderer=self.renderer, replies=self.replies).routes(), *inbox.routes())
 
-    async def _reviewed_by(self, principal: Principal) -> str | None:
+    async def _get_held_owner(self, principal: Principal) -> str | None:
         return await self.relay.find_case_owner(principal) if self.relay is not None else None
 
     def add_demo(self) -> DemoDoor:
@@ -301,7 +301,7 @@ class Parts:
 
     async def _jwks(self) -> dict[str, Any]:
         """Also of a server that signs no more: what it signed before is still to be verified."""
-        return self._signer.jwks() if self._signer is not None else await published_keys(self.store)
+        return self._signer.jwks() if self._signer is not None else await read_published_keys(self.store)
 
     def _openapi(self) -> dict[str, Any]:
         url = self.settings.public_url
@@ -350,7 +350,7 @@ class Parts:
             await self._signer.aclose()
 
 
-async def _started(relay: "Relay") -> "Relay":
+async def _start_relay(relay: "Relay") -> "Relay":
     """The relay once it is ready for requests: before, nobody would look at what passes."""
     try:
         await relay.start()
@@ -373,7 +373,7 @@ async def build(
     kinds: Mapping[str, ReviewKind] = REVIEW_TYPES,
     identify: Identify | None = None,
     now: Clock = clock.now,
-) -> Parts:
+) -> ServerParts:
     """A server's parts for these settings, wired but not started; the store opens in the running loop."""
     opened = store or await open_store(settings.db)
     try:
@@ -381,7 +381,7 @@ async def build(
         signer = None
         if settings.signing != "none":
             signer = await StoredSigner.open(opened, algorithm=settings.signing, clock=now)
-        parts = Parts(settings, opened, signer, secret, now)
+        parts = ServerParts(settings, opened, signer, secret, now)
         parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
         if await parts.wants_relay():
             parts.add_relay()
@@ -414,7 +414,7 @@ def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
     return (kind.example(), Subject(door=kind.door)) if kind is not None else None
 
 
-def _traced(app: PlacetApp) -> "TracedApp":
+def _trace_app(app: PlacetApp) -> "TracedApp":
     from placet.server.tracing import TracedApp
 
     return TracedApp(app)

@@ -71,7 +71,7 @@ def record(
     )
 
 
-def broken_link(events: Iterable[Event], *, head: str | None = None) -> int | None:
+def find_broken_link(events: Iterable[Event], *, head: str | None = None) -> int | None:
     """The sequence of the first event that does not fit the chain, or None if all of it holds.
 
     A chain cannot show what was cut off its end: give `head`, the case's own `chain`, to find that too.

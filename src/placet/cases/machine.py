@@ -130,7 +130,7 @@ Effect = tuple[Changes, list[Fact]]
 _AT_REST: Changes = {"progress": None, "reminders": ()}  # what a closed case has no more of
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class CaseStep(Struct, frozen=True, kw_only=True):
     """The next value of a case with the events that led there; empty when nothing happened."""
 
     case: Case
@@ -138,11 +138,11 @@ class Step(Struct, frozen=True, kw_only=True):
     expected_version: int
 
 
-def apply(case: Case, command: Command, *, now: datetime, salt: str) -> Step:
+def apply(case: Case, command: Command, *, now: datetime, salt: str) -> CaseStep:
     """What `command` makes of `case`; raises AlreadyClosed or CaseExpired where the table refuses."""
     rule = require(case, type(command), now=now)
     if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
-        return Step(case=case, events=(), expected_version=case.version)
+        return CaseStep(case=case, events=(), expected_version=case.version)
     return _enact(case, command, rule, now, salt)
 
 
@@ -167,16 +167,16 @@ def _too_late(case: Case, command: type[Command], now: datetime) -> bool:
     return case.live and command in _BY_DEADLINE and now >= case.expires_at
 
 
-def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> Step:
+def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> CaseStep:
     changes, facts = _EFFECTS[type(command)](case, command, now)
     if not facts:
-        return Step(case=case, events=(), expected_version=case.version)
+        return CaseStep(case=case, events=(), expected_version=case.version)
     events: list[Event] = []
     for fact in facts:
         events.append(_record(case, fact, events[-1] if events else None, now, command.actor, salt))
     last = events[-1]
     following = replace(case, status=to, version=last.seq, chain=last.digest, **changes)
-    return Step(case=following, events=tuple(events), expected_version=case.version)
+    return CaseStep(case=following, events=tuple(events), expected_version=case.version)
 
 
 def _record(case: Case, fact: Fact, earlier: Event | None, at: datetime, actor: str, salt: str) -> Event:

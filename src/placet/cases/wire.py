@@ -16,7 +16,7 @@ from placet.protocol.poll import PollResponse, Status
 from placet.protocol.versions import absent_fields
 
 
-class Links(Struct, frozen=True, kw_only=True):
+class CaseLinks(Struct, frozen=True, kw_only=True):
     """The addresses of one case, tokens included; they exist only at the moment of opening."""
 
     review_url: str
@@ -26,7 +26,7 @@ class Links(Struct, frozen=True, kw_only=True):
     submit_token: str | None = None
 
 
-def human_input_required(case: Case, offer: Offer, links: Links) -> HumanInputRequired:
+def human_input_required(case: Case, offer: Offer, links: CaseLinks) -> HumanInputRequired:
     """The body of the 202 for a case just opened, in the fields of its version."""
     hitl = HitlObject(
         spec_version=case.spec_version,
@@ -83,7 +83,7 @@ def _live(case: Case) -> PollResponse:
     )
 
 
-def _completed(case: Case) -> PollResponse:
+def _build_completed(case: Case) -> PollResponse:
     decision = case.decision
     if decision is None:
         raise CaseNotFound("This case's content was erased at the end of its retention.")
@@ -103,7 +103,7 @@ def _completed(case: Case) -> PollResponse:
     )
 
 
-def _expired(case: Case) -> PollResponse:
+def _build_expired(case: Case) -> PollResponse:
     return PollResponse(
         status="expired",
         case_id=case.id,
@@ -115,7 +115,7 @@ def _expired(case: Case) -> PollResponse:
     )
 
 
-def _cancelled(case: Case) -> PollResponse:
+def _build_cancelled(case: Case) -> PollResponse:
     return PollResponse(
         status="cancelled",
         case_id=case.id,
@@ -131,9 +131,9 @@ _POLLS: Mapping[Status, Callable[[Case], PollResponse]] = {
     Status.PENDING: _live,
     Status.OPENED: _live,
     Status.IN_PROGRESS: _live,
-    Status.COMPLETED: _completed,
-    Status.EXPIRED: _expired,
-    Status.CANCELLED: _cancelled,
+    Status.COMPLETED: _build_completed,
+    Status.EXPIRED: _build_expired,
+    Status.CANCELLED: _build_cancelled,
 }
 
 

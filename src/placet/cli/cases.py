@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from placet.cases.case import Case
-from placet.cases.events import Event, broken_link
+from placet.cases.events import Event, find_broken_link
 from placet.cases.wire import poll_response
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import (
@@ -36,7 +36,7 @@ def show(case_id: str, db: str | None, config: Path | None, as_json: bool) -> No
     found, events = with_store(
         load_settings(config, db=db).settings.db, lambda store: _case_with_events(store, case_id)
     )
-    broken = broken_link(events, head=found.chain)
+    broken = find_broken_link(events, head=found.chain)
     if as_json:
         _print_as_json(found, events, broken)
     else:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from placet.bootstrap.server import Parts
+from placet.bootstrap.server import ServerParts
 from placet.cases.events import CREATED
 from placet.desk import clock
 from placet.desk.api_keys import create_key
@@ -35,7 +35,7 @@ SAYS = {
 class DemoTour:
     """One open case of each sort, and a running commentary."""
 
-    _parts: Parts
+    _parts: ServerParts
     _demo: DemoDoor
     _key: str
 
@@ -44,7 +44,7 @@ class DemoTour:
         self._seen: dict[str, int] = defaultdict(int)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, parts: Parts) -> None:
+    async def open(self, parts: ServerParts) -> None:
         """Open a sample of each sort on this server."""
         self._parts, self._demo = parts, parts.add_demo()
         self._key = await create_key(

@@ -17,7 +17,7 @@ from placet.cli.options import (
 )
 from placet.cli.results import print_result
 from placet.desk import clock
-from placet.desk.grants import Grants
+from placet.desk.grants import GrantService
 from placet.errors import CaseNotFound
 from placet.ports.store import Store
 from placet.server.grant_api import GrantView, grant_view
@@ -89,7 +89,7 @@ def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) ->
     settings = load_settings(config, db=db).settings
 
     async def end(store: Store) -> GrantView:
-        grants = Grants(store=store, clock=clock.now, keep_for=settings.limits.keep_for)
+        grants = GrantService(store=store, clock=clock.now, keep_for=settings.limits.keep_for)
         ended = await grants.revoke_as(grant_id, OPERATOR)
         return grant_view(ended, now=clock.now())
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from placet.bootstrap.server import Parts, build
+from placet.bootstrap.server import ServerParts, build
 from placet.cli.demo_tour import DemoTour
 from placet.cli.options import PORT, load_settings, server_options
 from placet.desk import clock
@@ -101,7 +101,7 @@ def _announce(settings: Settings) -> None:
     log.info("serving %s%s from %s", here, public, settings.db)
 
 
-async def _print_first_key(parts: Parts) -> None:
+async def _print_first_key(parts: ServerParts) -> None:
     if await parts.store.list_api_keys():
         return
     key = await create_key(parts.store, "admin", scopes=("admin",), now=clock.now())

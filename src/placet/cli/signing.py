@@ -26,7 +26,7 @@ from placet.desk import clock
 from placet.errors import AddressRefused, PlacetError, SignatureInvalid
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.signing.keys import load_key
-from placet.signing.stored import rotate_keys
+from placet.signing.stored_signer import rotate_keys
 from placet.signing.verify import verify_result
 from placet.text.truncation import to_single_line
 

@@ -87,7 +87,7 @@ class GuardedHttp:
         within `timeout_for` or the connection failed.
         """
         target = check_url(url, allow_loopback=self._allow_loopback)
-        with _explained_failures():
+        with _explain_failures():
             async with (
                 asyncio.timeout(timeout_for.total_seconds()),
                 self._open_session().request(
@@ -172,7 +172,7 @@ async def _read_body(content: aiohttp.StreamReader, size: int) -> bytes:
 
 
 @contextmanager
-def _explained_failures() -> Iterator[None]:
+def _explain_failures() -> Iterator[None]:
     try:
         yield
     except tuple(kind for kind, _ in FAILURES) as failure:

@@ -45,7 +45,7 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """What aiohttp connects to: numeric addresses only, so that nobody looks the name up again."""
-        return [_pinned(host, address, port) for address in await self.addresses(host)]
+        return [_pin_address(host, address, port) for address in await self.addresses(host)]
 
     async def close(self) -> None:
         """Nothing to let go of: the lookup belongs to whoever passed it."""
@@ -78,7 +78,7 @@ def _look_up(host: str) -> list[str]:
     return [str(address[0]) for *_, address in found]
 
 
-def _pinned(host: str, address: str, port: int) -> ResolveResult:
+def _pin_address(host: str, address: str, port: int) -> ResolveResult:
     return ResolveResult(
         hostname=host,
         host=address,

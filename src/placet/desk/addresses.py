@@ -1,6 +1,6 @@
 """Where a case can be reached: every address that is handed out is made here."""
 
-from placet.cases.wire import Links
+from placet.cases.wire import CaseLinks
 
 
 class Addresses:
@@ -20,10 +20,10 @@ class Addresses:
         """The review link, which carries its token."""
         return f"{self._pages}{case_id}?token={token}"
 
-    def links(self, case_id: str, *, review_token: str, submit_token: str | None) -> Links:
+    def links(self, case_id: str, *, review_token: str, submit_token: str | None) -> CaseLinks:
         """All the addresses of a new case."""
         reviews = self._reviews + case_id
-        return Links(
+        return CaseLinks(
             review_url=self.review(case_id, review_token),
             poll_url=f"{reviews}/status",
             events_url=f"{reviews}/events",

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.cases.case import Case
-from placet.desk.replays import digest
+from placet.desk.idempotency import digest
 from placet.errors import VerificationFailed, VerificationRequired
 from placet.ports.case_store import CaseStore
 from placet.ports.verifier import EvidenceVerifier
@@ -51,7 +51,7 @@ async def judge_evidence(
             raise VerificationRequired()
         return Judgement(result=VerificationResult(satisfied=False, missing_requirements=unmet(policy, ())))
     spent = await _unspent(evidence, store) if policy.binding.single_use else ()
-    verified = [await _verified(one, policy, case, action, verifier, now) for one in evidence]
+    verified = [await _verify(one, policy, case, action, verifier, now) for one in evidence]
     missing = unmet(policy, list(zip(evidence, verified, strict=True)))
     if missing and policy.asks(path):
         raise VerificationFailed(f"The evidence does not meet: {'; '.join(missing)}.")
@@ -68,7 +68,7 @@ async def _unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str,
     return digests
 
 
-async def _verified(
+async def _verify(
     evidence: Evidence,
     policy: VerificationPolicy,
     case: Case,

@@ -41,7 +41,7 @@ class GrantedCall(Struct, frozen=True, kw_only=True):
     thread_id: str | None = None
 
 
-def given_grants(
+def build_grants(
     case: Case, offer: Offer, answer: Answer, data: Mapping[str, Any], *, now: datetime
 ) -> tuple[Grant, ...]:
     """The grants that this answer gives; raises InvalidSubmission if it may not give them.
@@ -77,7 +77,7 @@ class CaseGrantStore(CaseStore, GrantStore, Protocol):
     """Grants are written with the case in which they were given."""
 
 
-class Grants:
+class GrantService:
     """Every grant of a store: whoever opened the case may list, use and revoke what was granted there."""
 
     def __init__(
@@ -113,12 +113,12 @@ class Grants:
                 continue
         raise Unavailable()
 
-    async def listed(self, principal: Principal, *, before: str | None, limit: int) -> Sequence[Grant]:
+    async def list_grants(self, principal: Principal, *, before: str | None, limit: int) -> Sequence[Grant]:
         """The principal's grants, newest first; an administrator's are everyone's."""
         owner = None if "admin" in principal.scopes else principal.name or ""
         return await self._store.list_grants(owner, before=before, limit=limit)
 
-    async def owned(self, grant_id: str, principal: Principal) -> Grant:
+    async def get_owned_grant(self, grant_id: str, principal: Principal) -> Grant:
         """One grant; raises CaseNotFound for anyone else's."""
         grant = await self._store.get_grant(grant_id)
         if grant is None or ("admin" not in principal.scopes and grant.owner != (principal.name or "")):
@@ -127,7 +127,7 @@ class Grants:
 
     async def revoke(self, grant_id: str, principal: Principal) -> Grant:
         """End a grant, whatever is left of it; revoking it again changes nothing."""
-        return await self._revoke(await self.owned(grant_id, principal), actor_of(principal))
+        return await self._revoke(await self.get_owned_grant(grant_id, principal), actor_of(principal))
 
     async def revoke_as(self, grant_id: str, actor: str) -> Grant:
         """As `revoke`, by someone who need not own it: the person who gave it, or whoever keeps the store."""
@@ -174,7 +174,7 @@ class Grants:
                 used_at=self.now(),
                 expires_at=grant.expires_at,
             )
-            order = UseGrant(actor=actor_of(principal), grant=spent, call=_logged(call, digest))
+            order = UseGrant(actor=actor_of(principal), grant=spent, call=_build_log_entry(call, digest))
             return spent if await self._commit(case, order, spent, use) else None
 
     async def _current(self, grant_id: str) -> tuple[Case, Grant]:
@@ -208,7 +208,7 @@ def _person(answer: Answer) -> str:
     return (known and (known.email or known.name)) or answer.actor
 
 
-def _logged(call: GrantedCall, digest: str) -> dict[str, Any]:
+def _build_log_entry(call: GrantedCall, digest: str) -> dict[str, Any]:
     logged = {
         "id": call.id,
         "tool": call.tool,

@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from placet.desk import minting
-from placet.desk.owed import WEBHOOK
+from placet.desk.new_deliveries import WEBHOOK
 from placet.errors import RequestError, ValidationFailed
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from placet.ports.endpoint_store import Endpoint, EndpointStore
@@ -101,20 +101,20 @@ class Outbox:
 
     async def _attempt(self, delivery: Delivery) -> None:
         try:
-            request, courier = await self._prepared(delivery), self._courier(delivery)
+            request, courier = await self._prepare(delivery), self._courier(delivery)
         except ValidationFailed as error:
-            await self._store.save_delivery_attempt(self._failed(delivery, error.message))
+            await self._store.save_delivery_attempt(self._fail(delivery, error.message))
             return
-        settled, disable = self._settled(delivery, await _reply_of(courier, request))
+        settled, disable = self._judge_attempt(delivery, await _reply_of(courier, request))
         await self._store.save_delivery_attempt(settled, disable_endpoint=disable)
 
-    async def _prepared(self, delivery: Delivery) -> OutgoingRequest:
+    async def _prepare(self, delivery: Delivery) -> OutgoingRequest:
         """What travels: a webhook with its endpoint's signature, what stays in the house as it is."""
         last = next_attempt_in(delivery.attempts + 1, 0.0) is None
-        headers = await self._signed(delivery) if delivery.courier == WEBHOOK else {}
+        headers = await self._sign_headers(delivery) if delivery.courier == WEBHOOK else {}
         return OutgoingRequest(url=delivery.target, body=delivery.body, headers=headers, last=last)
 
-    async def _signed(self, delivery: Delivery) -> dict[str, str]:
+    async def _sign_headers(self, delivery: Delivery) -> dict[str, str]:
         endpoint = await self._store.get_endpoint(delivery.owner, delivery.target)
         if endpoint is None or endpoint.disabled_at is not None:
             raise ValidationFailed("the endpoint is disabled")
@@ -131,7 +131,7 @@ class Outbox:
             raise ValidationFailed(f"there is no courier {delivery.courier!r} here")
         return self._couriers[delivery.courier]
 
-    def _settled(self, delivery: Delivery, reply: DeliveryReply) -> tuple[Delivery, bool]:
+    def _judge_attempt(self, delivery: Delivery, reply: DeliveryReply) -> tuple[Delivery, bool]:
         if reply.under_way:
             return replace(delivery, next_at=self._now() + (reply.retry_after or LEASE_FOR)), False
         tried = replace(
@@ -142,10 +142,10 @@ class Outbox:
             return replace(tried, state="delivered", next_at=None, settled_at=self._now()), False
         wait = next_attempt_in(tried.attempts, minting.jitter()) if verdict == "retry" else None
         if wait is None:
-            return self._failed(tried, reply.error), verdict == "disable"
+            return self._fail(tried, reply.error), verdict == "disable"
         return replace(tried, next_at=self._now() + max(wait, reply.retry_after or wait)), False
 
-    def _failed(self, delivery: Delivery, error: str | None) -> Delivery:
+    def _fail(self, delivery: Delivery, error: str | None) -> Delivery:
         return replace(delivery, state="failed", next_at=None, last_error=error, settled_at=self._now())
 
 
@@ -169,7 +169,7 @@ def active_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
     )
 
 
-def rotated(endpoint: Endpoint, *, now: datetime, overlap_for: timedelta) -> Endpoint:
+def rotate_secret(endpoint: Endpoint, *, now: datetime, overlap_for: timedelta) -> Endpoint:
     """The endpoint with a new secret; the old one keeps signing until the overlap ends."""
     return replace(
         endpoint,

@@ -10,20 +10,20 @@ from placet.cases.deadlines import SYSTEM, due_at
 from placet.cases.events import Event
 from placet.cases.grant import Grant
 from placet.cases.kind import ReviewKind
-from placet.cases.machine import Step, apply, require
+from placet.cases.machine import CaseStep, apply, require
 from placet.cases.tokens import token_digest
 from placet.desk import minting
 from placet.desk.access import actor_of, require_owner, require_review_token, require_submit_token
 from placet.desk.addresses import Addresses
 from placet.desk.answer import Answer, check_answer, decide
+from placet.desk.case_creation import BuildHold, CaseCreator, CreatedCase
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.evidence import judge_evidence
-from placet.desk.grants import Grants, given_grants
+from placet.desk.grants import GrantService, build_grants
 from placet.desk.limits import Limits
-from placet.desk.owed import owed_deliveries
-from placet.desk.reception import BuildHold, Opened, Reception
-from placet.desk.remarks import check_remark
+from placet.desk.new_deliveries import build_deliveries
+from placet.desk.reviewer_notes import check_note
 from placet.desk.signatures import Signatures
 from placet.errors import (
     CaseConflict,
@@ -71,10 +71,10 @@ class ReviewDesk:
         self.verifier = verifier
         self.now = clock
         self.observe = observe
-        self.grants = Grants(store=store, clock=clock, keep_for=self.limits.keep_for, observe=observe)
+        self.grants = GrantService(store=store, clock=clock, keep_for=self.limits.keep_for, observe=observe)
         self._kinds = kinds
         self._custom_kind = custom_kind
-        self._reception = Reception(
+        self._reception = CaseCreator(
             store=store,
             kind=self.kind,
             addresses=addresses,
@@ -98,7 +98,7 @@ class ReviewDesk:
         idempotency_key: str | None = None,
         subject: Subject | None = None,
         hold: BuildHold | None = None,
-    ) -> Opened:
+    ) -> CreatedCase:
         """Create a case and its hold in one transaction; a repeated Idempotency-Key returns the first."""
         return await self._reception.open(
             draft, principal, idempotency_key=idempotency_key, subject=subject or Subject(), hold=hold
@@ -110,7 +110,7 @@ class ReviewDesk:
 
     # Looking
 
-    async def owned(self, case_id: str, principal: Principal) -> Case:
+    async def get_owned_case(self, case_id: str, principal: Principal) -> Case:
         """The principal's own case; raises CaseNotFound for anyone else's."""
         return require_owner(await self.store.get_case(case_id), principal)
 
@@ -123,10 +123,10 @@ class ReviewDesk:
 
     async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:
         """The case behind a review link and the digest of that link; changes nothing."""
-        case = await self._known(case_id)
+        case = await self._require_case(case_id)
         return case, require_review_token(case, review_token)
 
-    async def shown(self, case_id: str) -> tuple[Case, Offer]:
+    async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer]:
         """A case with what it shows."""
         found = await self.store.get_case_and_offer(case_id)
         if found is None:
@@ -152,7 +152,7 @@ class ReviewDesk:
             chain.append(later)
         return chain
 
-    async def listed(
+    async def list_cases(
         self, principal: Principal, *, status: Status | None, before: str | None, limit: int
     ) -> Sequence[Case]:
         """The principal's cases, newest first."""
@@ -181,8 +181,8 @@ class ReviewDesk:
     async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
         """A new review link for a colleague; who passed it on stands in the log."""
         token = minting.token()
-        command = PassOn(actor=actor, review_digest=token_digest(token), note=check_remark(note))
-        if len((await self._known(case_id)).review_digests) >= MAX_LINKS:
+        command = PassOn(actor=actor, review_digest=token_digest(token), note=check_note(note))
+        if len((await self._require_case(case_id)).review_digests) >= MAX_LINKS:
             most = message(
                 "This question has been passed on {count} times; decide it here.", count=MAX_LINKS - 1
             )
@@ -192,12 +192,12 @@ class ReviewDesk:
 
     async def decline(self, case_id: str, *, actor: str, reason: str | None) -> Case:
         """The person will not decide this: the case is withdrawn with their reason (ruling 5)."""
-        command = Cancel(actor=actor, reason=check_remark(reason))
+        command = Cancel(actor=actor, reason=check_note(reason))
         return await self._order(case_id, command)
 
     async def answer(self, case_id: str, answer: Answer, *, shown: str | None = None) -> Case:
         """Take the one answer. `shown` is the digest of what the person saw; a different one is refused."""
-        case, offer = await self.shown(case_id)
+        case, offer = await self.get_case_and_offer(case_id)
         return await self._take(case, offer, answer, shown)
 
     async def _take(self, case: Case, offer: Offer, answer: Answer, shown: str | None) -> Case:
@@ -209,18 +209,18 @@ class ReviewDesk:
             try:
                 return await self._answer(case, offer, answer)
             except CaseConflict:
-                case, offer = await self.shown(case.id)
+                case, offer = await self.get_case_and_offer(case.id)
         raise Unavailable()
 
     async def require_submitter(self, case_id: str, token: str | None) -> None:
         """Raises InvalidToken unless this token answers this case inline."""
-        require_submit_token((await self.shown(case_id))[0], token)
+        require_submit_token((await self.get_case_and_offer(case_id))[0], token)
 
     async def submit_inline(
         self, case_id: str, token: str | None, request: SubmitRequest, *, replay_digest: str | None = None
     ) -> SubmitReceipt:
         """Take an answer that an agent relays from a native button."""
-        case, offer = await self.shown(case_id)
+        case, offer = await self.get_case_and_offer(case_id)
         require_submit_token(case, token)
         answer = Answer(
             action=request.action,
@@ -261,7 +261,7 @@ class ReviewDesk:
         result = Result(action=answer.action, data=data)
         if self._signatures is not None:
             result = await self._signatures.sign(result, case=case, now=now)
-        grants = given_grants(case, offer, answer, data, now=now) if kind.offers_grants else ()
+        grants = build_grants(case, offer, answer, data, now=now) if kind.offers_grants else ()
         decision = decide(answer, result, judgement.result)
         command = Respond(actor=answer.actor, decision=decision, grants=grants)
         step = apply(case, command, now=now, salt=minting.salt())
@@ -279,8 +279,8 @@ class ReviewDesk:
 
     async def cancel(self, case_id: str, principal: Principal, *, reason: str | None) -> Case:
         """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
-        await self.owned(case_id, principal)
-        command = Cancel(actor=actor_of(principal), reason=check_remark(reason))
+        await self.get_owned_case(case_id, principal)
+        command = Cancel(actor=actor_of(principal), reason=check_note(reason))
         return await self._order(case_id, command)
 
     # Moving
@@ -293,24 +293,29 @@ class ReviewDesk:
     async def _order(self, case_id: str, command: Command) -> Case:
         for _ in range(ATTEMPTS):
             try:
-                return await self.order(await self._known(case_id), command)
+                return await self.order(await self._require_case(case_id), command)
             except CaseConflict:
                 continue
         raise Unavailable()
 
-    async def _known(self, case_id: str) -> Case:
+    async def _require_case(self, case_id: str) -> Case:
         case = await self.store.get_case(case_id)
         if case is None or case.erased_at is not None:
             raise CaseNotFound()
         return case
 
     async def _commit(
-        self, case: Case, step: Step, *, spent_evidence: tuple[str, ...] = (), grants: tuple[Grant, ...] = ()
+        self,
+        case: Case,
+        step: CaseStep,
+        *,
+        spent_evidence: tuple[str, ...] = (),
+        grants: tuple[Grant, ...] = (),
     ) -> Case:
         commitment = CaseUpdate(
             step=step,
             due_at=due_at(step.case, keep_for=self.limits.keep_for),
-            deliveries=owed_deliveries(step, minting.message_id),
+            deliveries=build_deliveries(step, minting.message_id),
             spent_evidence=spent_evidence,
             clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
             grants=grants,

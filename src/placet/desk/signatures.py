@@ -38,11 +38,11 @@ class Signatures:
             data=result.data,
             completed_at=wire_time(now),
         )
-        algorithm, value = await self._signed(Claim(payload, case.offer_digest))
+        algorithm, value = await self._sign_one(Claim(payload, case.offer_digest))
         signature = Signature(algorithm=algorithm, value=value, signed_at=now, signer=self._jwks_url)
         return Result(action=result.action, data=result.data, signature=signature)
 
-    def _signed(self, claim: Claim) -> asyncio.Future[Signed]:
+    def _sign_one(self, claim: Claim) -> asyncio.Future[Signed]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Signed] = loop.create_future()
         self._waiting.append((claim, future))

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from placet.cases.case import Case
 from placet.cases.commands import Erase
 from placet.cases.deadlines import due_at, due_command
-from placet.cases.machine import Step, apply
+from placet.cases.machine import CaseStep, apply
 from placet.desk import minting
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict
@@ -69,7 +69,7 @@ class Sweep:
 
     async def _put_off(self, case: Case) -> bool:
         """It was closed under a shorter retention than today's, and would be found due for ever."""
-        unmoved = Step(case=case, events=(), expected_version=case.version)
+        unmoved = CaseStep(case=case, events=(), expected_version=case.version)
         due = due_at(case, keep_for=self._keep_for)
         await self._desk.store.update_case(CaseUpdate(step=unmoved, due_at=due))
         return True

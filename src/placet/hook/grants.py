@@ -22,7 +22,7 @@ from placet.hook.tool_call import ToolCall
 
 if TYPE_CHECKING:
     from placet.client import PlacetClient
-    from placet.desk.grants import Grants
+    from placet.desk.grants import GrantService
 
 logger = logging.getLogger(__name__)
 EMBEDDED_OWNER = "in-house"
@@ -337,18 +337,18 @@ class EmbeddedGrants:
     async def holds(self, grant_id: str) -> bool:
         """Return whether a covered call that had to wait may still run."""
         grants = await self._grants()
-        return (await grants.owned(grant_id, self._principal())).holds(grants.now())
+        return (await grants.get_owned_grant(grant_id, self._principal())).holds(grants.now())
 
     async def list(self, *, before: str | None = None, limit: int = 50) -> Sequence[Grant]:
         """Return grants, newest first, including ended ones."""
-        return await (await self._grants()).listed(self._principal(), before=before, limit=limit)
+        return await (await self._grants()).list_grants(self._principal(), before=before, limit=limit)
 
     async def revoke(self, grant_id: str) -> Grant:
         """End a grant; repeating it changes nothing."""
         return await (await self._grants()).revoke(grant_id, self._principal())
 
-    async def _grants(self) -> "Grants":
-        grants: Grants = (await self._placet.parts()).desk.grants
+    async def _grants(self) -> "GrantService":
+        grants: GrantService = (await self._placet.parts()).desk.grants
         return grants
 
     def _principal(self) -> Any:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from placet.cases.case import Case, Offer
 from placet.cases.events import Event
 from placet.cases.grant import Grant, GrantUse
-from placet.cases.machine import Step
+from placet.cases.machine import CaseStep
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldCreation
 from placet.ports.outbox_store import Delivery
@@ -46,7 +46,7 @@ class CaseCreation(Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...]
     due_at: datetime | None
     idempotency: IdempotencyRecord | None = None
-    link: Step | None = None
+    link: CaseStep | None = None
     """The step that links the previous case of a chain to this one."""
     endpoint: Endpoint | None = None
     hold: HoldCreation | None = None
@@ -56,7 +56,7 @@ class CaseCreation(Struct, frozen=True, kw_only=True):
 class CaseUpdate(Struct, frozen=True, kw_only=True):
     """Everything that is written when a case changes."""
 
-    step: Step
+    step: CaseStep
     due_at: datetime | None
     deliveries: tuple[Delivery, ...] = ()
     spent_evidence: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aiohttp.abc import AbstractResolver
 from msgspec import Struct
 
-from placet.desk.owed import RELAY
+from placet.desk.new_deliveries import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import NotPermitted
 from placet.http.route import Route

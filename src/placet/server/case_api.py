@@ -8,11 +8,11 @@ from msgspec import Meta, Struct
 
 from placet.cases.case import Case
 from placet.cases.wire import poll_response
-from placet.desk import replays
+from placet.desk import idempotency
 from placet.desk.access import require_scope
+from placet.desk.case_building import NEVER_APPROVED_BY_DEFAULT
 from placet.desk.draft import CaseDraft, CaseId
-from placet.desk.opening import NEVER_APPROVED_BY_DEFAULT
-from placet.desk.replays import MAX_KEY_LENGTH
+from placet.desk.idempotency import MAX_KEY_LENGTH
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import (
     ActionNotInline,
@@ -268,10 +268,10 @@ class CaseApi(HttpApi):
         """
         query = request.read_query(CaseListQuery)
         if query.chain is not None:
-            case = await self._desk.owned(query.chain, request.principal)
+            case = await self._desk.get_owned_case(query.chain, request.principal)
             rounds = await self._desk.rounds(case)
             return CaseList(cases=tuple(_summarize(one) for one in rounds if one.erased_at is None))
-        found = await self._desk.listed(
+        found = await self._desk.list_cases(
             request.principal, status=query.status, before=query.before, limit=query.limit
         )
         return CaseList(
@@ -392,7 +392,9 @@ class CaseApi(HttpApi):
             await self._desk.require_submitter(case_id, token)  # others must not learn the body's shape
             raise
         key = read_text_header(scope, b"idempotency-key")
-        replay_digest = replays.digest(case_id, replays.check_key(key), body) if key is not None else None
+        replay_digest = (
+            idempotency.digest(case_id, idempotency.check_key(key), body) if key is not None else None
+        )
         receipt = await self._desk.submit_inline(case_id, token, request, replay_digest=replay_digest)
         return json_reply(200, _encode(receipt))
 

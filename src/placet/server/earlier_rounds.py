@@ -26,7 +26,7 @@ async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offe
         return ()
     chain = await desk.rounds(case)
     earlier = chain[: [one.id for one in chain].index(case.id)]
-    asked = [await desk.shown(one.id) for one in earlier if one.erased_at is None]
+    asked = [await desk.get_case_and_offer(one.id) for one in earlier if one.erased_at is None]
     compared = await compare_values([kind(shown).comparable(shown) for _, shown in [*asked, (case, offer)]])
     return tuple([await _round(kind, one, changes) for one, changes in zip(asked, compared, strict=True)])
 

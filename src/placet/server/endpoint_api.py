@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from placet.desk import minting
 from placet.desk.draft import CallbackUrl, CaseId
-from placet.desk.outbox import Outbox, active_secrets, rotated
+from placet.desk.outbox import Outbox, active_secrets, rotate_secret
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, CaseNotFound, RequestError, Unavailable
 from placet.http.paging import PageLimit
@@ -159,7 +159,7 @@ class EndpointApi(HttpApi):
             owner=owner, url=request.url, secret=minting.callback_secret(), created_at=now
         )
         if request.rotate:
-            endpoint = rotated(endpoint, now=now, overlap_for=self._desk.limits.rotation_for)
+            endpoint = rotate_secret(endpoint, now=now, overlap_for=self._desk.limits.rotation_for)
         if request.enable:
             endpoint = replace(endpoint, disabled_at=None)
         if endpoint != known:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from placet.cases.grant import Grant, GrantState
 from placet.desk.draft import CaseId
-from placet.desk.grants import GrantedCall, Grants
+from placet.desk.grants import GrantedCall, GrantService
 from placet.errors import CaseNotFound
 from placet.http.paging import PageLimit
 from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, RouteGroup, RouteReply
@@ -22,7 +22,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=500)]
 GRANT_ID = Parameter(name="grant_id", location="path", type=CaseId, description="The grant's id.")
 
 grants = RouteGroup(
-    tag="Grants",
+    tag="GrantService",
     description="What people allowed in advance: so many calls of one tool, for so long.",
     read="cases:read",
     write="cases:write",
@@ -125,7 +125,7 @@ _CALL = UseRequest(
 class GrantApi(HttpApi):
     """Handles the routes about grants."""
 
-    def __init__(self, grants: Grants) -> None:
+    def __init__(self, grants: GrantService) -> None:
         self._grants = grants
 
     @grants.get(
@@ -144,7 +144,7 @@ class GrantApi(HttpApi):
         Newest first, with those that are over. A key with the scope `admin` lists everyone's.
         """
         query = request.read_query(GrantQuery)
-        found = await self._grants.listed(request.principal, before=query.before, limit=query.limit)
+        found = await self._grants.list_grants(request.principal, before=query.before, limit=query.limit)
         return GrantList(
             grants=tuple(map(self._view, found)), next=found[-1].id if len(found) == query.limit else None
         )
@@ -194,7 +194,7 @@ class GrantApi(HttpApi):
 
         What it covers, who gave it, and what is left of it.
         """
-        return self._view(await self._grants.owned(request.path["grant_id"], request.principal))
+        return self._view(await self._grants.get_owned_grant(request.path["grant_id"], request.principal))
 
     @grants.post(
         "/v1/grants/{grant_id}/revoke",

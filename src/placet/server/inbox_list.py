@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 from placet.cases.case import Case, Offer
+from placet.desk.inbox_scope import InboxScope
 from placet.desk.review_desk import ReviewDesk
-from placet.desk.sight import Sight
 from placet.pages.view import InboxRow
 from placet.ports.inbox_store import InboxCursor, Owner
 from placet.reviews.registry import SAMPLES, load_review_type
@@ -83,7 +83,7 @@ class InboxList:
     def __init__(self, desk: ReviewDesk) -> None:
         self._desk = desk
 
-    async def page(self, sight: Sight, asked: InboxQuery) -> InboxPage:
+    async def page(self, sight: InboxScope, asked: InboxQuery) -> InboxPage:
         """What this person may see of what was asked for."""
         rows: list[tuple[Case, Offer]] = []
         looked, last = 0, None
@@ -96,7 +96,7 @@ class InboxList:
                 rows.append((case, offer))
         return build_entry(rows, asked, next=None)
 
-    async def _owners(self, sight: Sight) -> Collection[Owner]:
+    async def _owners(self, sight: InboxScope) -> Collection[Owner]:
         known = await self._desk.store.list_owners() if sight.everyone else (sight.own, sight.holds)
         return [owner for owner in known if sight.sees(owner)]
 

@@ -97,7 +97,7 @@ class InboxPages(HttpApi):
     async def open(self, request: Request) -> Response:
         """On to the page of a case; who opened it stands in the log."""
         visitor, pairs = await self._visitor(request)
-        case, _ = await self._desk.shown(_value(pairs, "case"))
+        case, _ = await self._desk.get_case_and_offer(_value(pairs, "case"))
         if not visitor.sight.sees(case.owner):
             raise CaseNotFound()
         with suppress(CaseExpired):  # its page says so

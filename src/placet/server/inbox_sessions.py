@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from placet.cases.case import Case
 from placet.cases.tokens import token_digest
-from placet.desk.sight import Sight, require_inbox, sight_of
+from placet.desk.inbox_scope import InboxScope, require_inbox, sight_of
 from placet.errors import InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 from placet.ports.key_store import KeyStore
@@ -30,7 +30,7 @@ class InboxVisitor(Struct, frozen=True, kw_only=True):
     """Somebody who has signed in."""
 
     name: str
-    sight: Sight
+    sight: InboxScope
     session: str
     csrf: str
 

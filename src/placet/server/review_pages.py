@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from placet.cases.case import Case, Offer
 from placet.cases.wire import poll_response
-from placet.desk import replays
+from placet.desk import idempotency
 from placet.desk.answer import Answer
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import (
@@ -123,7 +123,7 @@ class ReviewPages(HttpApi):
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
             return self._replies.enter(case.id, self._visits.begin(case, link), await self._resume_step(case))
-        case, offer = await self._desk.shown(case_id)
+        case, offer = await self._desk.get_case_and_offer(case_id)
         session = await self._visits.session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
             return await self._views.closed(case, offer, language, session=session)
@@ -135,7 +135,7 @@ class ReviewPages(HttpApi):
 
     async def _resume_step(self, case: Case) -> int | None:
         """The step to go on with, where a page has steps."""
-        _, offer = await self._desk.shown(case.id)
+        _, offer = await self._desk.get_case_and_offer(case.id)
         draft = await self._desk.store.get_draft(case.id)
         values, step = (draft.values, draft.step) if draft else ({}, 0)
         return self._kind(offer).place(offer, values, step) if case.live else None
@@ -143,7 +143,7 @@ class ReviewPages(HttpApi):
     @pages.get("/review/{case_id}/events", "followReviewPage")
     async def events(self, request: Request) -> Response:
         """What becomes of the question, for the page that has it open: that it closed and how, no more."""
-        case, _ = await self._desk.shown(request.path_params["case_id"])
+        case, _ = await self._desk.get_case_and_offer(request.path_params["case_id"])
         await self._visits.session(request, case)
         return StreamResponse(self._streams, case)
 
@@ -251,7 +251,7 @@ class ReviewPages(HttpApi):
             actor=visit.session.actor,
             submitted_via="inbox" if visit.session.key_name else None,
             responded_by=await self._person(request, visit.session),
-            replay_digest=replays.digest(visit.case.id, key) if key else None,
+            replay_digest=idempotency.digest(visit.case.id, key) if key else None,
         )
         try:
             await self._desk.answer(visit.case.id, answer, shown=visit.value("shown") or "")
@@ -277,7 +277,7 @@ class ReviewPages(HttpApi):
                 actor=f"link:{link[:8]}",
                 responded_by=await self._person(request) if is_json(request) else None,
                 evidence=submission.verification_evidence,
-                replay_digest=replays.digest(case_id, replays.check_key(key), body) if key else None,
+                replay_digest=idempotency.digest(case_id, idempotency.check_key(key), body) if key else None,
             )
             case = await self._desk.answer(case_id, answer, shown=submission.shown)
         except PlacetError as error:
@@ -342,7 +342,7 @@ class ReviewPages(HttpApi):
 
     async def _beaten(self, request: Request, error: AlreadyClosed) -> Response:
         """The question was closed under the person's hands: by another answer, or withdrawn."""
-        case, offer = await self._desk.shown(request.path_params["case_id"])
+        case, offer = await self._desk.get_case_and_offer(request.path_params["case_id"])
         if case.status is Status.CANCELLED:
             return await self._views.closed(case, offer, self._language(request), status=error.status)
         name = "content_changed" if isinstance(error, ContentChanged) else "answered_elsewhere"

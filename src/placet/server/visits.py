@@ -87,7 +87,7 @@ class Visits:
         Whoever holds the link can tell the token in its forms, too, so that the browser's word counts first.
         """
         require_own_page(request)
-        case, offer = await self._desk.shown(request.path_params["case_id"])
+        case, offer = await self._desk.get_case_and_offer(request.path_params["case_id"])
         session = await self.session(request, case)
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
         if session.key_name is not None:  # sending may take long, and the key counts when all is there

@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 from placet.ports.signer import Claim
-from placet.signing.apart import SigningProcess
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, SigningKey
+from placet.signing.worker_process import SigningProcess
 
 MANY = 4  # fewer are signed before another process has even heard of them
 REST_S = 10.0  # a process that died may have to die again: not at every answer

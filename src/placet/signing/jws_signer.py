@@ -29,7 +29,7 @@ class JwsSigner:
         self._kid = ring.current.kid
         self._algorithm = ALGORITHMS[ring.current.algorithm]
         self._private_key = key.private_key
-        self._published = [key.published() for key in ring.keys]
+        self._published = [key.to_public_jwk() for key in ring.keys]
 
     @property
     def algorithm(self) -> str:

@@ -38,11 +38,11 @@ class SigningKey(Struct, frozen=True, kw_only=True):
             raise SettingsError(f"Signing key {self.kid} is not the key its name says.")
         return key
 
-    def retired(self, *, now: datetime) -> Self:
+    def retire(self, *, now: datetime) -> Self:
         """This key from `now` on: it verifies what it signed, and its private half is gone."""
         return replace(self, jwk=_text(self.read().as_dict(private=False)), retired_at=now)
 
-    def published(self) -> dict[str, Any]:
+    def to_public_jwk(self) -> dict[str, Any]:
         """The public JWK as it stands in the key set."""
         public = dict(self.read().as_dict(private=False))
         return {**public, "kid": self.kid, "alg": self.algorithm, "use": "sig"}
@@ -77,7 +77,7 @@ class KeyRing(Struct, frozen=True, kw_only=True):
     def rotate(self, *, now: datetime, algorithm: str | None = None) -> Self:
         """The ring with a new current key, of the same algorithm unless told; every other key is retired."""
         new = generate_key(algorithm or self.current.algorithm, now=now)
-        retired = tuple(key if key.retired_at else key.retired(now=now) for key in self.keys)
+        retired = tuple(key if key.retired_at else key.retire(now=now) for key in self.keys)
         return replace(self, current=new, earlier=retired)
 
 

@@ -46,13 +46,13 @@ def verify_result(
     Give `shown`, the digest of an offer, to prove that this is what the person saw. Only what is returned and
     the result's data are proved; `signer` is a hint, so decide for yourself whose keys you pass in.
     """
-    result = _completed_result(poll)
+    result = _read_completed_result(poll)
     signature = parse_signature(result.get("signature"))
     if signature.signed_at != poll.get("completed_at"):
         raise SignatureInvalid("signed_at must be the moment of completed_at.")
     if shown is not None and shown != signature.header.shown:
         raise SignatureInvalid("The person was shown something else than this.")
-    _check(signature, _payload(poll, result, signature), _published_key(jwks, signature))
+    _check(signature, _payload(poll, result, signature), _find_published_key(jwks, signature))
     return VerifiedResult(
         case_id=poll["case_id"],
         action=result["action"],
@@ -63,7 +63,7 @@ def verify_result(
     )
 
 
-def _completed_result(poll: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_completed_result(poll: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(poll, Mapping):
         raise SignatureInvalid("A poll response is an object.")
     if poll.get("status") != "completed":
@@ -87,7 +87,7 @@ def _payload(poll: Mapping[str, Any], result: Mapping[str, Any], signature: Resu
         raise SignatureInvalid(f"This cannot be a signed result: {error.message}") from None
 
 
-def _published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> Key:
+def _find_published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> Key:
     header = signature.header
     keys = jwks.get("keys") if isinstance(jwks, Mapping) else None
     if not isinstance(keys, list):

@@ -80,7 +80,7 @@ class DeskForTests:
 
     async def poll(self, case_id: str, principal: Principal = ACME) -> dict[str, Any]:
         """What the agent reads at the poll address, as JSON."""
-        case = await self.desk.owned(case_id, principal)
+        case = await self.desk.get_owned_case(case_id, principal)
         read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(poll_response(case)))
         return read
 

@@ -25,7 +25,7 @@ class ScriptedHuman:
     async def look(self) -> tuple[Case, Offer]:
         """What the link shows; looking changes nothing."""
         await self._desk.admit(self.case_id, self.token)
-        return await self._desk.shown(self.case_id)
+        return await self._desk.get_case_and_offer(self.case_id)
 
     async def read(self) -> Case:
         """Have the page open, as its script reports."""

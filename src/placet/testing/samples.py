@@ -7,7 +7,7 @@ from typing import Any
 from placet.cases.case import Case, Decision, Offer, offer_digest
 from placet.cases.commands import Command, Link, Respond
 from placet.cases.grant import Grant
-from placet.cases.machine import Step, apply, begin
+from placet.cases.machine import CaseStep, apply, begin
 from placet.ports.case_store import CaseCreation, CaseUpdate, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.key_store import ApiKey
@@ -42,7 +42,7 @@ def sample_filing(
     offer: Offer | None = None,
     now: datetime = DAYBREAK,
     replay: IdempotencyRecord | None = None,
-    link: Step | None = None,
+    link: CaseStep | None = None,
     endpoint: Endpoint | None = None,
     **changes: Any,
 ) -> CaseCreation:
@@ -71,7 +71,7 @@ def sample_filing(
     )
 
 
-def sample_step(case: Case, command: Command, *, now: datetime | None = None) -> Step:
+def sample_step(case: Case, command: Command, *, now: datetime | None = None) -> CaseStep:
     """What the machine makes of the command, a minute after the case was opened unless told otherwise."""
     return apply(case, command, now=now or case.created_at + timedelta(minutes=1), salt="grain")
 
@@ -110,7 +110,7 @@ def sample_grant(case_id: str, **changes: Any) -> Grant:
     return Grant(case_id=case_id, **fields | changes)
 
 
-def linking(earlier: Case, next_case_id: str) -> Step:
+def linking(earlier: Case, next_case_id: str) -> CaseStep:
     """The step by which an earlier case learns of its follow-up."""
     return sample_step(earlier, Link(actor="acme", next_case_id=next_case_id))
 

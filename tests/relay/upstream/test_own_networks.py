@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.bootstrap.server import Parts, build
+from placet.bootstrap.server import ServerParts, build
 from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.errors import AddressRefused, SettingsError
@@ -103,7 +103,7 @@ async def serving(folder: Path, url: str, networks: tuple[str, ...] = LISTED) ->
 class Server:
     """The server's doors."""
 
-    def __init__(self, parts: Parts, app: str, root: str) -> None:
+    def __init__(self, parts: ServerParts, app: str, root: str) -> None:
         self.parts = parts
         self.app, self.root = self._client(app), self._client(root)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from placet.desk.owed import Release
+from placet.desk.new_deliveries import Release
 from placet.ports.courier import DeliveryReply, OutgoingRequest
 from placet.relay.holds.resumption import HoldResumer, RetryLater
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from placet.desk import minting
-from placet.desk.owed import WEBHOOK
+from placet.desk.new_deliveries import WEBHOOK
 from placet.errors import CaseConflict
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldRow

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from placet.cases.case import Subject
 from placet.desk import minting
-from placet.desk.owed import RELAY
+from placet.desk.new_deliveries import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, RelayConflict, Unavailable
 from placet.ports.hold_store import HoldCreation

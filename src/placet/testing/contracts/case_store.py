@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.cases.commands import Cancel, Expire, View, Work
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict
 from placet.ports.case_store import CaseCreation, FormDraft
 from placet.ports.store import Store
@@ -112,7 +112,7 @@ class CaseStoreContract:
         assert await store.get_case(case.id) == second.step.case
         kept = await store.list_events(case.id)
         assert [event.seq for event in kept] == [1, 2, 3, 4]
-        assert broken_link(kept) is None
+        assert find_broken_link(kept) is None
 
     async def test_events_are_read_from_any_point(self, store: Store) -> None:
         case = (await opened(store)).case
@@ -169,7 +169,7 @@ class CaseStoreContract:
         link = linking(earlier, follow_up.case.id)
         await opened(store, id=follow_up.case.id, previous_case_id=earlier.id, link=link)
         assert await store.get_case(earlier.id) == link.case
-        assert broken_link(await store.list_events(earlier.id)) is None
+        assert find_broken_link(await store.list_events(earlier.id)) is None
         assert await store.get_next_due_at() == earlier.expires_at
 
     async def test_a_follow_up_to_a_case_that_moved_is_not_opened(self, store: Store) -> None:

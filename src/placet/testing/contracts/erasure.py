@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from placet.cases.case import Case
 from placet.cases.commands import Erase, Work
-from placet.cases.events import broken_link
+from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict
 from placet.ports.case_store import CaseUpdate, FormDraft
 from placet.ports.store import Store
@@ -49,7 +49,7 @@ class ErasureContract:
         kept = await store.list_events(case.id)
         assert [(event.data, event.salt) for event in kept[:-1]] == [(None, None)] * 4
         assert kept[-1].data is not None
-        assert broken_link(kept) is None
+        assert find_broken_link(kept) is None
 
     async def test_the_draft_goes(self, store: Store) -> None:
         case = (await opened(store)).case

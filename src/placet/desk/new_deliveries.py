@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from placet.cases.case import Case
 from placet.cases.events import Event
-from placet.cases.machine import Step
+from placet.cases.machine import CaseStep
 from placet.cases.wire import callback_body
 from placet.ports.outbox_store import Delivery
 from placet.protocol.stream import FINAL
@@ -22,7 +22,7 @@ class Release(Struct, frozen=True, kw_only=True):
     case_id: str
 
 
-def owed_deliveries(step: Step, message_id: Callable[[], str]) -> tuple[Delivery, ...]:
+def build_deliveries(step: CaseStep, message_id: Callable[[], str]) -> tuple[Delivery, ...]:
     """Deliveries to write in the step's own transaction; each body is fixed here, once."""
     if step.case.callback_url is None and step.case.subject.door != RELAY:
         return ()

@@ -9,7 +9,7 @@ from placet.ports.identity import INBOX, INBOX_ALL, Principal
 NO_INBOX = f"This key does not open the inbox; it lacks the scope {INBOX}."
 
 
-class Sight(Struct, frozen=True, kw_only=True):
+class InboxScope(Struct, frozen=True, kw_only=True):
     """Whose cases somebody sees."""
 
     own: str
@@ -34,7 +34,7 @@ def require_inbox(principal: Principal) -> str:
     return principal.name
 
 
-def sight_of(principal: Principal, holds: str | None) -> Sight:
+def sight_of(principal: Principal, holds: str | None) -> InboxScope:
     """What this principal sees; raises NotPermitted for a key that does not open the inbox."""
     name = require_inbox(principal)
-    return Sight(own=name, everyone=INBOX_ALL in principal.scopes, holds=holds)
+    return InboxScope(own=name, everyone=INBOX_ALL in principal.scopes, holds=holds)

@@ -14,15 +14,15 @@ from placet.cases.case import Case, Offer, Subject
 from placet.cases.commands import Link
 from placet.cases.deadlines import due_at
 from placet.cases.kind import ReviewKind
-from placet.cases.machine import Step, apply, begin
+from placet.cases.machine import CaseStep, apply, begin
 from placet.cases.wire import human_input_required
-from placet.desk import minting, replays
+from placet.desk import idempotency, minting
 from placet.desk.access import actor_of
 from placet.desk.addresses import Addresses
+from placet.desk.case_building import Minted, build_case, check_policy, prepare_offer
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.limits import Limits
-from placet.desk.opening import Minted, build_case, check_policy, prepare_offer
 from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
 from placet.ports.case_store import CaseCreation, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
@@ -35,7 +35,7 @@ BuildHold = Callable[[str], HoldCreation]
 """Builds the hold of a new case from the case's id."""
 
 
-class Opened(Struct, frozen=True, kw_only=True):
+class CreatedCase(Struct, frozen=True, kw_only=True):
     """A case just opened, with the bytes of its 202 body."""
 
     case_id: str
@@ -49,7 +49,7 @@ class IdempotentRequest(Struct, frozen=True, kw_only=True):
     request_digest: str
 
 
-class Reception:
+class CaseCreator:
     """Opens cases."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Reception:
         idempotency_key: str | None,
         subject: Subject,
         hold: BuildHold | None = None,
-    ) -> Opened:
+    ) -> CreatedCase:
         """Create the case, or return the first response if this key was used before.
 
         `hold` builds the hold that is written with the case. It cannot be combined with an idempotency key:
@@ -92,10 +92,10 @@ class Reception:
         """
         if idempotency_key is None or hold is not None:
             return await self._file(draft, principal, subject, None, hold)
-        key = replays.check_key(idempotency_key)
+        key = idempotency.check_key(idempotency_key)
         asked = msgspec.json.encode([draft, subject], order="deterministic")
         # With the key in it, so that it confirms no guess of what was asked once that is erased.
-        repeatable = IdempotentRequest(key=key, request_digest=replays.digest(key, asked))
+        repeatable = IdempotentRequest(key=key, request_digest=idempotency.digest(key, asked))
         for _ in range(ATTEMPTS):
             if first := await self._first_answer(repeatable, principal):
                 return first
@@ -105,12 +105,14 @@ class Reception:
                 continue
         raise Unavailable()
 
-    async def _first_answer(self, request: IdempotentRequest, principal: Principal) -> Opened | None:
-        replay = await self._store.get_idempotency_record(principal.name or "", replays.digest(request.key))
+    async def _first_answer(self, request: IdempotentRequest, principal: Principal) -> CreatedCase | None:
+        replay = await self._store.get_idempotency_record(
+            principal.name or "", idempotency.digest(request.key)
+        )
         if replay is None or replay.expires_at <= self._now():
             return None
-        case_id, body = replays.unseal(replay, key=request.key, request_digest=request.request_digest)
-        return Opened(case_id=case_id, body=body)
+        case_id, body = idempotency.unseal(replay, key=request.key, request_digest=request.request_digest)
+        return CreatedCase(case_id=case_id, body=body)
 
     async def _file(
         self,
@@ -119,7 +121,7 @@ class Reception:
         subject: Subject,
         repeatable: IdempotentRequest | None,
         hold: BuildHold | None,
-    ) -> Opened:
+    ) -> CreatedCase:
         case, offer, minted = self._case(draft, principal, subject)
         if case.callback_url is not None:
             await self.require_callable(case.callback_url)
@@ -141,7 +143,7 @@ class Reception:
             filing = await self._create_linked(filing, principal)
         if self._observe is not None:
             self._observe(filing)
-        return Opened(case_id=filed.id, body=body)
+        return CreatedCase(case_id=filed.id, body=body)
 
     async def _create_linked(self, filing: CaseCreation, principal: Principal) -> CaseCreation:
         """Write a case that follows another. In this process those that follow the same one take turns."""
@@ -182,13 +184,13 @@ class Reception:
         owner = case.owner or ""
         return IdempotencyRecord(
             owner=owner,
-            key_digest=replays.digest(request.key),
+            key_digest=idempotency.digest(request.key),
             request_digest=request.request_digest,
-            sealed_response=replays.seal(body, owner=owner, key=request.key, case_id=case.id),
+            sealed_response=idempotency.seal(body, owner=owner, key=request.key, case_id=case.id),
             expires_at=max(case.expires_at, case.created_at + self._limits.replay_for),
         )
 
-    async def _link(self, case: Case, principal: Principal) -> Step:
+    async def _link(self, case: Case, principal: Principal) -> CaseStep:
         """The step by which the earlier round points to this one; owners do not see each other's cases."""
         previous = await self._store.get_case(case.previous_case_id or "")
         if previous is None or previous.owner != principal.name or previous.erased_at is not None:

@@ -55,10 +55,10 @@ class StoredSigner:
         await self._signer.aclose()
 
 
-async def published_keys(store: KeyStore) -> dict[str, Any]:
+async def read_published_keys(store: KeyStore) -> dict[str, Any]:
     """The JSON Web Key Set of all that ever signed here, newest first, whether or not anything signs now."""
     keys = [load_key(text) for text in await store.list_signing_keys()]
-    return {"keys": [key.published() for key in reversed(keys)]}
+    return {"keys": [key.to_public_jwk() for key in reversed(keys)]}
 
 
 async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:

@@ -6,7 +6,7 @@ from placet.text.characters import is_storable
 LONGEST_REMARK = 2000
 
 
-def check_remark(text: str | None) -> str | None:
+def check_note(text: str | None) -> str | None:
     """The remark as it is kept, None where nothing was said; raises ValidationFailed for what cannot be."""
     if text is None or not text.strip():
         return None

@@ -22,7 +22,7 @@ from placet.signing.keys import KeyRing, SigningKey, dump_key, load_key
 
 PATIENCE_S = 2.0  # a group is signed in milliseconds: whoever takes this long is not coming back
 # Modules come from where they are installed, never from the folder that a server happens to be started in.
-COMMAND = (sys.executable, "-P", "-m", "placet.signing.apart")
+COMMAND = (sys.executable, "-P", "-m", "placet.signing.worker_process")
 
 _LENGTH = struct.Struct(">I")
 _claims_from = msgspec.msgpack.Decoder(list[Claim]).decode
@@ -53,7 +53,7 @@ class SigningProcess:
             raise ConnectionError
         future: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
         self._asked.append(future)
-        self._to.write(_framed(claims))
+        self._to.write(_encode_frame(claims))
         try:
             return await asyncio.wait_for(future, self._patience_s)
         except TimeoutError:
@@ -83,11 +83,11 @@ class SigningProcess:
 
     async def _converse(self, replies: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
         try:
-            to.write(_framed(dump_key(self._key)))
-            await _received(replies)  # it has read the key and is ready
+            to.write(_encode_frame(dump_key(self._key)))
+            await _read_frame(replies)  # it has read the key and is ready
             self._to = to
             while True:
-                values = _values_from(await _received(replies))
+                values = _values_from(await _read_frame(replies))
                 future = self._asked.popleft()
                 if not future.done():
                     future.set_result(values)
@@ -99,12 +99,12 @@ class SigningProcess:
                     future.set_exception(ConnectionError())
 
 
-async def _received(stream: asyncio.StreamReader) -> bytes:
+async def _read_frame(stream: asyncio.StreamReader) -> bytes:
     (length,) = _LENGTH.unpack(await stream.readexactly(_LENGTH.size))
     return await stream.readexactly(length)
 
 
-def _framed(message: Any) -> bytes:
+def _encode_frame(message: Any) -> bytes:
     body = msgspec.msgpack.encode(message)
     return _LENGTH.pack(len(body)) + body
 
@@ -118,10 +118,12 @@ def _read(stream: BinaryIO) -> bytes:
 def serve(asked: BinaryIO, replies: BinaryIO) -> None:
     """Read a key and say so, then sign one group of claims after the other until nobody asks any more."""
     signer = JwsSigner(KeyRing(current=load_key(msgspec.msgpack.decode(_read(asked), type=str))))
-    replies.write(_framed([]))
+    replies.write(_encode_frame([]))
     replies.flush()
     while claims := _read(asked):
-        replies.write(_framed([signer.sign(payload, shown=shown) for payload, shown in _claims_from(claims)]))
+        replies.write(
+            _encode_frame([signer.sign(payload, shown=shown) for payload, shown in _claims_from(claims)])
+        )
         replies.flush()
 
 
