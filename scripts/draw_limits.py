@@ -28,8 +28,8 @@ from placet.protocol import (
 from placet.protocol.addresses import LONGEST_URL
 from placet.reviews import limits as answers
 from placet.reviews.confirmation.review_type import LONGEST_WORD
+from placet.reviews.entries import LONGEST_ID
 from placet.reviews.input.review_type import MAX_ANSWERS
-from placet.reviews.listed import LONGEST_ID
 from placet.server import polling, prefill, sessions, streams
 from placet.server.api_key_auth import TRUST_FOR
 from placet.server.serving import STOP_WITHIN_S

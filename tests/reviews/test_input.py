@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from placet.errors import InvalidAction, InvalidForm, InvalidInput, InvalidSubmission
+from placet.reviews.form_post import BACK, NEXT
 from placet.reviews.input.review_type import Input
-from placet.reviews.turn import BACK, NEXT
 from tests.reviews.offers import offer
 
 KIND = Input()

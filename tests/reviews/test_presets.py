@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from placet.cases.action_labels import action_labels
-from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.reason_presets import presets_name, presets_of, with_preset
 from placet.reviews.review_type import without
 
 SHORT = {"label": "Too long", "text": "Please cut it to five lines."}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from placet.reviews.registry import SAMPLES
 from placet.reviews.tool_calls.fields import Field, Form, form_of
-from placet.reviews.tool_calls.schema import said_by
-from placet.reviews.tool_calls.secrets import MASK, masked
+from placet.reviews.tool_calls.schema import find_descriptions
+from placet.reviews.tool_calls.secrets import MASK, mask_secrets
 from placet.text.wording import Message
 from tests.reviews.offers import offer
 
@@ -237,7 +237,7 @@ def test_what_is_too_large_has_no_form() -> None:
     ],
 )
 def test_a_secret_is_masked_wherever_the_schema_says_so(schema: dict[str, Any]) -> None:
-    assert masked({"key": "hunter2"}, said_by(schema)) == {"key": MASK}
+    assert mask_secrets({"key": "hunter2"}, find_descriptions(schema)) == {"key": MASK}
     form = made(schema, {"key": "hunter2"})
     assert all("hunter2" not in field.original for field in form.fields)
     assert form.edited({}) == ({"key": "hunter2"}, {})
@@ -256,7 +256,7 @@ def test_secrets_deep_inside_are_masked_and_stay_as_they_are() -> None:
         }
     }
     sent = {"logins": [{"user": "ada", "password": "hunter2"}], "tree": {"tree": {"password": "hunter2"}}}
-    assert "hunter2" not in str(masked(sent, said_by(schema)))
+    assert "hunter2" not in str(mask_secrets(sent, find_descriptions(schema)))
     form = made(schema, sent)
     assert all("hunter2" not in field.original for field in form.fields)
     assert form.edited({field.name: "[]" for field in form.fields if field.control == "kept"})[0] == sent
@@ -305,7 +305,7 @@ def test_any_schema_makes_a_form_that_loses_nothing(
     form = made(schema, arguments)
     assert form.edited({field.name: field.original for field in form.fields}) == (arguments, {})
     form.edited({field.name: text for field in form.fields})
-    masked(arguments, said_by(schema))
+    mask_secrets(arguments, find_descriptions(schema))
 
 
 @given(context=st.dictionaries(st.sampled_from(["tool_calls", "automatic", "agent"]), JSON), values=OBJECTS)

@@ -3,8 +3,8 @@
 from time import thread_time
 from typing import Any
 
+from placet.reviews.form_post import Turn
 from placet.reviews.registry import SAMPLES
-from placet.reviews.turn import Turn
 from tests.reviews.offers import offer
 from tests.reviews.test_tool_call_forms import BOOKING, SENT
 

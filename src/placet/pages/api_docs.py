@@ -62,7 +62,7 @@ class ApiDocs(Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...]
 
 
-def described(text: str) -> Markup:
+def format_description(text: str) -> Markup:
     """A description as OpenAPI writes it: of its Markdown, what is code and what is strong."""
     coded = _CODE.sub(r"<code>\1</code>", str(escape(text)))
     return Markup(_STRONG.sub(r"<strong>\1</strong>", coded))  # noqa: S704 - escaped before anything was added
@@ -91,8 +91,8 @@ def _operations(openapi: Mapping[str, Any]) -> Iterator[Operation]:
 def _operation(
     openapi: Mapping[str, Any], path: str, method: str, spec: Mapping[str, Any], shared: list[Any]
 ) -> Operation:
-    parameters = [_resolved(openapi, raw) for raw in [*shared, *spec.get("parameters", [])]]
-    body = _resolved(openapi, spec.get("requestBody", {}))
+    parameters = [_resolve(openapi, raw) for raw in [*shared, *spec.get("parameters", [])]]
+    body = _resolve(openapi, spec.get("requestBody", {}))
     return Operation(
         method=method.upper(),
         path=path,
@@ -104,8 +104,8 @@ def _operation(
         responses=tuple(
             Row(
                 name=str(status),
-                type=tuple(_content_type(_resolved(openapi, response))),
-                description=_resolved(openapi, response).get("description", ""),
+                type=tuple(_content_type(_resolve(openapi, response))),
+                description=_resolve(openapi, response).get("description", ""),
             )
             for status, response in spec.get("responses", {}).items()
         ),
@@ -140,7 +140,7 @@ def _model(name: str, schema: Mapping[str, Any]) -> Model:
     )
 
 
-def _resolved(openapi: Mapping[str, Any], raw: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(openapi: Mapping[str, Any], raw: Mapping[str, Any]) -> Mapping[str, Any]:
     target: Any = openapi
     if "$ref" not in raw:
         return raw
@@ -163,7 +163,7 @@ def _type_of(schema: Any) -> Iterator[TypeName]:
         name = str(schema["$ref"]).removeprefix(_REF)
         yield TypeName(text=name, model=name)
     elif choices := schema.get("anyOf") or schema.get("oneOf"):
-        yield from _joined(choices)
+        yield from _join_types(choices)
     elif "enum" in schema:
         yield TypeName(text=" | ".join(map(str, schema["enum"])))
     elif "const" in schema:
@@ -175,7 +175,7 @@ def _type_of(schema: Any) -> Iterator[TypeName]:
         yield TypeName(text=_plain_type(schema))
 
 
-def _joined(choices: list[Any]) -> Iterator[TypeName]:
+def _join_types(choices: list[Any]) -> Iterator[TypeName]:
     for number, choice in enumerate(choices):
         if number:
             yield TypeName(text=" or ")

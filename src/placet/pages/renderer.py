@@ -19,7 +19,7 @@ from placet.cases.action_labels import action_labels
 from placet.cases.case import Offer
 from placet.errors import SettingsError
 from placet.pages import words
-from placet.pages.api_docs import described, read_api
+from placet.pages.api_docs import format_description, read_api
 from placet.pages.cards import columns_to_sort, draw_cards
 from placet.pages.content import Values, looks
 from placet.pages.diffs import Comparison, compare
@@ -155,7 +155,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         visible=mark_hidden,
         action_labels=action_labels,
         button_labels=lambda offer: _button_labels(offer, language),
-        described=described,
+        described=format_description,
         look=looks.look,
         label=looks.label,
         as_day=looks.as_day,

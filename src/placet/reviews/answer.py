@@ -9,7 +9,7 @@ from placet.reviews.limits import MAX_IDS, MAX_TEXT
 from placet.text.wording import Amount, Message, message
 
 
-def misfit(
+def build_field_error(
     field: str,
     complaint: str,
     error: type[BadRequest] = InvalidSubmission,
@@ -37,9 +37,9 @@ def read_text(data: Mapping[str, Any], field: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise misfit(field, message("This must be text."))
+        raise build_field_error(field, message("This must be text."))
     if len(value) > MAX_TEXT:
-        raise misfit(field, _too_long(len(value)))
+        raise build_field_error(field, _too_long(len(value)))
     return value if value.strip() else None
 
 
@@ -49,27 +49,30 @@ def read_object(data: Mapping[str, Any], field: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise misfit(field, message("This must be an object."))
+        raise build_field_error(field, message("This must be an object."))
     return dict(value)
 
 
 def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
     """A list of distinct, non-empty ids; raises `error` naming those that come twice."""
     if not isinstance(value, list | tuple):
-        raise misfit(field, message("This must be a list of ids."), error)
+        raise build_field_error(field, message("This must be a list of ids."), error)
     if len(value) > MAX_IDS:
-        raise misfit(field, _too_many(len(value)), error)
+        raise build_field_error(field, _too_many(len(value)), error)
     if not all(isinstance(item, str) and item.strip() for item in value):
-        raise misfit(field, message("Every id must be non-empty text."), error)
+        raise build_field_error(field, message("Every id must be non-empty text."), error)
     twice = sorted({item for item in value if value.count(item) > 1}) if len(set(value)) < len(value) else []
     if twice:
-        raise misfit(
-            field, message("Named more than once: {names}.", names=named(twice)), error, duplicates=twice[:10]
+        raise build_field_error(
+            field,
+            message("Named more than once: {names}.", names=format_ids(twice)),
+            error,
+            duplicates=twice[:10],
         )
     return list(value)
 
 
-def named(ids: Iterable[str], limit: int = 10) -> str:
+def format_ids(ids: Iterable[str], limit: int = 10) -> str:
     """Ids as a short, harmless list for a message."""
     given = list(ids)
     more = f" and {len(given) - limit} more" if len(given) > limit else ""
@@ -86,6 +89,6 @@ def _too_many(given: int) -> Message:
     return message("Name at most {most} ids; these are {given}.", most=Amount(MAX_IDS), given=Amount(given))
 
 
-def kept(**parts: Any) -> dict[str, Any]:
+def drop_empty(**parts: Any) -> dict[str, Any]:
     """The data worth keeping: whatever is not None and not an empty object."""
     return {name: part for name, part in parts.items() if part is not None and part != {}}

@@ -20,7 +20,7 @@ def every(pairs: Pairs, name: str) -> list[str]:
     return [value for key, value in pairs if key == name]
 
 
-def picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
+def find_picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
     """The ids sent under `name`, each as it was offered: a browser changes the line ends of an id."""
     ids = {normalize_newlines(identity): identity for identity in offered}
     return [ids.get(normalize_newlines(value), value) for value in every(pairs, name)]
@@ -53,7 +53,7 @@ def is_form_name(text: str) -> bool:
     return text.isprintable()
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A scalar as the page's form holds it."""
     if isinstance(value, bool):
         return "true" if value else "false"

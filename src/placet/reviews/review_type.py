@@ -10,10 +10,10 @@ from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission
 from placet.protocol.conversion import quote
 from placet.reviews.declaration import TypeDeclaration
+from placet.reviews.form_post import Turn
 from placet.reviews.limits import check_data, unkeepable
 from placet.reviews.page_form import Pairs
-from placet.reviews.presets import presets_name
-from placet.reviews.turn import Turn
+from placet.reviews.reason_presets import presets_name
 from placet.text.wording import Message, message
 
 

@@ -18,8 +18,8 @@ from placet.http.route import HttpApi, pages
 from placet.http.routing import json_response
 from placet.pages.language import Language
 from placet.protocol.poll import Progress
+from placet.reviews.form_post import Turn
 from placet.reviews.review_type import ReviewType
-from placet.reviews.turn import Turn
 from placet.server.visits import Visit, Visits
 
 Saved = Callable[[Case, Offer], Awaitable[tuple[dict[str, Any], int]]]

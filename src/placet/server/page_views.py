@@ -23,8 +23,8 @@ from placet.pages.view import (
     undo_of,
     without_undo,
 )
+from placet.reviews.form_post import Turn
 from placet.reviews.review_type import ReviewType
-from placet.reviews.turn import Turn
 from placet.server.earlier_rounds import earlier_rounds, recap_of
 from placet.server.page_replies import PageReplies
 from placet.server.sessions import CaseSession

@@ -42,8 +42,8 @@ from placet.pages.words import DECLINED
 from placet.protocol.inline_submit import ActionName
 from placet.protocol.poll import RespondedBy, Status
 from placet.protocol.verification import Evidence
+from placet.reviews.form_post import Turn
 from placet.reviews.review_type import ReviewType
-from placet.reviews.turn import Turn
 from placet.server.drafts import Drafts
 from placet.server.inbox_sessions import InboxSessions
 from placet.server.page_replies import PageReplies

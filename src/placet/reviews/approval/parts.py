@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from placet.reviews.page_form import is_form_name, may_be_thousands, shown, survives_a_form
+from placet.reviews.page_form import format_value, is_form_name, may_be_thousands, survives_a_form
 
 LONGEST_TOGETHER = 50_000
 LARGEST_FIELD = 100_000
@@ -35,7 +35,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
     def read(self, typed: str, grouping: str | None = None) -> Any:
         """The typed text as a value of this part's type; the text itself where it cannot be that."""
-        if typed == shown(self.value):
+        if typed == format_value(self.value):
             return self.value
         if isinstance(self.value, bool):
             return typed.strip() == "true"

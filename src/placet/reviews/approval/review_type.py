@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from placet.cases.case import Offer
-from placet.reviews.answer import check_known, kept, misfit, read_object, read_text
+from placet.reviews.answer import build_field_error, check_known, drop_empty, read_object, read_text
 from placet.reviews.approval.declaration import APPROVAL
 from placet.reviews.approval.parts import Part, Parts, fields_of, parts_of
-from placet.reviews.listed import spelling
-from placet.reviews.page_form import Pairs, grouping, shown, under
-from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.entries import spelling
+from placet.reviews.form_post import Turn
+from placet.reviews.page_form import Pairs, format_value, grouping, under
+from placet.reviews.reason_presets import presets_name, presets_of, with_preset
 from placet.reviews.review_type import ReviewType, without
-from placet.reviews.turn import Turn
 from placet.text.wording import message
 
 ARTIFACT_SPELLINGS = ("artifact", "draft", "content", "document", "preview")
@@ -30,11 +30,13 @@ class Approval(ReviewType):
         feedback, edits = read_text(data, "feedback"), read_object(data, "edits")
         if action == "edit" and not (feedback or edits):
             complaint = message("Say what should change, or change it yourself.")
-            raise misfit("feedback", complaint, missing=["edits"])
+            raise build_field_error("feedback", complaint, missing=["edits"])
         if action != "edit" and edits:
             # An approval is bound to what was shown, so it cannot carry something else.
-            raise misfit("edits", message("You made changes; ask for changes to send them, or undo them."))
-        return kept(feedback=feedback, edits=edits)
+            raise build_field_error(
+                "edits", message("You made changes; ask for changes to send them, or undo them.")
+            )
+        return drop_empty(feedback=feedback, edits=edits)
 
     def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
         """An answer, a look at one's own changes, or all of them undone; no number is guessed."""
@@ -64,7 +66,7 @@ class Approval(ReviewType):
         """Feedback, and as edits the parts that are no longer what was shown."""
         feedback = with_preset(offer.context, pairs, "feedback")
         edits = self._parts(offer).edits(under(pairs, "edit."), grouping(pairs))
-        return kept(feedback=feedback, edits=edits)
+        return drop_empty(feedback=feedback, edits=edits)
 
     def comparable(self, offer: Offer) -> dict[str, Any]:
         """The artifact's fields beside the other facts."""
@@ -100,8 +102,8 @@ def _field(part: Part, value: Any) -> dict[str, Any]:
         "path": part.path,
         "value": part.value,
         "now": value,
-        "original": shown(part.value),
-        "typed": shown(value),
+        "original": format_value(part.value),
+        "typed": format_value(value),
         "changed": value != part.value,
         "problem": problem,
     }

@@ -5,11 +5,11 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
-from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
+from placet.reviews.answer import build_field_error, check_known, drop_empty, format_ids, read_ids, read_text
 from placet.reviews.confirmation.declaration import CONFIRMATION
-from placet.reviews.listed import Listed, listed_ids, read_listed
-from placet.reviews.page_form import Pairs, last, picked
-from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.entries import Listed, list_ids, read_listed
+from placet.reviews.page_form import Pairs, find_picked, last
+from placet.reviews.reason_presets import presets_name, presets_of, with_preset
 from placet.reviews.review_type import ReviewType, without
 from placet.text.wording import counted, message
 
@@ -31,7 +31,7 @@ class Confirmation(ReviewType):
     def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
         """A button confirms every item: it cannot tick."""
         name = _items_name(offer.context) if action == "confirm" else None
-        return {"confirmed_items": listed_ids(offer.context, name)} if name else {}
+        return {"confirmed_items": list_ids(offer.context, name)} if name else {}
 
     def understand(self, context: Mapping[str, Any]) -> tuple[Listed, ...]:
         """The items; raises ValidationFailed for items without ids, an unusable word, a flag that is none."""
@@ -46,7 +46,7 @@ class Confirmation(ReviewType):
         check_known(data, ("confirmed_items", "confirm_word", "note"))
         note = read_text(data, "note")
         if action == "cancel":
-            return kept(note=note)
+            return drop_empty(note=note)
         word_problem = _word_problem(offer.context, data)
         try:
             confirmed = _confirmed(offer.context, data)
@@ -55,7 +55,7 @@ class Confirmation(ReviewType):
             raise
         if word_problem:
             raise word_problem
-        return kept(confirmed_items=confirmed, note=note)
+        return drop_empty(confirmed_items=confirmed, note=note)
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The items with what is ticked so far, the warning, the word to type, and the other facts."""
@@ -63,7 +63,12 @@ class Confirmation(ReviewType):
         confirmed = ticked if isinstance(ticked, list | tuple) else []
         return {
             "items": [
-                {"id": item.id, "title": item.title, "details": item.details, "picked": item.id in confirmed}
+                {
+                    "id": item.id,
+                    "title": item.title,
+                    "details": item.details,
+                    "picked": item.id in confirmed,
+                }
                 for item in items_of(context)
             ],
             "partial": context.get("allow_partial", False),
@@ -77,10 +82,10 @@ class Confirmation(ReviewType):
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked items, the typed word and the note."""
         items = [item.id for item in items_of(offer.context)]
-        confirmed = picked(pairs, "confirmed_items", items) if items else None
+        confirmed = find_picked(pairs, "confirmed_items", items) if items else None
         word = last(pairs, "confirm_word") if confirm_word(offer.context) else None
         note = with_preset(offer.context, pairs, "note")
-        return kept(confirmed_items=confirmed, confirm_word=word, note=note)
+        return drop_empty(confirmed_items=confirmed, confirm_word=word, note=note)
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The confirmed items by their titles, then the note."""
@@ -118,13 +123,13 @@ def _items_name(context: Mapping[str, Any]) -> str | None:
 
 def _confirmed(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str] | None:
     name = _items_name(context)
-    known = listed_ids(context, name) if name else []
+    known = list_ids(context, name) if name else []
     given = data.get("confirmed_items")
     confirmed = [] if given is None else read_ids(given, "confirmed_items", InvalidSubmission)
     unknown = [item for item in confirmed if item not in known]
     if unknown:
-        complaint = message("These were not offered: {names}.", names=named(unknown))
-        raise misfit("confirmed_items", complaint, unknown=unknown[:10])
+        complaint = message("These were not offered: {names}.", names=format_ids(unknown))
+        raise build_field_error("confirmed_items", complaint, unknown=unknown[:10])
     _check_complete(context, known, set(confirmed))
     return confirmed if known else None
 
@@ -142,15 +147,15 @@ def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set
             count=len(missing),
         )
     )
-    raise misfit(
-        "confirmed_items", complaint, names=f" Not confirmed: {named(missing)}.", unconfirmed=missing
+    raise build_field_error(
+        "confirmed_items", complaint, names=f" Not confirmed: {format_ids(missing)}.", unconfirmed=missing
     )
 
 
 def _word_problem(context: Mapping[str, Any], data: Mapping[str, Any]) -> BadRequest | None:
     word = confirm_word(context)
     typed = (read_text(data, "confirm_word") or "").strip() if word else ""
-    return misfit("confirm_word", _how_to_type(word, typed)) if word and typed != word else None
+    return build_field_error("confirm_word", _how_to_type(word, typed)) if word and typed != word else None
 
 
 def _how_to_type(word: str, typed: str) -> str:

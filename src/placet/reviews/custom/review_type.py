@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from placet.cases.case import Offer
-from placet.reviews.answer import kept
+from placet.reviews.answer import drop_empty
 from placet.reviews.custom.declaration import CUSTOM
 from placet.reviews.page_form import Pairs
-from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.reason_presets import presets_name, presets_of, with_preset
 from placet.reviews.review_type import ReviewType, without
 
 
@@ -32,7 +32,7 @@ class Custom(ReviewType):
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The note."""
         note = with_preset(offer.context, pairs, "note")
-        return kept(note=note if note and note.strip() else None)
+        return drop_empty(note=note if note and note.strip() else None)
 
 
 REVIEW_TYPE = Custom

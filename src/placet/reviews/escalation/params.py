@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.reviews.page_form import is_form_name, may_be_thousands, shown, survives_a_form
+from placet.reviews.page_form import format_value, is_form_name, may_be_thousands, survives_a_form
 from placet.text.characters import normalize_newlines
 from placet.text.wording import message
 
@@ -22,9 +22,9 @@ def editable(key: str, value: object) -> bool:
     return isinstance(value, bool | int | float) or (isinstance(value, str) and survives_a_form(value))
 
 
-def shown_param(key: str, value: Any, modified: Mapping[str, Any]) -> dict[str, Any]:
+def format_param(key: str, value: Any, modified: Mapping[str, Any]) -> dict[str, Any]:
     """A parameter as the page shows it: with what was typed, whether that is a change, and what is wrong."""
-    before, typed = shown(value), shown(modified.get(key, value))
+    before, typed = format_value(value), format_value(modified.get(key, value))
     wrong = key in modified and not fits(modified[key], value)
     return {
         "key": key,

@@ -5,17 +5,24 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.errors import ValidationFailed
-from placet.reviews.answer import check_known, kept, misfit, named, read_object, read_text
+from placet.reviews.answer import (
+    build_field_error,
+    check_known,
+    drop_empty,
+    format_ids,
+    read_object,
+    read_text,
+)
 from placet.reviews.escalation.declaration import ESCALATION
 from placet.reviews.escalation.failure import read_failure
 from placet.reviews.escalation.logs import read_logs
-from placet.reviews.escalation.params import editable, fits, from_text, shown_param
+from placet.reviews.escalation.params import editable, fits, format_param, from_text
 from placet.reviews.escalation.suggestions import read_suggestions
+from placet.reviews.form_post import Turn
 from placet.reviews.limits import MAX_TEXT
-from placet.reviews.page_form import Pairs, grouping, shown, under
-from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.page_form import Pairs, format_value, grouping, under
+from placet.reviews.reason_presets import presets_name, presets_of, with_preset
 from placet.reviews.review_type import ReviewType, without
-from placet.reviews.turn import Turn
 from placet.text.wording import counted, message
 
 
@@ -34,9 +41,9 @@ class Escalation(ReviewType):
         modified = read_object(data, "modified_params")
         if modified and action != "retry":
             complaint = message("Changed parameters go with a retry only; retry or undo them.")
-            raise misfit("modified_params", complaint)
+            raise build_field_error("modified_params", complaint)
         _check_params(params_of(offer.context), modified)
-        return kept(reason=read_text(data, "reason"), modified_params=modified)
+        return drop_empty(reason=read_text(data, "reason"), modified_params=modified)
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """What failed, its logs, what is suggested, the parameters of a retry, and the other facts."""
@@ -52,7 +59,7 @@ class Escalation(ReviewType):
             "error": {**failure, "rest": without(failure["rest"], *error_logs)},
             "logs": [*error_logs.values(), *logs.values()],
             "suggestions": suggestions,
-            "params": [shown_param(key, value, modified) for key, value in params.items()],
+            "params": [format_param(key, value, modified) for key, value in params.items()],
             "presets": presets_of(context),
             "facts": without(context, *apart),
         }
@@ -72,9 +79,9 @@ class Escalation(ReviewType):
         modified = {
             key: from_text(typed[key], value, grouping(pairs))
             for key, value in params.items()
-            if key in typed and editable(key, value) and typed[key] != shown(value)
+            if key in typed and editable(key, value) and typed[key] != format_value(value)
         }
-        return kept(reason=with_preset(offer.context, pairs, "reason"), modified_params=modified)
+        return drop_empty(reason=with_preset(offer.context, pairs, "reason"), modified_params=modified)
 
     def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Another try may change parameters."""
@@ -95,8 +102,8 @@ def _check_params(params: Mapping[str, Any] | None, modified: Mapping[str, Any])
         return
     unknown = [key for key in modified if key not in params]
     if unknown:
-        complaint = message("These cannot be changed: {names}.", names=named(unknown))
-        raise misfit("modified_params", complaint, unknown=unknown[:10])
+        complaint = message("These cannot be changed: {names}.", names=format_ids(unknown))
+        raise build_field_error("modified_params", complaint, unknown=unknown[:10])
     wrong = [key for key, value in modified.items() if not fits(value, params[key])]
     if wrong:
         complaint = counted(
@@ -104,8 +111,8 @@ def _check_params(params: Mapping[str, Any] | None, modified: Mapping[str, Any])
             "{count} of them do not fit. What to write instead stands beside each.",
             count=len(wrong),
         )
-        names = f" These are of another kind than before: {named(wrong)}."
-        raise misfit("modified_params", complaint, names=names, wrong=wrong[:10])
+        names = f" These are of another kind than before: {format_ids(wrong)}."
+        raise build_field_error("modified_params", complaint, names=names, wrong=wrong[:10])
 
 
 REVIEW_TYPE = Escalation

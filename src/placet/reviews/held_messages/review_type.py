@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from placet.cases.case import Offer
-from placet.reviews.answer import check_known, kept, read_text
+from placet.reviews.answer import check_known, drop_empty, read_text
 from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.reviews.held_messages.held import FIELD, Excerpt, Held, HeldText, read_held, segments
 from placet.reviews.page_form import Pairs, last
@@ -27,7 +27,7 @@ class HeldMessages(ReviewType):
     def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """A message: for an agent that asked, its answer; else for the records."""
         check_known(data, ("message",))
-        return kept(message=read_text(data, "message"))
+        return drop_empty(message=read_text(data, "message"))
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The texts cut where something was found, and who says them to whom."""
@@ -50,7 +50,7 @@ class HeldMessages(ReviewType):
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """What the reviewer wrote."""
         said = last(pairs, "message")
-        return kept(message=said if said and said.strip() else None)
+        return drop_empty(message=said if said and said.strip() else None)
 
     def outcome(self, offer: Offer, action: str) -> str:
         """Whoever lets an agent that asked go on has answered it."""

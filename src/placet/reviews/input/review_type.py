@@ -9,15 +9,15 @@ from placet.protocol.field_values import is_blank
 from placet.protocol.form_answers import check_answers
 from placet.protocol.form_posts import from_strings
 from placet.protocol.forms import Form, default_answers, parse_form
-from placet.reviews.answer import kept, misfit, named
+from placet.reviews.answer import build_field_error, drop_empty, format_ids
+from placet.reviews.form_post import Turn
 from placet.reviews.input.declaration import INPUT
+from placet.reviews.input.form_view import build_form_view, build_review_view, recap_of
 from placet.reviews.input.review_step import last_page
-from placet.reviews.input.shown_form import recap_of, reviewed_form, shown_form
 from placet.reviews.input.typed_numbers import is_number_field, plain_number
 from placet.reviews.input.wizard import keep_typing, reachable, take_turn
-from placet.reviews.page_form import Pairs, every, grouping, last, may_be_thousands, shown
+from placet.reviews.page_form import Pairs, every, format_value, grouping, last, may_be_thousands
 from placet.reviews.review_type import ReviewType, without
-from placet.reviews.turn import Turn
 from placet.text.wording import message
 
 MAX_ANSWERS = 200
@@ -70,8 +70,8 @@ class Input(ReviewType):
         """The steps with the fields to show for these values, or a single box without a form."""
         form = form_of(offer.context)
         return {
-            "steps": shown_form(form, values) if form else [],
-            "reviewed": reviewed_form(form, values) if form else None,
+            "steps": build_form_view(form, values) if form else [],
+            "reviewed": build_review_view(form, values) if form else None,
             "free": form is None,
             "typed": values.get(ANSWER, ""),
             "facts": without(offer.context, "form"),
@@ -84,14 +84,14 @@ class Input(ReviewType):
     def _posted(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> dict[str, Any]:
         form = form_of(offer.context)
         if form is None:
-            return kept(answer=last(pairs, ANSWER))
+            return drop_empty(answer=last(pairs, ANSWER))
         fields = {field.key: field for field in form.every_field}
         sent = [(name.removeprefix("field."), value) for name, value in pairs if name.startswith("field.")]
         posted = [(key, plain_number(fields[key], value)) for key, value in sent if key in fields]
         unticked = dict.fromkeys(key for key in every(pairs, "asked") if key in fields)
         before = {**default_answers(form), **saved}
         doubtful = {
-            key: text if text != shown(before.get(key)) else before[key]
+            key: text if text != format_value(before.get(key)) else before[key]
             for key, text in posted
             if is_number_field(fields[key]) and may_be_thousands(text, grouping(pairs))
         }
@@ -134,14 +134,14 @@ def _step(pairs: Pairs) -> int:
 def _free_answers(data: Mapping[str, Any]) -> dict[str, Any]:
     answers = {key: value for key, value in data.items() if not is_blank(value)}
     if not answers:
-        raise misfit(ANSWER, message("Write an answer."), InvalidInput)
+        raise build_field_error(ANSWER, message("Write an answer."), InvalidInput)
     if len(data) > MAX_ANSWERS:
         most = message("Send at most {most} answers; these are {given}.", most=MAX_ANSWERS, given=len(data))
-        raise misfit(ANSWER, most, InvalidInput)
+        raise build_field_error(ANSWER, most, InvalidInput)
     nested = [key for key, value in answers.items() if isinstance(value, Mapping | list | tuple)]
     if nested:
-        plain = message("Send plain values, nothing nested: {names}.", names=named(nested))
-        raise misfit(nested[0], plain, InvalidInput)
+        plain = message("Send plain values, nothing nested: {names}.", names=format_ids(nested))
+        raise build_field_error(nested[0], plain, InvalidInput)
     return answers
 
 

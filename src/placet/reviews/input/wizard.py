@@ -10,8 +10,8 @@ from placet.protocol.form_answers import find_problems, visible_fields, visible_
 from placet.protocol.form_progress import progress
 from placet.protocol.forms import Form, default_answers
 from placet.protocol.poll import Progress
+from placet.reviews.form_post import BACK, NEXT, Turn
 from placet.reviews.input.review_step import fingerprint, last_page
-from placet.reviews.turn import BACK, NEXT, Turn
 from placet.text.wording import message
 
 GO_TO = "x-step-"

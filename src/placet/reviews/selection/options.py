@@ -6,8 +6,8 @@ from typing import Any
 from msgspec import Struct
 
 from placet.errors import ValidationFailed
+from placet.reviews.entries import Listed, read_listed, spelling
 from placet.reviews.limits import MAX_IDS
-from placet.reviews.listed import Listed, read_listed, spelling
 
 OPTION_SPELLINGS = ("options", "choices", "items", "candidates", "jobs", "results")
 LEAST_SPELLINGS = ("min_selections", "min")
@@ -45,7 +45,7 @@ def read_choice(context: Mapping[str, Any]) -> Choice:
     return Choice(source=source, options=options, least=max(least, int(single)), most=min(most, count))
 
 
-def recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozenset[str], str | None]:
+def find_recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozenset[str], str | None]:
     """The ids of the options that the service recommends beside its list, and where it says so."""
     name = spelling(context, ADVICE_SPELLINGS)
     raw = context[name] if name else None

@@ -5,12 +5,12 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.errors import InvalidSelection
-from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
-from placet.reviews.page_form import Pairs, last, picked
-from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.answer import build_field_error, check_known, drop_empty, format_ids, read_ids, read_text
+from placet.reviews.page_form import Pairs, find_picked, last
+from placet.reviews.reason_presets import presets_name, presets_of, with_preset
 from placet.reviews.review_type import ReviewType, without
 from placet.reviews.selection.declaration import SELECTION
-from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, read_choice, recommended
+from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, find_recommended, read_choice
 from placet.text.wording import counted, message
 
 
@@ -30,7 +30,7 @@ class Selection(ReviewType):
         choice = read_choice(offer.context)
         selected = read_ids(data.get(name, []), "selected", InvalidSelection)
         _check_against(choice, selected)
-        return {"selected": selected, **kept(note=read_text(data, "note"))}
+        return {"selected": selected, **drop_empty(note=read_text(data, "note"))}
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The options with what is picked so far, the limits, and the other facts."""
@@ -38,7 +38,7 @@ class Selection(ReviewType):
         picked = values.get("selected")
         selected = picked if isinstance(picked, list | tuple) else []
         ids = {identity for identity in selected if isinstance(identity, str)}
-        advised, advised_name = recommended(offer.context, choice)
+        advised, advised_name = find_recommended(offer.context, choice)
         return {
             "options": [
                 {
@@ -63,8 +63,8 @@ class Selection(ReviewType):
         """The ticked options, or one id per line where none were offered, and the note."""
         typed = (last(pairs, "selected_text") or "").split("\n")
         options = (option.id for option in read_choice(offer.context).options)
-        selected = picked(pairs, "selected", options) or [line.strip() for line in typed if line.strip()]
-        return {"selected": selected, **kept(note=with_preset(offer.context, pairs, "note"))}
+        selected = find_picked(pairs, "selected", options) or [line.strip() for line in typed if line.strip()]
+        return {"selected": selected, **drop_empty(note=with_preset(offer.context, pairs, "note"))}
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The picked options by their titles, then the note."""
@@ -80,8 +80,8 @@ def _selection_name(data: Mapping[str, Any]) -> str:
         if name == "selected" or (name.startswith("selected_") and isinstance(value, list | tuple))
     ]
     if len(lists) > 1:
-        complaint = message("Name the selection once, not as {names}.", names=named(lists))
-        raise misfit("selected", complaint, InvalidSelection)
+        complaint = message("Name the selection once, not as {names}.", names=format_ids(lists))
+        raise build_field_error("selected", complaint, InvalidSelection)
     return lists[0] if lists else "selected"
 
 
@@ -89,10 +89,12 @@ def _check_against(choice: Choice, selected: list[str]) -> None:
     known = {option.id for option in choice.options}
     unknown = [picked for picked in selected if known and picked not in known]
     if unknown:
-        complaint = message("These were not offered: {names}.", names=named(unknown))
-        raise misfit("selected", complaint, InvalidSelection, unknown=unknown[:10])
+        complaint = message("These were not offered: {names}.", names=format_ids(unknown))
+        raise build_field_error("selected", complaint, InvalidSelection, unknown=unknown[:10])
     if not choice.least <= len(selected) <= choice.most:
-        raise misfit("selected", _how_many(choice, len(selected)), InvalidSelection, selected=len(selected))
+        raise build_field_error(
+            "selected", _how_many(choice, len(selected)), InvalidSelection, selected=len(selected)
+        )
 
 
 def _how_many(choice: Choice, given: int) -> str:

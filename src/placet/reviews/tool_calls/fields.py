@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from placet.reviews.page_form import is_form_name, may_be_thousands, survives_a_form
-from placet.reviews.tool_calls.schema import Said, said_by
+from placet.reviews.tool_calls.schema import Said, find_descriptions
 from placet.reviews.tool_calls.secrets import holds_secret
 from placet.text.characters import normalize_newlines
 from placet.text.wording import Message, message
@@ -125,7 +125,7 @@ def form_of(
     """The form for a call, one box of JSON where it would have more than `most`; None if it is too large."""
     if len(msgspec.json.encode(arguments)) > LARGEST:
         return None
-    said = said_by(schema)
+    said = find_descriptions(schema)
     fields: list[Field] = []
     for field in _fields((), arguments, said):
         if len(fields) == most or not all(is_form_name(step) for step in field.path):

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from placet.cases.grant_terms import field_of, grantable, read_terms
 from placet.protocol.argument_patterns import as_glob
-from placet.reviews.answer import misfit
-from placet.reviews.tool_calls.asked import Group
-from placet.reviews.tool_calls.schema import said_by
+from placet.reviews.answer import build_field_error
+from placet.reviews.tool_calls.requested_calls import Group
+from placet.reviews.tool_calls.schema import find_descriptions
 from placet.reviews.tool_calls.secrets import holds_secret
 from placet.text.wording import counted, message
 
@@ -79,8 +79,8 @@ class PageGrants:
         schemas = {call["id"]: call.get("schema") for call in calls}
         for terms in granted:
             values = {name: pattern.get("exact") for name, pattern in terms.patterns.items()}
-            if holds_secret(values, said_by(schemas[terms.call_id])):
-                raise misfit(field_of(terms.call_id), SECRET)
+            if holds_secret(values, find_descriptions(schemas[terms.call_id])):
+                raise build_field_error(field_of(terms.call_id), SECRET)
         return [terms.to_dict() for terms in granted]
 
     def told(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
@@ -105,7 +105,7 @@ def _may_be_granted(group: Group) -> bool:
     call = group.call
     return (
         len(call.arguments) <= MOST_ARGUMENTS
-        and not holds_secret(call.arguments, said_by(call.schema))
+        and not holds_secret(call.arguments, find_descriptions(call.schema))
         and grantable({"arguments": call.arguments, "high_risk": call.high_risk})
     )
 

@@ -4,28 +4,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placet.cases.case import Offer
-from placet.reviews.answer import check_known, kept, read_text
+from placet.reviews.answer import check_known, drop_empty, read_text
+from placet.reviews.form_post import Turn
 from placet.reviews.page_form import Pairs
-from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.reason_presets import presets_name, presets_of, with_preset
 from placet.reviews.review_type import ReviewType, without
-from placet.reviews.tool_calls.asked import (
+from placet.reviews.tool_calls.call_view import build_automatic_views, build_entry_view, format_call_name
+from placet.reviews.tool_calls.decision_sheet import (
+    MOST_GRANT_BOXES,
+    Entry,
+    decide_call,
+    load_sheet,
+    read_posted_sheet,
+)
+from placet.reviews.tool_calls.declaration import TOOL_CALLS
+from placet.reviews.tool_calls.granting import PageGrants
+from placet.reviews.tool_calls.requested_calls import (
     AUTOMATIC,
     CALLS,
     Asked,
     Group,
     asks_for_calls,
     check_schemas,
-    grouped,
+    group_calls,
     read_asked,
 )
-from placet.reviews.tool_calls.declaration import TOOL_CALLS
-from placet.reviews.tool_calls.granting import PageGrants
-from placet.reviews.tool_calls.schema import said_by
-from placet.reviews.tool_calls.secrets import masked, masked_change
-from placet.reviews.tool_calls.sheet import MOST_GRANT_BOXES, Entry, decided, kept_sheet, posted_sheet
-from placet.reviews.tool_calls.shown import shown_automatic, shown_entry, shown_name
-from placet.reviews.tool_calls.verdicts import FIELD, WHOLE, Verdicts, action_of, judged
-from placet.reviews.turn import Turn
+from placet.reviews.tool_calls.schema import find_descriptions
+from placet.reviews.tool_calls.secrets import mask_change, mask_secrets
+from placet.reviews.tool_calls.verdicts import FIELD, WHOLE, Verdicts, action_of, check_decisions
 from placet.text.wording import Message, message
 
 PREVIEW = "x-preview"
@@ -63,9 +69,9 @@ class ToolCalls(ReviewType):
     def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """A decision for every call, a note for all, and grants if someone here keeps them."""
         check_known(data, (FIELD, "note", GRANTS))
-        verdicts = judged(read_asked(offer.context), action, data.get(FIELD))
+        verdicts = check_decisions(read_asked(offer.context), action, data.get(FIELD))
         grants = self._grants.check(offer.context[CALLS], verdicts, data.get(GRANTS))
-        return kept(decisions=verdicts, note=read_text(data, "note"), grants=grants or None)
+        return drop_empty(decisions=verdicts, note=read_text(data, "note"), grants=grants or None)
 
     # The page
 
@@ -78,14 +84,14 @@ class ToolCalls(ReviewType):
         verdicts: Verdicts = {}
         problems: dict[str, str] = {}
         for entry in sheet:
-            verdict, wrong = decided(entry, move)
+            verdict, wrong = decide_call(entry, move)
             problems |= wrong
             verdicts |= dict.fromkeys(entry.group.ids, verdict)
         if problems:
             return Turn(values=values, ready=False, problems=problems)
         asked = (self._grants.read(one.group, one.grant, verdicts[one.group.ids[0]]) for one in sheet)
         grants = [grant for grant in asked if grant is not None]
-        data = kept(decisions=verdicts, note=values.get("note"), grants=grants or None)
+        data = drop_empty(decisions=verdicts, note=values.get("note"), grants=grants or None)
         action = action_of(verdict["decision"] for verdict in verdicts.values())
         return Turn(values=values, ready=True, action=action, data=data)
 
@@ -100,11 +106,11 @@ class ToolCalls(ReviewType):
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The calls with what was filled in beside each, those that run with them, and the other facts."""
         asked = read_asked(offer.context)
-        sheet = kept_sheet(grouped(asked), values)
-        calls = [{**shown_entry(entry), "grant": grant} for entry, grant in self._offered(sheet)]
+        sheet = load_sheet(group_calls(asked), values)
+        calls = [{**build_entry_view(entry), "grant": grant} for entry, grant in self._offered(sheet)]
         return {
             "calls": calls,
-            "automatic": shown_automatic(asked),
+            "automatic": build_automatic_views(asked),
             "count": len(asked.calls),
             "whole": _whole(asked),
             "labels": {name: label for call in calls for name, label in call["labels"].items()},
@@ -127,31 +133,31 @@ class ToolCalls(ReviewType):
 
     def comparable(self, offer: Offer) -> dict[str, Any]:
         """The arguments of each call beside the other facts, without secrets."""
-        groups = grouped(read_asked(offer.context))
-        return {**{shown_name(group): _masked(group) for group in groups}, **_facts(offer)}
+        groups = group_calls(read_asked(offer.context))
+        return {**{format_call_name(group): _masked(group) for group in groups}, **_facts(offer)}
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """What was decided about each call, identical ones once, what was allowed beside it, and the note."""
         verdicts = data.get(FIELD, {})
-        groups = grouped(read_asked(offer.context))
+        groups = group_calls(read_asked(offer.context))
         told = [_told(group, verdicts[group.ids[0]]) for group in groups if group.ids[0] in verdicts]
-        names = {call_id: shown_name(group) for group in groups for call_id in group.ids}
+        names = {call_id: format_call_name(group) for group in groups for call_id in group.ids}
         granted = [self._grants.told(names[one["call_id"]], one) for one in data.get(GRANTS, ())]
         others = [(name, part) for name, part in data.items() if name not in (FIELD, GRANTS)]
         return [*told, *granted, *others]
 
     def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Edited arguments, under the name that `recap` gives them."""
-        groups = grouped(read_asked(offer.context))
+        groups = group_calls(read_asked(offer.context))
         return {_said(group, "edit"): _masked(group) for group in groups}
 
     def _posted(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> list[Entry]:
-        return posted_sheet(grouped(read_asked(offer.context)), pairs, saved)
+        return read_posted_sheet(group_calls(read_asked(offer.context)), pairs, saved)
 
     def _values(self, offer: Offer, sheet: Sequence[Entry], pairs: Pairs) -> dict[str, Any]:
         note = with_preset(offer.context, pairs, "note")
         calls = {str(entry.group.number): values for entry in sheet if (values := entry.values())}
-        return kept(calls=calls, note=note if note and note.strip() else None)
+        return drop_empty(calls=calls, note=note if note and note.strip() else None)
 
 
 def _whole(asked: Asked) -> tuple[str, ...]:
@@ -165,7 +171,7 @@ def _facts(offer: Offer) -> dict[str, Any]:
 
 
 def _masked(group: Group) -> dict[str, Any]:
-    shown: dict[str, Any] = masked(group.call.arguments, said_by(group.call.schema))
+    shown: dict[str, Any] = mask_secrets(group.call.arguments, find_descriptions(group.call.schema))
     return shown
 
 
@@ -174,15 +180,15 @@ def _told(group: Group, verdict: Mapping[str, Any]) -> tuple[str, Any]:
     name = _said(group, word)
     if word == "edit":
         gone = dict.fromkeys(key for key in group.call.arguments if key not in verdict["arguments"])
-        said, before = said_by(group.call.schema), group.call.arguments
-        return name, masked_change(verdict["arguments"], said, before) | gone
+        said, before = find_descriptions(group.call.schema), group.call.arguments
+        return name, mask_change(verdict["arguments"], said, before) | gone
     if word == "approve":
         return name, _masked(group)
     return name, verdict.get("answer") or verdict.get("reason") or message("No reason was given.")
 
 
 def _said(group: Group, word: str) -> Message:
-    call = shown_name(group)
+    call = format_call_name(group)
     return {
         "approve": message("{call}: approved", call=call),
         "edit": message("{call}: approved with changes", call=call),

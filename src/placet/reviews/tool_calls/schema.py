@@ -77,7 +77,7 @@ class Said:
         return [*patterned, *(word.get("additionalProperties") for word in self.words)]
 
 
-def said_by(schema: Mapping[str, Any] | None) -> Said:
+def find_descriptions(schema: Mapping[str, Any] | None) -> Said:
     """What a tool's schema says about its arguments; nothing, if there is none."""
     return Said([schema], schema or {})
 

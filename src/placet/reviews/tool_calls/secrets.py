@@ -10,19 +10,19 @@ MASK = "••••••••"
 CHANGED = "••••••••••••"
 
 
-def masked(value: Any, said: Said) -> Any:
+def mask_secrets(value: Any, said: Said) -> Any:
     """The value with every secret in it masked."""
     return _walked(value, said, value)
 
 
-def masked_change(value: Any, said: Said, before: Any) -> Any:
+def mask_change(value: Any, said: Said, before: Any) -> Any:
     """The same for a value that was changed: a secret that is no longer what it was is masked differently."""
     return _walked(value, said, before)
 
 
 def holds_secret(value: Any, said: Said) -> bool:
     """Whether a secret stands anywhere in the value, or would."""
-    return said.secret or masked(value, said) != value
+    return said.secret or mask_secrets(value, said) != value
 
 
 def _walked(value: Any, said: Said, before: Any) -> Any:

@@ -5,9 +5,9 @@ from typing import Any
 
 from placet.errors import BadRequest, InvalidSubmission
 from placet.protocol.json_schema import UnusableSchema
-from placet.reviews.answer import kept, misfit, named, read_text
-from placet.reviews.tool_calls.asked import Asked, AskedCall
-from placet.reviews.tool_calls.misfits import misfits
+from placet.reviews.answer import build_field_error, drop_empty, format_ids, read_text
+from placet.reviews.tool_calls.requested_calls import Asked, AskedCall
+from placet.reviews.tool_calls.schema_violations import misfits
 from placet.text.wording import message
 
 FIELD = "decisions"
@@ -25,17 +25,17 @@ def action_of(words: Iterable[str]) -> str:
     return said.pop() if said in ({"approve"}, {"reject"}) else "edit"
 
 
-def uniform(asked: Asked, action: str) -> Verdicts:
+def decide_alike(asked: Asked, action: str) -> Verdicts:
     """The same decision for every call."""
     return {call.id: {"decision": action} for call in asked.calls}
 
 
-def judged(asked: Asked, action: str, given: object) -> Verdicts:
+def check_decisions(asked: Asked, action: str, given: object) -> Verdicts:
     """The decisions as they will be kept, in the order of the calls; raises InvalidSubmission."""
     if given is None and action in WHOLE:
-        given = uniform(asked, action)
+        given = decide_alike(asked, action)
     if not isinstance(given, Mapping):
-        raise misfit(FIELD, message("Send what is decided about each call, by its id."))
+        raise build_field_error(FIELD, message("Send what is decided about each call, by its id."))
     _check_complete(asked, given)
     verdicts = {call.id: _verdict(call, given[call.id]) for call in asked.calls}
     comes_to = action_of(verdict["decision"] for verdict in verdicts.values())
@@ -45,7 +45,7 @@ def judged(asked: Asked, action: str, given: object) -> Verdicts:
             action=comes_to,
             given=action,
         )
-        raise misfit(FIELD, complaint, action=comes_to)
+        raise build_field_error(FIELD, complaint, action=comes_to)
     return verdicts
 
 
@@ -53,11 +53,13 @@ def _check_complete(asked: Asked, given: Mapping[str, Any]) -> None:
     ids = {call.id for call in asked.calls}
     unknown = [call_id for call_id in given if call_id not in ids]
     if unknown:
-        complaint = message("No such call waits here: {names}.", names=named(unknown))
-        raise misfit(FIELD, complaint, unknown=unknown[:10])
+        complaint = message("No such call waits here: {names}.", names=format_ids(unknown))
+        raise build_field_error(FIELD, complaint, unknown=unknown[:10])
     missing = [call.id for call in asked.calls if call.id not in given]
     if missing:
-        raise misfit(FIELD, message("Not decided yet: {names}.", names=named(missing)), missing=missing[:10])
+        raise build_field_error(
+            FIELD, message("Not decided yet: {names}.", names=format_ids(missing)), missing=missing[:10]
+        )
 
 
 def _verdict(call: AskedCall, given: object) -> Verdict:
@@ -69,12 +71,12 @@ def _verdict(call: AskedCall, given: object) -> Verdict:
         raise _refused(call, f"Decide this by one of {allowed}.")
     unknown = [key for key in given if key not in MEMBERS]
     if unknown:
-        raise _refused(call, f"A decision has no {named(unknown)}.")
+        raise _refused(call, f"A decision has no {format_ids(unknown)}.")
     if given.get("arguments") is not None and word != "edit":
         raise _refused(call, "Only an edit changes arguments.")
     if given.get("answer") is not None and word != "respond":
         raise _refused(call, "Only a response carries an answer.")
-    return kept(
+    return drop_empty(
         decision=word,
         reason=_text(call, given, "reason"),
         answer=_answer(call, given) if word == "respond" else None,

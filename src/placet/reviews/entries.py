@@ -44,7 +44,7 @@ def read_listed(context: Mapping[str, Any], name: str) -> tuple[Listed, ...]:
     return listed
 
 
-def listed_ids(context: Mapping[str, Any], name: str) -> list[str]:
+def list_ids(context: Mapping[str, Any], name: str) -> list[str]:
     """The ids alone, of a list that was read when its case was opened."""
     return [
         entry if isinstance(entry, str) else str(entry[spelling(entry, ID_SPELLINGS)])

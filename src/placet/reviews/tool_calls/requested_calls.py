@@ -80,7 +80,7 @@ def check_schemas(asked: Asked) -> None:
             raise ValidationFailed(f"{path} cannot be used: {reason}.", path=path) from error
 
 
-def grouped(asked: Asked) -> tuple[Group, ...]:
+def group_calls(asked: Asked) -> tuple[Group, ...]:
     """The calls in their order, identical ones together where the first of them stands."""
     found: dict[bytes, list[AskedCall]] = {}
     for call in asked.calls:

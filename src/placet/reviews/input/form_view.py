@@ -9,13 +9,13 @@ from placet.protocol.form_answers import find_problems, visible_fields
 from placet.protocol.forms import Form, default_answers
 from placet.reviews.input.controls import control_of, keyboard_of
 from placet.reviews.input.review_step import adds_review, fingerprint, last_page
-from placet.reviews.page_form import shown
+from placet.reviews.page_form import format_value
 from placet.text.wording import Title
 
 MASK = "••••••••"
 
 
-def shown_form(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def build_form_view(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The steps in order, each with its fields visible for these values and a recap of their answers.
 
     `every` also holds the fields that an answer on the same step may bring up or take away.
@@ -40,7 +40,7 @@ def shown_form(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def reviewed_form(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
+def build_review_view(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
     """What the page before sending needs to know: where it stands, whether it is ours, and its mark."""
     filled = {**default_answers(form), **values}
     return {
@@ -95,7 +95,7 @@ def _recapped(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _typed(value: object) -> Any:
-    return [str(part) for part in value] if isinstance(value, list | tuple) else shown(value)
+    return [str(part) for part in value] if isinstance(value, list | tuple) else format_value(value)
 
 
 def _words(field: Field, value: object) -> Any:

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from placet.reviews.limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, every, grouping
-from placet.reviews.tool_calls.asked import Group
 from placet.reviews.tool_calls.fields import MOST_FIELDS, Form, form_of
-from placet.reviews.tool_calls.misfits import Misfit, misfits
+from placet.reviews.tool_calls.requested_calls import Group
+from placet.reviews.tool_calls.schema_violations import Misfit, misfits
 from placet.reviews.tool_calls.verdicts import WHOLE, Verdict
 from placet.text.characters import normalize_newlines
 from placet.text.wording import Amount, Message, message
@@ -73,13 +73,13 @@ def blank_sheet(groups: Sequence[Group]) -> list[Entry]:
     return sheet
 
 
-def kept_sheet(groups: Sequence[Group], values: Mapping[str, Any]) -> list[Entry]:
+def load_sheet(groups: Sequence[Group], values: Mapping[str, Any]) -> list[Entry]:
     """All calls, with what earlier posts left."""
     kept = _object(values.get("calls"))
     return [_filled(entry, _object(kept.get(str(entry.group.number)))) for entry in blank_sheet(groups)]
 
 
-def posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]) -> list[Entry]:
+def read_posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]) -> list[Entry]:
     """All calls, with what a form sends; a secret that its page called saved stays if nobody types."""
     known, kept = _object(saved.get("calls")), set(every(pairs, "saved")) - set(every(pairs, "emptied"))
     sent = _by_call(pairs)
@@ -95,7 +95,7 @@ def posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]
     return sheet
 
 
-def decided(entry: Entry, move: str) -> tuple[Verdict, dict[str, str]]:
+def decide_call(entry: Entry, move: str) -> tuple[Verdict, dict[str, str]]:
     """What is decided about a call when this button is pressed, and what is wrong with it."""
     word = entry.decision
     if move in WHOLE:

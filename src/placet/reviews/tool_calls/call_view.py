@@ -5,24 +5,24 @@ from typing import Any
 
 import msgspec
 
-from placet.reviews.tool_calls.asked import Asked, Group
+from placet.reviews.tool_calls.decision_sheet import Entry
 from placet.reviews.tool_calls.fields import Field
-from placet.reviews.tool_calls.schema import said_by
-from placet.reviews.tool_calls.secrets import masked
-from placet.reviews.tool_calls.sheet import Entry
+from placet.reviews.tool_calls.requested_calls import Asked, Group
+from placet.reviews.tool_calls.schema import find_descriptions
+from placet.reviews.tool_calls.secrets import mask_secrets
 
 
-def shown_name(group: Group) -> str:
+def format_call_name(group: Group) -> str:
     """A call by its number and tool, and how often it is asked for."""
     times = f" ×{len(group.ids)}" if len(group.ids) > 1 else ""
     return f"{group.number}. {group.call.name}{times}"
 
 
-def shown_entry(entry: Entry) -> dict[str, Any]:
+def build_entry_view(entry: Entry) -> dict[str, Any]:
     """One call with what was filled in beside it."""
     call = entry.group.call
     fields = [_shown_field(entry, field) for field in entry.form.fields] if entry.form else []
-    name = shown_name(entry.group)
+    name = format_call_name(entry.group)
     return {
         "number": entry.group.number,
         "key": entry.key,
@@ -31,7 +31,7 @@ def shown_entry(entry: Entry) -> dict[str, Any]:
         "description": call.description,
         "path": call.path,
         "high_risk": bool(call.high_risk),
-        "arguments": masked(call.arguments, said_by(call.schema)),
+        "arguments": mask_secrets(call.arguments, find_descriptions(call.schema)),
         "allowed": list(dict.fromkeys(call.allowed_decisions)),
         "decision": entry.decision,
         "reason": entry.reason,
@@ -48,13 +48,16 @@ def shown_entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def shown_automatic(asked: Asked) -> list[dict[str, Any]]:
+def build_automatic_views(asked: Asked) -> list[dict[str, Any]]:
     """The calls that need nobody, identical ones once; a tool's secrets are those of its other calls."""
     schemas: Mapping[str, Any] = {call.name: call.schema for call in asked.calls}
     found: dict[bytes, dict[str, Any]] = {}
     for call in asked.automatic:
         likeness = msgspec.json.encode([call.name, call.arguments], order="deterministic")
-        shown = {"name": call.name, "arguments": masked(call.arguments, said_by(schemas.get(call.name)))}
+        shown = {
+            "name": call.name,
+            "arguments": mask_secrets(call.arguments, find_descriptions(schemas.get(call.name))),
+        }
         found.setdefault(likeness, {**shown, "count": 0})["count"] += 1
     return list(found.values())
 
