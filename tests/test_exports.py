@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import placet
+from placet.extras import NEEDED_BY
 
 
 def test_every_public_name_loads_and_says_what_it_is() -> None:
@@ -42,3 +43,9 @@ def test_importing_placet_loads_only_the_table_of_extras() -> None:
         [sys.executable, "-c", loaded], capture_output=True, check=True, text=True, timeout=60
     )
     assert outcome.stdout.split() == ["placet.extras"]
+
+
+def test_the_table_of_extras_names_modules_that_exist() -> None:
+    source = Path(placet.__file__).parent.parent
+    modules = [source.joinpath(*name.split(".")) for name in NEEDED_BY if "*" not in name]
+    assert [path for path in modules if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
