@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from placet.bootstrap.storage import database_exists
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import (
     config_option,
@@ -45,7 +46,7 @@ def create(
     """Create a key and print it, once, alone on standard output."""
     lasts_for = parse_duration(expires_in) if expires_in else None
     file = load_settings(config, db=db).settings.db
-    is_new = not Path(file).exists()
+    is_new = not database_exists(file)
     secret = with_store(
         file,
         lambda store: create_key(
