@@ -30,14 +30,14 @@ def card(**changes) -> Card:
 def test_facts_that_a_platform_has_no_room_for_are_named_beside_buttons():
     facts = tuple((f"Fact {number}", "yes") for number in range(6))
     button = Button(action="approve", label="Approve", reference="r")
-    shown = texts.lines_of(card(facts=facts, buttons=(button,)), texts.Room(facts=4)).facts
+    shown = texts.lines_of(card(facts=facts, buttons=(button,)), texts.TextLimits(facts=4)).facts
     assert shown == (*facts[:3], ("Only on the page", "Fact 3, Fact 4, Fact 5"))
-    assert texts.lines_of(card(facts=facts), texts.Room(facts=4)).facts == facts[:4]
-    assert texts.lines_of(card(facts=facts, buttons=(button,)), texts.Room(facts=6)).facts == facts
+    assert texts.lines_of(card(facts=facts), texts.TextLimits(facts=4)).facts == facts[:4]
+    assert texts.lines_of(card(facts=facts, buttons=(button,)), texts.TextLimits(facts=6)).facts == facts
 
 
 def test_a_card_says_who_asks_until_when_and_what_silence_means():
-    lines = texts.lines_of(card(facts=(("Risk\n", "low"),)), texts.Room())
+    lines = texts.lines_of(card(facts=(("Risk\n", "low"),)), texts.TextLimits())
     assert lines == texts.Lines(
         heading="Acme asks for your approval",
         prompt="Deploy 4.2?",
@@ -50,7 +50,7 @@ def test_a_card_says_who_asks_until_when_and_what_silence_means():
 
 
 def test_a_message_that_repeats_the_prompt_is_left_out():
-    assert texts.lines_of(card(message=" Deploy 4.2? "), texts.Room()).message == ""
+    assert texts.lines_of(card(message=" Deploy 4.2? "), texts.TextLimits()).message == ""
 
 
 def test_a_reminder_says_so():
@@ -78,7 +78,7 @@ LONG_HOST = "bank.example." + "a" * 60 + "." + "b" * 60 + ".evil.example"
 )
 def test_whoever_asks_cannot_hide_its_host_behind_a_long_name(source, shown, room, is_reminder):
     asked = card(source=source, is_reminder=is_reminder)
-    heading = texts.lines_of(asked, texts.Room(heading=room), size=count_utf16_units).heading
+    heading = texts.lines_of(asked, texts.TextLimits(heading=room), size=count_utf16_units).heading
     assert shown in heading
     assert len(heading) <= room
 

@@ -39,7 +39,7 @@ def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("htt
 # The lines of a card
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class TextLimits(Struct, frozen=True, kw_only=True):
     """How much of each part a platform has room for, as that platform counts."""
 
     heading: int = 150
@@ -62,7 +62,7 @@ class Lines(Struct, frozen=True, kw_only=True):
     link_label: str
 
 
-def lines_of(card: Card, room: Room, *, size: Size = len) -> Lines:
+def lines_of(card: Card, room: TextLimits, *, size: Size = len) -> Lines:
     """The lines of a card; a message that only repeats the prompt is left out."""
     prompt = truncate(to_paragraphs(card.prompt), room.prompt, size=size)
     message = truncate(to_paragraphs(card.message), room.message, size=size)

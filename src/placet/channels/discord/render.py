@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, fits_link_button, lines_of
+from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
@@ -19,9 +19,9 @@ MAX_CONTENT = 2000
 MAX_BUTTON_LABEL = 80
 MAX_BUTTON_LINK = 512
 BUTTONS_PER_ROW = 5
-ROOM = Room(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
+ROOM = TextLimits(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
 # Used when the link does not fit a button and is part of the text instead.
-ROOM_BESIDE_LINK = Room(heading=150, prompt=300, message=0, facts=0)
+ROOM_BESIDE_LINK = TextLimits(heading=150, prompt=300, message=0, facts=0)
 MAX_LINK_IN_TEXT = 1200
 MAX_CLOSURE = 300
 MAX_BUTTONS = 20

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.texts import Lines, Room, lines_of
+from placet.channels.texts import Lines, TextLimits, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import to_paragraphs, to_single_line, truncate
@@ -26,7 +26,7 @@ from placet.text.truncation import to_paragraphs, to_single_line, truncate
 MAX_SUBJECT = 78 - len("Subject: ")
 """Keeps the header on one line where it is plain ASCII."""
 MAX_LINK = 2048
-ROOM = Room(heading=150, prompt=2000, message=6000, facts=12, fact_name=60, fact_value=240)
+ROOM = TextLimits(heading=150, prompt=2000, message=6000, facts=12, fact_name=60, fact_value=240)
 NO_REPLY = "Answer on the page behind the link. Replying to this e-mail decides nothing."
 RE = "Re: "
 STYLE = "font-family: sans-serif; font-size: 16px; line-height: 1.5; max-width: 40em; overflow-wrap: anywhere"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, lines_of
+from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_single_line, truncate
@@ -12,7 +12,9 @@ MAX_SECTION_FIELDS = 10
 MAX_ACTION_ELEMENTS = 25
 MAX_BUTTON_TEXT = 75
 MAX_BUTTON_URL = 3000
-ROOM = Room(heading=150, prompt=1500, message=2500, facts=MAX_SECTION_FIELDS, fact_name=40, fact_value=160)
+ROOM = TextLimits(
+    heading=150, prompt=1500, message=2500, facts=MAX_SECTION_FIELDS, fact_name=40, fact_value=160
+)
 MAX_NOTIFICATION = 300
 """How much of a question a notification shows."""
 MAX_REPLY = 1000

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, lines_of
+from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
@@ -12,7 +12,7 @@ from placet.text.truncation import count_utf16_units, truncate
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
 VERSION = "1.5"
 VERB = "placet.press"
-ROOM = Room(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
+ROOM = TextLimits(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
 PROMPT_LINES = 12
 MESSAGE_LINES = 24
 MAX_BUTTONS = 17

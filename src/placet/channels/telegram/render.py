@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, ending, find_tone, fits_link_button, lines_of
+from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
@@ -12,9 +12,9 @@ from placet.text.truncation import count_utf16_units, truncate
 MAX_BUTTON_TEXT = 64
 MAX_REPLY = 200
 MAX_LINK = 2048
-ROOM = Room(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
+ROOM = TextLimits(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
 # Used when the link does not fit a button and is part of the text instead.
-ROOM_BESIDE_LINK = Room(heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120)
+ROOM_BESIDE_LINK = TextLimits(heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120)
 LONG_MESSAGE = 400
 MAX_BUTTONS = 20
 BUTTONS_IN_A_ROW = 2

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from placet.channels import texts
-from placet.channels.texts import Room, lines_of
+from placet.channels.texts import TextLimits, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import to_single_line, truncate
@@ -19,7 +19,7 @@ MAX_LINK = 2048
 BOLD = "\x1b[1m"
 DIM = "\x1b[2m"
 RESET = "\x1b[0m"
-ROOM = Room(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact_value=200)
+ROOM = TextLimits(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact_value=200)
 MAX_BUTTONS = 20
 MAX_LABEL = 60
 INDENT = "  "

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.texts import Room, buttons_of, fits_link_button, lines_of
+from placet.channels.texts import TextLimits, buttons_of, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_paragraphs, to_single_line, truncate
@@ -23,7 +23,7 @@ MAX_FOOTER = 60
 MAX_INTERACTIVE_BODY = 1024
 MAX_TEXT_BODY = 4096
 MAX_LINK = 2048
-ROOM = Room(heading=MAX_HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
+ROOM = TextLimits(heading=MAX_HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
 LEAST_QUESTION = 120
 """The least space for the question beside the link; with a longer link there are no reply buttons."""
 TEMPLATE_ROOM = {"heading": 90, "prompt": 250, "rest": 540}
