@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from placet.agent import Decided, read_case
-from placet.channels.texts import Room, action_label, buttons_of, find_tone, lines_of
+from placet.channels.texts import TextLimits, action_label, buttons_of, find_tone, lines_of
 from placet.cli import ask as ask_command
 from placet.mcp.tools import QuestionTools, build_question_tool
 from placet.ports.channel import Button, Card
@@ -102,7 +102,7 @@ def test_a_messenger_shows_it() -> None:
         default_action="skip",
         buttons=(Button(action="rate", label="", reference="r"),),
     )
-    lines = lines_of(card, Room())
+    lines = lines_of(card, TextLimits())
     assert lines.heading == "Kitchen asks you for a rating"
     assert lines.link_label == "Open and rate"
     assert [button.label for button in buttons_of(card, 5, label=40)] == ["Give these stars"]

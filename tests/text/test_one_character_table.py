@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.channels.texts import Room, lines_of
+from placet.channels.texts import TextLimits, lines_of
 from placet.desk.case_building import _UNKEEPABLE
 from placet.errors import AddressRefused
 from placet.hook.terminal import _mark_hidden as shown_by_the_hook
@@ -58,7 +58,7 @@ CONSUMERS = {
     "single line": to_single_line,
     "paragraphs": to_paragraphs,
     "page": Writing(ENGLISH).text,
-    "messenger": lambda text: lines_of(card(text), Room()).prompt,
+    "messenger": lambda text: lines_of(card(text), TextLimits()).prompt,
     "hook's terminal": shown_by_the_hook,
 }
 
