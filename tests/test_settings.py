@@ -58,7 +58,7 @@ def test_a_file_is_found_where_it_lies_or_where_it_is_named() -> None:
         ("POLLS_PER_MINUTE", "0", 0),
         ("SERVICE_NAME", "8400", "8400"),
         ("BASE_URL", "", None),
-        ("LOOK", "", None),
+        ("THEME", "", None),
         ("SIGNING", "none", "none"),
     ],
 )
