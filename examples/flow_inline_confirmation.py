@@ -66,7 +66,7 @@ async def play(telegram: Telegram, folder: Path) -> None:
         token=BOT_TOKEN,
         chat_id=str(CHAT["id"]),
         api_url=f"http://127.0.0.1:{TELEGRAM_PORT}",
-        ask_for_s=1,
+        poll_timeout_s=1,
     )
     board = ChannelBridge(channel, cases, answerers=[str(ADA)])
     http = httpx.AsyncClient(base_url=URL, headers={"X-Agent": "mail-agent"})
