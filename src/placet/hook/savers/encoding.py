@@ -58,7 +58,7 @@ def read_saved(
     try:
         checkpoint = Checkpoint.from_json(text, thread_id=thread_id, rev=rev, stage=stage)
     except (ValueError, TypeError, KeyError, AttributeError, InvalidFeedback) as error:
-        raise Unavailable(f"What is read_saved of the thread {thread_id!r} cannot be understood.") from error
+        raise Unavailable(f"The stored checkpoint of thread {thread_id!r} cannot be read.") from error
     return SavedCheckpoint(
         checkpoint=checkpoint,
         saved_at=from_micros(saved_at),
