@@ -23,7 +23,7 @@ from placet.cases.deadlines import due_at
 from placet.cases.events import Event
 from placet.cases.machine import apply, begin
 from placet.cases.tokens import token_digest
-from placet.desk import clock, minting
+from placet.desk import clock, random_values
 from placet.desk.api_keys import create_key
 from placet.desk.draft import draft_from
 from placet.ports.case_store import CaseCreation
@@ -78,7 +78,7 @@ class Mould:
 
     def open(self, submit_token: str, *, at: datetime) -> CaseCreation:
         """A case opened at this moment that waits for an answer under this token."""
-        case_id = minting.case_id(at)
+        case_id = random_values.generate_case_id(at)
         case = replace(
             self._sample,
             id=case_id,
@@ -89,7 +89,7 @@ class Mould:
             submit_digest=token_digest(submit_token),
         )
         created = {**self._created, "case_id": case_id, "offer_digest": case.offer_digest}
-        filed, event = begin(case, created, actor=f"key:{case.owner}", salt=minting.salt())
+        filed, event = begin(case, created, actor=f"key:{case.owner}", salt=random_values.generate_salt())
         return self._filing(filed, (event,))
 
     def closed(self, owner: str, *, at: datetime, answered_at: datetime) -> CaseCreation:
@@ -97,7 +97,7 @@ class Mould:
         filing = self.open("", at=at)
         case = replace(filing.case, owner=owner)
         command = Respond(actor="inline:telegram", decision=self._decision)
-        step = apply(case, command, now=answered_at, salt=minting.salt())
+        step = apply(case, command, now=answered_at, salt=random_values.generate_salt())
         return self._filing(step.case, (*filing.events, *step.events))
 
     def _filing(self, case: Case, events: tuple[Event, ...]) -> CaseCreation:
@@ -134,7 +134,7 @@ async def stock(db: str, *, cases: int, known: int, seed: int, all_open: bool) -
         if number % 2 and not all_open:
             answered_at = at + timedelta(hours=dice.random())
             return form.closed(f"service-{number % 50}", at=at, answered_at=answered_at)
-        token = minting.token() if number in told else ""
+        token = random_values.generate_token() if number in told else ""
         made = form.open(token, at=at)
         if token:
             open_cases.append(Openable(made.case.id, token))

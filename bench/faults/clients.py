@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from bench.drafts import ANSWER, DRAFT
 from bench.faults.ledger import Answered, Ledger, Promise
-from placet.desk import clock, minting
+from placet.desk import clock, random_values
 
 CLIENTS = 16
 TIMEOUTS = ("1s", "2s", "4s", "1h", "1h", "1h", "1h", "1h", "1h", "1h")
@@ -65,7 +65,7 @@ class Crowd:
             pass
 
     async def _open_and_answer(self) -> bool:
-        repeat_key = minting.short_id() if self._dice.random() < 0.5 else None
+        repeat_key = random_values.generate_short_id() if self._dice.random() < 0.5 else None
         promise = await self._open({**DRAFT, "timeout": self._dice.choice(TIMEOUTS)}, repeat_key)
         if promise is None:
             return False
@@ -97,8 +97,8 @@ class Crowd:
 
     async def _answer(self, promise: Promise) -> bool:
         action = self._dice.choice(("approve", "reject"))
-        answer = Answered(action=action, data={"feedback": f"{action} {minting.short_id()}"})
-        repeat_key = minting.short_id() if self._dice.random() < 0.5 else None
+        answer = Answered(action=action, data={"feedback": f"{action} {random_values.generate_short_id()}"})
+        repeat_key = random_values.generate_short_id() if self._dice.random() < 0.5 else None
         return await self._send_answer(promise, answer, repeat_key)
 
     async def _send_answer(self, promise: Promise, answer: Answered, repeat_key: str | None) -> bool:

@@ -98,8 +98,8 @@ async def play() -> None:
         with patch.dict(os.environ, settings):
             await talk(web, harness)
     assert api.problems == []
-    assert list(harness.told()) == ["Your answer was recorded."]
-    assert "Approved" in harness.shown()[-1].text
+    assert list(harness.list_replies()) == ["Your answer was recorded."]
+    assert "Approved" in harness.list_messages()[-1].text
 
 
 async def talk(web: httpx.AsyncClient, harness: WhatsAppHarness) -> None:
@@ -107,9 +107,9 @@ async def talk(web: httpx.AsyncClient, harness: WhatsAppHarness) -> None:
         asked = await web.get("/whatsapp", params=dict(challenge().query))
         assert asked.text == "1158201444"
         deploying = asyncio.create_task(web.post("/deploy", timeout=20))
-        await harness.server.until(lambda: bool(harness.shown()))
+        await harness.server.until(lambda: bool(harness.list_messages()))
         ticket = SentMessage(channel="whatsapp", conversation_id=TO, message_id="wamid.1", sent_at=DAYBREAK)
-        call = harness.press(ticket, harness.shown()[0].references[0], user_id=TO, name="Ada")
+        call = harness.press(ticket, harness.list_messages()[0].references[0], user_id=TO, name="Ada")
         forged = await web.post("/whatsapp", content=call.body + b" ", headers=dict(call.headers))
         assert forged.status_code == 401
         assert (await web.post("/whatsapp", content=call.body, headers=dict(call.headers))).is_success

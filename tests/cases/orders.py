@@ -23,7 +23,7 @@ from placet.cases.grant import Grant
 from placet.cases.machine import apply
 from placet.protocol.poll import Progress, Result, Status, SubmissionContext
 from placet.testing.clock import DAYBREAK
-from placet.testing.samples import sample_filing
+from placet.testing.samples import sample_creation
 
 OPENS_AT = DAYBREAK
 ENDS_AT = DAYBREAK + timedelta(days=1)
@@ -76,7 +76,7 @@ _WAYS: dict[Status, tuple[type[Command], ...]] = {
 
 def fresh() -> tuple[Case, list[Event]]:
     """A case that was just opened, with its first event."""
-    filing = sample_filing(
+    filing = sample_creation(
         expires_at=ENDS_AT, reminders=(REMINDS_AT,), callback_url="https://acme.example/callback"
     )
     return filing.case, list(filing.events)

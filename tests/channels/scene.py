@@ -25,7 +25,7 @@ class Platform(Protocol):
     @property
     def server(self) -> Loopback: ...
 
-    def shown(self) -> Sequence[VisibleMessage]: ...
+    def list_messages(self) -> Sequence[VisibleMessage]: ...
 
 
 P = TypeVar("P", bound=Platform)
@@ -59,12 +59,12 @@ class Scene(Generic[P]):
             "POST", url or f"{self.service.url}/v1/cases", json=self._question, headers=headers
         )
         task = asyncio.create_task(asking)
-        await self.harness.server.until(lambda: bool(self.harness.shown()))
+        await self.harness.server.until(lambda: bool(self.harness.list_messages()))
         return task
 
     def reference(self, label: str) -> str:
         """What the button with this label carries."""
-        shown = self.harness.shown()[0]
+        shown = self.harness.list_messages()[0]
         return shown.references[shown.labels.index(label)]
 
     def assert_nothing_secret_was_sent(self, submit_token: str | None) -> None:

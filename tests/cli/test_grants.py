@@ -10,7 +10,7 @@ import pytest
 
 from placet.cases.grant import Grant
 from placet.stores.sqlite import SqliteStore
-from placet.testing.contracts.grant_store import granted
+from placet.testing.contracts.grant_store import create_case_with_grants
 from placet.testing.samples import new_id, sample_grant
 from tests.cli.process import placet
 
@@ -27,7 +27,7 @@ def given(folder: Path, **changes: Any) -> Grant:
 
     async def write() -> None:
         store = await SqliteStore.open(folder / "cases.db")
-        await granted(store, grant)
+        await create_case_with_grants(store, grant)
         await store.aclose()
 
     asyncio.run(write())

@@ -43,7 +43,7 @@ def test_a_new_key_works_at_once_on_the_running_server(folder: Path, server: Ser
 
 def test_whoever_makes_a_key_where_no_server_is_learns_that_the_database_is_new(tmp_path: Path) -> None:
     first, second = (placet(tmp_path, "key", "create", "me", "--db", "own.db") for _ in range(2))
-    assert first.stderr == "This made a new database, own.db: the key is for servers that use it.\n"
+    assert first.stderr == "Created a new database, own.db. The key works with servers that use it.\n"
     assert second.stderr == ""
     moved = placet(tmp_path, "migrate", "--db", "slip.db")
     assert re.fullmatch(r"There was no slip\.db: it is new, and at schema \d+\.\n", moved.stderr)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from placet.desk import idempotency, minting
+from placet.desk import idempotency, random_values
 from placet.errors import (
     ActionNotInline,
     AlreadyClosed,
@@ -157,7 +157,7 @@ async def test_every_crossing_of_tokens_is_refused(kit: DeskForTests) -> None:
     """Ruling 9: three tokens, three purposes."""
     opened = await kit.open(inline_actions=["approve"])
     other = await kit.open(inline_actions=["approve"])
-    api_key = minting.api_key()
+    api_key = random_values.generate_api_key()
     human, stranger = kit.human(opened), kit.human(other)
     for token in (human.token, api_key, stranger.submit_token, stranger.token):
         crossing = kit.human(opened)
@@ -173,7 +173,7 @@ async def test_every_crossing_of_tokens_is_refused(kit: DeskForTests) -> None:
 async def test_a_case_by_link_only_has_no_token_that_answers_it(kit: DeskForTests) -> None:
     opened = await kit.open(inline_actions=None)
     human = kit.human(opened)
-    for token in (None, human.token, minting.token()):
+    for token in (None, human.token, random_values.generate_token()):
         human.submit_token = token
         with pytest.raises(InvalidToken):
             await human.press("approve")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placet.cases.case import Case, Offer
 from placet.cases.events import find_broken_link
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.answer import Answer
 from placet.errors import CaseConflict, InvalidSubmission, Unavailable
 from placet.ports.case_store import CaseUpdate
@@ -190,9 +190,9 @@ FAILURES: list[Callable[[Scene], Awaitable[None]]] = [
     lambda scene: scene.broken(finding=found(fresh=True)),
     lambda scene: scene.with_token(None),
     lambda scene: scene.with_token(scene.human.token),
-    lambda scene: scene.with_token(minting.token()),
+    lambda scene: scene.with_token(random_values.generate_token()),
     lambda scene: scene.with_link(scene.human.submit_token or ""),
-    lambda scene: scene.with_link(minting.api_key()),
+    lambda scene: scene.with_link(random_values.generate_api_key()),
     lambda scene: fails(scene.human.press("approve")),
     lambda scene: fails(scene.human.answer("approve")),
     lambda scene: fails(scene.human.press("edit", {"feedback": "x"})),

@@ -18,7 +18,7 @@ from placet.ports.identity import Principal
 from placet.ports.outbox_store import Delivery
 from placet.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE, verify_callback
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.testing.courier import FORBIDDEN, NO_ANSWER, replied
+from placet.testing.courier import FORBIDDEN, NO_ANSWER, make_reply
 from placet.testing.desk import DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
@@ -94,7 +94,9 @@ async def test_both_signatures_hold_over_the_bytes_that_were_sent(kit: DeskForTe
         verify_callback(request.body + b" ", request.headers, secrets=[secret], now=kit.clock())
 
 
-@pytest.mark.parametrize("reply", [replied(500), replied(302), replied(404), replied(429), NO_ANSWER])
+@pytest.mark.parametrize(
+    "reply", [make_reply(500), make_reply(302), make_reply(404), make_reply(429), NO_ANSWER]
+)
 async def test_a_failure_is_repeated_on_the_schedule_with_the_same_id_and_bytes(
     kit: DeskForTests, reply: DeliveryReply
 ) -> None:
@@ -119,14 +121,16 @@ async def test_a_failure_is_repeated_on_the_schedule_with_the_same_id_and_bytes(
 async def test_many_failures_at_once_do_not_come_back_at_once(kit: DeskForTests) -> None:
     for _ in range(8):
         await answered(kit)
-    kit.courier.expect(URL, *[replied(503)] * 8)
+    kit.courier.expect(URL, *[make_reply(503)] * 8)
     await kit.outbox.once()
     assert len({one.next_at for one in await kit.store.list_deliveries()}) > 1
 
 
 async def test_a_receiver_may_ask_for_more_time_but_not_for_less(kit: DeskForTests) -> None:
     await answered(kit)
-    kit.courier.expect(URL, replied(503, retry_after=timedelta(hours=1)), replied(503, retry_after=SECOND))
+    kit.courier.expect(
+        URL, make_reply(503, retry_after=timedelta(hours=1)), make_reply(503, retry_after=SECOND)
+    )
     await kit.outbox.once()
     assert (await delivery(kit)).next_at == kit.clock() + timedelta(hours=1)
     kit.clock.advance(timedelta(hours=1))
@@ -136,7 +140,7 @@ async def test_a_receiver_may_ask_for_more_time_but_not_for_less(kit: DeskForTes
 
 async def test_gone_disables_the_endpoint_and_what_follows_is_not_sent(kit: DeskForTests) -> None:
     await answered(kit)
-    kit.courier.expect(URL, replied(410))
+    kit.courier.expect(URL, make_reply(410))
     await kit.outbox.once()
     assert (await delivery(kit)).state == "failed"
     assert (await endpoint(kit)).disabled_at == kit.clock()
@@ -259,7 +263,7 @@ async def test_a_store_that_fails_ends_the_round_and_loses_nothing() -> None:
     assert [one.attempts for one in leased] == [0]
 
 
-@pytest.mark.parametrize("outcome", [FORBIDDEN, replied(200)])
+@pytest.mark.parametrize("outcome", [FORBIDDEN, make_reply(200)])
 async def test_a_delivery_is_sent_again_on_request_whatever_became_of_it(
     kit: DeskForTests, outcome: DeliveryReply
 ) -> None:
@@ -343,7 +347,7 @@ async def held(kit: DeskForTests) -> str:
 async def test_a_closed_case_about_a_held_message_goes_to_the_relay_without_a_signature(
     kit: DeskForTests,
 ) -> None:
-    house = House(replied(200))
+    house = House(make_reply(200))
     case_id = await held(kit)
     await Outbox(store=kit.store, couriers={"relay": house}, clock=kit.clock).once()
     [request] = house.requests
@@ -354,7 +358,7 @@ async def test_a_closed_case_about_a_held_message_goes_to_the_relay_without_a_si
 
 async def test_what_is_under_way_is_looked_at_again_and_counts_as_no_attempt(kit: DeskForTests) -> None:
     busy = DeliveryReply(status=None, error=None, took_for=SECOND, retry_after=SECOND * 10, under_way=True)
-    house = House(busy, busy, replied(200))
+    house = House(busy, busy, make_reply(200))
     outbox = Outbox(store=kit.store, couriers={"relay": house}, clock=kit.clock)
     await held(kit)
     for _ in range(2):

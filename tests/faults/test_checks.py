@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from bench.faults.checks import Found, Life, answer_of, broken_promises, half_written, lateness, stuck
 from bench.faults.ledger import Answered, Ledger, Promise
 from placet.cases.commands import Expire
-from placet.testing.samples import approval, sample_filing, sample_step
+from placet.testing.samples import sample_approval, sample_creation, sample_step
 
-FILING = sample_filing()
+FILING = sample_creation()
 OPEN = Found(case=FILING.case, offer=FILING.offer, events=FILING.events)
-STEP = sample_step(FILING.case, approval())
+STEP = sample_step(FILING.case, sample_approval())
 CLOSED = Found(case=STEP.case, offer=FILING.offer, events=(*FILING.events, *STEP.events))
 NOW = FILING.case.created_at + timedelta(hours=1)
 SECOND = timedelta(seconds=1)

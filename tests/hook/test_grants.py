@@ -27,7 +27,7 @@ from placet.hook.grants import (
 from placet.hook.policy import HumanInTheLoopHook, ToolConfig
 from placet.hook.tool_call import ToolCall
 from placet.testing.clock import FakeClock
-from placet.testing.contracts.grant_store import granted
+from placet.testing.contracts.grant_store import create_case_with_grants
 from placet.testing.samples import new_id, sample_grant
 from tests.server.running import RunningServer, running
 from tests.test_client import answering
@@ -226,7 +226,7 @@ def client(server: RunningServer, owner: str) -> Iterator[PlacetClient]:
 def given(server: RunningServer, owner: str, **changes: Any) -> str:
     now = server.clock()
     grant = sample_grant("", owner=owner, granted_at=now, expires_at=now + HOUR, **changes)
-    server.run(granted(server.parts.store, grant))
+    server.run(create_case_with_grants(server.parts.store, grant))
     return grant.id
 
 
@@ -276,7 +276,7 @@ async def placet(tmp_path: Path) -> AsyncIterator[Placet]:
 async def test_an_embedded_desk_keeps_the_book(placet: Placet) -> None:
     now = datetime.now(UTC)
     grant = sample_grant("", owner="in-house", granted_at=now, expires_at=now + HOUR)
-    await granted((await placet.parts()).store, grant)
+    await create_case_with_grants((await placet.parts()).store, grant)
     book = EmbeddedGrants(placet)
     assert await ause_grants(book, [call()], **THREAD) == {"call_1": grant.id}
     assert [one.uses_left for one in await book.list()] == [4]

@@ -15,7 +15,7 @@ from placet.hook.grants import EmbeddedGrants, ServerGrants, arecheck_grants, re
 from placet.hook.reviews import EmbeddedReviews, ServerReviews
 from placet.hook.tool_call import ToolCall
 from placet.testing.clock import FakeClock
-from placet.testing.contracts.grant_store import granted
+from placet.testing.contracts.grant_store import create_case_with_grants
 from placet.testing.samples import sample_grant
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.server.running import RunningServer, running
@@ -209,7 +209,7 @@ def test_the_person_who_revokes_on_the_server_is_asked_there(server: RunningServ
     now = server.clock()
     terms: dict[str, Any] = {"tool": SQL.name, "agent": "clerk", "patterns": {"query": {"exact": "SELECT 1"}}}
     grant = sample_grant("", owner="lapsed", granted_at=now, expires_at=now + HOUR, uses=1, **terms)
-    server.run(granted(server.parts.store, grant))
+    server.run(create_case_with_grants(server.parts.store, grant))
     with PlacetClient(server.url, server.create_key("lapsed")) as client:
         desk = Desk(book=ServerGrants(client), reviews=ServerReviews(client))
         first = desk.begin()
@@ -242,7 +242,7 @@ async def test_an_embedded_desk_is_asked_too(tmp_path: Path) -> None:
             "patterns": {"query": {"glob": "SELECT *"}},
         }
         grant = sample_grant("", owner="in-house", granted_at=now, expires_at=now + HOUR, uses=1, **terms)
-        await granted(parts.store, grant)
+        await create_case_with_grants(parts.store, grant)
         book = EmbeddedGrants(placet)
         desk = Desk(book=book, reviews=EmbeddedReviews(placet))
         waiting = stopped(await desk.agent.ainvoke("go", thread_id="t"))

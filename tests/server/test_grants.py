@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from placet.cases.grant import Grant
-from placet.testing.contracts.grant_store import granted
+from placet.testing.contracts.grant_store import create_case_with_grants
 from placet.testing.samples import new_id, sample_grant
 from tests.server.running import RunningServer
 
@@ -37,7 +37,7 @@ def given(server: RunningServer, owner: str, **changes: Any) -> Grant:
     grant = sample_grant(
         "", owner=owner, granted_at=now, **{"expires_at": now + timedelta(hours=1)} | changes
     )
-    server.run(granted(server.parts.store, grant))
+    server.run(create_case_with_grants(server.parts.store, grant))
     return grant
 
 

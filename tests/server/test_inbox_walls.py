@@ -17,7 +17,7 @@ from placet.ports.identity import Principal
 from placet.relay.holds.hold_service import case_owner
 from placet.server.inbox_sessions import InboxSessions
 from placet.testing.clock import FakeClock
-from placet.testing.samples import sample_api_key, sample_filing
+from placet.testing.samples import sample_api_key, sample_creation
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.holds.holding import DONE, errand, holding_server, pending, settled, task_of, texts
 from tests.server.inboxes import closing, person
@@ -153,7 +153,7 @@ def test_whoever_loses_the_right_to_decide_loses_the_page_that_is_open() -> None
     async def run() -> list[bool]:
         rights = Rights("relay:default")
         door = await _door(rights)
-        case = sample_filing(owner="relay:default").case
+        case = sample_creation(owner="relay:default").case
         cookie = await door.sign_in("secret")
         visitor = await door.visitor(cookie)
         assert visitor is not None

@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 
 from placet.server.api_description import openapi_document
-from placet.testing.contracts.grant_store import granted
+from placet.testing.contracts.grant_store import create_case_with_grants
 from placet.testing.samples import sample_grant
 from tests.server.running import RunningServer
 
@@ -61,7 +61,7 @@ class Targets:
 
     def _grant(self) -> str:
         grant = sample_grant("")
-        self._server.run(granted(self._server.parts.store, grant))
+        self._server.run(create_case_with_grants(self._server.parts.store, grant))
         return grant.id
 
     def _delivery(self) -> str:

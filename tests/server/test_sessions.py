@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.cases.case import Case
 from placet.server.sessions import LAST_FOR, CaseSessions
 from placet.testing.clock import FakeClock
-from placet.testing.samples import sample_filing
+from placet.testing.samples import sample_creation
 from tests.server.running import RunningServer
 
 SECRET = "5a" * 32
@@ -23,7 +23,7 @@ def sessions() -> CaseSessions:
 
 
 def sample(case_id: str = "review_a", *links: str) -> Case:
-    return replace(sample_filing().case, id=case_id, review_digests=links or ("a" * 64, "b" * 64))
+    return replace(sample_creation().case, id=case_id, review_digests=links or ("a" * 64, "b" * 64))
 
 
 def test_a_cookie_is_read_back_by_whoever_made_it(sessions: CaseSessions) -> None:

@@ -79,8 +79,8 @@ async def test_the_log_is_cut_later_while_another_process_reads(tmp_path: Path) 
 
 
 def threads_of_stores() -> set[threading.Thread]:
-    """What reads long, or cuts a log."""
-    return {one for one in threading.enumerate() if one.name.startswith("placet-pages")}
+    """Return the threads that read large results or truncate the log."""
+    return {one for one in threading.enumerate() if one.name.startswith("placet-reads")}
 
 
 async def test_a_store_is_closed_once_nothing_cuts_its_log_any_more(tmp_path: Path) -> None:

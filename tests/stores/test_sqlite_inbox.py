@@ -14,7 +14,7 @@ from placet.stores.sqlite.migrate import MIGRATIONS, migrate
 from placet.stores.sqlite.rows import encode, to_micros
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import DAYBREAK
-from placet.testing.samples import approval, sample_filing, sample_offer, sample_step
+from placet.testing.samples import sample_approval, sample_creation, sample_offer, sample_step
 
 pytestmark = pytest.mark.anyio
 
@@ -38,10 +38,13 @@ async def test_an_older_file_lists_what_it_holds_once_it_is_migrated(tmp_path: P
     path = tmp_path / "placet.db"
     migrate(path, scripts={number: sql for number, sql in MIGRATIONS.items() if number < 6})
     odd = DAYBREAK + timedelta(hours=3, microseconds=1_204)
-    soon, late = sample_filing(expires_at=odd).case, sample_filing(expires_at=odd + timedelta(hours=1)).case
-    done = sample_step(sample_filing().case, approval(), now=odd).case
-    over = sample_step(sample_filing().case, Expire(actor="system"), now=DAYBREAK + timedelta(days=2)).case
-    erased = sample_step(sample_filing().case, approval(), now=odd).case
+    soon, late = (
+        sample_creation(expires_at=odd).case,
+        sample_creation(expires_at=odd + timedelta(hours=1)).case,
+    )
+    done = sample_step(sample_creation().case, sample_approval(), now=odd).case
+    over = sample_step(sample_creation().case, Expire(actor="system"), now=DAYBREAK + timedelta(days=2)).case
+    erased = sample_step(sample_creation().case, sample_approval(), now=odd).case
     connection = apsw.Connection(str(path))
     for case in (late, done, soon, over):
         write_old(connection, case)
@@ -62,7 +65,7 @@ async def test_a_page_is_quick_however_much_waits(tmp_path: Path) -> None:
     migrate(path)
     connection = apsw.Connection(str(path))
     soonest = to_micros(DAYBREAK) + 1
-    state, offer = encode(sample_filing().case), encode(sample_offer())
+    state, offer = encode(sample_creation().case), encode(sample_offer())
     connection.execute("BEGIN")
     connection.executemany(
         NEW_CASE,

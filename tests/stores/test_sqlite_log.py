@@ -10,7 +10,7 @@ from placet.cases.events import find_broken_link
 from placet.ports.store import Store
 from placet.stores.sqlite.connection import connect_writer
 from placet.stores.sqlite.store import SqliteStore
-from placet.testing.contracts.erasure import answered
+from placet.testing.contracts.erasure import create_answered_case
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,7 @@ def intruder(store: Store, tmp_path: Path) -> Iterator[apsw.Connection]:
 
 @pytest.mark.parametrize("statement", TAMPERING)
 async def test_the_log_refuses_tampering(store: Store, intruder: apsw.Connection, statement: str) -> None:
-    case = await answered(store)
+    case = await create_answered_case(store)
     before = await store.list_events(case.id)
     with pytest.raises(apsw.ConstraintError):
         intruder.execute(statement)
@@ -62,7 +62,7 @@ async def test_the_log_refuses_tampering(store: Store, intruder: apsw.Connection
 async def test_what_was_changed_behind_the_triggers_is_found(
     store: Store, intruder: apsw.Connection, statement: str
 ) -> None:
-    case = await answered(store)
+    case = await create_answered_case(store)
     assert find_broken_link(await store.list_events(case.id)) is None
     intruder.execute("DROP TRIGGER events_are_only_ever_blanked")
     intruder.execute(statement)
@@ -72,13 +72,13 @@ async def test_what_was_changed_behind_the_triggers_is_found(
 async def test_an_event_removed_behind_the_triggers_is_missed(
     store: Store, intruder: apsw.Connection
 ) -> None:
-    case = await answered(store)
+    case = await create_answered_case(store)
     intruder.execute("DROP TRIGGER events_are_never_removed")
     intruder.execute("DELETE FROM events WHERE seq = 2")
     assert find_broken_link(await store.list_events(case.id)) == 2
 
 
 async def test_every_event_belongs_to_a_case(store: Store, intruder: apsw.Connection) -> None:
-    await answered(store)
+    await create_answered_case(store)
     with pytest.raises(apsw.ConstraintError, match="FOREIGN KEY"):
         intruder.execute("INSERT INTO events SELECT 999, 1, '', 0, '', NULL, NULL, '', '', ''")

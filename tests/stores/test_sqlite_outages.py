@@ -17,8 +17,8 @@ from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.store import SqliteStore
 from placet.stores.sqlite.threaded_reader import ThreadedReader
-from placet.testing.contracts.case_store import opened, outcomes
-from placet.testing.samples import sample_filing, sample_offer, sample_replay
+from placet.testing.contracts.case_store import create_sample_case, gather_outcomes
+from placet.testing.samples import sample_creation, sample_idempotency_record, sample_offer
 
 pytestmark = pytest.mark.anyio
 
@@ -50,22 +50,22 @@ async def store(path: Path, writer: GroupCommitWriter) -> AsyncIterator[Store]:
 
 
 async def test_a_full_disk_refuses_the_write_and_no_other(store: Store, connection: apsw.Connection) -> None:
-    first = await opened(store)
+    first = await create_sample_case(store)
     connection.pragma("max_page_count", 200)
     with pytest.raises(Unavailable, match="nothing was recorded"):
-        await opened(store, id="review_huge", offer=HUGE)
+        await create_sample_case(store, id="review_huge", offer=HUGE)
     assert await store.get_case("review_huge") is None
     assert not await store.list_events("review_huge")
-    small = await opened(store)
+    small = await create_sample_case(store)
     assert [case.id for case in await store.list_cases("acme")] == [small.case.id, first.case.id]
 
 
 async def test_a_disk_with_room_again_takes_writes_again(store: Store, connection: apsw.Connection) -> None:
     connection.pragma("max_page_count", 200)
     with pytest.raises(Unavailable):
-        await opened(store, offer=HUGE)
+        await create_sample_case(store, offer=HUGE)
     connection.pragma("max_page_count", 1_000_000)
-    filing = await opened(store, offer=HUGE)
+    filing = await create_sample_case(store, offer=HUGE)
     assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
 
 
@@ -73,8 +73,8 @@ async def test_a_disk_that_fills_up_in_a_crowd_acknowledges_only_what_it_kept(
     store: Store, connection: apsw.Connection
 ) -> None:
     connection.pragma("max_page_count", 200)
-    filings = [sample_filing(offer=sample_offer(context={"text": "x" * 20_000})) for _ in range(100)]
-    found = await outcomes(store.create_case(filing) for filing in filings)
+    filings = [sample_creation(offer=sample_offer(context={"text": "x" * 20_000})) for _ in range(100)]
+    found = await gather_outcomes(store.create_case(filing) for filing in filings)
     assert any(isinstance(error, Unavailable) for error in found)
     kept = {case.id for case in await store.list_cases("acme", limit=1000)}
     assert kept == {filing.case.id for filing, error in zip(filings, found, strict=True) if error is None}
@@ -84,13 +84,13 @@ async def test_a_database_locked_by_another_process_is_unavailable(store: Store,
     other = connect_writer(path)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Unavailable, match="nothing was recorded"):
-        await opened(store)
+        await create_sample_case(store)
     with pytest.raises(Unavailable):
         await store.check_ready()
     assert not await store.list_cases("acme")
     other.execute("COMMIT")
     await store.check_ready()
-    await opened(store)
+    await create_sample_case(store)
     other.close()
 
 
@@ -98,7 +98,7 @@ async def test_a_lock_that_is_released_in_time_only_delays(path: Path) -> None:
     store = await SqliteStore.open(path)
     other = connect_writer(path)
     other.execute("BEGIN IMMEDIATE")
-    waiting = asyncio.ensure_future(opened(store))
+    waiting = asyncio.ensure_future(create_sample_case(store))
     await asyncio.sleep(0)
     assert not waiting.done()
     other.execute("COMMIT")
@@ -112,12 +112,12 @@ async def test_a_lock_that_is_released_in_time_only_delays(path: Path) -> None:
 async def test_one_impossible_write_does_not_harm_those_beside_it(
     store: Store, writer: GroupCommitWriter
 ) -> None:
-    filings = [sample_filing() for _ in range(20)]
+    filings = [sample_creation() for _ in range(20)]
     impossible = WriteOperation(statements=(("INSERT INTO events (seq) VALUES (1)", ()),))
     unspeakable = WriteOperation(statements=(("INSERT INTO secrets VALUES (?, ?)", ("\ud800", "")),))
     attempts: list[Awaitable[object]] = [store.create_case(filing) for filing in filings]
     attempts[10:10] = [writer.submit(impossible), writer.submit(unspeakable)]
-    found = await outcomes(attempts)
+    found = await gather_outcomes(attempts)
     assert [type(error) for error in found[10:12]] == [apsw.ConstraintError, UnicodeEncodeError]
     assert [error for n, error in enumerate(found) if n not in (10, 11)] == [None] * 20
     for filing in filings:
@@ -126,9 +126,9 @@ async def test_one_impossible_write_does_not_harm_those_beside_it(
 
 
 async def test_a_refused_write_does_not_harm_those_beside_it(store: Store) -> None:
-    await opened(store, replay=sample_replay("key"))
-    filings = [sample_filing(replay=sample_replay("key") if n % 2 else None) for n in range(20)]
-    found = await outcomes(store.create_case(filing) for filing in filings)
+    await create_sample_case(store, replay=sample_idempotency_record("key"))
+    filings = [sample_creation(replay=sample_idempotency_record("key") if n % 2 else None) for n in range(20)]
+    found = await gather_outcomes(store.create_case(filing) for filing in filings)
     assert found[::2] == [None] * 10
     assert all(isinstance(error, CaseConflict) for error in found[1::2])
     for filing, error in zip(filings, found, strict=True):
@@ -136,7 +136,7 @@ async def test_a_refused_write_does_not_harm_those_beside_it(store: Store) -> No
 
 
 async def test_a_writer_that_nobody_waits_for_still_writes(store: Store) -> None:
-    filing = sample_filing()
+    filing = sample_creation()
     impatient = asyncio.ensure_future(store.create_case(filing))
     await asyncio.sleep(0)
     impatient.cancel()
@@ -147,10 +147,10 @@ async def test_a_writer_that_nobody_waits_for_still_writes(store: Store) -> None
 async def test_listeners_hear_that_another_process_wrote(store: Store, path: Path) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     store.add_change_listener(heard.put_nowait)
-    await opened(store)
+    await create_sample_case(store)
     assert await heard.get() is not None
     other = await SqliteStore.open(path)
-    filing = await opened(other)
+    filing = await create_sample_case(other)
     async with asyncio.timeout(60):
         assert await heard.get() is None
     assert await store.get_case(filing.case.id) == filing.case

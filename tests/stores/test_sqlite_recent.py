@@ -11,7 +11,7 @@ from placet.stores.sqlite import SqliteStore
 from placet.stores.sqlite.connection import connect_reader
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.recent_cases import EncodedCase, RecentCases
-from placet.testing.samples import sample_commitment, sample_filing
+from placet.testing.samples import sample_creation, sample_update
 from tests.waiting import eventually
 
 VIEW = View(actor="link:1")
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.anyio
 async def test_what_another_process_did_is_seen_before_it_can_be_overwritten(tmp_path: Path) -> None:
     mine = await SqliteStore.open(tmp_path / "cases.db")
     theirs = await SqliteStore.open(tmp_path / "cases.db")
-    filing = sample_filing()
+    filing = sample_creation()
     await mine.create_case(filing)
-    await theirs.update_case(sample_commitment(filing.case, VIEW))
+    await theirs.update_case(sample_update(filing.case, VIEW))
     with pytest.raises(CaseConflict):
-        await mine.update_case(sample_commitment(filing.case, VIEW))
+        await mine.update_case(sample_update(filing.case, VIEW))
     assert await mine.get_case(filing.case.id) == await theirs.get_case(filing.case.id)
     await mine.aclose()
     await theirs.aclose()
@@ -34,9 +34,9 @@ async def test_what_another_process_did_is_seen_before_it_can_be_overwritten(tmp
 
 async def test_a_refused_write_leaves_what_is_on_disk(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "cases.db")
-    filing = sample_filing()
+    filing = sample_creation()
     await store.create_case(filing)
-    moved = sample_commitment(filing.case, VIEW)
+    moved = sample_update(filing.case, VIEW)
     await store.update_case(moved)
     with pytest.raises(CaseConflict):
         await store.update_case(moved)
@@ -48,14 +48,14 @@ async def test_who_writes_before_an_earlier_commit_was_told_of_leaves_nothing_ol
     tmp_path: Path,
 ) -> None:
     store, disk = await SqliteStore.open(tmp_path / "cases.db"), Reader(connect_reader(tmp_path / "cases.db"))
-    filing = sample_filing()
+    filing = sample_creation()
     await store.create_case(filing)
-    viewed = sample_commitment(filing.case, VIEW)
+    viewed = sample_update(filing.case, VIEW)
     viewing = asyncio.create_task(store.update_case(viewed))
     for _ in range(TURNS_UNTIL_COMMIT):
         await asyncio.sleep(0)
     eventually(lambda: disk.rows("SELECT 1 FROM cases WHERE version = 2"))  # while the loop stands still
-    cancelled = sample_commitment(viewed.step.case, Cancel(actor="key:acme"))
+    cancelled = sample_update(viewed.step.case, Cancel(actor="key:acme"))
     await store.update_case(cancelled)
     await viewing
     assert await store.get_case(filing.case.id) == cancelled.step.case

@@ -5,7 +5,7 @@ import os
 import sys
 
 from placet.stores.sqlite import SqliteStore
-from placet.testing.samples import approval, new_id, sample_commitment, sample_filing
+from placet.testing.samples import new_id, sample_approval, sample_creation, sample_update
 
 WRITERS = 16
 
@@ -16,10 +16,10 @@ def say(line: str) -> None:
 
 async def write(store: SqliteStore, run: str) -> None:
     while True:
-        filing = sample_filing(id=f"{run}_{new_id('review')}")
+        filing = sample_creation(id=f"{run}_{new_id('review')}")
         await store.create_case(filing)
         say(f"opened {filing.case.id}")
-        await store.update_case(sample_commitment(filing.case, approval()))
+        await store.update_case(sample_update(filing.case, sample_approval()))
         say(f"answered {filing.case.id}")
 
 

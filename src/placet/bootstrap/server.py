@@ -17,7 +17,7 @@ from placet.cases.kind import ReviewKind
 from placet.deliveries.guarded_http import GuardedHttp
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.deliveries.webhook import WebhookCourier
-from placet.desk import clock, minting
+from placet.desk import clock, random_values
 from placet.desk.addresses import Addresses
 from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
@@ -377,7 +377,7 @@ async def build(
     """A server's parts for these settings, wired but not started; the store opens in the running loop."""
     opened = store or await open_store(settings.db)
     try:
-        secret = await opened.get_or_create_secret("sessions", minting.secret())
+        secret = await opened.get_or_create_secret("sessions", random_values.generate_secret())
         signer = None
         if settings.signing != "none":
             signer = await StoredSigner.open(opened, algorithm=settings.signing, clock=now)

@@ -12,7 +12,8 @@ import msgspec
 
 from placet.agent import PendingCase, read_case
 from placet.agent.responses import credentials_of
-from placet.cli import ask_drafts as drafts
+from placet.cli import ask_arguments
+from placet.cli.ask_arguments import QuestionArguments
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.cli.command_group import CommandGroup
 from placet.cli.notifications import can_receive_answers
@@ -114,10 +115,11 @@ def build_command(declared: TypeDeclaration) -> click.Command:
     ) -> None:
         if given["remind_after"] and idempotency_key is not None:
             raise click.UsageError("--remind-after does not go with --idempotency-key: the time goes on.")
-        said = drafts.Said(**{name: given.pop(name) for name in drafts.Said.__struct_fields__})
-        shown = said.shown(_build_context(declared, given))
-        draft = said.draft(declared.type, shown, now=datetime.now(UTC))
-        if actions := _inline(declared, inline, how, shown):
+        names = QuestionArguments.__struct_fields__
+        question = QuestionArguments(**{name: given.pop(name) for name in names})
+        context = question.build_context(_build_context(declared, given))
+        draft = question.build_draft(declared.type, context, now=datetime.now(UTC))
+        if actions := _list_inline_actions(declared, inline, how, context):
             draft["inline_actions"] = actions
         run(functools.partial(_ask, functools.partial(_call, server, key, idempotency_key, draft)), how)
 
@@ -157,9 +159,9 @@ def _build_context(declared: TypeDeclaration, given: dict[str, Any]) -> Context:
 
 def _read_value(option: CommandOption, value: Any) -> Any:
     if option.value == "entries":
-        return drafts.listed(value, option.title_key, option.flag)
+        return ask_arguments.parse_entries(value, option.title_key, option.flag)
     if option.value == "values":
-        return drafts.values(value, option.flag)
+        return ask_arguments.parse_values(value, option.flag)
     if value is None or option.value not in _READERS:
         return value
     reader = _READERS[option.value]
@@ -167,10 +169,10 @@ def _read_value(option: CommandOption, value: Any) -> Any:
 
 
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
-    "text_or_file": drafts.text,
-    "text_or_json": drafts.text_or_json,
-    "json_object": drafts.json_object,
-    "form_field": lambda value, flag: drafts.field(value),
+    "text_or_file": ask_arguments.read_text,
+    "text_or_json": ask_arguments.read_text_or_json,
+    "json_object": ask_arguments.read_json_object,
+    "form_field": lambda value, flag: ask_arguments.parse_field(value),
 }
 
 
@@ -210,7 +212,9 @@ def _encode(draft: Context) -> bytes:
         raise click.BadParameter("write it in UTF-8.", param_hint="PROMPT and options") from None
 
 
-def _inline(declared: TypeDeclaration, wanted: bool | None, how: WaitOptions, context: Context) -> list[str]:
+def _list_inline_actions(
+    declared: TypeDeclaration, wanted: bool | None, how: WaitOptions, context: Context
+) -> list[str]:
     """Return the actions that buttons may take."""
     if wanted is False or (wanted is None and not _is_heard(how)):
         return []

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from placet.bootstrap.storage import database_exists
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import (
     config_option,
     db_option,
+    has_database,
     json_option,
     load_settings,
     print_json,
@@ -25,7 +25,7 @@ from placet.protocol.duration import parse_duration
 
 @click.group(cls=CommandGroup)
 def key() -> None:
-    """API keys. Keys of one name are one principal: to rotate, create a second and revoke the first."""
+    """Manage API keys. Keys with one name are one principal: to rotate, create a second, revoke the first."""
 
 
 @key.command()
@@ -46,7 +46,7 @@ def create(
     """Create a key and print it, once, alone on standard output."""
     lasts_for = parse_duration(expires_in) if expires_in else None
     file = load_settings(config, db=db).settings.db
-    is_new = not database_exists(file)
+    is_new = not has_database(file)
     secret = with_store(
         file,
         lambda store: create_key(
@@ -55,8 +55,8 @@ def create(
         create=True,
     )
     click.echo(secret)
-    if is_new:  # whoever is in the wrong folder would wonder why a server does not know the key
-        click.echo(f"This made a new database, {file}: the key is for servers that use it.", err=True)
+    if is_new:  # a key in the wrong database would be refused by the server
+        click.echo(f"Created a new database, {file}. The key works with servers that use it.", err=True)
 
 
 @key.command("list")

@@ -1,4 +1,4 @@
-"""What several commands share: which settings and which store they work on, and how they print."""
+"""Options and output that several commands share, and access to the settings and the store."""
 
 import asyncio
 import os
@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from placet.bootstrap.storage import database_exists, open_store
 from placet.cli.text_tables import format_aligned, format_stacked, terminal_width
 from placet.errors import SettingsError
 from placet.ports.store import Store
@@ -31,7 +30,7 @@ PORT = click.IntRange(0, 65535)
 
 
 def server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The flags of a server: each one a setting."""
+    """Add the options of a server. Each option overrides the setting of the same name."""
     options = (
         db_option,
         config_option,
@@ -47,13 +46,15 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
-    """The effective settings of this call."""
+    """Return the effective settings: options first, then the environment, then the configuration file."""
     return load(environ=os.environ, flags=flags, file=config)
 
 
 def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:
     """Run `work` on the store at this URL or path; without `create` the database must exist."""
-    if not create and not database_exists(db):
+    from placet.bootstrap.storage import open_store  # it needs the `server` extra
+
+    if not create and not has_database(db):
         raise SettingsError(f"There is no database {db}; name one with --db URL or start `placet serve`.")
 
     async def run() -> T:
@@ -66,13 +67,20 @@ def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool =
     return asyncio.run(run())
 
 
+def has_database(db: str) -> bool:
+    """Return whether there is a database at this URL or path."""
+    from placet.bootstrap.storage import database_exists  # it needs the `server` extra
+
+    return database_exists(db)
+
+
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     click.echo(escape_hidden_in_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-    """Rows under a header, or one below the other where a terminal is too narrow; a sentence for none."""
+    """Print rows under a header, one field per line in a narrow terminal, or `empty` without rows."""
     if not rows:
         click.echo(empty, err=True)
         return

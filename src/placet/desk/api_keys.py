@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from placet.cases.tokens import token_digest
-from placet.desk import minting
+from placet.desk import random_values
 from placet.errors import ValidationFailed
 from placet.ports.key_store import ApiKey, KeyStore
 
@@ -28,10 +28,10 @@ async def create_key(
         raise ValidationFailed(f"A key's name is 1 to {LONGEST_NAME} printable characters.")
     if name.startswith(RESERVED):
         raise ValidationFailed(f"Names that begin with {RESERVED} are the relay's own.")
-    secret = minting.api_key()
+    secret = random_values.generate_api_key()
     await store.save_api_key(
         ApiKey(
-            id=minting.short_id(),
+            id=random_values.generate_short_id(),
             name=name,
             digest=token_digest(secret),
             scopes=scopes,

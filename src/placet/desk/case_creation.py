@@ -16,7 +16,7 @@ from placet.cases.deadlines import due_at
 from placet.cases.kind import ReviewKind
 from placet.cases.machine import CaseStep, apply, begin
 from placet.cases.wire import human_input_required
-from placet.desk import idempotency, minting
+from placet.desk import idempotency, random_values
 from placet.desk.access import actor_of
 from placet.desk.addresses import Addresses
 from placet.desk.case_building import Minted, build_case, check_policy, prepare_offer
@@ -127,7 +127,7 @@ class CaseCreator:
             await self.require_callable(case.callback_url)
         body = self._body(case, offer, minted)
         created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
-        filed, event = begin(case, created, actor=actor_of(principal), salt=minting.salt())
+        filed, event = begin(case, created, actor=actor_of(principal), salt=random_values.generate_salt())
         filing = CaseCreation(
             case=filed,
             offer=offer,
@@ -164,11 +164,13 @@ class CaseCreator:
         check_policy(draft.verification_policy, self._verifiable)
         kind = self._kind(draft.type, draft.context)
         offer = prepare_offer(
-            draft, kind, limits=self._limits, service=self._service_name, salt=minting.salt()
+            draft, kind, limits=self._limits, service=self._service_name, salt=random_values.generate_salt()
         )
         now = self._now()
         minted = Minted(
-            case_id=minting.case_id(now), review_token=minting.token(), submit_token=minting.token()
+            case_id=random_values.generate_case_id(now),
+            review_token=random_values.generate_token(),
+            submit_token=random_values.generate_token(),
         )
         case = build_case(
             draft, offer, minted, owner=principal.name, subject=subject, now=now, limits=self._limits
@@ -196,14 +198,16 @@ class CaseCreator:
         if previous is None or previous.owner != principal.name or previous.erased_at is not None:
             raise ValidationFailed(f"previous_case_id {case.previous_case_id!r} is not a case of yours.")
         command = Link(actor=actor_of(principal), next_case_id=case.id)
-        return apply(previous, command, now=case.created_at, salt=minting.salt())
+        return apply(previous, command, now=case.created_at, salt=random_values.generate_salt())
 
     async def _endpoint(self, case: Case) -> Endpoint | None:
         """A new endpoint with its own secret, unless this owner has called this address before."""
         owner, url = case.owner or "", case.callback_url or ""
         if await self._store.get_endpoint(owner, url) is not None:
             return None
-        return Endpoint(owner=owner, url=url, secret=minting.callback_secret(), created_at=case.created_at)
+        return Endpoint(
+            owner=owner, url=url, secret=random_values.generate_callback_secret(), created_at=case.created_at
+        )
 
     async def require_callable(self, url: str) -> None:
         """Raises ValidationFailed for an address that callbacks may not go to."""

@@ -16,7 +16,7 @@ from placet.cases.deadlines import due_at
 from placet.cases.grant import Grant, GrantUse, agent_of, covering
 from placet.cases.grant_terms import read_terms
 from placet.cases.machine import apply
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.access import actor_of
 from placet.desk.answer import Answer
 from placet.errors import CaseConflict, CaseNotFound, InvalidSubmission, Unavailable, ValidationFailed
@@ -57,7 +57,7 @@ def build_grants(
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     return tuple(
         Grant(
-            id=minting.grant_id(now),
+            id=random_values.generate_grant_id(now),
             owner=case.owner or "",
             tool=terms.tool,
             agent=agent_of(offer.context.get("agent"), terms.path),
@@ -187,7 +187,7 @@ class GrantService:
         return case, grant
 
     async def _commit(self, case: Case, order: Command, grant: Grant, use: GrantUse | None = None) -> bool:
-        step = apply(case, order, now=self.now(), salt=minting.salt())
+        step = apply(case, order, now=self.now(), salt=random_values.generate_salt())
         if not step.events:
             return False
         commitment = CaseUpdate(

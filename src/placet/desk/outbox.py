@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.new_deliveries import WEBHOOK
 from placet.errors import RequestError, ValidationFailed
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
@@ -140,7 +140,9 @@ class Outbox:
         verdict = judge_reply(reply.status, refused=reply.refused)
         if verdict == "delivered":
             return replace(tried, state="delivered", next_at=None, settled_at=self._now()), False
-        wait = next_attempt_in(tried.attempts, minting.jitter()) if verdict == "retry" else None
+        wait = (
+            next_attempt_in(tried.attempts, random_values.generate_jitter()) if verdict == "retry" else None
+        )
         if wait is None:
             return self._fail(tried, reply.error), verdict == "disable"
         return replace(tried, next_at=self._now() + max(wait, reply.retry_after or wait)), False
@@ -173,7 +175,7 @@ def rotate_secret(endpoint: Endpoint, *, now: datetime, overlap_for: timedelta) 
     """The endpoint with a new secret; the old one keeps signing until the overlap ends."""
     return replace(
         endpoint,
-        secret=minting.callback_secret(),
+        secret=random_values.generate_callback_secret(),
         previous_secret=endpoint.secret,
         previous_until=now + overlap_for,
     )

@@ -12,7 +12,7 @@ from placet.cases.grant import Grant
 from placet.cases.kind import ReviewKind
 from placet.cases.machine import CaseStep, apply, require
 from placet.cases.tokens import token_digest
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.access import actor_of, require_owner, require_review_token, require_submit_token
 from placet.desk.addresses import Addresses
 from placet.desk.answer import Answer, check_answer, decide
@@ -180,7 +180,7 @@ class ReviewDesk:
 
     async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
         """A new review link for a colleague; who passed it on stands in the log."""
-        token = minting.token()
+        token = random_values.generate_token()
         command = PassOn(actor=actor, review_digest=token_digest(token), note=check_note(note))
         if len((await self._require_case(case_id)).review_digests) >= MAX_LINKS:
             most = message(
@@ -264,7 +264,7 @@ class ReviewDesk:
         grants = build_grants(case, offer, answer, data, now=now) if kind.offers_grants else ()
         decision = decide(answer, result, judgement.result)
         command = Respond(actor=answer.actor, decision=decision, grants=grants)
-        step = apply(case, command, now=now, salt=minting.salt())
+        step = apply(case, command, now=now, salt=random_values.generate_salt())
         return await self._commit(case, step, spent_evidence=judgement.spent, grants=grants)
 
     def _is_repeat(self, case: Case, answer: Answer) -> bool:
@@ -287,7 +287,7 @@ class ReviewDesk:
 
     async def order(self, case: Case, command: Command) -> Case:
         """Apply one command to this very version of a case."""
-        step = apply(case, command, now=self.now(), salt=minting.salt())
+        step = apply(case, command, now=self.now(), salt=random_values.generate_salt())
         return await self._commit(case, step) if step.events else case
 
     async def _order(self, case_id: str, command: Command) -> Case:
@@ -315,7 +315,7 @@ class ReviewDesk:
         commitment = CaseUpdate(
             step=step,
             due_at=due_at(step.case, keep_for=self.limits.keep_for),
-            deliveries=build_deliveries(step, minting.message_id),
+            deliveries=build_deliveries(step, random_values.generate_message_id),
             spent_evidence=spent_evidence,
             clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
             grants=grants,

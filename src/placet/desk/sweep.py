@@ -8,7 +8,7 @@ from placet.cases.case import Case
 from placet.cases.commands import Erase
 from placet.cases.deadlines import due_at, due_command
 from placet.cases.machine import CaseStep, apply
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict
 from placet.ports.case_store import CaseUpdate
@@ -75,7 +75,7 @@ class Sweep:
         return True
 
     async def _erase(self, case: Case, command: Erase) -> bool:
-        step = apply(case, command, now=self._desk.now(), salt=minting.salt())
+        step = apply(case, command, now=self._desk.now(), salt=random_values.generate_salt())
         due = due_at(step.case, keep_for=self._keep_for)
         commitment = CaseUpdate(step=step, due_at=due, clear_draft=True)
         await self._desk.store.erase_case(commitment)

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.draft import CallbackUrl, CaseId
 from placet.desk.outbox import Outbox, active_secrets, rotate_secret
 from placet.desk.review_desk import ReviewDesk
@@ -156,7 +156,7 @@ class EndpointApi(HttpApi):
         now = self._desk.now()
         known = await self._desk.store.get_endpoint(owner, request.url)
         endpoint = known or Endpoint(
-            owner=owner, url=request.url, secret=minting.callback_secret(), created_at=now
+            owner=owner, url=request.url, secret=random_values.generate_callback_secret(), created_at=now
         )
         if request.rotate:
             endpoint = rotate_secret(endpoint, now=now, overlap_for=self._desk.limits.rotation_for)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from placet.cases.case import Case, Offer
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import BadRequest
 from placet.pages.language import Language
@@ -80,7 +80,7 @@ class PageViews:
             substance=kind.substance(replace(offer, context=without_undo(offer.context)), filled.values),
             now=self._desk.now(),
             csrf=session.csrf,
-            idempotency_key=filled.idempotency_key or minting.token(),
+            idempotency_key=filled.idempotency_key or random_values.generate_token(),
             static_url=self._replies.static_url,
             respond_url=f"{page}/respond",
             decline_url=f"{page}/decline",

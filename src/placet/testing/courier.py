@@ -9,7 +9,7 @@ from datetime import timedelta
 from placet.ports.courier import DeliveryReply, OutgoingRequest
 
 
-def replied(status: int, *, retry_after: timedelta | None = None) -> DeliveryReply:
+def make_reply(status: int, *, retry_after: timedelta | None = None) -> DeliveryReply:
     """A receiver answered."""
     return DeliveryReply(status=status, error=None, took_for=timedelta(0), retry_after=retry_after)
 
@@ -57,7 +57,7 @@ class RecordingCourier:
         if (door := self._doors.get(request.url)) is not None:
             await door.wait()
         planned = self._replies[request.url]
-        reply = planned.pop(0) if planned else replied(200)
+        reply = planned.pop(0) if planned else make_reply(200)
         if isinstance(reply, Exception):
             raise reply
         return reply

@@ -93,7 +93,7 @@ class ChannelHarness(ABC):
     """Whether a message can be changed later; where not, a new one follows."""
 
     @abstractmethod
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         """Every message, oldest first, as it is now."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class InteractiveHarness(ChannelHarness):
     via: str
     """What the protocol calls a press on this platform."""
 
-    def verified_id(self, user_id: str) -> str:
+    def expected_user_id(self, user_id: str) -> str:
         """The id under which a press by this person comes; some platforms' ids need more to be unique."""
         return user_id
 
@@ -132,7 +132,7 @@ class InteractiveHarness(ChannelHarness):
         """Genuine calls that are no press: handshakes, messages, things of a later version."""
 
     @abstractmethod
-    def told(self) -> Sequence[str]:
+    def list_replies(self) -> Sequence[str]:
         """What was told to whoever pressed, in order."""
 
 

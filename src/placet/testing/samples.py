@@ -25,7 +25,7 @@ def new_id(prefix: str) -> str:
 
 
 def sample_offer(**changes: Any) -> Offer:
-    """A small approval."""
+    """Return an offer of a small approval."""
     fields: dict[str, Any] = {
         "type": "approval",
         "prompt": "Send the newsletter to 1,200 readers?",
@@ -36,7 +36,7 @@ def sample_offer(**changes: Any) -> Offer:
     return Offer(**fields | changes)
 
 
-def sample_filing(
+def sample_creation(
     *,
     owner: str | None = "acme",
     offer: Offer | None = None,
@@ -76,15 +76,13 @@ def sample_step(case: Case, command: Command, *, now: datetime | None = None) ->
     return apply(case, command, now=now or case.created_at + timedelta(minutes=1), salt="grain")
 
 
-def sample_commitment(
-    case: Case, command: Command, *, now: datetime | None = None, **fields: Any
-) -> CaseUpdate:
+def sample_update(case: Case, command: Command, *, now: datetime | None = None, **fields: Any) -> CaseUpdate:
     """A step about to be written; `fields` are fields of the commitment."""
     step = sample_step(case, command, now=now)
     return CaseUpdate(step=step, **{"due_at": step.case.expires_at} | fields)
 
 
-def approval(actor: str = "person", *grants: Grant) -> Respond:
+def sample_approval(actor: str = "person", *grants: Grant) -> Respond:
     """The command that approves, and allows more of the same."""
     decision = Decision(
         result=Result(action="approve", data={"note": "gladly"}),
@@ -110,12 +108,12 @@ def sample_grant(case_id: str, **changes: Any) -> Grant:
     return Grant(case_id=case_id, **fields | changes)
 
 
-def linking(earlier: Case, next_case_id: str) -> CaseStep:
+def sample_link_step(earlier: Case, next_case_id: str) -> CaseStep:
     """The step by which an earlier case learns of its follow-up."""
     return sample_step(earlier, Link(actor="acme", next_case_id=next_case_id))
 
 
-def sample_replay(
+def sample_idempotency_record(
     key: str, *, owner: str = "acme", expires_at: datetime = DAYBREAK + DAY
 ) -> IdempotencyRecord:
     """The first answer to an Idempotency-Key."""

@@ -32,7 +32,7 @@ class DiscordApi:
 
     def __init__(self) -> None:
         self.messages: dict[str, dict[str, Any]] = {}
-        self.told: list[str] = []
+        self.replies: list[str] = []
         self.problems: list[str] = []
         self.numbers = count(1001)
 
@@ -67,7 +67,7 @@ class DiscordApi:
         self.problems += problems_of(body)
         if not body["flags"] & 64:
             self.problems.append("everyone reads what one person is told")
-        self.told.append(read(body["content"])[0])
+        self.replies.append(read(body["content"])[0])
         return Answer(json={"id": str(next(self.numbers))})
 
 
@@ -107,7 +107,7 @@ class DiscordHarness(InteractiveHarness):
         self.channel = channel
         self.key = key
 
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.api.messages.values()]
 
     def _shown(self, body: dict[str, Any]) -> VisibleMessage:
@@ -198,5 +198,5 @@ class DiscordHarness(InteractiveHarness):
             self.signed(b"\xff{"),
         ]
 
-    def told(self) -> Sequence[str]:
-        return self.api.told
+    def list_replies(self) -> Sequence[str]:
+        return self.api.replies

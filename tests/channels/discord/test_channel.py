@@ -68,7 +68,7 @@ async def test_an_answer_faster_than_its_acknowledgement_is_sent_again(
     press = await pressed(harness)
     harness.server.planned += [refusal(404, 10015, "Unknown Webhook")] * 2
     await harness.channel.reply(press, "Recorded.")
-    assert harness.told() == ["Recorded."]
+    assert harness.list_replies() == ["Recorded."]
     assert breaks == [0.5, 1.0]
 
 
@@ -76,12 +76,12 @@ async def test_after_fifteen_minutes_the_answer_is_a_reply_in_the_channel(harnes
     press = await pressed(harness)
     harness.server.planned += [refusal(401, 50027, "Invalid Webhook Token")] * 5
     await harness.channel.reply(press, "Recorded.")
-    assert harness.told() == []
+    assert harness.list_replies() == []
     reply = harness.server.requests[-1].json
     assert reply["content"] == "Recorded."
     assert reply["message_reference"] == {"message_id": "1001", "fail_if_not_exists": False}
     assert reply["flags"] == 4
-    assert harness.shown()[-1].problems == ()
+    assert harness.list_messages()[-1].problems == ()
 
 
 async def test_a_press_without_its_token_is_answered_in_the_channel_if_anywhere(harness: DiscordHarness):
@@ -94,7 +94,7 @@ async def test_a_message_that_is_gone_gets_a_new_one(harness: DiscordHarness):
     ticket = await harness.channel.send(sample_card())
     harness.api.messages.clear()
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     assert "Approved by Ada" in shown.text
     assert shown.problems == ()
 

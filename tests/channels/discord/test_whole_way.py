@@ -56,7 +56,7 @@ async def test_a_press_in_discord_decides_and_is_told_at_once(scene: DiscordScen
     context = outcome.raw["submission_context"]
     assert context["submitted_via"] == "discord_component"
     assert context["submitted_by"]["platform_user_id"] == "7"
-    (shown,) = scene.harness.shown()
+    (shown,) = scene.harness.list_messages()
     assert "Step left out" in shown.text
     assert (shown.references, shown.problems) == ((), ())
 
@@ -74,7 +74,7 @@ async def test_a_stranger_is_told_in_private_and_decides_nothing(scene: DiscordS
 
 async def test_a_forged_press_decides_nothing(scene: DiscordScene):
     task = await scene.ask()
-    call = scene.harness.signed(scene.harness.pressing(scene.harness.shown()[0].references[0]))
+    call = scene.harness.signed(scene.harness.pressing(scene.harness.list_messages()[0].references[0]))
     for forgery in scene.harness.forgeries(call):
         with pytest.raises(SignatureInvalid):
             await scene.board.handle_webhook(forgery)
@@ -131,7 +131,7 @@ async def test_a_slow_service_does_not_make_discord_wait(scene: DiscordScene, sl
     assert response == {"type": 6}
     slow.hurry.set()
     outcome = await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(lambda: bool(scene.harness.told()))
+    await scene.harness.server.until(lambda: bool(scene.harness.list_replies()))
     assert isinstance(outcome, Decided)
     assert outcome.action == "abort"
-    assert scene.harness.told() == ["Your answer was recorded."]
+    assert scene.harness.list_replies() == ["Your answer was recorded."]

@@ -219,7 +219,7 @@ class EmailHarness(ChannelHarness):
         self.server = server
         self.channel = channel
 
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         return [self._shown(mail) for mail in self.server.mails]
 
     def _shown(self, mail: Mail) -> VisibleMessage:

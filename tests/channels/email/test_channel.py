@@ -123,7 +123,7 @@ async def test_a_reminder_whose_question_is_unknown_is_told_how_it_ended(harness
 async def test_an_ending_has_no_link(harness: EmailHarness):
     ticket = await harness.channel.send(sample_card())
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
-    assert harness.shown()[-1].links == ()
+    assert harness.list_messages()[-1].links == ()
     assert REVIEW_TOKEN not in harness.server.mails[-1].part("plain")
 
 

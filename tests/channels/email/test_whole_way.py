@@ -27,7 +27,7 @@ async def test_the_link_of_a_mail_decides_and_the_thread_says_so(
     url, headers = f"{service.url}/v1/cases", {"Authorization": f"Bearer {service.api_key}"}
     asking = asyncio.create_task(agent.request("POST", url, json=QUESTION, headers=headers))
     await harness.server.until(1)
-    (question,) = harness.shown()
+    (question,) = harness.list_messages()
     (pending,) = agent.pending()
     with service.page({"review_url": question.links[0]}) as page:
         await asyncio.to_thread(page.post, "respond", {"action": "approve"})

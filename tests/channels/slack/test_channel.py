@@ -62,7 +62,7 @@ async def test_a_reminder_that_was_answered_is_no_reminder_any_more_but_says_how
     card = sample_card()
     ticket = await harness.channel.send(replace(card, is_reminder=True))
     await harness.channel.mark_closed(ticket, card, sample_closure())
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     assert "Reminder" not in shown.text
     assert "Approved by Ada" in shown.text
     assert shown.links == ()
@@ -75,8 +75,8 @@ async def test_a_message_that_cannot_change_gets_its_ending_in_a_thread(harness:
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     follow_up = harness.server.requests[-1].json
     assert follow_up["thread_ts"] == ticket.message_id
-    assert "Approved by Ada" in harness.shown()[-1].text
-    assert harness.shown()[-1].problems == ()
+    assert "Approved by Ada" in harness.list_messages()[-1].text
+    assert harness.list_messages()[-1].problems == ()
 
 
 async def test_a_deleted_message_gets_its_ending_beside_it(harness: SlackHarness):
@@ -84,7 +84,7 @@ async def test_a_deleted_message_gets_its_ending_beside_it(harness: SlackHarness
     harness.workspace.messages.clear()
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     assert "thread_ts" not in harness.server.requests[-1].json
-    assert "Approved by Ada" in harness.shown()[-1].text
+    assert "Approved by Ada" in harness.list_messages()[-1].text
 
 
 @pytest.mark.parametrize(

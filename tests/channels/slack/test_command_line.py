@@ -60,8 +60,8 @@ async def test_a_press_ends_the_command_with_what_was_decided(
         assert not ending.done(), ending.result()
         connection = await connecting
         await connection.hello()
-        await harness.server.until(lambda: bool(harness.shown()), within=PATIENCE_S)
-        (shown,) = harness.shown()
+        await harness.server.until(lambda: bool(harness.list_messages()), within=PATIENCE_S)
+        (shown,) = harness.list_messages()
         assert shown.labels == ("Confirm", "Do not do it")
         reference = shown.references[shown.labels.index(label)]
         (stamp,) = harness.workspace.messages
@@ -69,6 +69,6 @@ async def test_a_press_ends_the_command_with_what_was_decided(
         printed, said = await asyncio.wait_for(ending, PATIENCE_S)
     assert command.returncode == code, said
     assert json.loads(printed)["action"] == action
-    assert harness.shown()[0].references == ()
-    assert list(harness.told()) == ["Your answer was recorded."]
+    assert harness.list_messages()[0].references == ()
+    assert list(harness.list_replies()) == ["Your answer was recorded."]
     assert not [secret for secret in harness.secrets if secret.encode() in printed + said]

@@ -33,7 +33,7 @@ class SlackScene(Scene[SlackHarness]):
         return self.harness.press(ticket, self.reference(label), user_id=user_id, name="ada")
 
     async def until_told(self, *words: str) -> None:
-        await self.harness.server.until(lambda: list(self.harness.told()) == list(words))
+        await self.harness.server.until(lambda: list(self.harness.list_replies()) == list(words))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene
     task = await scene.ask()
     heard = await scene.board.handle_webhook(scene.press("Confirm"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(lambda: "Confirmed" in scene.harness.shown()[0].text)
+    await scene.harness.server.until(lambda: "Confirmed" in scene.harness.list_messages()[0].text)
     assert (heard.status, heard.body) == (200, b"")
     assert isinstance(outcome, Decided)
     assert outcome.action == "confirm"
@@ -58,7 +58,7 @@ async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene
         "platform_user_id": f"{TEAM}:U7",
         "display_name": "ada",
     }
-    (shown,) = scene.harness.shown()
+    (shown,) = scene.harness.list_messages()
     assert (shown.references, shown.links, shown.problems) == ((), (), ())
     assert "Pay *1,200 EUR* to <@U1>?" in shown.text
     await scene.until_told("Your answer was recorded.")
@@ -98,7 +98,7 @@ async def test_the_same_press_counts_once_however_often_it_comes(scene: SlackSce
     call = scene.press("Confirm")
     await asyncio.gather(*(scene.board.handle_webhook(call) for _ in range(3)))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "confirm"
-    assert set(scene.harness.told()) == {"Your answer was recorded."}
+    assert set(scene.harness.list_replies()) == {"Your answer was recorded."}
 
 
 async def test_nothing_that_slack_gets_opens_more_than_the_page(scene: SlackScene):

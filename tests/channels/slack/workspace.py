@@ -156,10 +156,10 @@ class SlackHarness(InteractiveHarness):
         self.server = server
         self.channel = channel
 
-    def verified_id(self, user_id: str) -> str:
+    def expected_user_id(self, user_id: str) -> str:
         return f"{TEAM}:{user_id}"
 
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.workspace.messages.values()]
 
     def _shown(self, body: dict[str, Any]) -> VisibleMessage:
@@ -233,7 +233,7 @@ class SlackHarness(InteractiveHarness):
             signed(b""),
         ]
 
-    def told(self) -> Sequence[str]:
+    def list_replies(self) -> Sequence[str]:
         return [note["text"] for note in self.workspace.notes]
 
 

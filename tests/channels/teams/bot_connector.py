@@ -187,10 +187,10 @@ class TeamsHarness(InteractiveHarness):
         self.server = server
         self.channel = channel
 
-    def verified_id(self, user_id: str) -> str:
+    def expected_user_id(self, user_id: str) -> str:
         return f"{TENANT}:{user_id}"
 
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         return [self._shown(message) for message in self.connector.messages.values()]
 
     def _shown(self, message: dict[str, Any]) -> VisibleMessage:
@@ -307,5 +307,5 @@ class TeamsHarness(InteractiveHarness):
         ]
         return [calling(invoke("x", 1, **one)) for one in changed]
 
-    def told(self) -> Sequence[str]:
+    def list_replies(self) -> Sequence[str]:
         return [note["text"] for note in self.connector.notes]

@@ -60,7 +60,7 @@ async def test_the_bot_signs_in_once_for_many_calls(harness: TeamsHarness):
     for _ in range(3):
         await harness.channel.send(sample_card())
     assert harness.connector.sign_ins == 1
-    assert len(harness.shown()) == 3
+    assert len(harness.list_messages()) == 3
 
 
 async def test_the_bot_signs_in_again_before_its_token_ends(harness: TeamsHarness, clock: FakeClock):
@@ -78,7 +78,7 @@ async def test_a_token_that_was_withdrawn_is_fetched_anew(harness: TeamsHarness)
     harness.connector.token = "another"
     await harness.channel.send(sample_card())
     assert harness.connector.sign_ins == 2
-    assert len(harness.shown()) == 2
+    assert len(harness.list_messages()) == 2
 
 
 async def test_a_bot_that_is_refused_with_a_new_token_too_is_told_so(harness: TeamsHarness):
@@ -248,7 +248,7 @@ async def test_a_person_is_asked_in_a_conversation_of_their_own(harness: TeamsHa
     (conversation,) = harness.connector.conversations
     assert conversation["members"] == [{"id": PERSON}]
     assert conversation["channelData"] == {"tenant": {"id": TENANT}}
-    assert "Approved by Ada" in harness.shown()[0].text
+    assert "Approved by Ada" in harness.list_messages()[0].text
 
 
 async def test_ids_of_conversations_stay_whole_in_addresses(harness: TeamsHarness):
@@ -263,7 +263,7 @@ async def test_a_card_that_is_gone_gets_its_ending_in_a_new_message(harness: Tea
     ticket = await harness.channel.send(sample_card())
     harness.connector.messages.clear()
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     assert "Approved by Ada" in shown.text
     assert (shown.references, shown.links, shown.problems) == ((), (), ())
 
@@ -271,7 +271,7 @@ async def test_a_card_that_is_gone_gets_its_ending_in_a_new_message(harness: Tea
 async def test_a_date_of_others_is_shown_as_it_was_written(harness: TeamsHarness):
     written = "Until {{DATE(2026-11-15T12:00:00Z, SHORT)}} {{{{TIME(2026-11-15T12:00:00Z)}} {{x}} {{"
     await harness.channel.send(sample_card(prompt=written))
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     (message,) = harness.connector.messages.values()
     assert written in shown.text
     assert not [run for run in runs(message) if "{{DATE" in run or "{{TIME" in run]
@@ -289,13 +289,13 @@ async def test_nothing_that_is_written_grows_too_large_for_a_card(harness: Teams
     await harness.channel.mark_closed(
         ticket, sample_card(prompt=written, facts=facts), sample_closure(by=written)
     )
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     assert shown.problems == ()
 
 
 async def test_lines_stay_lines_and_the_many_become_few(harness: TeamsHarness):
     await harness.channel.send(sample_card(prompt="one\ntwo\n\nthree", message="\n".join("abcdefgh" * 40)))
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     assert "\none\ntwo\nthree\n" in shown.text
     assert shown.text.count("\n") < 50
     assert shown.problems == ()

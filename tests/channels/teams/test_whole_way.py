@@ -72,7 +72,7 @@ async def test_a_press_in_teams_decides_the_case_and_the_card_says_so(scene: Tea
     task = await scene.ask()
     heard = await scene.board.handle_webhook(scene.press("Approve"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(lambda: "Approved" in scene.harness.shown()[0].text)
+    await scene.harness.server.until(lambda: "Approved" in scene.harness.list_messages()[0].text)
     assert said(heard) == "Your answer was recorded."
     assert isinstance(outcome, Decided)
     assert outcome.action == "approve"
@@ -80,10 +80,10 @@ async def test_a_press_in_teams_decides_the_case_and_the_card_says_so(scene: Tea
     assert context["submitted_via"] == "teams_adaptive_card"
     assert context["submitted_by"]["platform"] == "teams"
     assert context["submitted_by"]["platform_user_id"] == f"{TENANT}:4711"
-    (shown,) = scene.harness.shown()
+    (shown,) = scene.harness.list_messages()
     assert (shown.references, shown.problems) == ((), ())
     assert "Deploy **4.2** to production?" in shown.text
-    assert scene.harness.told() == []
+    assert scene.harness.list_replies() == []
 
 
 async def test_a_stranger_is_told_so_at_once_and_decides_nothing(scene: TeamsScene):
@@ -123,7 +123,9 @@ async def test_teams_is_answered_in_time_though_the_service_is_slow(scene: Teams
     assert said(heard) == "Your answer is on its way."
     way.open.set()
     await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(lambda: list(scene.harness.told()) == ["Your answer was recorded."])
+    await scene.harness.server.until(
+        lambda: list(scene.harness.list_replies()) == ["Your answer was recorded."]
+    )
 
 
 async def test_nothing_that_teams_gets_opens_more_than_the_page(scene: TeamsScene):

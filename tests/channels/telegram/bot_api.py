@@ -136,7 +136,7 @@ class TelegramHarness(InteractiveHarness):
         self.server = server
         self.channel = channel
 
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.api.messages.values()]
 
     def _shown(self, body: dict[str, Any]) -> VisibleMessage:
@@ -194,7 +194,7 @@ class TelegramHarness(InteractiveHarness):
             WebhookRequest(method="POST", headers={"x-telegram-bot-api-secret-token": SECRET}, body=b"\xff{"),
         ]
 
-    def told(self) -> Sequence[str]:
+    def list_replies(self) -> Sequence[str]:
         return self.api.notices
 
 

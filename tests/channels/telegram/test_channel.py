@@ -135,8 +135,8 @@ async def test_a_message_that_cannot_change_gets_a_reply(harness: TelegramHarnes
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
     follow_up = harness.server.requests[-1].json
     assert follow_up["reply_parameters"] == {"message_id": 1, "allow_sending_without_reply": True}
-    assert "Approved by Ada" in harness.shown()[-1].text
-    assert harness.shown()[-1].problems == ()
+    assert "Approved by Ada" in harness.list_messages()[-1].text
+    assert harness.list_messages()[-1].problems == ()
 
 
 async def test_a_bot_that_was_blocked_cannot_settle(harness: TelegramHarness):
@@ -153,7 +153,7 @@ async def test_a_press_too_old_to_answer_is_let_go(harness: TelegramHarness):
     old = "Bad Request: query is too old and response timeout expired or query ID is invalid"
     harness.server.planned.append(refusal(400, old))
     await harness.channel.reply(press, "Recorded.")
-    assert harness.told() == []
+    assert harness.list_replies() == []
 
 
 async def test_an_answer_that_telegram_refuses_is_a_refusal(harness: TelegramHarness):

@@ -29,7 +29,9 @@ class TelegramScene(Scene[TelegramHarness]):
 
     async def until_shown(self, words: str) -> None:
         """Wait until some message says this."""
-        await self.harness.server.until(lambda: any(words in one.text for one in self.harness.shown()))
+        await self.harness.server.until(
+            lambda: any(words in one.text for one in self.harness.list_messages())
+        )
 
     def press(self, label: str, *, user_id: int = 7) -> None:
         made = self.harness.api.press(1, self.reference(label), user_id=user_id, name="Ada")
@@ -65,7 +67,7 @@ async def test_a_press_in_telegram_decides_the_case_and_the_message_says_so(scen
         assert context["submitted_via"] == "telegram_inline_button"
         assert context["submitted_by"]["platform"] == "telegram"
         assert context["submitted_by"]["platform_user_id"] == "7"
-    (shown,) = scene.harness.shown()
+    (shown,) = scene.harness.list_messages()
     assert (shown.references, shown.problems) == ((), ())
 
 
@@ -73,8 +75,8 @@ async def test_a_stranger_in_the_group_decides_nothing(scene: TelegramScene):
     async with listening(scene):
         task = await scene.ask()
         scene.press("Approve", user_id=8)
-        await scene.harness.server.until(lambda: bool(scene.harness.told()))
-        assert scene.harness.told()[0].startswith("You are not among those")
+        await scene.harness.server.until(lambda: bool(scene.harness.list_replies()))
+        assert scene.harness.list_replies()[0].startswith("You are not among those")
         assert not task.done()
         scene.press("Reject")
         outcome = await asyncio.wait_for(task, PATIENCE_S)
@@ -103,4 +105,4 @@ async def test_the_same_press_by_webhook_counts_once_and_a_forged_one_never(scen
     outcome = await asyncio.wait_for(task, PATIENCE_S)
     await scene.aclose()
     assert isinstance(outcome, Decided)
-    assert set(scene.harness.told()) == {"Your answer was recorded."}
+    assert set(scene.harness.list_replies()) == {"Your answer was recorded."}

@@ -49,7 +49,7 @@ class TerminalHarness(ChannelHarness):
         self.screen = screen
         self.channel: TerminalChannel = channel
 
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         return [self._shown(text) for text in self.screen.messages]
 
     def _shown(self, written: str) -> VisibleMessage:

@@ -241,7 +241,7 @@ def test_text_is_broken_between_words_and_never_inside_a_letter(text: str, lines
 async def test_hidden_characters_of_a_label_are_shown_and_not_obeyed(typed: TerminalHarness):
     button = Button(action="approve", label=f"Yes\x1b]0;title\x07{HIDDEN}", reference="r")
     await typed.channel.send(sample_card(buttons=(button,), default_action="\x1b[2J"))
-    (shown,) = typed.shown()
+    (shown,) = typed.list_messages()
     assert shown.problems == ()
     assert "⟦U+001B⟧]0;title⟦U+0007⟧" in shown.text
 

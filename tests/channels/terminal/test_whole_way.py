@@ -36,7 +36,7 @@ async def test_a_typed_number_decides_only_for_those_who_may(
         try:
             await screen.until("The backup failed. What now?")
             if action is None:
-                (shown,) = TerminalHarness(screen, channel).shown()
+                (shown,) = TerminalHarness(screen, channel).list_messages()
                 assert "press Enter" not in shown.text
                 assert service.url in shown.links[0]
                 asking.cancel()

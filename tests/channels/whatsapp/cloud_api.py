@@ -170,7 +170,7 @@ class WhatsAppHarness(InteractiveHarness):
         self.server = server
         self.channel: WhatsAppChannel = channel
 
-    def shown(self) -> Sequence[VisibleMessage]:
+    def list_messages(self) -> Sequence[VisibleMessage]:
         return [self._shown(body) for body in self.api.messages.values()]
 
     def _shown(self, body: dict[str, Any]) -> VisibleMessage:
@@ -263,7 +263,7 @@ class WhatsAppHarness(InteractiveHarness):
             ),
         ]
 
-    def told(self) -> Sequence[str]:
+    def list_replies(self) -> Sequence[str]:
         answered = [body for body in self.api.messages.values() if "wamid.in" in str(body.get("context", ""))]
         return ["\n".join(parts_of(body)) for body in answered]
 

@@ -52,7 +52,7 @@ async def test_without_buttons_the_link_is_a_button(harness: WhatsAppHarness):
 async def test_a_link_too_long_to_stand_beside_buttons_is_the_only_button(harness: WhatsAppHarness):
     url = f"{REVIEW_URL}&{'x' * 1_500}"
     await harness.channel.send(sample_card(review_url=url))
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     assert (shown.references, shown.links, shown.problems) == ((), (url,), ())
 
 
@@ -60,7 +60,7 @@ async def test_titles_that_are_cut_to_the_same_beginning_still_differ(harness: W
     labels = ["Approve the transfer today", "Approve the transfer tomorrow", "Approve the transfer never"]
     buttons = tuple(Button(action=label, label=label, reference=label[-9:]) for label in labels)
     await harness.channel.send(sample_card(buttons=buttons))
-    (shown,) = harness.shown()
+    (shown,) = harness.list_messages()
     assert shown.labels == ("Approve the transfe…", "Approve the trans… 2", "Approve the trans… 3")
     assert shown.problems == ()
 

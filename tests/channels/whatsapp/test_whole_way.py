@@ -54,10 +54,10 @@ async def test_a_press_in_whatsapp_decides_the_case_and_a_reply_says_so(scene: W
         "platform_user_id": TO,
         "display_name": "Ada",
     }
-    assert list(scene.harness.told()) == ["Your answer was recorded."]
+    assert list(scene.harness.list_replies()) == ["Your answer was recorded."]
     (ending,) = scene.harness.api.replies_to(next(iter(scene.harness.api.messages)))
     assert "Approved" in parts_of(ending)[0]
-    assert "Deploy *4.2* to production?" in scene.harness.shown()[0].text
+    assert "Deploy *4.2* to production?" in scene.harness.list_messages()[0].text
     assert scene.harness.api.problems == []
 
 
@@ -71,7 +71,7 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppSce
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "approve"
     await scene.board.handle_webhook(call)
     await scene.board.handle_webhook(late)
-    told = list(scene.harness.told())
+    told = list(scene.harness.list_replies())
     assert told[:3] == ["Your answer was recorded."] * 3
     assert told[3] in (
         "This question is closed already. Your answer was not recorded.",
@@ -82,7 +82,7 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppSce
 async def test_a_stranger_decides_nothing(scene: WhatsAppScene):
     task = await scene.ask()
     await scene.board.handle_webhook(scene.press("Approve", user_id="4712345"))
-    assert list(scene.harness.told()) == ["You are not among those who may answer this here."]
+    assert list(scene.harness.list_replies()) == ["You are not among those who may answer this here."]
     assert not task.done()
     await scene.board.handle_webhook(scene.press("Reject"))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "reject"

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from placet.desk import minting
+from placet.desk import random_values
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
@@ -117,7 +117,7 @@ class BindingApi(HttpApi):
         """Bind a group: its policies apply from now on, or as soon as the binding's window opens."""
         draft = parse_binding_draft(request.read_body(dict[str, Any]))
         now = self._books.now()
-        binding = create_binding(draft, binding_id=minting.record_id("binding", now), now=now)
+        binding = create_binding(draft, binding_id=random_values.generate_record_id("binding", now), now=now)
 
         def plan(library: PolicySnapshot) -> Binding:
             if len(library.bindings) >= MAX_BINDINGS:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from placet.desk import minting
+from placet.desk import random_values
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
 from placet.http.conditional import check_if_match
 from placet.http.paging import Page, PageQuery
@@ -121,7 +121,7 @@ class PolicyApi(HttpApi):
         def plan(library: PolicySnapshot) -> RecordChange[PolicyView]:
             if sum(_is_retired(one) is False for one in library.policies.values()) >= MAX_POLICIES:
                 raise ValidationFailed(f"There are {MAX_POLICIES} policies already; retire some first.")
-            policy = create_policy(draft, policy_id=minting.record_id("policy", now), now=now)
+            policy = create_policy(draft, policy_id=random_values.generate_record_id("policy", now), now=now)
             return self._saving(request, policy, "CREATED", f"{member.name} wrote the policy {policy.name}.")
 
         return await self._books.change(member, plan)

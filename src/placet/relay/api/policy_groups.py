@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from placet.desk import minting
+from placet.desk import random_values
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
@@ -81,7 +81,7 @@ class PolicyGroupApi(HttpApi):
     async def create(self, request: RelayRequest) -> GroupView:
         """Put policies into a group; it applies as soon as it is bound."""
         draft, now = self._draft(request), self._books.now()
-        group = create_group(draft, group_id=minting.record_id("group", now), now=now)
+        group = create_group(draft, group_id=random_values.generate_record_id("group", now), now=now)
 
         def plan(library: PolicySnapshot) -> PolicyGroup:
             if len(library.groups) >= MAX_GROUPS:

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.new_deliveries import WEBHOOK
 from placet.errors import CaseConflict
 from placet.ports.endpoint_store import Endpoint
@@ -73,12 +73,15 @@ class HoldNotifier:
         now = self._now()
         if await self._store.get_endpoint(receiver.key, receiver.url) is None:
             fresh = Endpoint(
-                owner=receiver.key, url=receiver.url, secret=minting.callback_secret(), created_at=now
+                owner=receiver.key,
+                url=receiver.url,
+                secret=random_values.generate_callback_secret(),
+                created_at=now,
             )
             with suppress(CaseConflict):  # somebody else was faster
                 await self._store.save_endpoint(fresh)
         owed = Delivery(
-            id=minting.message_id(),
+            id=random_values.generate_message_id(),
             case_id="",
             event=HELD_EVENT,
             owner=receiver.key,

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from placet.cases.case import Subject
-from placet.desk import minting
+from placet.desk import random_values
 from placet.desk.new_deliveries import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, RelayConflict, Unavailable
@@ -216,7 +216,7 @@ class HoldService:
         request, known = taking.request, taking.place.entry
         subscription = request.subscription
         name = known.id if known is not None else taking.content
-        secret = await self.store.get_or_create_secret("relay", minting.secret())
+        secret = await self.store.get_or_create_secret("relay", random_values.generate_secret())
         async with self._lock(subscription.tenant, subscription.sink.id, name):
             if known is not None and known.id != request.task_id:
                 held = await self.find_relay_task(subscription, known.id)

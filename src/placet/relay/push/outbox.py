@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from placet.desk import minting
+from placet.desk import random_values
 from placet.ports.outbox_store import Delivery, OutboxStore
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.push.courier import COURIER, format_delivery_target
@@ -25,7 +25,7 @@ class PushOutbox:
         """Tell the caller behind a webhook, in the shape that its version expects."""
         now = self._now()
         owed = Delivery(
-            id=minting.message_id(),
+            id=random_values.generate_message_id(),
             case_id="",
             event="push",
             owner=webhook.owner,

@@ -9,7 +9,7 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from placet.desk import clock, minting
+from placet.desk import clock, random_values
 from placet.errors import (
     BodyTooLarge,
     CaseNotFound,
@@ -351,7 +351,11 @@ def _parse_exchange(
 def _get_correlation_id(sent: dict[bytes, bytes]) -> str:
     """The caller's own correlation id if it is one, else a new one."""
     given = _decode_header(sent.get(b"x-correlation-id"))
-    return given if given and _CORRELATION.fullmatch(given) else minting.correlation_id(clock.now())
+    return (
+        given
+        if given and _CORRELATION.fullmatch(given)
+        else random_values.generate_correlation_id(clock.now())
+    )
 
 
 def _decode_header(value: bytes | None) -> str | None:

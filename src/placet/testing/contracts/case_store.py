@@ -17,28 +17,28 @@ from placet.protocol.poll import Status
 from placet.testing.clock import DAYBREAK
 from placet.testing.samples import (
     DAY,
-    approval,
-    linking,
-    sample_commitment,
+    sample_approval,
+    sample_creation,
     sample_delivery,
     sample_endpoint,
-    sample_filing,
+    sample_idempotency_record,
+    sample_link_step,
     sample_offer,
-    sample_replay,
+    sample_update,
 )
 
 CROWD = 64
 
 
-async def outcomes(attempts: Iterable[Awaitable[object]]) -> list[Any]:
+async def gather_outcomes(attempts: Iterable[Awaitable[object]]) -> list[Any]:
     """What each of these gave, all of them started at once."""
     async with asyncio.timeout(30):
         return await asyncio.gather(*attempts, return_exceptions=True)
 
 
-async def opened(store: Store, **changes: Any) -> CaseCreation:
+async def create_sample_case(store: Store, **changes: Any) -> CaseCreation:
     """A case that the store holds."""
-    filing = sample_filing(**changes)
+    filing = sample_creation(**changes)
     await store.create_case(filing)
     return filing
 
@@ -48,7 +48,7 @@ class CaseStoreContract:
     """Cases, offers, events, drafts, replays and evidence."""
 
     async def test_a_new_case_is_read_back_as_it_was_written(self, store: Store) -> None:
-        filing = await opened(
+        filing = await create_sample_case(
             store,
             reminders=(DAYBREAK + timedelta(hours=1, microseconds=1),),
             callback_url="https://acme.example/callback",
@@ -60,7 +60,7 @@ class CaseStoreContract:
     async def test_text_in_any_script_is_kept(self, store: Store) -> None:
         strange = "Ünï ✅ 🇨🇭 עברית e\u0301 \u202e\x00\x7f\ufeff \U0010ffff 'quote' \"--\\"
         offer = sample_offer(prompt=strange, message=strange, context={strange: [strange, {"": None}]})
-        filing = await opened(store, owner=strange, offer=offer)
+        filing = await create_sample_case(store, owner=strange, offer=offer)
         assert await store.get_case_and_offer(filing.case.id) == (filing.case, offer)
         assert [case.id for case in await store.list_cases(strange)] == [filing.case.id]
 
@@ -70,18 +70,18 @@ class CaseStoreContract:
             "floats": [0.1, 1e300, -5e-324],
             "flags": [True, None],
         }
-        filing = await opened(store, offer=sample_offer(context=numbers))
+        filing = await create_sample_case(store, offer=sample_offer(context=numbers))
         assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
 
     async def test_a_large_offer_is_kept(self, store: Store) -> None:
-        filing = await opened(store, offer=sample_offer(context={"document": "long " * 400_000}))
+        filing = await create_sample_case(store, offer=sample_offer(context={"document": "long " * 400_000}))
         assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
 
     @pytest.mark.parametrize(
         "case_id", ["review_unknown", "", "x" * 100_000, "\ud800", "a\x00b", "' OR 1=1 --"]
     )
     async def test_a_case_that_was_never_opened_is_nowhere(self, store: Store, case_id: str) -> None:
-        await opened(store)
+        await create_sample_case(store)
         assert await store.get_case(case_id) is None
         assert await store.get_case_and_offer(case_id) is None
         assert not await store.list_events(case_id)
@@ -89,25 +89,25 @@ class CaseStoreContract:
         assert not await store.list_deliveries(case_id=case_id)
 
     async def test_a_taken_id_is_refused_and_the_first_case_stands(self, store: Store) -> None:
-        first = await opened(store)
+        first = await create_sample_case(store)
         with pytest.raises(CaseConflict):
-            await opened(store, id=first.case.id, offer=sample_offer(prompt="Something else?"))
+            await create_sample_case(store, id=first.case.id, offer=sample_offer(prompt="Something else?"))
         assert await store.get_case_and_offer(first.case.id) == (first.case, first.offer)
         assert tuple(await store.list_events(first.case.id)) == first.events
 
     async def test_many_cases_opened_at_once_all_stand(self, store: Store) -> None:
-        filings = [sample_filing() for _ in range(CROWD)]
-        assert await outcomes(store.create_case(filing) for filing in filings) == [None] * CROWD
+        filings = [sample_creation() for _ in range(CROWD)]
+        assert await gather_outcomes(store.create_case(filing) for filing in filings) == [None] * CROWD
         assert [await store.get_case(filing.case.id) for filing in filings] == [
             filing.case for filing in filings
         ]
 
     async def test_a_step_moves_the_case_and_appends_its_events(self, store: Store) -> None:
-        case = (await opened(store)).case
-        work, answer = Work(actor="person"), approval()
-        first = sample_commitment(case, work)
+        case = (await create_sample_case(store)).case
+        work, answer = Work(actor="person"), sample_approval()
+        first = sample_update(case, work)
         await store.update_case(first)
-        second = sample_commitment(first.step.case, answer)
+        second = sample_update(first.step.case, answer)
         await store.update_case(second)
         assert await store.get_case(case.id) == second.step.case
         kept = await store.list_events(case.id)
@@ -115,16 +115,16 @@ class CaseStoreContract:
         assert find_broken_link(kept) is None
 
     async def test_events_are_read_from_any_point(self, store: Store) -> None:
-        case = (await opened(store)).case
-        await store.update_case(sample_commitment(case, Work(actor="person")))
+        case = (await create_sample_case(store)).case
+        await store.update_case(sample_update(case, Work(actor="person")))
         assert [event.seq for event in await store.list_events(case.id, after=1)] == [2, 3]
         assert not await store.list_events(case.id, after=3)
         assert not await store.list_events(case.id, after=10**30)
 
     async def test_of_many_steps_from_one_version_one_wins(self, store: Store) -> None:
-        case = (await opened(store)).case
-        answers = [sample_commitment(case, approval(f"person {n}")) for n in range(CROWD)]
-        found = await outcomes(store.update_case(answer) for answer in answers)
+        case = (await create_sample_case(store)).case
+        answers = [sample_update(case, sample_approval(f"person {n}")) for n in range(CROWD)]
+        found = await gather_outcomes(store.update_case(answer) for answer in answers)
         assert found.count(None) == 1
         assert sum(isinstance(error, CaseConflict) for error in found) == CROWD - 1
         winner = answers[found.index(None)].step
@@ -132,17 +132,17 @@ class CaseStoreContract:
         assert tuple(await store.list_events(case.id, after=1)) == winner.events
 
     async def test_a_step_from_an_old_version_leaves_no_trace(self, store: Store) -> None:
-        case = (await opened(store)).case
-        await store.update_case(sample_commitment(case, View(actor="person")))
+        case = (await create_sample_case(store)).case
+        await store.update_case(sample_update(case, View(actor="person")))
         await store.save_draft(FormDraft(case_id=case.id, values={"a": 1}, step=1, saved_at=DAYBREAK))
         before = (
             await store.get_case(case.id),
             await store.list_events(case.id),
             await store.get_draft(case.id),
         )
-        late = sample_commitment(
+        late = sample_update(
             case,
-            approval(),
+            sample_approval(),
             due_at=None,
             deliveries=(sample_delivery(case.id),),
             spent_evidence=("proof",),
@@ -161,82 +161,92 @@ class CaseStoreContract:
 
     async def test_a_step_of_an_unknown_case_is_refused(self, store: Store) -> None:
         with pytest.raises(CaseConflict):
-            await store.update_case(sample_commitment(sample_filing().case, approval()))
+            await store.update_case(sample_update(sample_creation().case, sample_approval()))
 
     async def test_a_follow_up_is_linked_in_the_same_write(self, store: Store) -> None:
-        earlier = (await opened(store)).case
-        follow_up = sample_filing(previous_case_id=earlier.id)
-        link = linking(earlier, follow_up.case.id)
-        await opened(store, id=follow_up.case.id, previous_case_id=earlier.id, link=link)
+        earlier = (await create_sample_case(store)).case
+        follow_up = sample_creation(previous_case_id=earlier.id)
+        link = sample_link_step(earlier, follow_up.case.id)
+        await create_sample_case(store, id=follow_up.case.id, previous_case_id=earlier.id, link=link)
         assert await store.get_case(earlier.id) == link.case
         assert find_broken_link(await store.list_events(earlier.id)) is None
         assert await store.get_next_due_at() == earlier.expires_at
 
     async def test_a_follow_up_to_a_case_that_moved_is_not_opened(self, store: Store) -> None:
-        earlier = (await opened(store)).case
-        await store.update_case(sample_commitment(earlier, View(actor="person")))
+        earlier = (await create_sample_case(store)).case
+        await store.update_case(sample_update(earlier, View(actor="person")))
         with pytest.raises(CaseConflict):
-            await opened(
-                store, id="review_next", link=linking(earlier, "review_next"), replay=sample_replay("k")
+            await create_sample_case(
+                store,
+                id="review_next",
+                link=sample_link_step(earlier, "review_next"),
+                replay=sample_idempotency_record("k"),
             )
         assert await store.get_case("review_next") is None
         assert not await store.list_events("review_next")
         assert await store.get_idempotency_record("acme", "k") is None
 
     async def test_the_first_answer_to_a_key_is_found_again(self, store: Store) -> None:
-        replay = sample_replay("key")
-        await opened(store, replay=replay)
+        replay = sample_idempotency_record("key")
+        await create_sample_case(store, replay=replay)
         assert await store.get_idempotency_record("acme", "key") == replay
         assert await store.get_idempotency_record("acme", "other key") is None
         assert await store.get_idempotency_record("someone else", "key") is None
 
     async def test_of_many_openings_with_one_key_one_wins(self, store: Store) -> None:
-        filings = [sample_filing(replay=sample_replay("key")) for _ in range(CROWD)]
-        found = await outcomes(store.create_case(filing) for filing in filings)
+        filings = [sample_creation(replay=sample_idempotency_record("key")) for _ in range(CROWD)]
+        found = await gather_outcomes(store.create_case(filing) for filing in filings)
         assert found.count(None) == 1
         assert sum(isinstance(error, CaseConflict) for error in found) == CROWD - 1
         winner = filings[found.index(None)].case
         assert [case.id for case in await store.list_cases("acme", limit=CROWD)] == [winner.id]
 
     async def test_two_owners_may_use_the_same_key(self, store: Store) -> None:
-        await opened(store, replay=sample_replay("key"))
-        await opened(store, owner="umbrella", replay=sample_replay("key", owner="umbrella"))
+        await create_sample_case(store, replay=sample_idempotency_record("key"))
+        await create_sample_case(
+            store, owner="umbrella", replay=sample_idempotency_record("key", owner="umbrella")
+        )
 
     async def test_a_key_that_has_run_out_is_free_again(self, store: Store) -> None:
-        await opened(store, replay=sample_replay("key", expires_at=DAYBREAK + DAY))
-        renewed = sample_replay("key", expires_at=DAYBREAK + 2 * DAY)
-        await opened(store, now=DAYBREAK + DAY, replay=renewed)
+        await create_sample_case(store, replay=sample_idempotency_record("key", expires_at=DAYBREAK + DAY))
+        renewed = sample_idempotency_record("key", expires_at=DAYBREAK + 2 * DAY)
+        await create_sample_case(store, now=DAYBREAK + DAY, replay=renewed)
         assert await store.get_idempotency_record("acme", "key") == renewed
 
     async def test_purging_forgets_only_what_has_run_out(self, store: Store) -> None:
         for hours in (1, 2, 3):
             expires_at = DAYBREAK + timedelta(hours=hours)
-            await opened(store, replay=sample_replay(f"key {hours}", expires_at=expires_at))
+            await create_sample_case(
+                store, replay=sample_idempotency_record(f"key {hours}", expires_at=expires_at)
+            )
         assert await store.purge(DAYBREAK + timedelta(hours=2)) == 2
         assert await store.purge(DAYBREAK + timedelta(hours=2)) == 0
         assert await store.get_idempotency_record("acme", "key 2") is None
         assert await store.get_idempotency_record("acme", "key 3") is not None
 
     async def test_evidence_is_spent_once(self, store: Store) -> None:
-        first, second = (await opened(store)).case, (await opened(store)).case
+        first, second = (await create_sample_case(store)).case, (await create_sample_case(store)).case
         assert not await store.is_evidence_spent(["proof", "other"])
-        await store.update_case(sample_commitment(first, approval(), spent_evidence=("proof",)))
+        await store.update_case(sample_update(first, sample_approval(), spent_evidence=("proof",)))
         assert await store.is_evidence_spent(["other", "proof"])
         assert not await store.is_evidence_spent(["other"])
         with pytest.raises(CaseConflict):
-            await store.update_case(sample_commitment(second, approval(), spent_evidence=("other", "proof")))
+            await store.update_case(
+                sample_update(second, sample_approval(), spent_evidence=("other", "proof"))
+            )
         assert await store.get_case(second.id) == second
         assert not await store.is_evidence_spent(["other"])
 
     async def test_evidence_given_twice_in_one_answer_is_refused(self, store: Store) -> None:
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         with pytest.raises(CaseConflict):
-            await store.update_case(sample_commitment(case, approval(), spent_evidence=("proof", "proof")))
+            await store.update_case(sample_update(case, sample_approval(), spent_evidence=("proof", "proof")))
         assert await store.get_case(case.id) == case
 
     async def test_the_most_overdue_case_comes_first(self, store: Store) -> None:
         cases = [
-            (await opened(store, expires_at=DAYBREAK + timedelta(hours=hours))).case for hours in (3, 1, 2, 9)
+            (await create_sample_case(store, expires_at=DAYBREAK + timedelta(hours=hours))).case
+            for hours in (3, 1, 2, 9)
         ]
         now = DAYBREAK + timedelta(hours=3)
         assert list(await store.list_due_cases(now, limit=10)) == [cases[1], cases[2], cases[0]]
@@ -245,50 +255,48 @@ class CaseStoreContract:
 
     async def test_the_next_due_moment_follows_the_cases(self, store: Store) -> None:
         assert await store.get_next_due_at() is None
-        soon = (await opened(store, expires_at=DAYBREAK + timedelta(hours=1))).case
-        await opened(store, expires_at=DAYBREAK + timedelta(hours=2))
+        soon = (await create_sample_case(store, expires_at=DAYBREAK + timedelta(hours=1))).case
+        await create_sample_case(store, expires_at=DAYBREAK + timedelta(hours=2))
         assert await store.get_next_due_at() == DAYBREAK + timedelta(hours=1)
-        await store.update_case(
-            sample_commitment(soon, Expire(actor="system"), now=soon.expires_at, due_at=None)
-        )
+        await store.update_case(sample_update(soon, Expire(actor="system"), now=soon.expires_at, due_at=None))
         assert await store.get_next_due_at() == DAYBREAK + timedelta(hours=2)
         assert not await store.list_due_cases(DAYBREAK + timedelta(hours=1), limit=10)
 
     async def test_the_last_draft_stands(self, store: Store) -> None:
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         first = FormDraft(case_id=case.id, values={"näme": ["x", None]}, step=1, saved_at=DAYBREAK)
         for draft in (first, replace(first, step=2, values={})):
             await store.save_draft(draft)
             assert await store.get_draft(case.id) == draft
 
     async def test_an_answer_can_clear_the_draft(self, store: Store) -> None:
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         await store.save_draft(FormDraft(case_id=case.id, values={}, step=0, saved_at=DAYBREAK))
-        await store.update_case(sample_commitment(case, approval(), clear_draft=True))
+        await store.update_case(sample_update(case, sample_approval(), clear_draft=True))
         assert await store.get_draft(case.id) is None
 
     async def test_a_draft_of_a_closed_or_unknown_case_is_refused(self, store: Store) -> None:
-        case = (await opened(store)).case
-        await store.update_case(sample_commitment(case, Cancel(actor="acme")))
+        case = (await create_sample_case(store)).case
+        await store.update_case(sample_update(case, Cancel(actor="acme")))
         for case_id in (case.id, "review_unknown"):
             with pytest.raises(CaseConflict):
                 await store.save_draft(FormDraft(case_id=case_id, values={}, step=0, saved_at=DAYBREAK))
             assert await store.get_draft(case_id) is None
 
     async def test_an_owner_sees_their_own_cases_newest_first(self, store: Store) -> None:
-        mine = [(await opened(store)).case.id for _ in range(3)]
-        theirs = (await opened(store, owner="umbrella")).case.id
-        nobodys = (await opened(store, owner=None)).case.id
+        mine = [(await create_sample_case(store)).case.id for _ in range(3)]
+        theirs = (await create_sample_case(store, owner="umbrella")).case.id
+        nobodys = (await create_sample_case(store, owner=None)).case.id
         assert [case.id for case in await store.list_cases("acme")] == mine[::-1]
         assert [case.id for case in await store.list_cases("umbrella")] == [theirs]
         assert [case.id for case in await store.list_cases(None)] == [nobodys]
         assert not await store.list_cases("")
 
     async def test_pages_follow_each_other_without_gaps(self, store: Store) -> None:
-        ids = [(await opened(store)).case.id for _ in range(7)]
+        ids = [(await create_sample_case(store)).case.id for _ in range(7)]
         moved = [await store.get_case(case_id) for case_id in ids[::2]]
         for case in filter(None, moved):
-            await store.update_case(sample_commitment(case, approval()))
+            await store.update_case(sample_update(case, sample_approval()))
         seen: list[str] = []
         while page := await store.list_cases("acme", before=seen[-1] if seen else None, limit=3):
             seen.extend(case.id for case in page)
@@ -296,8 +304,8 @@ class CaseStoreContract:
         assert not await store.list_cases("acme", before="review_unknown")
 
     async def test_cases_are_listed_by_status(self, store: Store) -> None:
-        waiting, answered = (await opened(store)).case, (await opened(store)).case
-        done = sample_commitment(answered, approval())
+        waiting, answered = (await create_sample_case(store)).case, (await create_sample_case(store)).case
+        done = sample_update(answered, sample_approval())
         await store.update_case(done)
         assert list(await store.list_cases("acme", status=Status.PENDING)) == [waiting]
         assert list(await store.list_cases("acme", status=Status.COMPLETED)) == [done.step.case]
@@ -306,6 +314,6 @@ class CaseStoreContract:
 
     async def test_an_opening_brings_its_endpoint_and_spares_one_that_is_there(self, store: Store) -> None:
         first = sample_endpoint(secret="whsec_first")  # noqa: S106
-        await opened(store, endpoint=first)
-        await opened(store, endpoint=sample_endpoint(secret="whsec_second"))  # noqa: S106
+        await create_sample_case(store, endpoint=first)
+        await create_sample_case(store, endpoint=sample_endpoint(secret="whsec_second"))  # noqa: S106
         assert await store.get_endpoint("acme", first.url) == first

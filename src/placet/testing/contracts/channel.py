@@ -37,7 +37,7 @@ class SendingContract:
     ) -> None:
         card = sample_card(type)
         sent_message = await harness.channel.send(card)
-        (shown,) = harness.shown()
+        (shown,) = harness.list_messages()
         assert shown.problems == ()
         assert card.prompt in shown.text
         assert "Acme" in shown.text
@@ -52,7 +52,7 @@ class SendingContract:
         self, harness: ChannelHarness, type: str
     ) -> None:
         await harness.channel.send(sample_card(type))
-        (shown,) = harness.shown()
+        (shown,) = harness.list_messages()
         assert shown.references == ()
         assert REVIEW_URL in shown.links
 
@@ -60,18 +60,18 @@ class SendingContract:
     async def test_a_hostile_question_breaks_nothing(self, harness: ChannelHarness, name: str) -> None:
         card = sample_card(**HOSTILE[name])
         sent_message = await harness.channel.send(card)
-        (shown,) = harness.shown()
+        (shown,) = harness.list_messages()
         assert shown.problems == ()
         assert set(shown.links) == {REVIEW_URL}
         assert not set(shown.text) & set("\u202e\u200b\x00\x1b")
         assert all(label.strip() for label in shown.labels)
         await harness.channel.mark_closed(sent_message, card, sample_closure(by=MARKUP + HIDDEN * 99))
-        assert [one.problems for one in harness.shown()] == [()] * len(harness.shown())
-        assert harness.shown()[-1].references == ()
+        assert [one.problems for one in harness.list_messages()] == [()] * len(harness.list_messages())
+        assert harness.list_messages()[-1].references == ()
 
     async def test_markup_is_read_as_it_was_written(self, harness: ChannelHarness) -> None:
         await harness.channel.send(sample_card(prompt=MARKUP))
-        assert MARKUP in harness.shown()[0].text
+        assert MARKUP in harness.list_messages()[0].text
 
     @pytest.mark.parametrize(
         "review_url",
@@ -85,7 +85,7 @@ class SendingContract:
     )
     async def test_any_link_is_offered(self, harness: ChannelHarness, review_url: str) -> None:
         await harness.channel.send(sample_card(review_url=review_url))
-        (shown,) = harness.shown()
+        (shown,) = harness.list_messages()
         assert shown.problems == ()
         assert review_url in shown.links
 
@@ -95,10 +95,10 @@ class SendingContract:
             await harness.channel.send(sample_card(review_url=review_url))
         except ChannelRefused as error:
             refusal = error.message
-            assert harness.shown() == []
+            assert harness.list_messages() == []
         else:
             refusal = ""
-            (shown,) = harness.shown()
+            (shown,) = harness.list_messages()
             assert shown.problems == ()
             assert review_url in shown.links
         assert REVIEW_TOKEN not in refusal
@@ -108,7 +108,7 @@ class SendingContract:
         first = await harness.channel.send(card)
         second = await harness.channel.send(replace(card, is_reminder=True))
         assert first.message_id != second.message_id
-        shown = harness.shown()
+        shown = harness.list_messages()
         assert len(shown) == 2
         assert "Reminder" not in shown[0].text
         assert "Reminder" in shown[1].text
@@ -122,18 +122,18 @@ class SendingContract:
         sent_message = await harness.channel.send(card)
         # Whoever settles may not have the references any more.
         await harness.channel.mark_closed(sent_message, replace(card, buttons=()), CLOSURES[words])
-        last = harness.shown()[-1]
+        last = harness.list_messages()[-1]
         assert words in last.text
         assert last.references == ()
         assert last.problems == ()
-        assert len(harness.shown()) == (1 if harness.can_edit else 2)
+        assert len(harness.list_messages()) == (1 if harness.can_edit else 2)
 
     async def test_every_copy_is_brought_up_to_date(self, harness: ChannelHarness) -> None:
         card = sample_card()
         tickets = [await harness.channel.send(card) for _ in range(3)]
         for sent_message in tickets:
             await harness.channel.mark_closed(sent_message, card, sample_closure())
-        told = [shown for shown in harness.shown() if "Approved by Ada" in shown.text]
+        told = [shown for shown in harness.list_messages() if "Approved by Ada" in shown.text]
         assert len(told) == 3
 
     async def test_settling_twice_does_no_harm(self, harness: ChannelHarness) -> None:
@@ -141,18 +141,18 @@ class SendingContract:
         sent_message = await harness.channel.send(card)
         for _ in range(2):
             await harness.channel.mark_closed(sent_message, card, sample_closure())
-        assert "Approved by Ada" in harness.shown()[-1].text
+        assert "Approved by Ada" in harness.list_messages()[-1].text
 
     async def test_a_refused_message_is_a_refusal(self, harness: ChannelHarness) -> None:
         harness.refuse_next()
         with pytest.raises(ChannelRefused):
             await harness.channel.send(sample_card())
-        assert harness.shown() == []
+        assert harness.list_messages() == []
 
     async def test_a_platform_that_asks_for_time_gets_it(self, harness: ChannelHarness) -> None:
         harness.slow_down_next()
         await harness.channel.send(sample_card())
-        assert len(harness.shown()) == 1
+        assert len(harness.list_messages()) == 1
 
     async def test_no_proper_answer_is_unreachable(self, harness: ChannelHarness) -> None:
         harness.fail_next()
@@ -178,7 +178,9 @@ class SendingContract:
             f"{error.body()}{''.join(traceback.format_exception(error))}" for error in errors
         )
         assert [secret for secret in (*harness.secrets, REVIEW_TOKEN) if secret in written] == []
-        assert [secret for secret in harness.secrets for one in harness.shown() if secret in one.text] == []
+        assert [
+            secret for secret in harness.secrets for one in harness.list_messages() if secret in one.text
+        ] == []
 
 
 @pytest.mark.anyio
@@ -201,7 +203,7 @@ class InteractionContract:
     ) -> None:
         card = sample_card(type)
         await harness.channel.send(card)
-        (shown,) = harness.shown()
+        (shown,) = harness.list_messages()
         assert shown.references == tuple(button.reference for button in card.buttons)
         assert shown.labels == tuple(button.label for button in card.buttons)
 
@@ -213,7 +215,7 @@ class InteractionContract:
             (interaction,) = (await harness.channel.handle_webhook(request)).interactions
             assert interaction.reference == button.reference
             assert interaction.user.platform == harness.channel.name
-            assert interaction.user.user_id == harness.verified_id("4711")
+            assert interaction.user.user_id == harness.expected_user_id("4711")
             assert interaction.user.name is None or "Ada" in interaction.user.name
             assert interaction.via == harness.via
 
@@ -221,7 +223,7 @@ class InteractionContract:
         longest = "aZ09_-.:" * 4
         button = Button(action="approve", label="Approve", reference=longest)
         sent_message = await harness.channel.send(sample_card(buttons=(button,)))
-        (shown,) = harness.shown()
+        (shown,) = harness.list_messages()
         assert shown.references == (longest,)
         result = await harness.channel.handle_webhook(
             harness.press(sent_message, longest, user_id="7", name="Ada")
@@ -273,7 +275,7 @@ class InteractionContract:
             harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
         )
         await harness.channel.reply(result.interactions[0], "Your answer was recorded.")
-        assert list(harness.told()) == ["Your answer was recorded."]
+        assert list(harness.list_replies()) == ["Your answer was recorded."]
 
     async def test_a_response_that_can_tell_what_came_of_a_press_does(
         self, harness: InteractiveHarness
@@ -292,10 +294,10 @@ class InteractionContract:
             harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
         )
         await harness.channel.reply(result.interactions[0], "word " * 5_000)
-        (told,) = harness.told()
+        (told,) = harness.list_replies()
         assert told.startswith("word word")
         assert told.endswith("…")
-        assert [one.problems for one in harness.shown()] == [()] * len(harness.shown())
+        assert [one.problems for one in harness.list_messages()] == [()] * len(harness.list_messages())
 
     async def test_a_hostile_name_is_made_visible(self, harness: InteractiveHarness) -> None:
         card = sample_card()

@@ -12,23 +12,23 @@ from placet.errors import CaseConflict
 from placet.ports.case_store import CaseUpdate, FormDraft
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
-from placet.testing.contracts.case_store import opened
-from placet.testing.samples import approval, sample_commitment, sample_delivery
+from placet.testing.contracts.case_store import create_sample_case
+from placet.testing.samples import sample_approval, sample_delivery, sample_update
 
 
-async def answered(store: Store, **fields: Any) -> Case:
-    """A case that was worked on and answered."""
-    case = (await opened(store)).case
-    working = sample_commitment(case, Work(actor="person"))
+async def create_answered_case(store: Store, **fields: Any) -> Case:
+    """Create a case that was worked on and answered."""
+    case = (await create_sample_case(store)).case
+    working = sample_update(case, Work(actor="person"))
     await store.update_case(working)
-    answer = sample_commitment(working.step.case, approval(), **fields)
+    answer = sample_update(working.step.case, sample_approval(), **fields)
     await store.update_case(answer)
     return answer.step.case
 
 
-def erasure(case: Case) -> CaseUpdate:
+def sample_erasure(case: Case) -> CaseUpdate:
     """The step that erases this case."""
-    return sample_commitment(case, Erase(actor="system"), due_at=None)
+    return sample_update(case, Erase(actor="system"), due_at=None)
 
 
 @pytest.mark.anyio
@@ -36,38 +36,38 @@ class ErasureContract:
     """Retention: what is erased cannot be read again, and its trail still verifies."""
 
     async def test_the_offer_goes_and_the_case_stays(self, store: Store) -> None:
-        case = await answered(store)
-        step = erasure(case)
+        case = await create_answered_case(store)
+        step = sample_erasure(case)
         await store.erase_case(step)
         assert await store.get_case(case.id) == step.step.case
         assert await store.get_case_and_offer(case.id) is None
         assert await store.get_next_due_at() is None
 
     async def test_earlier_events_lose_their_content_and_the_chain_still_verifies(self, store: Store) -> None:
-        case = await answered(store)
-        await store.erase_case(erasure(case))
+        case = await create_answered_case(store)
+        await store.erase_case(sample_erasure(case))
         kept = await store.list_events(case.id)
         assert [(event.data, event.salt) for event in kept[:-1]] == [(None, None)] * 4
         assert kept[-1].data is not None
         assert find_broken_link(kept) is None
 
     async def test_the_draft_goes(self, store: Store) -> None:
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         await store.save_draft(FormDraft(case_id=case.id, values={"a": 1}, step=1, saved_at=DAYBREAK))
-        answer = sample_commitment(case, approval())
+        answer = sample_update(case, sample_approval())
         await store.update_case(answer)
-        await store.erase_case(erasure(answer.step.case))
+        await store.erase_case(sample_erasure(answer.step.case))
         assert await store.get_draft(case.id) is None
 
     async def test_settled_deliveries_are_blanked_and_waiting_ones_once_they_settle(
         self, store: Store
     ) -> None:
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         settled = sample_delivery(case.id, state="delivered", next_at=None, settled_at=DAYBREAK)
         waiting = sample_delivery(case.id)
-        answer = sample_commitment(case, approval(), deliveries=(settled, waiting))
+        answer = sample_update(case, sample_approval(), deliveries=(settled, waiting))
         await store.update_case(answer)
-        await store.erase_case(erasure(answer.step.case))
+        await store.erase_case(sample_erasure(answer.step.case))
         assert await store.get_delivery(settled.id) == replace(settled, target="", body=b"")
         assert await store.get_delivery(waiting.id) == waiting
         failed = replace(waiting, state="failed", next_at=None, attempts=1, settled_at=DAYBREAK)
@@ -75,15 +75,15 @@ class ErasureContract:
         assert await store.get_delivery(waiting.id) == replace(failed, target="", body=b"")
 
     async def test_other_cases_keep_their_content(self, store: Store) -> None:
-        erased, other = await answered(store), await answered(store)
-        await store.erase_case(erasure(erased))
+        erased, other = await create_answered_case(store), await create_answered_case(store)
+        await store.erase_case(sample_erasure(erased))
         assert await store.get_case_and_offer(other.id) is not None
         assert all(event.data is not None for event in await store.list_events(other.id))
 
     async def test_erasing_from_an_old_version_removes_nothing(self, store: Store) -> None:
-        case = await answered(store)
-        await store.erase_case(erasure(case))
+        case = await create_answered_case(store)
+        await store.erase_case(sample_erasure(case))
         before = await store.list_events(case.id)
         with pytest.raises(CaseConflict):
-            await store.erase_case(erasure(case))
+            await store.erase_case(sample_erasure(case))
         assert await store.list_events(case.id) == before

@@ -13,22 +13,22 @@ from placet.errors import CaseConflict
 from placet.ports.case_store import CaseUpdate
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
-from placet.testing.contracts.case_store import opened
-from placet.testing.contracts.erasure import erasure
-from placet.testing.samples import DAY, approval, sample_commitment, sample_grant
+from placet.testing.contracts.case_store import create_sample_case
+from placet.testing.contracts.erasure import sample_erasure
+from placet.testing.samples import DAY, sample_approval, sample_grant, sample_update
 
 
-async def granted(store: Store, *grants: Grant) -> Case:
+async def create_case_with_grants(store: Store, *grants: Grant) -> Case:
     """A case whose answer gave these grants, whatever case they name; it was opened when they were given."""
     now = min((grant.granted_at for grant in grants), default=DAYBREAK)
-    case = (await opened(store, now=now)).case
+    case = (await create_sample_case(store, now=now)).case
     given = tuple(replace(grant, case_id=case.id) for grant in grants)
-    answer = sample_commitment(case, approval("person", *given), grants=given)
+    answer = sample_update(case, sample_approval("person", *given), grants=given)
     await store.update_case(answer)
     return answer.step.case
 
 
-def using(case: Case, grant: Grant, key: str) -> CaseUpdate:
+def sample_grant_use(case: Case, grant: Grant, key: str) -> CaseUpdate:
     """The step that spends one use of the grant."""
     spent = replace(grant, case_id=case.id).spend()
     use = GrantUse(
@@ -40,7 +40,7 @@ def using(case: Case, grant: Grant, key: str) -> CaseUpdate:
         expires_at=grant.expires_at,
     )
     order = UseGrant(actor="key:acme", grant=spent, call={"id": key})
-    return sample_commitment(case, order, grants=(spent,), grant_use=use)
+    return sample_update(case, order, grants=(spent,), grant_use=use)
 
 
 @pytest.mark.anyio
@@ -49,22 +49,22 @@ class GrantStoreContract:
 
     async def test_a_grant_is_kept_as_it_was_given(self, store: Store) -> None:
         grant = sample_grant("", revoked_at=DAYBREAK, revoked_by="key:acme")
-        case = await granted(store, grant)
+        case = await create_case_with_grants(store, grant)
         assert await store.get_grant(grant.id) == replace(grant, case_id=case.id)
         assert await store.get_grant("unknown") is None
 
     async def test_a_grant_of_a_refused_answer_does_not_exist(self, store: Store) -> None:
-        case = (await opened(store)).case
-        await store.update_case(sample_commitment(case, approval()))
+        case = (await create_sample_case(store)).case
+        await store.update_case(sample_update(case, sample_approval()))
         late = sample_grant(case.id)
         with pytest.raises(CaseConflict):
-            await store.update_case(sample_commitment(case, approval("person", late), grants=(late,)))
+            await store.update_case(sample_update(case, sample_approval("person", late), grants=(late,)))
         assert await store.get_grant(late.id) is None
 
     async def test_grants_are_listed_newest_first_and_page_by_page(self, store: Store) -> None:
         grants = [sample_grant("") for _ in range(5)]
-        case = await granted(store, *grants)
-        await granted(store, sample_grant("", owner="other"))
+        case = await create_case_with_grants(store, *grants)
+        await create_case_with_grants(store, sample_grant("", owner="other"))
         newest = [replace(grant, case_id=case.id) for grant in reversed(grants)]
         assert list(await store.list_grants("acme", limit=2)) == newest[:2]
         assert list(await store.list_grants("acme", before=newest[1].id)) == newest[2:]
@@ -75,7 +75,7 @@ class GrantStoreContract:
 
     async def test_only_what_can_still_be_used_is_usable(self, store: Store) -> None:
         live = sample_grant("")
-        case = await granted(
+        case = await create_case_with_grants(
             store,
             live,
             sample_grant("", used=5),
@@ -92,8 +92,8 @@ class GrantStoreContract:
 
     async def test_a_use_is_found_by_its_key(self, store: Store) -> None:
         grant = sample_grant("")
-        case = await granted(store, grant)
-        step = using(case, grant, "first")
+        case = await create_case_with_grants(store, grant)
+        step = sample_grant_use(case, grant, "first")
         await store.update_case(step)
         assert await store.get_grant_use("acme", "first") == step.grant_use
         assert await store.get_grant_use("other", "first") is None
@@ -103,10 +103,10 @@ class GrantStoreContract:
 
     async def test_a_key_is_taken_once(self, store: Store) -> None:
         grant = sample_grant("")
-        step = using(await granted(store, grant), grant, "first")
+        step = sample_grant_use(await create_case_with_grants(store, grant), grant, "first")
         await store.update_case(step)
         with pytest.raises(CaseConflict):
-            await store.update_case(using(step.step.case, step.grants[0], "first"))
+            await store.update_case(sample_grant_use(step.step.case, step.grants[0], "first"))
         used = await store.get_grant(grant.id)
         assert used is not None
         assert used.used == 1
@@ -114,10 +114,10 @@ class GrantStoreContract:
 
     async def test_of_many_who_spend_from_one_version_one_wins(self, store: Store) -> None:
         grant = sample_grant("")
-        case = await granted(store, grant)
+        case = await create_case_with_grants(store, grant)
         async with asyncio.timeout(30):
             ended = await asyncio.gather(
-                *(store.update_case(using(case, grant, f"key {n}")) for n in range(16)),
+                *(store.update_case(sample_grant_use(case, grant, f"key {n}")) for n in range(16)),
                 return_exceptions=True,
             )
         assert ended.count(None) == 1
@@ -127,9 +127,9 @@ class GrantStoreContract:
 
     async def test_erasing_a_case_ends_and_empties_its_grants(self, store: Store) -> None:
         grant, other = sample_grant(""), sample_grant("")
-        case = await granted(store, grant)
-        await granted(store, other)
-        await store.erase_case(erasure(case))
+        case = await create_case_with_grants(store, grant)
+        await create_case_with_grants(store, other)
+        await store.erase_case(sample_erasure(case))
         assert await store.get_grant(grant.id) == replace(
             grant, case_id=case.id, patterns=None, granted_by=""
         )
@@ -139,7 +139,7 @@ class GrantStoreContract:
 
     async def test_keys_are_forgotten_when_their_grant_is_over(self, store: Store) -> None:
         grant = sample_grant("")
-        await store.update_case(using(await granted(store, grant), grant, "first"))
+        await store.update_case(sample_grant_use(await create_case_with_grants(store, grant), grant, "first"))
         await store.purge(grant.expires_at - timedelta(microseconds=1))
         assert await store.get_grant_use("acme", "first") is not None
         await store.purge(grant.expires_at)

@@ -10,22 +10,22 @@ from placet.errors import CaseConflict
 from placet.ports.outbox_store import RETAIN_NOTICES_FOR, Delivery
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
-from placet.testing.contracts.case_store import opened
-from placet.testing.samples import approval, sample_commitment, sample_delivery, sample_endpoint
+from placet.testing.contracts.case_store import create_sample_case
+from placet.testing.samples import sample_approval, sample_delivery, sample_endpoint, sample_update
 
 MINUTE = timedelta(minutes=1)
 
 
-async def owing(store: Store, *moments: timedelta, owner: str = "acme") -> list[Delivery]:
+async def create_deliveries(store: Store, *moments: timedelta, owner: str = "acme") -> list[Delivery]:
     """Deliveries of one case, due these times after daybreak."""
-    case = (await opened(store, owner=owner)).case
+    case = (await create_sample_case(store, owner=owner)).case
     owed = [sample_delivery(case.id, owner=owner, next_at=DAYBREAK + after) for after in moments]
-    await store.update_case(sample_commitment(case, approval(), deliveries=tuple(owed)))
+    await store.update_case(sample_update(case, sample_approval(), deliveries=tuple(owed)))
     return owed
 
 
-async def leased(store: Store, after: timedelta, *, limit: int = 10) -> list[str]:
-    """Ids of what is leased for a minute, this time after daybreak."""
+async def lease_delivery_ids(store: Store, after: timedelta, *, limit: int = 10) -> list[str]:
+    """Lease deliveries for a minute and return their ids; for a minute, this time after daybreak."""
     found = await store.lease_deliveries(DAYBREAK + after, lease_for=MINUTE, limit=limit)
     return [delivery.id for delivery in found]
 
@@ -35,7 +35,7 @@ class OutboxStoreContract:
     """Deliveries, their leases and their endpoints."""
 
     async def test_a_delivery_is_read_back_as_it_was_written(self, store: Store) -> None:
-        (owed,) = await owing(store, timedelta(0))
+        (owed,) = await create_deliveries(store, timedelta(0))
         assert await store.get_delivery(owed.id) == owed
         assert await store.get_delivery("msg_unknown") is None
 
@@ -56,37 +56,39 @@ class OutboxStoreContract:
         assert await store.get_delivery(other.id) is not None
 
     async def test_a_due_delivery_is_leased_until_the_lease_ends(self, store: Store) -> None:
-        (owed,) = await owing(store, MINUTE)
-        assert await leased(store, timedelta(0)) == []
+        (owed,) = await create_deliveries(store, MINUTE)
+        assert await lease_delivery_ids(store, timedelta(0)) == []
         (found,) = await store.lease_deliveries(DAYBREAK + MINUTE, lease_for=MINUTE, limit=10)
         assert found == replace(owed, next_at=DAYBREAK + 2 * MINUTE)
-        assert await leased(store, MINUTE) == []
-        assert await leased(store, 2 * MINUTE) == [owed.id]
+        assert await lease_delivery_ids(store, MINUTE) == []
+        assert await lease_delivery_ids(store, 2 * MINUTE) == [owed.id]
 
     async def test_a_lease_takes_the_most_overdue_up_to_its_limit(self, store: Store) -> None:
-        owed = await owing(store, 3 * MINUTE, MINUTE, 2 * MINUTE)
-        assert set(await leased(store, 5 * MINUTE, limit=2)) == {owed[1].id, owed[2].id}
-        assert await leased(store, 5 * MINUTE, limit=2) == [owed[0].id]
+        owed = await create_deliveries(store, 3 * MINUTE, MINUTE, 2 * MINUTE)
+        assert set(await lease_delivery_ids(store, 5 * MINUTE, limit=2)) == {owed[1].id, owed[2].id}
+        assert await lease_delivery_ids(store, 5 * MINUTE, limit=2) == [owed[0].id]
 
     async def test_a_lease_leaves_alone_what_goes_to_busy_targets(self, store: Store) -> None:
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         busy, idle = "https://busy.example/in?a='", "https://idle.example/in"
         owed = [sample_delivery(case.id, target=target) for target in (busy, busy, idle)]
-        await store.update_case(sample_commitment(case, approval(), deliveries=tuple(owed)))
+        await store.update_case(sample_update(case, sample_approval(), deliveries=tuple(owed)))
         found = await store.lease_deliveries(
             DAYBREAK, lease_for=MINUTE, limit=2, except_to={busy, "https://other.example/"}
         )
         assert [delivery.id for delivery in found] == [owed[2].id]
-        assert set(await leased(store, timedelta(0))) == {owed[0].id, owed[1].id}
+        assert set(await lease_delivery_ids(store, timedelta(0))) == {owed[0].id, owed[1].id}
 
     async def test_senders_at_the_same_time_never_lease_the_same(self, store: Store) -> None:
-        owed = await owing(store, *[timedelta(0)] * 20)
+        owed = await create_deliveries(store, *[timedelta(0)] * 20)
         async with asyncio.timeout(30):
-            found = await asyncio.gather(*(leased(store, timedelta(0), limit=3) for _ in range(10)))
+            found = await asyncio.gather(
+                *(lease_delivery_ids(store, timedelta(0), limit=3) for _ in range(10))
+            )
         assert sorted(id for ids in found for id in ids) == sorted(delivery.id for delivery in owed)
 
     async def test_a_delivered_one_is_never_sent_again(self, store: Store) -> None:
-        (owed,) = await owing(store, timedelta(0))
+        (owed,) = await create_deliveries(store, timedelta(0))
         done = replace(
             owed, state="delivered", next_at=None, attempts=1, last_status=200, settled_at=DAYBREAK
         )
@@ -95,34 +97,34 @@ class OutboxStoreContract:
         late = replace(owed, attempts=1, next_at=DAYBREAK, last_error="timed out")
         await store.save_delivery_attempt(late)
         assert await store.get_delivery(owed.id) == done
-        assert await leased(store, MINUTE) == []
+        assert await lease_delivery_ids(store, MINUTE) == []
         assert await store.get_next_delivery_at() is None
 
     async def test_a_failed_attempt_waits_for_its_next_moment(self, store: Store) -> None:
-        (owed,) = await owing(store, timedelta(0))
+        (owed,) = await create_deliveries(store, timedelta(0))
         retry = replace(owed, attempts=1, next_at=DAYBREAK + 5 * MINUTE, last_status=500, last_error="boom ✗")
         await store.save_delivery_attempt(retry)
         assert await store.get_delivery(owed.id) == retry
-        assert await leased(store, 4 * MINUTE) == []
-        assert await leased(store, 5 * MINUTE) == [owed.id]
+        assert await lease_delivery_ids(store, 4 * MINUTE) == []
+        assert await lease_delivery_ids(store, 5 * MINUTE) == [owed.id]
 
     async def test_a_settled_delivery_can_be_owed_anew(self, store: Store) -> None:
         for state in ("failed", "delivered"):
-            (owed,) = await owing(store, timedelta(0))
+            (owed,) = await create_deliveries(store, timedelta(0))
             settled = replace(
                 owed, state=state, next_at=None, attempts=3, last_status=500, settled_at=DAYBREAK
             )
             await store.save_delivery_attempt(settled)
-            assert await leased(store, MINUTE) == []
+            assert await lease_delivery_ids(store, MINUTE) == []
             again = await store.requeue_delivery(owed.id, now=DAYBREAK + MINUTE)
             assert again == replace(owed, next_at=DAYBREAK + MINUTE, last_status=500)
-            assert await leased(store, MINUTE) == [owed.id]
+            assert await lease_delivery_ids(store, MINUTE) == [owed.id]
 
     async def test_an_unknown_delivery_is_not_owed_anew(self, store: Store) -> None:
         assert await store.requeue_delivery("msg_unknown", now=DAYBREAK) is None
 
     async def test_settling_leaves_what_was_sent_alone(self, store: Store) -> None:
-        (owed,) = await owing(store, timedelta(0))
+        (owed,) = await create_deliveries(store, timedelta(0))
         await store.save_delivery_attempt(
             replace(owed, body=b"other", target="https://other.example", attempts=1)
         )
@@ -130,12 +132,12 @@ class OutboxStoreContract:
 
     async def test_the_next_delivery_is_the_earliest_that_waits(self, store: Store) -> None:
         assert await store.get_next_delivery_at() is None
-        await owing(store, 2 * MINUTE, MINUTE)
+        await create_deliveries(store, 2 * MINUTE, MINUTE)
         assert await store.get_next_delivery_at() == DAYBREAK + MINUTE
 
     async def test_the_log_is_newest_first_and_can_be_narrowed(self, store: Store) -> None:
-        mine = await owing(store, timedelta(0), timedelta(0))
-        (theirs,) = await owing(store, timedelta(0), owner="umbrella")
+        mine = await create_deliveries(store, timedelta(0), timedelta(0))
+        (theirs,) = await create_deliveries(store, timedelta(0), owner="umbrella")
         failed = replace(mine[0], state="failed", next_at=None)
         await store.save_delivery_attempt(failed)
         assert list(await store.list_deliveries()) == [theirs, mine[1], failed]
@@ -178,7 +180,7 @@ class OutboxStoreContract:
         assert not await store.list_endpoints("nobody")
 
     async def test_an_endpoint_that_is_gone_is_disabled_with_the_outcome(self, store: Store) -> None:
-        (owed,) = await owing(store, timedelta(0))
+        (owed,) = await create_deliveries(store, timedelta(0))
         endpoint = sample_endpoint(owed.target)
         await store.save_endpoint(endpoint)
         gone = replace(owed, state="failed", next_at=None, last_status=410, settled_at=DAYBREAK + MINUTE)

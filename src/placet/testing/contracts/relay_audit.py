@@ -15,7 +15,7 @@ from placet.testing.relay_samples import sample_audit, sample_hold, sample_task
 SECOND = timedelta(seconds=1)
 
 
-async def told(store: Store, **asked: Any) -> list[AuditRow]:
+async def list_events(store: Store, **asked: Any) -> list[AuditRow]:
     """Events that fit, oldest first."""
     events, total = await store.list_audit_events(
         "acme", AuditFilter(**asked), page=0, size=100, order="oldest"
@@ -35,7 +35,7 @@ class AuditContract:
         event = sample_audit(task_id="task")
         await store.add_audit_events([bare, event])
         await store.add_audit_events([])
-        assert await told(store) == [bare, event]
+        assert await list_events(store) == [bare, event]
         assert await store.get_audit_event("acme", bare.id) == bare
         assert await store.get_audit_event("other", bare.id) is None
         assert await store.get_audit_event("acme", "unknown") is None
@@ -46,7 +46,7 @@ class AuditContract:
         for batch in ([fresh, event], [fresh, fresh]):
             with pytest.raises(RelayConflict):
                 await store.add_audit_events(batch)
-        assert await told(store) == [event]
+        assert await list_events(store) == [event]
 
     async def test_events_come_page_by_page_with_their_number(self, store: Store) -> None:
         events = [sample_audit(at=DAYBREAK + SECOND * (number // 2)) for number in range(7)]
@@ -66,17 +66,17 @@ class AuditContract:
         one, other = sample_audit(**{field: "one"}), sample_audit(**{field: "other"})
         elsewhere = sample_audit(tenant="other", **{field: "one"})
         await store.add_audit_events([one, other, elsewhere])
-        assert await told(store, **{field: "one"}) == [one]
-        assert await told(store, **{field: "one"}, since=DAYBREAK + SECOND) == []
-        assert await told(store, **{field: "unknown"}) == []
+        assert await list_events(store, **{field: "one"}) == [one]
+        assert await list_events(store, **{field: "one"}, since=DAYBREAK + SECOND) == []
+        assert await list_events(store, **{field: "unknown"}) == []
 
     async def test_events_are_found_by_type_and_time(self, store: Store) -> None:
         kinds = ["HITL", "RATE_LIMIT", "HITL_RESOLUTION", "HITL"]
         events = [sample_audit(type=kind, at=DAYBREAK + SECOND * at) for at, kind in enumerate(kinds)]
         await store.add_audit_events(events)
-        assert await told(store, types=("HITL", "HITL_RESOLUTION")) == [events[0], *events[2:]]
-        assert await told(store, since=DAYBREAK + SECOND, until=DAYBREAK + SECOND * 3) == events[1:3]
-        assert await told(store, types=("HITL",), since=DAYBREAK + SECOND) == events[3:]
+        assert await list_events(store, types=("HITL", "HITL_RESOLUTION")) == [events[0], *events[2:]]
+        assert await list_events(store, since=DAYBREAK + SECOND, until=DAYBREAK + SECOND * 3) == events[1:3]
+        assert await list_events(store, types=("HITL",), since=DAYBREAK + SECOND) == events[3:]
 
     async def test_very_many_events_are_read_bit_by_bit_in_the_order_they_were_written(
         self, store: Store
@@ -142,7 +142,7 @@ class AuditContract:
         await store.add_audit_events([kept, *old, other])
         before = DAYBREAK + SECOND * 5
         assert [await store.delete_older("acme", before=before, limit=2) for _ in range(4)] == [2, 2, 1, 0]
-        assert await told(store) == [kept]
+        assert await list_events(store) == [kept]
         assert await store.get_audit_event("other", other.id) == other
         assert list(await store.list_events_to_redact("acme", before=before + SECOND, limit=9)) == [kept]
 

@@ -15,7 +15,7 @@ from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.relay_audit import AuditContract
 from placet.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
-from placet.testing.samples import sample_filing
+from placet.testing.samples import sample_creation
 
 SECOND = timedelta(seconds=1)
 ODD = "'; DROP TABLE holds; --\x00 ü ⚙ %_\\ \N{RIGHT-TO-LEFT OVERRIDE}"
@@ -27,7 +27,7 @@ UNSTORABLE: dict[str, dict[str, Any]] = {
 }
 
 
-async def found(store: Store, **asked: Any) -> list[str]:
+async def list_hold_ids(store: Store, **asked: Any) -> list[str]:
     """Ids of the holds that fit, oldest first."""
     holds, total = await store.list_holds("acme", HoldFilter(**asked), page=0, size=100, order="oldest")
     assert total == len(holds)
@@ -180,14 +180,14 @@ class HoldContract:
         for rival in (sample_hold(id=hold.id), sample_hold(case_id=hold.case_id)):
             with pytest.raises(RelayConflict):
                 await store.add_hold(rival, tasks=[task], events=[event])
-        assert await found(store) == [hold.id]
+        assert await list_hold_ids(store) == [hold.id]
         assert await store.get_task("acme", "clerk", "task", task.id) is None
         assert await store.get_audit_event("acme", event.id) is None
 
     async def test_a_case_is_written_with_its_hold(self, store: Store) -> None:
         hold, task, event = sample_hold(case_id="review_held"), sample_task(), sample_audit()
         together = HoldCreation(hold=hold, tasks=(task,), events=(event,))
-        await store.create_case(replace(sample_filing(id="review_held"), hold=together))
+        await store.create_case(replace(sample_creation(id="review_held"), hold=together))
         assert await store.get_case("review_held") is not None
         assert await store.get_hold_of_case("review_held") == hold
         assert await store.get_task("acme", "clerk", "task", task.id) == task
@@ -198,7 +198,7 @@ class HoldContract:
         await store.add_hold(hold)
         rival = HoldCreation(hold=sample_hold(id=hold.id, case_id="review_held"), tasks=(task,))
         with pytest.raises(CaseConflict):
-            await store.create_case(replace(sample_filing(id="review_held"), hold=rival))
+            await store.create_case(replace(sample_creation(id="review_held"), hold=rival))
         assert await store.get_case("review_held") is None
         assert await store.get_task("acme", "clerk", "task", task.id) is None
 
@@ -207,7 +207,7 @@ class HoldContract:
         await store.add_audit_events([event])
         failing = HoldCreation(hold=hold, tasks=(task,), events=(event,))
         with pytest.raises(CaseConflict):
-            await store.create_case(replace(sample_filing(id="review_held"), hold=failing))
+            await store.create_case(replace(sample_creation(id="review_held"), hold=failing))
         assert await store.get_case("review_held") is None
         assert await store.get_hold(hold.id) is None
         assert await store.get_task("acme", "clerk", "task", task.id) is None
@@ -296,9 +296,9 @@ class HoldContract:
         elsewhere = sample_hold(tenant="other", **{field: value})
         for hold in (one, other, elsewhere):
             await store.add_hold(hold)
-        assert await found(store, **{field: value}) == [other.id]
-        assert await found(store, **{field: getattr(one, field)}) == [one.id]
-        assert await found(store, **{field: value}, since=DAYBREAK + SECOND) == []
+        assert await list_hold_ids(store, **{field: value}) == [other.id]
+        assert await list_hold_ids(store, **{field: getattr(one, field)}) == [one.id]
+        assert await list_hold_ids(store, **{field: value}, since=DAYBREAK + SECOND) == []
 
     async def test_holds_are_found_by_all_that_is_asked_for(self, store: Store) -> None:
         holds: dict[str, HoldRow] = {}
@@ -306,18 +306,18 @@ class HoldContract:
             for sink in ("clerk", "cook"):
                 holds[status + sink] = sample_hold(status=status, sink=sink, correlation_id="trace")
                 await store.add_hold(holds[status + sink])
-        assert await found(store, status="PENDING", sink="cook") == [holds["PENDINGcook"].id]
+        assert await list_hold_ids(store, status="PENDING", sink="cook") == [holds["PENDINGcook"].id]
         asked = {"correlation_id": "trace", "status": "APPROVED", "until": DAYBREAK + SECOND}
-        assert await found(store, **asked) == [holds["APPROVEDclerk"].id, holds["APPROVEDcook"].id]
+        assert await list_hold_ids(store, **asked) == [holds["APPROVEDclerk"].id, holds["APPROVEDcook"].id]
 
     async def test_holds_are_found_by_when_they_were_made(self, store: Store) -> None:
         holds = [sample_hold(created_at=DAYBREAK + SECOND * number) for number in range(4)]
         for hold in holds:
             await store.add_hold(hold)
         ids = [hold.id for hold in holds]
-        assert await found(store, since=DAYBREAK + SECOND) == ids[1:]
-        assert await found(store, until=DAYBREAK + SECOND * 3) == ids[:3]
-        assert await found(store, since=DAYBREAK + SECOND, until=DAYBREAK + SECOND * 3) == ids[1:3]
+        assert await list_hold_ids(store, since=DAYBREAK + SECOND) == ids[1:]
+        assert await list_hold_ids(store, until=DAYBREAK + SECOND * 3) == ids[:3]
+        assert await list_hold_ids(store, since=DAYBREAK + SECOND, until=DAYBREAK + SECOND * 3) == ids[1:3]
 
     async def test_a_large_message_is_kept_byte_by_byte(self, store: Store) -> None:
         hold = sample_hold(envelope=bytes(range(256)) * 2**15)
@@ -341,7 +341,7 @@ class HostileValuesContract:
         with pytest.raises(ValidationFailed):
             await store.change_records(save=[record, bad_record], events=[event])
         assert await store.get_task("acme", "clerk", "task", task.id) is None
-        assert await found(store) == []
+        assert await list_hold_ids(store) == []
         assert await store.get_audit_event("acme", event.id) is None
         assert list(await store.list_records("policy")) == []
 

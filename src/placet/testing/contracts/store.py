@@ -7,14 +7,14 @@ import pytest
 from placet.cases.commands import View
 from placet.errors import CaseConflict, Unavailable
 from placet.ports.store import Store
-from placet.testing.contracts.case_store import CaseStoreContract, opened
-from placet.testing.contracts.erasure import ErasureContract, answered, erasure
+from placet.testing.contracts.case_store import CaseStoreContract, create_sample_case
+from placet.testing.contracts.erasure import ErasureContract, create_answered_case, sample_erasure
 from placet.testing.contracts.grant_store import GrantStoreContract
 from placet.testing.contracts.inbox_store import InboxStoreContract
 from placet.testing.contracts.key_store import KeyStoreContract
 from placet.testing.contracts.outbox_store import OutboxStoreContract
 from placet.testing.contracts.relay_store import RelayStoreContract
-from placet.testing.samples import approval, linking, sample_commitment, sample_filing
+from placet.testing.samples import sample_approval, sample_creation, sample_link_step, sample_update
 
 
 @pytest.mark.anyio
@@ -32,27 +32,27 @@ class StoreContract(
     async def test_listeners_hear_of_every_change_once_it_can_be_read(self, store: Store) -> None:
         heard: list[str | None] = []
         store.add_change_listener(heard.append)
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         assert heard == [case.id]
-        viewed = sample_commitment(case, View(actor="person"))
+        viewed = sample_update(case, View(actor="person"))
         await store.update_case(viewed)
-        link = linking(viewed.step.case, "review_next")
-        await opened(store, id="review_next", link=link)
+        link = sample_link_step(viewed.step.case, "review_next")
+        await create_sample_case(store, id="review_next", link=link)
         assert heard == [case.id, case.id, "review_next", case.id]
 
     async def test_listeners_hear_of_erasure(self, store: Store) -> None:
-        case = await answered(store)
+        case = await create_answered_case(store)
         heard: list[str | None] = []
         store.add_change_listener(heard.append)
-        await store.erase_case(erasure(case))
+        await store.erase_case(sample_erasure(case))
         assert heard == [case.id]
 
     async def test_listeners_hear_nothing_of_a_refused_write(self, store: Store) -> None:
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         heard: list[str | None] = []
         store.add_change_listener(heard.append)
         with pytest.raises(CaseConflict):
-            await opened(store, id=case.id)
+            await create_sample_case(store, id=case.id)
         assert heard == []
 
     async def test_every_listener_hears(self, store: Store) -> None:
@@ -60,7 +60,7 @@ class StoreContract(
         second: list[str | None] = []
         store.add_change_listener(first.append)
         store.add_change_listener(second.append)
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         assert first == second == [case.id]
 
     async def test_a_listener_that_fails_is_reported_and_harms_nobody(self, store: Store) -> None:
@@ -70,7 +70,7 @@ class StoreContract(
         heard: list[str | None] = []
         store.add_change_listener(_stumble)
         store.add_change_listener(heard.append)
-        case = (await opened(store)).case
+        case = (await create_sample_case(store)).case
         loop.set_exception_handler(None)
         assert heard == [case.id]
         assert [type(error) for error in reported] == [ZeroDivisionError]
@@ -79,14 +79,14 @@ class StoreContract(
         await store.check_ready()
 
     async def test_closing_finishes_what_was_accepted_and_takes_no_more(self, store: Store) -> None:
-        accepted = [asyncio.ensure_future(store.create_case(sample_filing())) for _ in range(16)]
+        accepted = [asyncio.ensure_future(store.create_case(sample_creation())) for _ in range(16)]
         await asyncio.sleep(0)
         await store.aclose()
         assert await asyncio.gather(*accepted) == [None] * 16
         with pytest.raises(Unavailable):
-            await store.create_case(sample_filing())
+            await store.create_case(sample_creation())
         with pytest.raises(Unavailable):
-            await store.update_case(sample_commitment(sample_filing().case, approval()))
+            await store.update_case(sample_update(sample_creation().case, sample_approval()))
         with pytest.raises(Unavailable):
             await store.check_ready()
 

@@ -14,14 +14,14 @@ from placet.errors import ValidationFailed
 from placet.protocol.duration import parse_duration
 from placet.protocol.fields import FIELD_TYPES
 
-CHOOSING = ("select", "multiselect")
+CHOICE_TYPES = ("select", "multiselect")
 _FIELD = re.compile(
     r"(?P<key>[^:?=]+)(?P<optional>\?)?:(?P<type>[a-z][a-z0-9_-]*)(?:=(?P<options>[^:]*))?(?::(?P<label>.*))?",
     re.DOTALL,
 )
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class QuestionArguments(Struct, frozen=True, kw_only=True):
     """What a question says, whatever its kind."""
 
     prompt: str
@@ -35,12 +35,12 @@ class Said(Struct, frozen=True, kw_only=True):
     agent: str | None
     previous: str | None
 
-    def shown(self, own: dict[str, Any]) -> dict[str, Any]:
+    def build_context(self, own: dict[str, Any]) -> dict[str, Any]:
         """What the page shows: the context, what is of its kind, and the facts."""
-        context = json_object(self.context, "--context") if self.context is not None else {}
-        return {**context, **own, **values(self.facts, "--fact")}
+        context = read_json_object(self.context, "--context") if self.context is not None else {}
+        return {**context, **own, **parse_values(self.facts, "--fact")}
 
-    def draft(self, kind: str, shown: dict[str, Any], *, now: datetime) -> dict[str, Any]:
+    def build_draft(self, kind: str, shown: dict[str, Any], *, now: datetime) -> dict[str, Any]:
         """The body that opens the case."""
         said = {
             "type": kind,
@@ -49,7 +49,7 @@ class Said(Struct, frozen=True, kw_only=True):
             "context": shown,
             "timeout": self.timeout,
             "default_action": self.default_action,
-            "reminder_at": [_moment(one, now) for one in self.remind_after] or None,
+            "reminder_at": [_parse_reminder(one, now) for one in self.remind_after] or None,
             "service": self.service,
             "agent": self.agent,
             "previous_case_id": self.previous,
@@ -57,9 +57,9 @@ class Said(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in said.items() if value is not None}
 
 
-def text_or_json(value: str, option: str) -> Any:
+def read_text_or_json(value: str, option: str) -> Any:
     """@file or the text itself; JSON objects and lists are read as such, everything else is text."""
-    found = text(value, option)
+    found = read_text(value, option)
     if found.lstrip()[:1] in ("{", "["):
         try:
             return msgspec.json.decode(found)
@@ -70,15 +70,15 @@ def text_or_json(value: str, option: str) -> Any:
     return found
 
 
-def json_object(value: str, option: str) -> dict[str, Any]:
+def read_json_object(value: str, option: str) -> dict[str, Any]:
     """@file or the JSON itself; it must be an object."""
-    found = text_or_json(value, option)
+    found = read_text_or_json(value, option)
     if not isinstance(found, dict):
         raise click.BadParameter("write a JSON object, or @file with one.", param_hint=option)
     return found
 
 
-def pairs(values: Iterable[str], option: str) -> dict[str, str]:
+def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
     """NAME=TEXT, each name once."""
     found: dict[str, str] = {}
     for value in values:
@@ -89,12 +89,12 @@ def pairs(values: Iterable[str], option: str) -> dict[str, str]:
     return found
 
 
-def values(given: Iterable[str], option: str) -> dict[str, Any]:
+def parse_values(given: Iterable[str], option: str) -> dict[str, Any]:
     """NAME=VALUE; numbers, true, false and null are what they look like."""
-    return {name: _scalar(text) for name, text in pairs(given, option).items()}
+    return {name: _parse_scalar(text) for name, text in parse_pairs(given, option).items()}
 
 
-def listed(given: Iterable[str], name: str, option: str) -> list[dict[str, str]]:
+def parse_entries(given: Iterable[str], name: str, option: str) -> list[dict[str, str]]:
     """ID=TITLE, or a title alone; `name` is what the title is called there."""
     entries = []
     for value in given:
@@ -106,7 +106,7 @@ def listed(given: Iterable[str], name: str, option: str) -> list[dict[str, str]]
     return entries
 
 
-def field(value: str) -> dict[str, Any]:
+def parse_field(value: str) -> dict[str, Any]:
     """KEY:TYPE[=A,B][:LABEL] as a field of a form; KEY? makes it optional."""
     match = _FIELD.fullmatch(value)
     if match is None or not (match["type"] in FIELD_TYPES or match["type"].startswith("x-")):
@@ -121,19 +121,19 @@ def field(value: str) -> dict[str, Any]:
         "type": match["type"],
         "required": match["optional"] is None,
     }
-    if match["options"] is not None or match["type"] in CHOOSING:
-        found["options"] = _options(match["options"] or "", match["type"])
+    if match["options"] is not None or match["type"] in CHOICE_TYPES:
+        found["options"] = _parse_choices(match["options"] or "", match["type"])
     return found
 
 
-def _options(text: str, type: str) -> list[dict[str, str]]:
+def _parse_choices(text: str, type: str) -> list[dict[str, str]]:
     chosen = [one.strip() for one in text.split(",") if one.strip()]
-    if type not in CHOOSING or not chosen:
+    if type not in CHOICE_TYPES or not chosen:
         raise click.BadParameter("only select and multiselect take options, as =A,B.", param_hint="--field")
     return [{"value": one, "label": one} for one in chosen]
 
 
-def _scalar(text: str) -> Any:
+def _parse_scalar(text: str) -> Any:
     try:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -141,7 +141,7 @@ def _scalar(text: str) -> Any:
     return found if found is None or isinstance(found, bool | int | float) else text
 
 
-def text(value: str, option: str) -> str:
+def read_text(value: str, option: str) -> str:
     """@file or the text itself."""
     if not value.startswith("@"):
         return value
@@ -152,7 +152,7 @@ def text(value: str, option: str) -> str:
         raise click.BadParameter(f"{value[1:]} cannot be read: {reason}.", param_hint=option) from None
 
 
-def _moment(after: str, now: datetime) -> str:
+def _parse_reminder(after: str, now: datetime) -> str:
     try:
         return (now + parse_duration(after)).isoformat()
     except (ValidationFailed, OverflowError) as error:

@@ -3,24 +3,24 @@
 import subprocess
 import sys
 
-from placet.desk import minting
+from placet.desk import random_values
 
 IN_BOTH_PROCESSES = """
 import os
-from placet.desk import minting
+from placet.desk import random_values
 
-minting.salt()
+random_values.generate_salt()
 read, write = os.pipe()
 if os.fork() == 0:
-    os.write(write, minting.salt().encode())
+    os.write(write, random_values.generate_salt().encode())
     os._exit(0)
 os.wait()
-print(os.read(read, 100).decode(), minting.salt())
+print(os.read(read, 100).decode(), random_values.generate_salt())
 """
 
 
 def test_no_salt_is_given_twice() -> None:
-    salts = [minting.salt() for _ in range(5_000)]
+    salts = [random_values.generate_salt() for _ in range(5_000)]
     assert len(set(salts)) == len(salts)
     assert {len(bytes.fromhex(salt)) for salt in salts} == {16}
 
