@@ -9,7 +9,7 @@ from placet.protocol.versions import (
     NESTED_DISCOVERY_SINCE,
     POLL_SINCE,
     SPEC_VERSIONS,
-    reaches,
+    is_at_least,
 )
 from scripts.drawing import code, table
 
@@ -23,7 +23,7 @@ def draw_windows() -> str:
     }
     heads = [f"{one} (default)" if one == DEFAULT_VERSION else one for one in SPEC_VERSIONS]
     rows = [
-        (name, *("yes" if reaches(version, since) else "no" for version in SPEC_VERSIONS))
+        (name, *("yes" if is_at_least(version, since) else "no" for version in SPEC_VERSIONS))
         for name, since in windows.items()
     ]
     return table(("", *heads), rows)

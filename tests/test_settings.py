@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.errors import SettingsError
-from placet.settings import Settings, load, settings_from
+from placet.settings import Settings, build_settings, load
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def test_what_the_environment_says_of_others_is_none_of_ours() -> None:
 )
 def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
-        settings_from(values)
+        build_settings(values)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
     ],
 )
 def test_people_reach_the_server_where_it_says(values: dict[str, Any], public_url: str) -> None:
-    assert settings_from(values).public_url == public_url
+    assert build_settings(values).public_url == public_url
 
 
 def test_limits_are_settings() -> None:
-    limits = settings_from({"max_timeout": "30d", "default_timeout": "PT36H", "retention": "1d"}).limits
+    limits = build_settings({"max_timeout": "30d", "default_timeout": "PT36H", "retention": "1d"}).limits
     assert limits.max_timeout_for == timedelta(days=30)
     assert limits.default_timeout_for == timedelta(hours=36)
     assert limits.keep_for == timedelta(days=1)
@@ -168,4 +168,4 @@ def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:
 )
 def test_whatever_is_set_there_are_settings_or_a_refusal(values: dict[str, Any]) -> None:
     with suppress(SettingsError):
-        assert isinstance(settings_from(values), Settings)
+        assert isinstance(build_settings(values), Settings)

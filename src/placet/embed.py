@@ -35,7 +35,7 @@ from placet.reviews.confirmation.declaration import CONFIRMATION
 from placet.reviews.escalation.declaration import ESCALATION
 from placet.reviews.input.declaration import INPUT
 from placet.reviews.selection.declaration import SELECTION
-from placet.settings import settings_from
+from placet.settings import build_settings
 from placet.text.characters import is_one_line, is_storable
 
 Who = str | Principal | None
@@ -65,7 +65,7 @@ class Placet:
         store: Store | None = None,
         **settings: Any,
     ) -> None:
-        self.settings = settings_from({"base_url": base_url, "db": db, **settings})
+        self.settings = build_settings({"base_url": base_url, "db": db, **settings})
         self._authenticator = authenticate
         self._identifier = identify
         self._verifier = verifier

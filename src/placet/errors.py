@@ -36,15 +36,15 @@ PlacetError
 │   ├── UnreadableAnswer       a service's answer that cannot be understood
 │   ├── CaseLost               the service no longer tells how the case stands
 │   ├── CredentialsRefused     the service wants other credentials to tell it
-│   ├── NotTold                the link reached nobody
-│   ├── NotKept                the file for pending cases takes nothing
+│   ├── NotificationFailed                the link reached nobody
+│   ├── CaseNotSaved                the file for pending cases takes nothing
 │   └── StillWaiting           the agent's patience ended before the case did
 ├── HookError                  a tool call could not be gated, answered or resumed
 │   ├── InvalidFeedback        answers that do not fit the calls that wait
 │   ├── NothingToResume        a thread that waits for nobody
 │   ├── ThreadPaused           a message to a thread that waits for a person
 │   ├── ThreadBusy             a thread that another process works on
-│   ├── NobodyAsked            calls that no case could be opened for
+│   ├── CaseNotOpened            calls that no case could be opened for
 │   ├── CheckpointConflict     a thread that someone else has moved on
 │   ├── ApprovalPending        a call that a person has to decide first
 │   ├── CallRejected           a call that a person rejected
@@ -305,16 +305,16 @@ class CredentialsRefused(FollowFailed):
     code = "credentials_refused"
 
 
-class NotTold(FollowFailed):
+class NotificationFailed(FollowFailed):
     """The person could not be told."""
 
-    code = "not_told"
+    code = "notification_failed"
 
 
-class NotKept(FollowFailed):
+class CaseNotSaved(FollowFailed):
     """The case cannot be kept, so that a restart would lose it."""
 
-    code = "not_kept"
+    code = "case_not_saved"
 
 
 class StillWaiting(FollowFailed):
@@ -353,10 +353,10 @@ class ThreadBusy(HookError):
     code = "thread_busy"
 
 
-class NobodyAsked(HookError):
+class CaseNotOpened(HookError):
     """No case can be opened for these calls; they wait, and can be answered in code."""
 
-    code = "nobody_asked"
+    code = "case_not_opened"
 
     def __init__(self, message: str | None = None, *, waiting: Any = None, **details: Any) -> None:
         super().__init__(message, **details)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from placet.desk.limits import Limits
 from placet.errors import SettingsError, ValidationFailed
-from placet.protocol.addresses import is_secure_or_loopback, normal_url
+from placet.protocol.addresses import is_secure_or_loopback, normalize_url
 from placet.protocol.duration import parse_duration
 from placet.relay.settings import RelaySettings, check_relay
 
@@ -79,9 +79,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return Limits(
             max_body_bytes=self.max_body_bytes,
             max_context_bytes=self.max_context_bytes,
-            default_timeout_for=_duration("default_timeout", self.default_timeout),
-            max_timeout_for=_duration("max_timeout", self.max_timeout),
-            keep_for=_duration("retention", self.retention),
+            default_timeout_for=_parse_setting_duration("default_timeout", self.default_timeout),
+            max_timeout_for=_parse_setting_duration("max_timeout", self.max_timeout),
+            keep_for=_parse_setting_duration("retention", self.retention),
         )
 
     @property
@@ -114,21 +114,21 @@ def load(
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise SettingsError(f"{origin}: there is no setting {name!r}.{meant}")
         values[name], origins[name] = value, origin
-    return Loaded(settings=settings_from(values, origins), origins=origins)
+    return Loaded(settings=build_settings(values, origins), origins=origins)
 
 
-def settings_from(values: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> Settings:
+def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> Settings:
     """Settings from values by name, defaults for the rest; raises SettingsError for what does not fit."""
     # An empty text is how TOML and the environment say that an address or a folder is not set.
     given = {name: value for name, value in values.items() if value != "" or name not in OPTIONAL}
     try:
         settings = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise _misfit(str(error), origins or {}) from error
+        raise _settings_error(str(error), origins or {}) from error
     check(settings)
     if settings.base_url is None:
         return settings
-    return replace(settings, base_url=normal_url(settings.base_url).rstrip("/"))
+    return replace(settings, base_url=normalize_url(settings.base_url).rstrip("/"))
 
 
 def check(settings: Settings) -> None:
@@ -158,7 +158,7 @@ def check(settings: Settings) -> None:
         )
 
 
-def _misfit(complaint: str, origins: Mapping[str, str]) -> SettingsError:
+def _settings_error(complaint: str, origins: Mapping[str, str]) -> SettingsError:
     """A decoder's complaint in terms of the setting's name and where its value came from."""
     what, _, place = complaint.partition(" - at `$.")
     name = place.rstrip("`")
@@ -197,7 +197,7 @@ def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
     ]
 
 
-def _duration(name: str, text: str) -> timedelta:
+def _parse_setting_duration(name: str, text: str) -> timedelta:
     try:
         return parse_duration(text)
     except ValidationFailed as error:

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from placet.agent.card_facts import FACTS, facts_of
+from placet.agent.card_facts import FACTS, select_facts
 from placet.ports.channel import ONLY_ON_PAGE
 
 
 def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:
     context = {"price_per_day": 12, "who": "Ada", "none": None, "empty": [], "no": False, "void": ""}
-    assert facts_of(context, decides=True) == (("Price per day", "12"), ("Who", "Ada"))
+    assert select_facts(context, decides=True) == (("Price per day", "12"), ("Who", "Ada"))
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,14 @@ def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:
 )
 def test_a_button_beside_what_only_the_page_shows_says_so(unseen: dict[str, Any]) -> None:
     [name] = unseen
-    assert facts_of({"who": "Ada", **unseen}, decides=True) == (
+    assert select_facts({"who": "Ada", **unseen}, decides=True) == (
         (ONLY_ON_PAGE, name.capitalize()),
         ("Who", "Ada"),
     )
-    assert facts_of({"who": "Ada", **unseen}, decides=False) == (("Who", "Ada"),)
+    assert select_facts({"who": "Ada", **unseen}, decides=False) == (("Who", "Ada"),)
 
 
 def test_of_many_facts_those_that_are_left_out_are_named_and_counted() -> None:
-    facts = facts_of({f"fact_{number}": number + 1 for number in range(20)}, decides=True)
+    facts = select_facts({f"fact_{number}": number + 1 for number in range(20)}, decides=True)
     assert len(facts) == FACTS + 1
     assert facts[0] == (ONLY_ON_PAGE, "Fact 6, Fact 7, Fact 8, Fact 9, Fact 10, Fact 11 and 8 more")

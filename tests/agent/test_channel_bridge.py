@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from placet.agent.channel_bridge import GONE, ChannelBridge, card_of
+from placet.agent.channel_bridge import GONE, ChannelBridge, build_card
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
 from placet.ports.channel import (
     Card,
@@ -405,6 +405,6 @@ def test_one_press_that_goes_wrong_stops_no_other(server: RunningServer, tmp_pat
     ],
 )
 def test_a_name_that_a_service_gives_itself_stands_before_its_host(name: str | None, source: str) -> None:
-    assert card_of(replace(CASE, service_name=name), {}).source == source
+    assert build_card(replace(CASE, service_name=name), {}).source == source
     far = replace(CASE, service_name=name, service_url="https://" + "a." * 30 + "example/")
-    assert card_of(far, {}).source == "a." * 30 + "example"
+    assert build_card(far, {}).source == "a." * 30 + "example"

@@ -16,7 +16,7 @@ from placet.agent.async_agent import AsyncListener
 from placet.agent.base_agent import STREAMS_AT_MOST
 from placet.agent.flow import Flow, Wait
 from placet.agent.responses import LARGEST, RESPONSE_WITHIN_S, BoundedBody, verify_outcome
-from placet.errors import ChannelRefused, NotTold, StillWaiting
+from placet.errors import ChannelRefused, NotificationFailed, StillWaiting
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE, STREAMING
 from tests.server.running import EXAMPLE, RunningServer, running
@@ -76,13 +76,13 @@ def test_who_could_not_be_told_is_told_when_the_agent_resumes(
         raise trouble
 
     cases = PendingCases(tmp_path / "agent.db")
-    with pytest.raises(NotTold, match="could not be told") as raised:
+    with pytest.raises(NotificationFailed, match="could not be told") as raised:
         drive(fails, opened(server), pending=cases)
     assert raised.value.__cause__ is trouble
     assert "secret" not in raised.value.message
     ((_, failed),) = drive(fails, resumed, pending=cases)
-    assert isinstance(failed, NotTold)
-    assert [one.told for one in cases.all()] == [False]
+    assert isinstance(failed, NotificationFailed)
+    assert [one.is_notified for one in cases.all()] == [False]
 
     def tell(notice: Notice) -> None:
         if notice.name == "told":

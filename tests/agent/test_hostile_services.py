@@ -14,7 +14,7 @@ import pytest
 from placet.agent import Agent, AsyncAgent, Notice
 from placet.agent.base_agent import Fetch
 from placet.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
-from placet.agent.poll_interval import retry_after
+from placet.agent.poll_interval import parse_retry_after
 from placet.agent.sync_agent import STUCK_AT_MOST
 from placet.errors import StillWaiting
 from placet.testing.clock import FakeClock
@@ -135,7 +135,7 @@ def test_a_poll_takes_no_longer_than_there_is_patience() -> None:
 def test_a_service_whose_clock_is_wrong_is_neither_hammered_nor_forgotten(
     headers: dict[str, str], seconds: float | None
 ) -> None:
-    assert retry_after(headers, datetime(2026, 11, 15, tzinfo=UTC)) == seconds
+    assert parse_retry_after(headers, datetime(2026, 11, 15, tzinfo=UTC)) == seconds
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from placet.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
 from placet.agent.pending import ButtonAudience, SavedButton
-from placet.errors import NotKept, SettingsError, StillWaiting
+from placet.errors import CaseNotSaved, SettingsError, StillWaiting
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
@@ -46,9 +46,9 @@ def path(tmp_path: Path) -> Path:
 def test_a_case_is_found_again_with_all_it_takes_to_follow_it(path: Path) -> None:
     first = PendingCases(path)
     first.add(PENDING)
-    first.mark_told(CASE)
+    first.mark_notified(CASE)
     first.close()
-    assert PendingCases(path).all() == [replace(PENDING, told=True)]
+    assert PendingCases(path).all() == [replace(PENDING, is_notified=True)]
 
 
 def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) -> None:
@@ -64,7 +64,8 @@ def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) ->
     assert found.is_for("telegram", "7")
     with sqlite3.connect(path) as earlier:  # which may still run, and reads the file in its own way
         asked = (
-            "SELECT id, told, sealed, action FROM button JOIN pending USING (id) WHERE reference = 'ref-1'"
+            "SELECT id, notified, sealed, action FROM button JOIN pending USING (id)"
+            " WHERE reference = 'ref-1'"
         )
         assert earlier.execute(asked).fetchone()[3] == "approve"
 
@@ -209,7 +210,7 @@ def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: 
         with pytest.raises(StillWaiting):
             agent.request("POST", f"{server.url}/v1/cases", reference="plants", **opening(server))
         (left,) = agent.pending()
-    assert (left.reference, left.told) == ("plants", True)
+    assert (left.reference, left.is_notified) == ("plants", True)
     server.press({"submit_url": left.case.submit_url, "submit_token": left.case.submit_token}, "confirm")
 
     async def resumed() -> None:
@@ -239,7 +240,7 @@ def test_an_agent_that_is_ended_right_after_telling_does_not_tell_again(
             assert asking.cancelled()
 
     asyncio.run(main())
-    assert [one.told for one in PendingCases(path).all()] == [True]
+    assert [one.is_notified for one in PendingCases(path).all()] == [True]
 
 
 KILLED = """
@@ -269,7 +270,7 @@ def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, pat
         assert process.stdout.readline().startswith(server.url)
         if moment == "while waiting":
             cases = PendingCases(path)
-            while not cases.all()[0].told:
+            while not cases.all()[0].is_notified:
                 assert process.poll() is None
             os.kill(process.pid, signal.SIGKILL)
         assert process.wait(60) == -signal.SIGKILL
@@ -299,11 +300,11 @@ def test_a_file_that_takes_nothing_costs_neither_the_question_nor_the_decision(
 
     with Agent(tell=tell, pending=cases, clock=ticking(server)) as agent:
         outcome = agent.request("POST", f"{server.url}/v1/cases", **opening(server))
-        with pytest.raises(NotKept, match="database is locked"):
+        with pytest.raises(CaseNotSaved, match="database is locked"):
             cases.require_room()
         holder.execute("ROLLBACK")
     assert isinstance(outcome, Decided)
-    assert [one.told for one in cases.all()] == [False]
+    assert [one.is_notified for one in cases.all()] == [False]
     holder.close()
 
 
@@ -314,7 +315,7 @@ def test_two_agents_with_one_file_each_find_all_cases_and_lose_none(path: Path) 
     def add(cases: PendingCases, name: str) -> None:
         for number in numbers:
             cases.add(PendingCase(case=replace(CASE, case_id=f"{name}{number}")))
-            cases.mark_told(replace(CASE, case_id=f"{name}{number}"))
+            cases.mark_notified(replace(CASE, case_id=f"{name}{number}"))
 
     threads = [threading.Thread(target=add, args=arguments) for arguments in ((first, "a"), (second, "b"))]
     for thread in threads:
@@ -323,4 +324,4 @@ def test_two_agents_with_one_file_each_find_all_cases_and_lose_none(path: Path) 
         thread.join()
     wanted = {f"{name}{number}" for name in "ab" for number in numbers}
     for cases in (first, second):
-        assert {one.case.case_id for one in cases.all() if one.told} == wanted
+        assert {one.case.case_id for one in cases.all() if one.is_notified} == wanted

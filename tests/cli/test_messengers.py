@@ -78,7 +78,7 @@ async def test_a_killed_command_is_resumed_and_its_buttons_still_work(desk: Desk
     async with loopback(api.handle) as server:
         env = settings(server, PLACET_TELEGRAM_ANSWERERS="7")
         asking = desk.start(*QUESTION, "--via", "telegram", env=env)
-        await until(lambda: api.messages and server.at("/getUpdates") and desk.kept()[0].told)
+        await until(lambda: api.messages and server.at("/getUpdates") and desk.kept()[0].is_notified)
         asking.process.kill()
         again = desk.start("pending", "resume", env=env)
         await until(lambda: len(server.at("/getUpdates")) > 1)
@@ -113,7 +113,7 @@ async def test_a_program_learns_which_case_nobody_was_told_of(desk: Desk) -> Non
     async with loopback(api.handle) as server:
         env = {**settings(server), "PLACET_TELEGRAM_BOT_TOKEN": "1:wrong"}
         result = await ended(desk.start(*QUESTION, "--via", "telegram", "--json", env=env), 1)
-    assert (result["status"], result["error"]) == ("error", "not_told")
+    assert (result["status"], result["error"]) == ("error", "notification_failed")
     assert [one.case.case_id for one in desk.kept()] == [result["case_id"]]
 
 

@@ -11,7 +11,7 @@ import pytest
 from placet.hook import ToolCall
 from placet.hook.frameworks.mcp.policy import read_policy
 from placet.pages.theme import read_theme
-from placet.settings import Settings, settings_from
+from placet.settings import Settings, build_settings
 from tests.docs.markdown import PAGES, blocks, relative_name
 from tests.waiting import PATIENCE_S
 
@@ -39,7 +39,7 @@ def test_a_question_shown_in_the_docs_can_be_asked(page: Path, draft: dict[str, 
 
 @pytest.mark.parametrize(("page", "text"), SETTINGS, ids=ids(SETTINGS))
 def test_settings_shown_in_the_docs_are_settings(page: Path, text: str):
-    assert isinstance(settings_from(tomllib.loads(text)), Settings)
+    assert isinstance(build_settings(tomllib.loads(text)), Settings)
 
 
 @pytest.mark.parametrize(("page", "text"), THEMES, ids=ids(THEMES))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from placet.protocol.discovery import ServiceCard, discovery
+from placet.protocol.discovery import ServiceCard, build_discovery
 from placet.protocol.versions import SPEC_VERSIONS
 
 CARD = ServiceCard(
@@ -47,13 +47,13 @@ SECTIONS = {
 
 
 def nested(version: str, card: ServiceCard = CARD) -> dict[str, Any]:
-    document: dict[str, Any] = discovery(card, version)["hitl_protocol"]
+    document: dict[str, Any] = build_discovery(card, version)["hitl_protocol"]
     return document
 
 
 @pytest.mark.parametrize("version", ["0.5", "0.6"])
 def test_up_to_06_the_document_is_flat(version: str) -> None:
-    document = discovery(CARD, version)
+    document = build_discovery(CARD, version)
     assert document["hitl_protocol"] == version
     assert set(document) == {
         "hitl_protocol",
@@ -74,7 +74,7 @@ def test_up_to_06_the_document_is_flat(version: str) -> None:
 def test_from_07_everything_stands_under_one_key(version: str) -> None:
     later = version != "0.7"
     document = nested(version)
-    assert set(discovery(CARD, version)) == {"hitl_protocol"}
+    assert set(build_discovery(CARD, version)) == {"hitl_protocol"}
     assert document["spec_version"] == version
     assert set(document) == SECTIONS | ({"authentication"} if later else set())
     assert set(document["capabilities"]) == CAPABILITIES | ({"supports_agent_binding"} if later else set())
@@ -83,7 +83,7 @@ def test_from_07_everything_stands_under_one_key(version: str) -> None:
 
 def test_no_grace_period_is_promised_in_any_version() -> None:
     """Ruling 3: the first answer stands at once."""
-    assert discovery(CARD, "0.5")["features"]["edit_grace_period"] is None
+    assert build_discovery(CARD, "0.5")["features"]["edit_grace_period"] is None
 
 
 def test_the_document_tells_what_this_server_can_do() -> None:
@@ -104,6 +104,6 @@ def test_every_address_is_under_the_public_one(version: str) -> None:
             return [found for child in value.values() for found in addresses(child)]
         return [value] if isinstance(value, str) and "://" in value else []
 
-    found = addresses(discovery(CARD, version))
+    found = addresses(build_discovery(CARD, version))
     assert found
     assert all(address.startswith("https://placet.example") for address in found)

@@ -3,7 +3,7 @@ from datetime import date
 
 import pytest
 
-from placet.protocol.field_values import is_blank, judge, missing, parse_date
+from placet.protocol.field_values import is_blank, missing_answer_problem, parse_date, validate_answer
 from placet.protocol.fields import FIELD_TYPES, Field, Option, Validation
 
 OPTIONS = (Option(value="de", label="Germany"), Option(value="fr", label="France"))
@@ -15,7 +15,7 @@ def field(type_, **rules):
 
 
 def code(asked, value):
-    found = judge(asked, value)
+    found = validate_answer(asked, value)
     return None if found is None else found.code
 
 
@@ -41,7 +41,7 @@ def test_zero_and_no_are_answers(value):
     ],
 )
 def test_a_missing_answer_is_asked_for_in_words_that_fit(type_, expected):
-    assert missing(field(type_)).code == expected
+    assert missing_answer_problem(field(type_)).code == expected
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_bounds_are_kept(type_, rules, value, expected):
     ],
 )
 def test_messages_name_the_bound_as_a_person_would(type_, rules, value, message):
-    found = judge(field(type_, **rules), value)
+    found = validate_answer(field(type_, **rules), value)
     assert found is not None
     assert found.message == message
 
@@ -214,7 +214,7 @@ def test_messages_name_the_bound_as_a_person_would(type_, rules, value, message)
 def test_no_message_repeats_the_answer(type_):
     secret = "hunter2-\ud800"
     for value in (secret, [secret], {secret: secret}, [[secret]]):
-        found = judge(field(type_), value)
+        found = validate_answer(field(type_), value)
         assert found is not None
         assert "hunter2" not in str(found)
 

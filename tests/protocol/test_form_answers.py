@@ -8,8 +8,8 @@ from placet.protocol.fields import FIELD_TYPES
 from placet.protocol.form_answers import (
     check_answers,
     find_problems,
-    visible_fields,
-    visible_in_step,
+    find_visible_fields,
+    find_visible_fields_in_step,
 )
 from placet.protocol.forms import parse_form
 
@@ -107,11 +107,11 @@ def refusal(form, values):
     ],
 )
 def test_fields_appear_as_their_conditions_are_met(values, visible):
-    assert keys(visible_fields(wizard(), values)) == visible
+    assert keys(find_visible_fields(wizard(), values)) == visible
 
 
 def test_what_hangs_on_a_hidden_field_is_hidden():
-    assert keys(visible_fields(wizard(), {"kind": "part", "salary": 5000})) == ["name", "kind", "rate"]
+    assert keys(find_visible_fields(wizard(), {"kind": "part", "salary": 5000})) == ["name", "kind", "rate"]
 
 
 def test_hidden_answers_are_dropped():
@@ -200,18 +200,18 @@ def test_sensitive_answers_stay_out_of_messages_and_logs():
 
 
 def test_a_step_looks_back_to_decide_what_it_asks():
-    assert keys(visible_in_step(wizard(), {"kind": "full"}, 1)) == ["salary"]
-    assert keys(visible_in_step(wizard(), {"name": "", "kind": "part"}, 1)) == ["rate"]
+    assert keys(find_visible_fields_in_step(wizard(), {"kind": "full"}, 1)) == ["salary"]
+    assert keys(find_visible_fields_in_step(wizard(), {"name": "", "kind": "part"}, 1)) == ["rate"]
 
 
 @pytest.mark.parametrize("step_index", [-1, 3, 10**9])
 def test_a_step_that_does_not_exist_is_refused(step_index):
     with pytest.raises(InvalidInput, match="3 steps"):
-        visible_in_step(wizard(), {}, step_index)
+        find_visible_fields_in_step(wizard(), {}, step_index)
 
 
 def test_a_form_without_steps_is_one_step():
-    assert visible_in_step(ALL_TYPES, FITTING, 0) == visible_fields(ALL_TYPES, FITTING)
+    assert find_visible_fields_in_step(ALL_TYPES, FITTING, 0) == find_visible_fields(ALL_TYPES, FITTING)
 
 
 def test_answers_nested_beyond_reason_are_refused():
@@ -247,13 +247,13 @@ def test_arbitrary_json_is_cleaned_or_refused(form, values):
         msgspec.json.encode(error.body())
     else:
         msgspec.json.encode(data)
-        assert set(data) <= {field.key for field in visible_fields(form, values)}
+        assert set(data) <= {field.key for field in find_visible_fields(form, values)}
         assert check_answers(form, data) == data
 
 
 @given(st.sampled_from([ALL_TYPES, wizard()]), ANSWERS, st.integers(-2, 4))
 def test_an_arbitrary_step_is_found_or_refused(form, values, step_index):
     try:
-        visible_in_step(form, values, step_index)
+        find_visible_fields_in_step(form, values, step_index)
     except InvalidInput as error:
         msgspec.json.encode(error.body())

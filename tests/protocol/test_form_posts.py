@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from placet.errors import InvalidInput
 from placet.protocol.fields import FIELD_TYPES
 from placet.protocol.form_answers import check_answers
-from placet.protocol.form_posts import from_strings
+from placet.protocol.form_posts import answers_from_strings
 from placet.protocol.forms import parse_form
 
 CHOICES = [{"value": "a", "label": "A"}, {"value": "b", "label": "B"}]
@@ -50,7 +50,7 @@ FORM = parse_form(
     ],
 )
 def test_text_becomes_what_the_field_means(key, text, value):
-    converted = from_strings(FORM, [(key, text)])[key]
+    converted = answers_from_strings(FORM, [(key, text)])[key]
     assert converted == value
     assert type(converted) is type(value)
     check_answers(FORM, {key: converted})
@@ -77,7 +77,7 @@ def test_text_becomes_what_the_field_means(key, text, value):
     ],
 )
 def test_what_does_not_convert_stays_as_typed_and_is_named(key, text, code):
-    values = from_strings(FORM, [(key, text)])
+    values = answers_from_strings(FORM, [(key, text)])
     assert values[key] in (text, [text])
     with pytest.raises(InvalidInput) as caught:
         check_answers(FORM, values)
@@ -85,33 +85,35 @@ def test_what_does_not_convert_stays_as_typed_and_is_named(key, text, code):
 
 
 def test_repeated_keys_are_several_choices():
-    assert from_strings(FORM, [("multiselect", "a"), ("multiselect", "b")]) == {"multiselect": ["a", "b"]}
+    assert answers_from_strings(FORM, [("multiselect", "a"), ("multiselect", "b")]) == {
+        "multiselect": ["a", "b"]
+    }
 
 
 def test_an_empty_companion_is_not_a_choice():
-    assert from_strings(FORM, [("multiselect", "")]) == {"multiselect": []}
+    assert answers_from_strings(FORM, [("multiselect", "")]) == {"multiselect": []}
 
 
 def test_a_hidden_no_before_a_checkbox_gives_way_to_its_yes():
-    assert from_strings(FORM, [("boolean", "false"), ("boolean", "true")]) == {"boolean": True}
-    assert from_strings(FORM, [("boolean", "false")]) == {"boolean": False}
+    assert answers_from_strings(FORM, [("boolean", "false"), ("boolean", "true")]) == {"boolean": True}
+    assert answers_from_strings(FORM, [("boolean", "false")]) == {"boolean": False}
 
 
 def test_what_was_not_posted_is_not_answered():
-    assert from_strings(FORM, []) == {}
+    assert answers_from_strings(FORM, []) == {}
 
 
 def test_an_untouched_form_is_blank_not_wrong():
-    posted = from_strings(FORM, [(field.key, "") for field in FORM.every_field])
+    posted = answers_from_strings(FORM, [(field.key, "") for field in FORM.every_field])
     assert check_answers(FORM, posted) == {}
 
 
 def test_unknown_keys_are_kept_for_the_judge():
-    assert from_strings(FORM, [("admin", "1"), ("admin", "2")]) == {"admin": "2"}
+    assert answers_from_strings(FORM, [("admin", "1"), ("admin", "2")]) == {"admin": "2"}
 
 
 def test_numbers_with_many_zeros_convert_quickly():
-    assert from_strings(FORM, [("number", "1" + "0" * 1_000_000)])["number"] == "1" + "0" * 1_000_000
+    assert answers_from_strings(FORM, [("number", "1" + "0" * 1_000_000)])["number"] == "1" + "0" * 1_000_000
 
 
 TEXTS = st.text(st.characters(codec=None)) | st.from_regex(r"[+-]?[0-9]*\.?[0-9]*(e[0-9]+)?", fullmatch=True)
@@ -120,7 +122,7 @@ KEYS = st.sampled_from([field.key for field in FORM.every_field]) | st.text(st.c
 
 @given(st.lists(st.tuples(KEYS, TEXTS)))
 def test_no_post_breaks_the_reading_or_the_judging(pairs):
-    values = from_strings(FORM, pairs)
+    values = answers_from_strings(FORM, pairs)
     assert set(values) == {key for key, _ in pairs}
     try:
         check_answers(FORM, values)

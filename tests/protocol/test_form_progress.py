@@ -1,6 +1,6 @@
 import pytest
 
-from placet.protocol.form_progress import FormProgress, progress
+from placet.protocol.form_progress import FormProgress, compute_progress
 from placet.protocol.forms import parse_form
 
 
@@ -41,20 +41,20 @@ WIZARD = parse_form(
     ],
 )
 def test_progress_counts_the_required_fields_a_person_sees(values, expected):
-    assert progress(WIZARD, values) == expected
+    assert compute_progress(WIZARD, values) == expected
 
 
 @pytest.mark.parametrize(("told", "current"), [(2, 2), (0, 1), (-5, 1), (99, 3)])
 def test_the_page_may_say_where_the_person_is(told, current):
-    assert progress(WIZARD, {}, current_step=told).current_step == current
+    assert compute_progress(WIZARD, {}, current_step=told).current_step == current
 
 
 def test_a_form_without_steps_is_step_one_of_one():
     form = parse_form({"fields": [asked("a"), asked("b")]})
-    assert progress(form, {}) == FormProgress(1, 1, 0, 0)
+    assert compute_progress(form, {}) == FormProgress(1, 1, 0, 0)
 
 
 def test_progress_carries_numbers_only():
-    found = progress(WIZARD, {"name": "hunter2"})
+    found = compute_progress(WIZARD, {"name": "hunter2"})
     assert all(isinstance(number, int) for number in found)
     assert found._asdict() == {"current_step": 2, "total_steps": 3, "completed_fields": 1, "total_fields": 3}

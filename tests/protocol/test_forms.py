@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from placet.errors import InvalidForm
 from placet.protocol.fields import FIELD_TYPES, Field, Validation
-from placet.protocol.forms import Form, default_answers, parse_form, wire_form
+from placet.protocol.forms import Form, collect_defaults, form_to_wire, parse_form
 
 CHOICES = [{"value": "full", "label": "Full-time"}, {"value": "part", "label": "Part-time"}]
 
@@ -67,7 +67,7 @@ def test_a_form_without_steps_is_one_group():
 
 
 def test_a_sound_form_travels_as_it_came():
-    assert wire_form(parse_form(onboarding())) == onboarding()
+    assert form_to_wire(parse_form(onboarding())) == onboarding()
 
 
 @pytest.mark.parametrize("type_", [*FIELD_TYPES, "x-file-upload", "x-Colour.v2"])
@@ -80,12 +80,12 @@ def test_bounds_of_dates_are_kept_here_and_left_out_of_the_published_form():
     raw = one(type="date", validation={"min": "2026-01-01", "max": "2026-12-31"}, required=True)
     form = parse_form(raw)
     assert form.every_field[0].bounds == ("2026-01-01", "2026-12-31")
-    assert wire_form(form) == one(type="date", required=True)
+    assert form_to_wire(form) == one(type="date", required=True)
 
 
 def test_numeric_bounds_are_published():
     raw = one(type="number", validation={"min": 0, "max": 5})
-    assert wire_form(parse_form(raw)) == raw
+    assert form_to_wire(parse_form(raw)) == raw
 
 
 def test_defaults_fill_the_form_in():
@@ -101,7 +101,7 @@ def test_defaults_fill_the_form_in():
             ]
         }
     )
-    assert default_answers(form) == {"a": "x", "c": False, "e": ["part"]}
+    assert collect_defaults(form) == {"a": "x", "c": False, "e": ["part"]}
 
 
 @pytest.mark.parametrize(
@@ -345,4 +345,4 @@ def test_arbitrary_json_is_a_sound_form_or_a_refusal(raw):
     else:
         assert isinstance(form, Form)
         assert parse_form({"fields": [msgspec.to_builtins(field) for field in form.every_field]}).every_field
-        wire_form(form)
+        form_to_wire(form)

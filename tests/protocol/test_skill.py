@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.errors import ValidationFailed
-from placet.protocol.skill import Skill, hitl_handling_section, skill_document, skill_front_matter
+from placet.protocol.skill import Skill, render_front_matter, render_handling_section, render_skill
 
 
 def skill(**changes):
@@ -27,7 +27,7 @@ def front(text):
 
 def test_front_matter_declares_what_the_service_may_ask():
     declared = front(
-        skill_front_matter(
+        render_front_matter(
             skill(
                 review_base_url="https://jobs.example/review",
                 timeout_default="24h",
@@ -51,7 +51,7 @@ def test_front_matter_declares_what_the_service_may_ask():
 
 
 def test_what_was_not_given_is_not_declared():
-    assert front(skill_front_matter(skill()))["metadata"]["hitl"] == {
+    assert front(render_front_matter(skill()))["metadata"]["hitl"] == {
         "supported": True,
         "types": ["selection", "confirmation"],
         "info": "May ask which jobs to apply for.",
@@ -60,14 +60,14 @@ def test_what_was_not_given_is_not_declared():
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200).filter(str.strip))
 def test_no_text_escapes_its_quotes(info):
-    assert front(skill_front_matter(skill(info=info)))["metadata"]["hitl"]["info"] == info
+    assert front(render_front_matter(skill(info=info)))["metadata"]["hitl"]["info"] == info
 
 
 @pytest.mark.parametrize(
     "info", ["---\nname: x", 'a"\n    supported: false', "\u2028x", "a\u0085b", "😀", "#: {", "\x00"]
 )
 def test_hostile_text_stays_one_value(info):
-    block = skill_front_matter(skill(info=info))
+    block = render_front_matter(skill(info=info))
     assert len(block.splitlines()) == 9
     assert front(block)["metadata"]["hitl"] == {
         "supported": True,
@@ -95,15 +95,15 @@ def test_hostile_text_stays_one_value(info):
 )
 def test_a_declaration_agents_could_not_use_is_refused(change, named):
     with pytest.raises(ValidationFailed, match=named):
-        skill_front_matter(skill(**change))
+        render_front_matter(skill(**change))
 
 
 def test_custom_types_are_declared_too():
-    assert front(skill_front_matter(skill(types=("x-vote",))))["metadata"]["hitl"]["types"] == ["x-vote"]
+    assert front(render_front_matter(skill(types=("x-vote",))))["metadata"]["hitl"]["types"] == ["x-vote"]
 
 
 def test_handling_tells_the_agent_to_forward_poll_and_stop():
-    section = hitl_handling_section(skill())
+    section = render_handling_section(skill())
     assert section.startswith("## HITL Handling\n")
     assert all(
         name in section for name in ("hitl.review_url", "hitl.prompt", "hitl.poll_url", "result.action")
@@ -114,13 +114,13 @@ def test_handling_tells_the_agent_to_forward_poll_and_stop():
 
 
 def test_inline_buttons_are_explained_only_where_offered():
-    section = hitl_handling_section(skill(supports_inline_submit=True))
+    section = render_handling_section(skill(supports_inline_submit=True))
     assert "3. If the body has `hitl.submit_url`" in section
     assert "6. On `expired`" in section
 
 
 def test_a_required_choice_comes_with_guidelines():
-    section = hitl_handling_section(skill(hitl_required=True))
+    section = render_handling_section(skill(hitl_required=True))
     assert "## Agent Guidelines" in section
     assert all(
         name in section for name in ("prefer_hitl", "skip_hitl", "HITL_CHOICE_REQUIRED", "VALIDATION_ERROR")
@@ -128,11 +128,11 @@ def test_a_required_choice_comes_with_guidelines():
 
 
 def test_improvement_cycles_are_explained_and_bounded():
-    assert "at most twice" in hitl_handling_section(skill(supports_improvement_suggestions=True))
+    assert "at most twice" in render_handling_section(skill(supports_improvement_suggestions=True))
 
 
 def test_a_document_is_front_matter_and_body():
-    document = skill_document(skill(description="Line one\n# not a heading"))
+    document = render_skill(skill(description="Line one\n# not a heading"))
     assert document.startswith("---\nname: " + json.dumps("job-search"))
     assert "\n# job-search\n\nLine one # not a heading\n\n## HITL Handling\n" in document
     assert document.endswith("\n")

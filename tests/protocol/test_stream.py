@@ -2,11 +2,11 @@
 
 import pytest
 
-from placet.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
+from placet.protocol.stream import FINAL, HEARTBEAT, STREAMED, format_event, parse_last_event_id
 
 
 def test_a_frame_is_id_name_and_one_line_of_data() -> None:
-    assert frame(name="review.opened", seq=7, data=b'{"case_id":"r"}') == (
+    assert format_event(name="review.opened", seq=7, data=b'{"case_id":"r"}') == (
         b'id: 7\nevent: review.opened\ndata: {"case_id":"r"}\n\n'
     )
 
@@ -41,4 +41,4 @@ def test_the_six_events_of_the_specification_are_streamed_and_three_of_them_end_
     ],
 )
 def test_an_id_that_is_none_of_ours_replays_everything(header: str | None, seq: int) -> None:
-    assert last_seen(header) == seq
+    assert parse_last_event_id(header) == seq

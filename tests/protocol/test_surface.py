@@ -6,9 +6,9 @@ from placet.protocol.surface import (
     INTEROP_PROFILE,
     EmbeddedSurface,
     Surface,
+    build_surface_interop,
     parse_surface,
     parse_surface_interop,
-    surface_interop,
 )
 
 PAGE = "https://jobs.example/review/abc?token=x"
@@ -26,7 +26,7 @@ def embedded(**changes):
 
 
 def wrapper(**changes):
-    return {**surface_interop("review_abc", [embedded()]), **changes}
+    return {**build_surface_interop("review_abc", [embedded()]), **changes}
 
 
 def test_a_declaration_names_format_and_version():
@@ -64,7 +64,7 @@ def test_a_malformed_declaration_is_refused_by_name(raw):
 
 def test_a_wrapper_reads_back_as_it_was_built():
     surfaces = (embedded(), embedded(id="second", catalog_id="basic", payload=None))
-    built = surface_interop("review_abc", surfaces)
+    built = build_surface_interop("review_abc", surfaces)
     assert built["profile"] == INTEROP_PROFILE
     assert "catalog_id" not in built["surfaces"][0]
     assert built["surfaces"][1]["payload"] is None
@@ -72,9 +72,9 @@ def test_a_wrapper_reads_back_as_it_was_built():
 
 
 def test_an_http_fallback_is_allowed_on_localhost_only():
-    surface_interop("c", [embedded(fallback_review_url="http://localhost:8000/review/c")])
+    build_surface_interop("c", [embedded(fallback_review_url="http://localhost:8000/review/c")])
     with pytest.raises(ValidationFailed, match=r"surfaces\[0\].fallback_review_url must be an https URL"):
-        surface_interop("c", [embedded(fallback_review_url="http://jobs.example/review/c")])
+        build_surface_interop("c", [embedded(fallback_review_url="http://jobs.example/review/c")])
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_a_malformed_wrapper_is_refused_with_its_place(raw, complaint):
 
 def test_an_enormous_wrapper_is_refused():
     with pytest.raises(ValidationFailed, match="1 to 50"):
-        surface_interop("c", [embedded(id=str(n)) for n in range(51)])
+        build_surface_interop("c", [embedded(id=str(n)) for n in range(51)])
 
 
 @pytest.mark.parametrize("payload", [object(), {"a": "\ud800"}, {1.5j: 1}])
 def test_a_payload_that_json_cannot_carry_is_refused(payload):
     with pytest.raises(ValidationFailed, match="payload must be plain JSON"):
-        surface_interop("c", [embedded(payload=payload)])
+        build_surface_interop("c", [embedded(payload=payload)])
 
 
 def test_a_payload_nested_beyond_reason_is_refused():
@@ -113,4 +113,4 @@ def test_a_payload_nested_beyond_reason_is_refused():
     for _ in range(100_000):
         payload = [payload]
     with pytest.raises(ValidationFailed, match="payload must be plain JSON"):
-        surface_interop("c", [embedded(payload=payload)])
+        build_surface_interop("c", [embedded(payload=payload)])

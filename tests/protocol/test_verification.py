@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from placet.protocol.verification import VerificationPolicy, evidence_bytes, meets, unmet
+from placet.protocol.verification import VerificationPolicy, encode_evidence, find_unmet_branches, satisfies
 from tests.protocol.policies import asking, evidence, found, policy
 
 HUMAN = {"proof_type": "proof_of_human"}
@@ -26,7 +26,7 @@ HUMAN = {"proof_type": "proof_of_human"}
 def test_a_policy_asks_on_the_paths_it_names_unless_it_is_optional(
     mode: str, required_for: list[str], path: Any, asks: bool
 ) -> None:
-    assert policy(mode=mode, required_for=required_for).asks(path) is asks
+    assert policy(mode=mode, required_for=required_for).requires_evidence(path) is asks
 
 
 @pytest.mark.parametrize(
@@ -49,31 +49,34 @@ def test_a_proof_meets_a_need_in_kind_provider_assurance_and_form(
     need: dict[str, Any], finding: dict[str, Any], holds: bool
 ) -> None:
     requirement = asking([HUMAN | need]).requirements.any_of[0].all_of[0]
-    assert meets(requirement, evidence(), found(**finding)) is holds
+    assert satisfies(requirement, evidence(), found(**finding)) is holds
 
 
 def test_one_branch_that_holds_is_enough() -> None:
     two_ways = asking([HUMAN | {"provider": "other"}], [HUMAN])
-    assert unmet(two_ways, [(evidence(), found())]) == ()
+    assert find_unmet_branches(two_ways, [(evidence(), found())]) == ()
 
 
 def test_a_branch_holds_only_as_a_whole() -> None:
     both = asking([HUMAN, {"proof_type": "x-passport", "provider": "state", "min_assurance": "high"}])
-    assert unmet(both, [(evidence(), found())]) == ("x-passport:state:high",)
-    assert unmet(both, []) == ("proof_of_human and x-passport:state:high",)
+    assert find_unmet_branches(both, [(evidence(), found())]) == ("x-passport:state:high",)
+    assert find_unmet_branches(both, []) == ("proof_of_human and x-passport:state:high",)
 
 
 def test_what_is_missing_is_named_by_branch() -> None:
     either = asking([HUMAN | {"provider": "one"}], [HUMAN | {"provider": "two"}])
-    assert unmet(either, [(evidence(), found())]) == ("proof_of_human:one", "proof_of_human:two")
+    assert find_unmet_branches(either, [(evidence(), found())]) == (
+        "proof_of_human:one",
+        "proof_of_human:two",
+    )
 
 
 def test_evidence_is_the_same_evidence_however_it_is_bound_or_ordered() -> None:
     one = evidence(presentation={"a": 1, "b": 2}, binding={"case_id": "review_1"})
     other = evidence(presentation={"b": 2, "a": 1}, binding={"case_id": "review_2"}, format="zkp")
-    assert evidence_bytes(one) == evidence_bytes(other)
-    assert evidence_bytes(one) != evidence_bytes(evidence(presentation={"a": 1, "b": 3}))
-    assert evidence_bytes(one) != evidence_bytes(evidence(presentation={"a": 1, "b": 2}, provider="other"))
+    assert encode_evidence(one) == encode_evidence(other)
+    assert encode_evidence(one) != encode_evidence(evidence(presentation={"a": 1, "b": 3}))
+    assert encode_evidence(one) != encode_evidence(evidence(presentation={"a": 1, "b": 2}, provider="other"))
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from placet.errors import ValidationFailed
 from placet.protocol.versions import (
     DEFAULT_VERSION,
     SPEC_VERSIONS,
-    absent_fields,
     check_version,
-    reaches,
-    require_window,
+    is_at_least,
+    list_absent_fields,
+    require_fields_in_version,
 )
 
 INLINE = {"submit_url", "submit_token", "inline_actions"}
@@ -31,8 +31,8 @@ def test_we_speak_five_versions_and_the_newest_unasked() -> None:
     ],
 )
 def test_an_older_version_lacks_what_came_later(version: str, hitl: set[str], poll: set[str]) -> None:
-    assert absent_fields(version, of="hitl") == hitl
-    assert absent_fields(version, of="poll") == poll
+    assert list_absent_fields(version, of="hitl") == hitl
+    assert list_absent_fields(version, of="poll") == poll
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_an_unknown_version_is_refused_by_name(version: str) -> None:
 
 
 def test_versions_are_ordered_as_they_appeared() -> None:
-    assert reaches("0.9", "0.5")
-    assert reaches("0.7", "0.7")
-    assert not reaches("0.6", "0.7")
+    assert is_at_least("0.9", "0.5")
+    assert is_at_least("0.7", "0.7")
+    assert not is_at_least("0.6", "0.7")
 
 
 def test_an_offer_is_not_weakened_silently_to_fit_its_version() -> None:
     with pytest.raises(ValidationFailed, match=r"verification_policy needs spec_version 0\.8"):
-        require_window("0.7", {"verification_policy": object()})
+        require_fields_in_version("0.7", {"verification_policy": object()})
     with pytest.raises(ValidationFailed, match=r"inline_actions needs spec_version 0\.6"):
-        require_window("0.5", {"inline_actions": ()})
-    require_window("0.5", {"inline_actions": None, "verification_policy": None})
-    require_window("0.9", {"inline_actions": (), "verification_policy": object()})
+        require_fields_in_version("0.5", {"inline_actions": ()})
+    require_fields_in_version("0.5", {"inline_actions": None, "verification_policy": None})
+    require_fields_in_version("0.9", {"inline_actions": (), "verification_policy": object()})

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from placet.cli.settings import settings as settings_command
 from placet.errors import SettingsError
 from placet.relay.registry.registry_snapshot import check_credentials, snapshot_from_settings
-from placet.settings import Settings, load, settings_from
+from placet.settings import Settings, build_settings, load
 
 FILE = """
 [relay]
@@ -113,17 +113,17 @@ def agent(**fields: Any) -> dict[str, Any]:
 )
 def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
-        settings_from(values)
+        build_settings(values)
 
 
 def test_agents_in_ones_own_networks_need_these_to_be_listed() -> None:
     for url in ("https://10.1.2.3/a2a", "https://clerk.agents.svc.cluster.local"):
         with pytest.raises(SettingsError, match=r"relay\.networks lists the network"):
-            settings_from(agent(url=url))
-        settings_from({"relay": {"networks": ["10.0.0.0/8"], "agents": {"a": {"url": url}}}})
+            build_settings(agent(url=url))
+        build_settings({"relay": {"networks": ["10.0.0.0/8"], "agents": {"a": {"url": url}}}})
     outside = {"networks": ["10.0.0.0/8"], "agents": {"a": {"url": "https://192.168.0.1"}}}
     with pytest.raises(SettingsError, match=r"192\.168\.0\.1"):
-        settings_from({"relay": outside})
+        build_settings({"relay": outside})
 
 
 def test_a_network_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
@@ -139,6 +139,6 @@ def test_the_networks_are_shown(file: Path) -> None:
 
 
 def test_without_agents_there_is_no_relay() -> None:
-    assert settings_from({"relay": ""}) == Settings()
-    loopback = settings_from(agent(url="http://127.0.0.1:1") | {"allow_loopback": True})
+    assert build_settings({"relay": ""}) == Settings()
+    loopback = build_settings(agent(url="http://127.0.0.1:1") | {"allow_loopback": True})
     assert loopback.relay is not None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.reviews.registry import SAMPLES
-from placet.reviews.tool_calls.fields import Field, Form, form_of
+from placet.reviews.tool_calls.fields import ArgumentField, ArgumentForm, form_of
 from placet.reviews.tool_calls.schema import find_descriptions
 from placet.reviews.tool_calls.secrets import MASK, mask_secrets
 from placet.text.wording import Message
@@ -48,17 +48,17 @@ SENT: dict[str, Any] = {
 }
 
 
-def made(schema: dict[str, Any] | None, arguments: dict[str, Any]) -> Form:
+def made(schema: dict[str, Any] | None, arguments: dict[str, Any]) -> ArgumentForm:
     form = form_of(schema, arguments)
     assert form is not None
     return form
 
 
-def boxes(form: Form) -> dict[str, Field]:
+def boxes(form: ArgumentForm) -> dict[str, ArgumentField]:
     return {field.name: field for field in form.fields}
 
 
-def edited(form: Form, **typed: str) -> dict[str, Any]:
+def edited(form: ArgumentForm, **typed: str) -> dict[str, Any]:
     arguments, wrong = form.edited({name.replace("__", "/"): text for name, text in typed.items()})
     assert wrong == {}
     return arguments

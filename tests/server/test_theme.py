@@ -11,7 +11,7 @@ from placet.embed import Placet
 from placet.errors import SettingsError
 from placet.pages.renderer import PageRenderer
 from placet.pages.theme import CONTRASTS, built_in_colours, contrast, read_theme
-from placet.settings import settings_from
+from placet.settings import build_settings
 from tests.server.running import RunningServer, running
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "theme"
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_refused_at_the_start_by_name(tmp_path: Path, wrong
     spoil, complaint = WRONG[wrong]
     spoil(tmp_path)
     with pytest.raises(SettingsError, match=re.escape(complaint)):
-        settings_from({"theme": str(tmp_path)})
+        build_settings({"theme": str(tmp_path)})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cache
 from typing import Any
 
-from placet.protocol.signed_result import signing_payload
+from placet.protocol.signed_result import build_signing_payload
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, generate_key
 from tests.signing.samples import DATA, MOMENT, NOW, SHOWN
@@ -22,7 +22,7 @@ def ring(algorithm: str) -> KeyRing:
 def signed_poll(signer: JwsSigner, data: Any = DATA, **changes: Any) -> dict[str, Any]:
     """A completed poll response, signed; `changes` replace its top-level members before signing."""
     case = {"case_id": "case_7Qm", "completed_at": MOMENT, "action": "approve", "shown": SHOWN, **changes}
-    value = signer.sign(signing_payload(data=data, **case), shown=case["shown"])
+    value = signer.sign(build_signing_payload(data=data, **case), shown=case["shown"])
     signature = {
         "algorithm": signer.algorithm,
         "value": value,

@@ -10,7 +10,7 @@ from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
 from placet.errors import SignatureInvalid
-from placet.protocol.signed_result import signing_payload
+from placet.protocol.signed_result import build_signing_payload
 from placet.signing.algorithms import ALGORITHMS
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.verify import verify_result
@@ -18,7 +18,9 @@ from tests.signing.polls import base64url, header_of, ring, signed_poll
 from tests.signing.samples import DATA, JSON, MOMENT, SHOWN
 
 ES256 = JwsSigner(ring("ES256"))
-PAYLOAD = signing_payload(case_id="case_7Qm", shown=SHOWN, action="approve", data=DATA, completed_at=MOMENT)
+PAYLOAD = build_signing_payload(
+    case_id="case_7Qm", shown=SHOWN, action="approve", data=DATA, completed_at=MOMENT
+)
 HEADER = header_of(signed_poll(ES256)["result"]["signature"]["value"])
 ANYTHING = JSON | st.binary() | st.dictionaries(st.text() | st.integers(), JSON)
 

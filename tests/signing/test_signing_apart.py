@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placet.ports.signer import Claim
-from placet.protocol.signed_result import signing_payload
+from placet.protocol.signed_result import build_signing_payload
 from placet.signing.busy_signer import MANY, BusySigner
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import SigningKey
@@ -31,7 +31,7 @@ CANNOT_START = ("/nowhere/python",)
 
 def claims(ids: Sequence[str]) -> list[Claim]:
     case = {"completed_at": MOMENT, "action": "approve", "shown": SHOWN}
-    return [Claim(signing_payload(case_id=case_id, data=DATA, **case), SHOWN) for case_id in ids]
+    return [Claim(build_signing_payload(case_id=case_id, data=DATA, **case), SHOWN) for case_id in ids]
 
 
 def proved(values: Sequence[str], algorithm: str = "ES256") -> list[str]:

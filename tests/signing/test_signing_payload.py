@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.errors import ValidationFailed
-from placet.protocol.signed_result import MAX_DEPTH, signing_payload, wire_time
+from placet.protocol.signed_result import MAX_DEPTH, build_signing_payload, format_wire_time
 from tests.signing.samples import JSON, MOMENT, SAFE, SHOWN
 
 
 def payload(data: Any = None, **changes: Any) -> bytes:
     fields = {"case_id": "case_1", "shown": SHOWN, "action": "approve", "completed_at": MOMENT, **changes}
-    return signing_payload(data=data, **fields)
+    return build_signing_payload(data=data, **fields)
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -169,4 +169,4 @@ def test_shown_must_be_a_digest(shown: Any):
     ],
 )
 def test_moments_are_written_as_the_poll_response_writes_them(at: datetime):
-    assert wire_time(at) == json.loads(msgspec.json.encode(at))
+    assert format_wire_time(at) == json.loads(msgspec.json.encode(at))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from placet.errors import SettingsError, SignatureInvalid
 from placet.ports.signer import Signer
 from placet.protocol.poll import PollResponse, Result, Signature
-from placet.protocol.signed_result import parse_signature, signing_payload, wire_time
+from placet.protocol.signed_result import build_signing_payload, format_wire_time, parse_signature
 from placet.signing.algorithms import ALGORITHMS
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing
@@ -61,7 +61,7 @@ def test_any_json_verifies_after_its_journey(data: Any, action: str, case_id: st
 def test_other_data_never_verifies(signed: Any, read: Any):
     poll = changed(signed_poll(ES256, signed), ("result", "data"), read)
     fields: dict[str, Any] = {"case_id": "c", "action": "a", "shown": SHOWN, "completed_at": MOMENT}
-    if signing_payload(data=signed, **fields) == signing_payload(data=read, **fields):
+    if build_signing_payload(data=signed, **fields) == build_signing_payload(data=read, **fields):
         assert verify_result(poll, ES256.jwks()).shown == SHOWN
     else:
         with pytest.raises(SignatureInvalid, match="does not match"):
@@ -74,7 +74,9 @@ def test_data_as_large_as_a_body_may_be_verifies():
 
 
 def test_a_poll_response_as_the_server_writes_it_verifies():
-    payload = signing_payload(case_id="c", shown=SHOWN, action="edit", data=DATA, completed_at=wire_time(NOW))
+    payload = build_signing_payload(
+        case_id="c", shown=SHOWN, action="edit", data=DATA, completed_at=format_wire_time(NOW)
+    )
     signature = Signature(
         algorithm="ES256", value=ES256.sign(payload, shown=SHOWN), signed_at=NOW, signer=SIGNER
     )
@@ -149,7 +151,9 @@ def test_an_offer_that_was_not_shown_is_refused():
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_put_together_with_its_payload_it_is_a_plain_jws(algorithm: str):
     signer = JwsSigner(ring(algorithm))
-    payload = signing_payload(case_id="c", shown=SHOWN, action="approve", data=DATA, completed_at=MOMENT)
+    payload = build_signing_payload(
+        case_id="c", shown=SHOWN, action="approve", data=DATA, completed_at=MOMENT
+    )
     whole = signer.sign(payload, shown=SHOWN).replace("..", f".{base64url(payload)}.")
     registry = jws.JWSRegistry(algorithms=[algorithm], strict_check_header=False)
     key = import_key(signer.jwks()["keys"][0])

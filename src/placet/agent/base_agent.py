@@ -31,7 +31,7 @@ from placet.agent.round_numbers import RoundNumbers, SuggestionLimit
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case
 from placet.agent.sse import EventReader
 from placet.agent.trust import TrustedOrigins
-from placet.errors import CaseLost, NotTold, PlacetError
+from placet.errors import CaseLost, NotificationFailed, PlacetError
 
 STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
 
@@ -186,10 +186,10 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         trust = TrustedOrigins(case.service_url, self._trusted)
         trust.check(case)
         saved, began = SavedCase(self._pending, pending), self._now()
-        if not pending.told:
+        if not pending.is_notified:
             yield RunBlocking(saved.begin)
             yield from self._tell_person(self._rounds.number_notice(Notice(name="told", case=case)))
-            saved.mark_told()  # at once: an agent killed before this would send the link again
+            saved.mark_notified()  # at once: an agent killed before this would send the link again
         flow = self._flow(pending, began)
         listener = self._listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
@@ -254,7 +254,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         except Exception as error:
             # The text of an error that is not ours may carry a secret.
             reason = error.message if isinstance(error, PlacetError) else f"{type(error).__name__}."
-            raise NotTold(f"The person could not be told: {reason}") from error
+            raise NotificationFailed(f"The person could not be told: {reason}") from error
 
     def _pass_on(self, notice: Notice) -> Generator[Any, Any, None]:
         """Pass on a notice; a failure is logged, since it must not cost the decision."""
@@ -278,9 +278,11 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         return Flow(
             pending.case,
             now=now,
-            asks_first=pending.told,
+            asks_first=pending.is_notified,
             # Without a file, reminders of the past are taken as sent: nobody recorded which ones were.
-            reminded_up_to=pending.reminded_up_to if self._pending is not None or not pending.told else now,
+            reminded_up_to=pending.reminded_up_to
+            if self._pending is not None or not pending.is_notified
+            else now,
             dice=random.random,
             interval_s=self._interval_s,
             give_up_at=began + self._max_wait if self._max_wait is not None else None,

@@ -47,7 +47,7 @@ class Callbacks:
 
     def take(self, body: bytes, headers: Mapping[str, str]) -> Taken:
         """Take one callback, whatever it is; the sender needs to hear no more than that it arrived."""
-        case_id = _case_id(body)
+        case_id = _read_case_id(body)
         if case_id is None:
             return "unreadable"
         now = self._now()
@@ -56,14 +56,14 @@ class Callbacks:
                 body, headers, secrets=self._secrets, now=now, tolerance_for=self._tolerance_for
             )
         except SignatureInvalid:
-            return self._doubt(case_id, now)
+            return self._handle_unverified(case_id, now)
         # The older scheme signs the body alone: a copy of it is the same callback.
-        if not _first(self._seen, message_id or f"body:{sha256(body).hexdigest()}"):
+        if not _is_first(self._seen, message_id or f"body:{sha256(body).hexdigest()}"):
             return "repeated"
         self._nudge(case_id)
         return "verified"
 
-    def _doubt(self, case_id: str, now: datetime) -> Taken:
+    def _handle_unverified(self, case_id: str, now: datetime) -> Taken:
         last = self._unverified_at.get(case_id)
         if last is None or now - last >= UNVERIFIED_EVERY:
             self._unverified_at[case_id] = now
@@ -74,7 +74,7 @@ class Callbacks:
         return "unverified"
 
 
-def _case_id(body: bytes) -> str | None:
+def _read_case_id(body: bytes) -> str | None:
     try:
         found = msgspec.json.decode(body) if len(body) <= LARGEST else None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -83,7 +83,7 @@ def _case_id(body: bytes) -> str | None:
     return case_id if isinstance(case_id, str) and 0 < len(case_id) <= 200 else None
 
 
-def _first(seen: "OrderedDict[str, None]", name: str) -> bool:
+def _is_first(seen: "OrderedDict[str, None]", name: str) -> bool:
     if name in seen:
         return False
     seen[name] = None

@@ -9,7 +9,7 @@ FACTS = 6
 SHORT_NAME = 40
 
 
-def facts_of(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:
+def select_facts(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:
     """The short, plain facts of a context; lists, objects and long texts are for the page.
 
     Where a button `decides`, the first fact names what only the page shows: nobody should say yes to what

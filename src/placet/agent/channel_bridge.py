@@ -18,13 +18,13 @@ from urllib.parse import urlsplit
 import httpx
 from msgspec.structs import replace
 
-from placet.agent.card_facts import facts_of
+from placet.agent.card_facts import select_facts
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
 from placet.agent.pending import ButtonAudience, PendingCase, PendingCases
 from placet.agent.responses import RESPONSE_WITHIN_S, TIMEOUT, USER_AGENT, slow_response_error
 from placet.agent.service_responses import FollowedCase, parse_time
-from placet.errors import NotKept, PlacetError, SettingsError, Unreachable
+from placet.errors import CaseNotSaved, PlacetError, SettingsError, Unreachable
 from placet.ports.channel import (
     Button,
     Card,
@@ -83,14 +83,14 @@ class ChannelBridge:
     ) -> None:
         self._channel = channel
         self._cases = cases
-        self._answerers = _ids_of(answerers)
+        self._answerers = _parse_ids(answerers)
         self.nudge = nudge
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
         self._submit_within_s = submit_within_s
         self._sleep = sleep
         self._now = clock
         self._replies: dict[str, str] = {}
-        self._being_taken: dict[str, asyncio.Task[str]] = {}
+        self._in_progress: dict[str, asyncio.Task[str]] = {}
         self._submits: dict[str, asyncio.Task[str]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -99,7 +99,7 @@ class ChannelBridge:
         if notice.name in ("told", "reminder"):
             await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
         elif notice.name == "ended" and notice.outcome is not None:
-            await self._settle(notice.case, _build_ended(notice.outcome, self._now()), round=notice.round)
+            await self._settle(notice.case, _build_closure(notice.outcome, self._now()), round=notice.round)
 
     async def handle_webhook(self, call: WebhookRequest) -> WebhookResult:
         """A webhook call of the platform, answered within its deadline though a service may be slower.
@@ -109,13 +109,13 @@ class ChannelBridge:
         heard = await self._channel.handle_webhook(call)
         if heard.reply is not None and len(heard.interactions) == 1:
             return await self._reply_in_response(heard, heard.interactions[0], heard.reply)
-        await self._take(heard.interactions)
+        await self._handle_interactions(heard.interactions)
         return heard
 
     async def listen(self) -> None:
         """Take presses as they come, for an agent without a public address; runs until cancelled."""
         async for presses in self._channel.listen():
-            await self._take(presses)
+            await self._handle_interactions(presses)
 
     async def handle_interaction(self, press: Interaction) -> None:
         """Take one press to its service, and tell whoever pressed what came of it."""
@@ -127,9 +127,9 @@ class ChannelBridge:
         await self._http.aclose()
         await self._channel.aclose()
 
-    async def _take(self, presses: Iterable[Interaction]) -> None:
+    async def _handle_interactions(self, presses: Iterable[Interaction]) -> None:
         """Side by side, so that a slow service holds up nobody; each is finished whoever leaves meanwhile."""
-        tasks = {self._under_way(self.handle_interaction(press)) for press in presses}
+        tasks = {self._start_task(self.handle_interaction(press)) for press in presses}
         if tasks:
             await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
 
@@ -137,11 +137,11 @@ class ChannelBridge:
         self, heard: WebhookResult, press: Interaction, reply: Callable[[str], bytes]
     ) -> WebhookResult:
         """The response itself tells what came of a press, unless that takes longer than a platform waits."""
-        taking = self._under_way(self._reply(press))
+        taking = self._start_task(self._reply(press))
         await asyncio.wait({taking}, timeout=ACKNOWLEDGE_WITHIN_S)
         if taking.done():
             return replace(heard, body=reply(taking.result()))
-        _ = self._under_way(self._answer_later(press, taking))
+        _ = self._start_task(self._answer_later(press, taking))
         return heard
 
     async def _answer_later(self, press: Interaction, taking: "asyncio.Task[str]") -> None:
@@ -153,7 +153,7 @@ class ChannelBridge:
         except PlacetError as error:
             log.warning("a press could not be answered: %s", error.message)
 
-    def _under_way(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    def _start_task(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -164,9 +164,9 @@ class ChannelBridge:
         reply = self._replies.get(press.id)
         if reply is not None:
             return reply
-        taking = self._being_taken.get(press.id)
+        taking = self._in_progress.get(press.id)
         if taking is None:
-            taking = self._being_taken[press.id] = self._under_way(self._process_safely(press))
+            taking = self._in_progress[press.id] = self._start_task(self._process_safely(press))
         return await asyncio.shield(taking)
 
     async def _process_safely(self, press: Interaction) -> str:
@@ -176,7 +176,7 @@ class ChannelBridge:
         except Exception:
             log.exception("a press could not be taken")
             reply = UNSURE
-        self._being_taken.pop(press.id, None)
+        self._in_progress.pop(press.id, None)
         self._remember(press.id, reply)
         return reply
 
@@ -203,10 +203,10 @@ class ChannelBridge:
         if presser.name:
             submitted_by["display_name"] = presser.name[:500]
         body: dict[str, Any] = {"action": action, "submitted_via": press.via, "submitted_by": submitted_by}
-        key = _answer_key(case, body)
+        key = _build_idempotency_key(case, body)
         shared = self._submits.get(key)
         if shared is None:
-            shared = self._submits[key] = self._under_way(self._submit(case, case.submit_url, body, key))
+            shared = self._submits[key] = self._start_task(self._submit(case, case.submit_url, body, key))
         return await asyncio.shield(shared)
 
     async def _submit(self, case: FollowedCase, url: str, body: dict[str, Any], key: str) -> str:
@@ -215,7 +215,7 @@ class ChannelBridge:
         headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": key}
         reply = UNSURE
         try:
-            status = await self._status_of(url, body, headers)
+            status = await self._post_answer(url, body, headers)
             reply = REPLIES.get(status, UNSURE if status >= 500 else NOT_RECORDED)
         except httpx.ConnectError:
             reply = REPLIES[429].replace("Too many answers came at once", "The service cannot be reached")
@@ -226,7 +226,7 @@ class ChannelBridge:
                 del self._submits[key]
         return reply
 
-    async def _status_of(self, url: str, body: dict[str, Any], headers: dict[str, str]) -> int:
+    async def _post_answer(self, url: str, body: dict[str, Any], headers: dict[str, str]) -> int:
         """What a service answers in one number; what it writes under it is not read, and may never end."""
         try:
             async with (
@@ -238,21 +238,21 @@ class ChannelBridge:
             raise slow_response_error() from None
 
     async def _send(self, case: FollowedCase, *, is_reminder: bool, round: int) -> None:
-        references = {_reference(): action for action in self._pressable(case)}
+        references = {_create_reference(): action for action in self._list_button_actions(case)}
         pressable = ButtonAudience(channel=self._channel.name, answerers=tuple(self._answerers))
         await asyncio.to_thread(self._cases.add_buttons, case, references, pressable)
-        card = card_of(case, references, is_reminder=is_reminder, round=round)
+        card = build_card(case, references, is_reminder=is_reminder, round=round)
         ticket = await self._channel.send(card)
         try:
             await asyncio.to_thread(self._cases.add_ticket, case, ticket)
-        except NotKept as error:  # the person has it; it will only not be brought up to date
+        except CaseNotSaved as error:  # the person has it; it will only not be brought up to date
             log.warning("%s", error.message)
 
-    def _pressable(self, case: FollowedCase) -> tuple[str, ...]:
+    def _list_button_actions(self, case: FollowedCase) -> tuple[str, ...]:
         return case.pressable if self._answerers else ()
 
     async def _settle(self, case: FollowedCase, ended: CaseClosure, *, round: int) -> None:
-        card = card_of(case, {}, round=round)
+        card = build_card(case, {}, round=round)
         tickets = await asyncio.to_thread(self._cases.tickets, case)
         # The file is for all messengers of an agent: a chat's number in one may be a stranger's in another.
         breaks = list(
@@ -284,37 +284,37 @@ class ChannelBridge:
         self._replies[press_id] = reply
 
 
-def _ids_of(answerers: Iterable[str]) -> frozenset[str]:
+def _parse_ids(answerers: Iterable[str]) -> frozenset[str]:
     """The ids without what a list that was typed has around and between them."""
     if isinstance(answerers, str):  # its letters would be taken for ids, and some are somebody's
         raise SettingsError("Name those who may answer one by one: a list of ids, not one text.")
     return frozenset(filter(None, (one.strip() for one in answerers)))
 
 
-def card_of(
+def build_card(
     case: FollowedCase, references: dict[str, str], *, is_reminder: bool = False, round: int = 1
 ) -> Card:
     """A case as a messenger shows it. Its buttons bear our own words: a service's could mean the opposite."""
     buttons = tuple(
-        Button(action=action, label=_label(action), reference=reference)
+        Button(action=action, label=_format_label(action), reference=reference)
         for reference, action in references.items()
     )
     return Card(
         prompt=case.prompt,
         message=case.message,
         type=case.type,
-        source=_source(case),
+        source=_format_source(case),
         review_url=case.review_url,
         expires_at=case.expires_at,
         default_action=case.default_action,
         buttons=buttons,
-        facts=facts_of(case.context, decides=bool(buttons)),
+        facts=select_facts(case.context, decides=bool(buttons)),
         is_reminder=is_reminder,
         round=round,
     )
 
 
-def _source(case: FollowedCase) -> str:
+def _format_source(case: FollowedCase) -> str:
     """The host that asks, which nobody can make up, behind the name that it gives itself."""
     host = urlsplit(case.service_url).hostname or ""
     name = " ".join(re.sub(r"[()\[\]<>]", " ", case.service_name or "").split())
@@ -322,12 +322,12 @@ def _source(case: FollowedCase) -> str:
     return f"{name[:SHORT_NAME]} ({host})" if name and fits else host
 
 
-def _label(action: str) -> str:
+def _format_label(action: str) -> str:
     declared = find_action(action)
     return declared.label if declared else action.replace("_", " ").replace("-", " ").capitalize()
 
 
-def _build_ended(outcome: Outcome, now: datetime) -> CaseClosure:
+def _build_closure(outcome: Outcome, now: datetime) -> CaseClosure:
     """When it ended is the service's to say: an agent may hear of it days later."""
     at = parse_time(outcome.raw.get(f"{outcome.status}_at")) or now
     if isinstance(outcome, Decided):
@@ -339,11 +339,11 @@ def _build_ended(outcome: Outcome, now: datetime) -> CaseClosure:
     return CaseClosure(how="expired", at=at)
 
 
-def _answer_key(case: FollowedCase, body: dict[str, Any]) -> str:
+def _build_idempotency_key(case: FollowedCase, body: dict[str, Any]) -> str:
     """The same for the same answer of the same person: who taps twice, or on two copies, answers once."""
     said = json.dumps([case.case_id, body], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def _reference() -> str:
+def _create_reference() -> str:
     return secrets.token_urlsafe(REFERENCE_BYTES)

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
-from placet.agent.poll_interval import PollInterval, clock_lead
+from placet.agent.poll_interval import PollInterval, compute_clock_lead
 from placet.agent.service_responses import FollowedCase, PollResult, read_poll_result, read_reminder
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from placet.protocol import stream
@@ -83,7 +83,7 @@ class Flow:
         reminded_up_to: datetime | None = None,
     ) -> None:
         self.case = case
-        self.standing: PollResult | None = None
+        self.last_poll: PollResult | None = None
         self._pace = PollInterval(interval_s=interval_s, dice=dice)
         self._give_up_at = give_up_at
         # Whoever comes back without any patience wants to know how things stand.
@@ -122,11 +122,11 @@ class Flow:
             return Poll(
                 url=self.case.poll_url,
                 headers={"If-None-Match": self._etag} if self._etag is not None else {},
-                within_s=self._answer_within_s(now),
+                within_s=self._response_timeout_s(now),
             )
         # What a stream that ended may have missed is asked for before the next one is opened.
         listen = self.case.events_url if self._streams and not self._hinted else None
-        return Wait(until=self._next_moment(), listen=listen, last_event_id=self._last_event_id)
+        return Wait(until=self._find_next_time(), listen=listen, last_event_id=self._last_event_id)
 
     def notices(self) -> list[Notice]:
         """What happened since the last look."""
@@ -140,10 +140,10 @@ class Flow:
 
         Raises CaseLost where there is no use in asking again, CredentialsRefused where others might do.
         """
-        ahead = clock_lead(headers, now)
+        ahead = compute_clock_lead(headers, now)
         self._ahead = self._ahead if ahead is None else ahead
         if status == 304:
-            self._poll_at = self._later(self._pace.after_response(headers, now), now)
+            self._poll_at = self._schedule(self._pace.after_response(headers, now), now)
         elif status == 200:
             self._read(headers, body, now)
         elif status in (401, 403) and now - self._ahead < self.case.expires_at + OVERDUE_FOR:
@@ -153,11 +153,11 @@ class Flow:
         elif status in (401, 403, 404, 410):
             raise CaseLost(f"The service does not let us follow this case any more (HTTP {status}).")
         else:
-            self._trouble(f"The service answered HTTP {status}.", headers, now)
+            self._handle_failure(f"The service answered HTTP {status}.", headers, now)
 
     def report_unreachable(self, reason: str, now: datetime) -> None:
         """The poll address could not be reached; raises CaseLost once there is no use in trying."""
-        self._trouble(reason, {}, now)
+        self._handle_failure(reason, {}, now)
 
     def report_stream_open(self, now: datetime) -> None:
         """The stream is open: polls may wait for it."""
@@ -169,7 +169,7 @@ class Flow:
         self._stream_failures = 0
         if event_id is not None:
             self._last_event_id = event_id[:200]
-        if name == stream.REMINDER and not self._may_be_over():
+        if name == stream.REMINDER and not self._may_have_ended():
             self._reminders = [at for at in self._reminders if at > now + SAME_REMINDER]
             self._send_again(read_reminder(data), now)
         elif name in stream.STREAMED:
@@ -196,30 +196,30 @@ class Flow:
             self._unreadable += 1
             if self._unreadable >= UNREADABLE_AT_MOST:
                 raise
-            self._trouble(error.message, headers, now)
+            self._handle_failure(error.message, headers, now)
             return
         self._unreadable = 0
-        self._etag = _sendable(headers.get("etag"))
-        self._outcome = _outcome(self.case, standing)
+        self._etag = _sendable_etag(headers.get("etag"))
+        self._outcome = _build_outcome(self.case, standing)
         if self._outcome is None:
             self._require_time_left(now)
-            self._note(standing)
-            self._poll_at = self._later(self._pace.after_response(headers, now), now)
-        self.standing = standing
+            self._add_status_notice(standing)
+            self._poll_at = self._schedule(self._pace.after_response(headers, now), now)
+        self.last_poll = standing
         if self._outcome is None:  # here too: whoever has no patience takes no further step
             self._remind(now)
 
-    def _note(self, standing: PollResult) -> None:
-        before = self.standing
+    def _add_status_notice(self, standing: PollResult) -> None:
+        before = self.last_poll
         moved = before is None or before.status != standing.status or before.progress != standing.progress
         if moved and standing.status in ("opened", "in_progress"):
             name: NoticeName = "opened" if standing.status == "opened" else "in_progress"
             self._notices.append(Notice(name=name, case=self.case, progress=standing.progress))
 
-    def _trouble(self, reason: str, headers: Mapping[str, str], now: datetime) -> None:
+    def _handle_failure(self, reason: str, headers: Mapping[str, str], now: datetime) -> None:
         self._require_time_left(now)
         self._notices.append(Notice(name="trouble", case=self.case, text=reason))
-        self._poll_at = self._not_before = self._later(self._pace.after_failure(headers, now), now)
+        self._poll_at = self._not_before = self._schedule(self._pace.after_failure(headers, now), now)
 
     def _require_time_left(self, now: datetime) -> None:
         # Whether it is over is a matter of the service's clock: ours may be hours ahead of it.
@@ -229,9 +229,9 @@ class Flow:
     def _remind(self, now: datetime) -> None:
         """The agent sends the link again by itself: a service may have no way to say that it is time."""
         due = [at for at in self._reminders if at <= now]
-        if due and not self._may_be_over():
+        if due and not self._may_have_ended():
             self._reminders = [at for at in self._reminders if at > now]
-            if self.standing is None or self.standing.status in ("pending", "opened"):
+            if self.last_poll is None or self.last_poll.status in ("pending", "opened"):
                 self._send_again(due[-1], now)
 
     def _send_again(self, reminder: datetime | None, now: datetime) -> None:
@@ -244,31 +244,31 @@ class Flow:
             self._reminded_at = now
             self._notices.append(Notice(name="reminder", case=self.case, reminder_at=reminder or now))
 
-    def _may_be_over(self) -> bool:
+    def _may_have_ended(self) -> bool:
         """Whether nobody should be reminded: it has ended, or did perhaps while nobody followed it."""
-        return self._outcome is not None or (self._came_back and self.standing is None)
+        return self._outcome is not None or (self._came_back and self.last_poll is None)
 
     def _is_due(self, now: datetime) -> bool:
         """Also where the clock was set back: nobody knows how long ago the last answer was."""
-        return now < self._asked_at or now >= self._next_poll()
+        return now < self._asked_at or now >= self._find_next_poll()
 
-    def _next_poll(self) -> datetime:
+    def _find_next_poll(self) -> datetime:
         """At the pace of the case; soon if something happened, even while the last answer was on its way."""
         return min(self._poll_at, self._not_before) if self._hinted else self._poll_at
 
-    def _answer_within_s(self, now: datetime) -> float:
+    def _response_timeout_s(self, now: datetime) -> float:
         """As long as there is patience, and never so short that no service could answer."""
         left = (self._give_up_at - now).total_seconds() if self._give_up_at is not None else ANSWER_WITHIN_S
         return min(max(left, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
 
-    def _next_moment(self) -> datetime:
-        reminders = [] if self._may_be_over() else self._reminders[:1]
-        moments = [self._next_poll(), *reminders]
+    def _find_next_time(self) -> datetime:
+        reminders = [] if self._may_have_ended() else self._reminders[:1]
+        moments = [self._find_next_poll(), *reminders]
         if self._give_up_at is not None:
             moments.append(self._give_up_at)
         return min(moments)
 
-    def _later(self, seconds: float, now: datetime) -> datetime:
+    def _schedule(self, seconds: float, now: datetime) -> datetime:
         """Never sleep past the deadline: what became of the case is known right after it."""
         if self._listening_since is not None:
             seconds = max(seconds, WHILE_LISTENING_S)
@@ -277,12 +277,12 @@ class Flow:
         return soon_after if now < soon_after < later else later
 
 
-def _sendable(tag: str | None) -> str | None:
+def _sendable_etag(tag: str | None) -> str | None:
     """A service's tag, unless it could not stand in a request."""
     return tag if tag is not None and tag.isascii() and tag.isprintable() else None
 
 
-def _outcome(case: FollowedCase, standing: PollResult) -> Outcome | None:
+def _build_outcome(case: FollowedCase, standing: PollResult) -> Outcome | None:
     if standing.status == "completed" and standing.result is not None:
         data = standing.result.get("data")
         return Decided(

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from placet.agent.service_responses import FollowedCase
 from placet.agent.trust import parse_origin
-from placet.errors import NotKept, SettingsError
+from placet.errors import CaseNotSaved, SettingsError
 from placet.ports.channel import SentMessage
 
 log = logging.getLogger("placet.agent")
@@ -36,7 +36,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending (
     id TEXT PRIMARY KEY,
     expires_at TEXT NOT NULL,
-    told INTEGER NOT NULL DEFAULT 0,
+    notified INTEGER NOT NULL DEFAULT 0,
     sealed BLOB NOT NULL,
     reminded_up_to REAL
 ) STRICT;
@@ -62,7 +62,8 @@ class PendingCase(Struct, frozen=True, kw_only=True):
     case: FollowedCase
     credentials: dict[str, str] = {}
     reference: str | None = None
-    told: bool = False
+    is_notified: bool = False
+    """Whether the person has received the link."""
     reminded_up_to: datetime | None = None
     """The last reminder of which its person has heard."""
 
@@ -93,12 +94,12 @@ class PendingCases:
     def __init__(self, path: Path | str, *, key: bytes | None = None, busy_s: float = BUSY_S) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._cipher = AESGCM(key if key is not None else _key(self._path))
+        self._cipher = AESGCM(key if key is not None else _load_key(self._path))
         self._lock = threading.Lock()
         self._connection = _connect(self._path, busy_s)
 
     def require_room(self) -> None:
-        """Raise NotKept unless a case of ordinary size could be kept right now."""
+        """Raise CaseNotSaved unless a case of ordinary size could be kept right now."""
         with self._writing() as connection:
             connection.execute(
                 "INSERT INTO pending (id, expires_at, sealed) VALUES ('', '', zeroblob(?))", (_ORDINARY,)
@@ -108,22 +109,22 @@ class PendingCases:
     def add(self, pending: PendingCase) -> None:
         """Keep a case before its person is told, so that no link is out without someone waiting for it.
 
-        This and all that writes raises NotKept if the file takes nothing.
+        This and all that writes raises CaseNotSaved if the file takes nothing.
         """
         row_id = _row_id(pending.case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(pending))
         expires_at = pending.case.expires_at.astimezone(UTC).isoformat()
         with self._writing() as connection:
             connection.execute(
-                "INSERT INTO pending (id, expires_at, told, sealed) VALUES (?, ?, ?, ?)"
+                "INSERT INTO pending (id, expires_at, notified, sealed) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, sealed = excluded.sealed",
-                (row_id, expires_at, pending.told, sealed),
+                (row_id, expires_at, pending.is_notified, sealed),
             )
 
-    def mark_told(self, case: FollowedCase) -> None:
+    def mark_notified(self, case: FollowedCase) -> None:
         """Note that the person has the link."""
         with self._writing() as connection:
-            connection.execute("UPDATE pending SET told = 1 WHERE id = ?", (_row_id(case),))
+            connection.execute("UPDATE pending SET notified = 1 WHERE id = ?", (_row_id(case),))
 
     def claim_reminder(self, case: FollowedCase, at: datetime) -> bool:
         """Whether this reminder, or a later one, has not gone out yet; of all who ask, one hears yes."""
@@ -146,7 +147,7 @@ class PendingCases:
         """Every case that waits, the most urgent first; raises SettingsError if the key is another one."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT id, told, sealed, reminded_up_to FROM pending ORDER BY expires_at"
+                "SELECT id, notified, sealed, reminded_up_to FROM pending ORDER BY expires_at"
             ).fetchall()
         return [self._decrypt_case(*row) for row in rows]
 
@@ -166,7 +167,7 @@ class PendingCases:
         """What a button stands for, while its case is pending."""
         with self._lock:
             row = self._connection.execute(
-                "SELECT id, told, sealed, reminded_up_to, action, pressable"
+                "SELECT id, notified, sealed, reminded_up_to, action, pressable"
                 " FROM button JOIN pending USING (id) WHERE reference = ?",
                 (reference,),
             ).fetchone()
@@ -208,18 +209,18 @@ class PendingCases:
             with self._lock, self._connection:
                 yield self._connection
         except sqlite3.Error as error:
-            raise NotKept(f"Pending cases cannot be kept in {self._path}: {error}.") from error
+            raise CaseNotSaved(f"Pending cases cannot be kept in {self._path}: {error}.") from error
 
     def _encrypt(self, row_id: str, plain: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plain, row_id.encode())
 
     def _decrypt_case(
-        self, row_id: str, told: int, sealed: bytes, reminded_up_to: float | None
+        self, row_id: str, notified: int, sealed: bytes, reminded_up_to: float | None
     ) -> PendingCase:
         pending = msgspec.msgpack.decode(self._decrypt(row_id, sealed), type=PendingCase)
         reminded = None if reminded_up_to is None else datetime.fromtimestamp(reminded_up_to, UTC)
-        return msgspec.structs.replace(pending, told=bool(told), reminded_up_to=reminded)
+        return msgspec.structs.replace(pending, is_notified=bool(notified), reminded_up_to=reminded)
 
     def _decrypt(self, row_id: str, sealed: bytes) -> bytes:
         try:
@@ -240,29 +241,29 @@ class SavedCase:
         if self._cases is not None:
             self._cases.add(self._pending)
 
-    def mark_told(self) -> None:
+    def mark_notified(self) -> None:
         """Record that the person has the link; if that fails, they may get it twice."""
-        with self._regardless():
+        with self._log_failure():
             if self._cases is not None:
-                self._cases.mark_told(self._pending.case)
+                self._cases.mark_notified(self._pending.case)
 
     def claim_reminder(self, at: datetime) -> bool:
         """Return whether this reminder is to be sent now; if that cannot be recorded, it may go out twice."""
-        with self._regardless():
+        with self._log_failure():
             return self._cases is None or self._cases.claim_reminder(self._pending.case, at)
         return True
 
     def end(self) -> None:
         """Forget it; if that cannot be done, its end may be read twice."""
-        with self._regardless():
+        with self._log_failure():
             if self._cases is not None:
                 self._cases.remove(self._pending.case)
 
     @contextmanager
-    def _regardless(self) -> Iterator[None]:
+    def _log_failure(self) -> Iterator[None]:
         try:
             yield
-        except NotKept as error:
+        except CaseNotSaved as error:
             log.warning("%s", error.message)
 
 
@@ -276,33 +277,33 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
         with suppress(FileExistsError):  # untouched then: closing it would drop the locks this process holds
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(path, timeout=busy_s, check_same_thread=False)
-        _keep_log(connection)
+        _enable_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.executescript(_SCHEMA)
-        _widen(connection)
+        _add_missing_columns(connection)
     except (OSError, sqlite3.Error) as error:
         raise SettingsError(f"Pending cases cannot be kept in {path}: {error}.") from error
     return connection
 
 
-def _widen(connection: sqlite3.Connection) -> None:
+def _add_missing_columns(connection: sqlite3.Connection) -> None:
     """Give a file of an earlier time the columns that came later; of two who do it at once, one has."""
     for table, column, kind in (("button", "pressable", "BLOB"), ("pending", "reminded_up_to", "REAL")):
-        if _has(connection, table, column):
+        if _has_column(connection, table, column):
             continue
         try:
             connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
         except sqlite3.OperationalError:
-            if not _has(connection, table, column):
+            if not _has_column(connection, table, column):
                 raise
 
 
-def _has(connection: sqlite3.Connection, table: str, column: str) -> bool:
+def _has_column(connection: sqlite3.Connection, table: str, column: str) -> bool:
     return any(one[1] == column for one in connection.execute(f"PRAGMA table_info ({table})"))
 
 
-def _keep_log(connection: sqlite3.Connection) -> None:
+def _enable_wal(connection: sqlite3.Connection) -> None:
     """Write ahead. Of two who switch at once one is told that the other is busy, however patient it is."""
     for _ in range(SWITCH_ATTEMPTS):
         try:
@@ -315,18 +316,20 @@ def _keep_log(connection: sqlite3.Connection) -> None:
     raise sqlite3.OperationalError("database is locked")
 
 
-def _key(path: Path) -> bytes:
+def _load_key(path: Path) -> bytes:
     named = os.environ.get(KEY_VARIABLE)
     if named is not None:
         return _decode_key(named, KEY_VARIABLE)
     beside = path.with_name(path.name + ".key")
     try:
-        return _decode_key(beside.read_text().strip(), str(beside)) if beside.exists() else _new_key(beside)
+        return (
+            _decode_key(beside.read_text().strip(), str(beside)) if beside.exists() else _create_key(beside)
+        )
     except OSError as error:
         raise SettingsError(f"The key of pending cases cannot be kept in {beside}: {error}.") from error
 
 
-def _new_key(beside: Path) -> bytes:
+def _create_key(beside: Path) -> bytes:
     """Written whole and then put in place: of two agents that start at once, both use the first one's."""
     written = beside.with_name(f"{beside.name}.{os.getpid()}.{threading.get_ident()}")
     with os.fdopen(os.open(written, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:

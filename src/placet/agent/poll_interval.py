@@ -25,48 +25,48 @@ class PollInterval:
         self._troubles = 0
         if self._interval_s is not None:
             return self._interval_s
-        asked = retry_after(headers, now)
+        asked = parse_retry_after(headers, now)
         if asked is not None:
-            return self._spread(asked)
+            return self._add_jitter(asked)
         wait_s, self._wait_s = self._wait_s, min(self._wait_s * GROWTH, LONGEST_S)
-        return self._spread(wait_s)
+        return self._add_jitter(wait_s)
 
     def after_failure(self, headers: Mapping[str, str], now: datetime) -> float:
         """Seconds to wait after being told off (429) or after a failure on the way."""
         self._troubles += 1
-        asked = retry_after(headers, now)
+        asked = parse_retry_after(headers, now)
         backoff = min(FIRST_S * 2 ** min(self._troubles, 10), TROUBLE_LONGEST_S)
-        return self._spread(max(asked or 0.0, backoff if asked is None else 0.0, self._interval_s or 0.0))
+        return self._add_jitter(max(asked or 0.0, backoff if asked is None else 0.0, self._interval_s or 0.0))
 
-    def _spread(self, seconds: float) -> float:
+    def _add_jitter(self, seconds: float) -> float:
         return seconds * (1 + JITTER * self._dice())
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """The Retry-After header in seconds, within reason; both of its forms (RFC 9110, 10.2.3)."""
     value = headers.get("retry-after")
     if value is None:
         return None
-    seconds = _seconds(value.strip(), _moment(headers.get("date", "")) or now)
+    seconds = _parse_seconds(value.strip(), _parse_http_date(headers.get("date", "")) or now)
     return None if seconds is None else min(max(seconds, 0.5), LONGEST_ASKED_S)
 
 
-def clock_lead(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+def compute_clock_lead(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """How far our clock is ahead of the service's, which its answers name; None where one does not."""
-    said = _moment(headers.get("date", ""))
+    said = _parse_http_date(headers.get("date", ""))
     return max(now - said, timedelta(0)) if said is not None else None
 
 
-def _seconds(value: str, now: datetime) -> float | None:
+def _parse_seconds(value: str, now: datetime) -> float | None:
     """From `now` by the service's own clock, which may be wrong; a moment that is over says nothing."""
     if value.isascii() and value.isdigit():
         return float(value[:9])
-    moment = _moment(value)
+    moment = _parse_http_date(value)
     seconds = (moment - now).total_seconds() if moment is not None else 0.0
     return seconds if seconds > 0 else None
 
 
-def _moment(value: str) -> datetime | None:
+def _parse_http_date(value: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(value)
     except (ValueError, TypeError, OverflowError):

@@ -23,7 +23,7 @@ class RoundNumbers:
             return self._numbers[case.case_id]
         before = case.previous_case_id
         number = 1 if before is None else self._numbers.get(before, 1) + 1
-        _keep(self._numbers, case.case_id, number)
+        _store(self._numbers, case.case_id, number)
         return number
 
     def number_notice(self, notice: Notice) -> Notice:
@@ -43,11 +43,11 @@ class SuggestionLimit:
         cycle = self._cycles.get(call, 0)
         found = read_suggestions(response.content, cycle=cycle)
         if found:
-            _keep(self._cycles, call, cycle + 1)
+            _store(self._cycles, call, cycle + 1)
         return found
 
 
-def _keep(kept: "OrderedDict[str, int]", name: str, number: int) -> None:
+def _store(kept: "OrderedDict[str, int]", name: str, number: int) -> None:
     kept[name] = number
     if len(kept) > REMEMBERED:
         kept.popitem(last=False)

@@ -21,7 +21,7 @@ from placet.protocol.poll import Progress
 from placet.protocol.versions import SPEC_VERSIONS
 from placet.reviews.registry import find_declaration
 
-ASKS = "human_input_required"
+HUMAN_INPUT_REQUIRED = "human_input_required"
 LONGEST_BODY = 4 * 1024 * 1024
 DEFAULT_TIMEOUT = timedelta(hours=24)
 FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # services that mean "never" name the last year there is
@@ -88,7 +88,7 @@ def read_case(status: int, body: bytes, *, url: str, now: datetime) -> FollowedC
     """The question in an HTTP answer, None if there is none; raises UnreadableAnswer for a broken one."""
     if status != 202:
         return None
-    answer = _object(body)
+    answer = _parse_object(body)
     if answer is None:
         # Whoever writes this asks for a person: that it cannot be read must not look like an answer.
         if re.search(rb'"hitl"\s*:', body):
@@ -96,21 +96,21 @@ def read_case(status: int, body: bytes, *, url: str, now: datetime) -> FollowedC
         return None
     hitl, said = answer.get("hitl"), answer.get("status")
     if not isinstance(hitl, dict):
-        if said == ASKS:
+        if said == HUMAN_INPUT_REQUIRED:
             raise UnreadableAnswer("The service asks for a person but does not say how.")
         return None
-    return _case(hitl, answer, url, now) if said in (None, ASKS) else None
+    return _build_case(hitl, answer, url, now) if said in (None, HUMAN_INPUT_REQUIRED) else None
 
 
 def read_poll_result(body: bytes, *, case_id: str) -> PollResult:
     """Where the case stands; raises UnreadableAnswer for what is no such thing, or is of another case."""
-    answer = _object(body)
+    answer = _parse_object(body)
     if answer is None:
         raise UnreadableAnswer("The poll's answer is not a JSON object.")
     named = answer.get("case_id")
     if isinstance(named, str) and named != case_id:
         raise UnreadableAnswer("The poll's answer is about another case.")
-    status = _text(answer, "status")
+    status = _get_text(answer, "status")
     if status is None:
         raise UnreadableAnswer("The poll's answer has no status.")
     result = answer.get("result")
@@ -122,31 +122,31 @@ def read_poll_result(body: bytes, *, case_id: str) -> PollResult:
         result=result if isinstance(result, dict) and status == "completed" else None,
         raw=answer,
         opened_at=parse_time(answer.get("opened_at")),
-        progress=_progress(answer.get("progress")),
-        default_action=_text(answer, "default_action"),
-        reason=_text(answer, "reason"),
+        progress=_parse_progress(answer.get("progress")),
+        default_action=_get_text(answer, "default_action"),
+        reason=_get_text(answer, "reason"),
         responded_by=responded_by if isinstance(responded_by, dict) else None,
-        next_case_id=_text(answer, "next_case_id"),
+        next_case_id=_get_text(answer, "next_case_id"),
     )
 
 
 def read_reminder(data: str) -> datetime | None:
     """Which reminder an event is about, if it says so."""
-    said = _object(data.encode("utf-8", "replace"))
+    said = _parse_object(data.encode("utf-8", "replace"))
     return parse_time(said.get("reminder_at")) if said else None
 
 
 def read_suggestions(body: bytes, *, cycle: int) -> tuple[ServiceSuggestion, ...]:
     """The service's suggestions in a finished answer; none after two rounds of them (spec: at most twice)."""
-    answer = _object(body)
+    answer = _parse_object(body)
     listed = answer.get("improvement_suggestions") if answer else None
     if not isinstance(listed, list) or cycle >= MAX_CYCLES:
         return ()
-    return tuple(filter(None, map(_suggestion, listed[:20])))
+    return tuple(filter(None, map(_parse_suggestion, listed[:20])))
 
 
-def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime) -> FollowedCase:
-    version = _version(hitl.get("spec_version"))
+def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime) -> FollowedCase:
+    version = _parse_version(hitl.get("spec_version"))
     if version not in SPEC_VERSIONS:  # 0.9, 2: an unknown version is never taken for a known one
         raise UnreadableAnswer(f"This agent does not speak version {version[:20]!r} of the protocol.")
     type = _require_text(hitl, "type")
@@ -155,8 +155,8 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
     return FollowedCase(
         case_id=_require_text(hitl, "case_id"),
         type=type,
-        prompt=_text(hitl, "prompt") or _text(answer, "message") or "A decision is needed.",
-        message=_text(answer, "message") or _text(hitl, "prompt") or "A decision is needed.",
+        prompt=_get_text(hitl, "prompt") or _get_text(answer, "message") or "A decision is needed.",
+        message=_get_text(answer, "message") or _get_text(hitl, "prompt") or "A decision is needed.",
         review_url=_join_url(url, _require_text(hitl, "review_url"), "review_url"),
         poll_url=_join_url(url, _require_text(hitl, "poll_url"), "poll_url"),
         service_url=url,
@@ -164,20 +164,20 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
         or _deadline_from_timeout(created_at, hitl.get("timeout")),
         created_at=created_at,
         spec_version=version,
-        default_action=_text(hitl, "default_action") or "skip",
-        events_url=_address(hitl, "events_url", url),
-        submit_url=_address(hitl, "submit_url", url),
-        submit_token=_token(hitl.get("submit_token")),
-        inline_actions=_inline_actions(hitl, type),
-        reminders=_reminders(hitl.get("reminder_at")),
-        previous_case_id=_text(hitl, "previous_case_id"),
+        default_action=_get_text(hitl, "default_action") or "skip",
+        events_url=_get_url(hitl, "events_url", url),
+        submit_url=_get_url(hitl, "submit_url", url),
+        submit_token=_parse_token(hitl.get("submit_token")),
+        inline_actions=_parse_inline_actions(hitl, type),
+        reminders=_parse_reminders(hitl.get("reminder_at")),
+        previous_case_id=_get_text(hitl, "previous_case_id"),
         context=hitl["context"] if isinstance(hitl.get("context"), dict) else {},
-        verification_required=policy is not None and _asks_inline(policy),
-        service_name=_service_name(answer, answer.get("data"), hitl.get("context")),
+        verification_required=policy is not None and _requires_evidence_inline(policy),
+        service_name=_find_service_name(answer, answer.get("data"), hitl.get("context")),
     )
 
 
-def _inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
+def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
     """0.6, 7.5: none named means all of the type; only what one press can say whole is offered."""
     named = hitl.get("inline_actions")
     declared = find_declaration(type)
@@ -188,7 +188,7 @@ def _inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
     )
 
 
-def _asks_inline(policy: Any) -> bool:
+def _requires_evidence_inline(policy: Any) -> bool:
     """Whether buttons are out of the question: evidence is asked for, or the policy cannot be read."""
     if not isinstance(policy, dict):
         return True
@@ -198,7 +198,7 @@ def _asks_inline(policy: Any) -> bool:
     )
 
 
-def _object(body: bytes) -> dict[str, Any] | None:
+def _parse_object(body: bytes) -> dict[str, Any] | None:
     if len(body) > LONGEST_BODY:
         return None
     try:
@@ -217,41 +217,41 @@ def _as_utf8(body: bytes) -> bytes:
     return body
 
 
-def _text(values: Mapping[str, Any], name: str) -> str | None:
+def _get_text(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
     return value if isinstance(value, str) and value.strip() else None
 
 
 def _require_text(hitl: Mapping[str, Any], name: str) -> str:
-    value = _text(hitl, name)
+    value = _get_text(hitl, name)
     if value is None:
         raise UnreadableAnswer(f"The service asks for a person but gives no {name}.")
     return value
 
 
-def _service_name(*places: Any) -> str | None:
+def _find_service_name(*places: Any) -> str | None:
     """Where services say who they are: `service` as a text or with a `name`, or `service_name`."""
     for place in places:
         found = place if isinstance(place, dict) else {}
         service = found.get("service")
-        named = _text(service, "name") if isinstance(service, dict) else _text(found, "service")
-        if named := named or _text(found, "service_name"):
+        named = _get_text(service, "name") if isinstance(service, dict) else _get_text(found, "service")
+        if named := named or _get_text(found, "service_name"):
             return named
     return None
 
 
-def _version(value: Any) -> str:
+def _parse_version(value: Any) -> str:
     """The version that is named; a service that names none is of the time when there was one."""
     return SPEC_VERSIONS[0] if value is None or value == "" else str(value)
 
 
-def _token(value: Any) -> str | None:
+def _parse_token(value: Any) -> str | None:
     """A token that can stand in a header; without one, the person gets the link alone."""
     return value if isinstance(value, str) and re.fullmatch(r"[!-~]{1,4096}", value) else None
 
 
-def _address(hitl: Mapping[str, Any], name: str, url: str) -> str | None:
-    value = _text(hitl, name)
+def _get_url(hitl: Mapping[str, Any], name: str, url: str) -> str | None:
+    value = _get_text(hitl, name)
     return _join_url(url, value, name) if value else None
 
 
@@ -280,19 +280,19 @@ def _deadline_from_timeout(created_at: datetime, timeout: Any) -> datetime:
         return created_at + DEFAULT_TIMEOUT
 
 
-def _reminders(value: Any) -> tuple[datetime, ...]:
+def _parse_reminders(value: Any) -> tuple[datetime, ...]:
     listed = value if isinstance(value, list) else [value]
     return tuple(sorted(filter(None, map(parse_time, listed[:100]))))
 
 
-def _progress(value: Any) -> Progress | None:
+def _parse_progress(value: Any) -> Progress | None:
     try:
         return msgspec.convert(value, Progress | None, strict=False)
     except msgspec.ValidationError:
         return None
 
 
-def _suggestion(value: Any) -> ServiceSuggestion | None:
+def _parse_suggestion(value: Any) -> ServiceSuggestion | None:
     try:
         return msgspec.convert(value, ServiceSuggestion)
     except msgspec.ValidationError:

@@ -40,7 +40,7 @@ class EventReader:
         self._rest += chunk
         if not may_end:
             return []
-        *lines, rest = _lines(bytes(self._rest))
+        *lines, rest = _split_lines(bytes(self._rest))
         self._rest = bytearray(rest)
         return lines
 
@@ -64,7 +64,7 @@ class EventReader:
         return ServerEvent(name=name, data="\n".join(data), id=self.last_id) if data else None
 
 
-def _lines(data: bytes) -> list[bytes]:
+def _split_lines(data: bytes) -> list[bytes]:
     """Whole lines, then what is left; a CR at the very end may be half of a line end and waits."""
     waiting = b"\r" if data.endswith(b"\r") else b""
     text = data[: len(data) - len(waiting)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from placet.cases.grant import LONGEST, MOST_USES, SHORTEST, call_fits
 from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
-from placet.protocol.argument_patterns import misshapen, says_nothing
+from placet.protocol.argument_patterns import find_pattern_error, matches_almost_anything
 from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
 from placet.text.wording import Amount, message
@@ -126,11 +126,11 @@ def _patterns_misfit(patterns: Any, arguments: Mapping[str, Any]) -> str | None:
         return "The patterns are an object, one for each argument."
     if patterns.keys() != arguments.keys():
         return "Every argument of the call needs a pattern, and no other."
-    if misshapes := [wrong for wrong in map(misshapen, patterns.values()) if wrong is not None]:
+    if misshapes := [wrong for wrong in map(find_pattern_error, patterns.values()) if wrong is not None]:
         return misshapes[0]
     if len(msgspec.json.encode(patterns)) > LARGEST_PATTERNS:
         return message("These arguments are too large to grant; decide each call.")
-    if patterns and all(map(says_nothing, patterns.values())):
+    if patterns and all(map(matches_almost_anything, patterns.values())):
         return message(
             "This would allow nearly any call of the tool; leave one argument closer to what it is."
         )

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from placet.cases.case import Case, Offer
 from placet.cases.events import Event
 from placet.errors import CaseNotFound
-from placet.protocol.forms import parse_form, wire_form
+from placet.protocol.forms import form_to_wire, parse_form
 from placet.protocol.hitl_object import HitlObject, HumanInputRequired
 from placet.protocol.poll import PollResponse, Status
-from placet.protocol.versions import absent_fields
+from placet.protocol.versions import list_absent_fields
 
 
 class CaseLinks(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def human_input_required(case: Case, offer: Offer, links: CaseLinks) -> HumanInp
         inline_actions=offer.inline_actions if links.submit_url else None,
         verification_policy=offer.verification_policy,
     )
-    absent = dict.fromkeys(absent_fields(case.spec_version, of="hitl"))
+    absent = dict.fromkeys(list_absent_fields(case.spec_version, of="hitl"))
     return HumanInputRequired(
         message=offer.message,
         data={"service": {"name": offer.service}} if offer.service else UNSET,
@@ -62,7 +62,7 @@ def wire_context(context: dict[str, Any]) -> dict[str, Any]:
     """The context as the published schemas allow it: a form keeps to its wire shape."""
     if "form" not in context:
         return context
-    return {**context, "form": wire_form(parse_form(context["form"]))}
+    return {**context, "form": form_to_wire(parse_form(context["form"]))}
 
 
 def poll_response(case: Case) -> PollResponse:
@@ -87,7 +87,7 @@ def _build_completed(case: Case) -> PollResponse:
     decision = case.decision
     if decision is None:
         raise CaseNotFound("This case's content was erased at the end of its retention.")
-    without_context = "submission_context" in absent_fields(case.spec_version, of="poll")
+    without_context = "submission_context" in list_absent_fields(case.spec_version, of="poll")
     return PollResponse(
         status="completed",
         case_id=case.id,

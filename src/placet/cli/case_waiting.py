@@ -22,7 +22,14 @@ from placet.cli import results
 from placet.cli.notifications import VIAS, QuestionNotifier, build_targets, open_messengers
 from placet.cli.progress_line import ProgressLine
 from placet.cli.text_tables import discard_output
-from placet.errors import NotKept, NotTold, PlacetError, SettingsError, StillWaiting, ValidationFailed
+from placet.errors import (
+    CaseNotSaved,
+    NotificationFailed,
+    PlacetError,
+    SettingsError,
+    StillWaiting,
+    ValidationFailed,
+)
 from placet.ports.channel import CaseClosure
 from placet.protocol.duration import parse_duration
 from placet.text.truncation import to_single_line
@@ -139,7 +146,7 @@ class CaseWait:
     async def follow(self, pending: PendingCase) -> Outcome:
         """Follow one case, and clear the progress line afterwards."""
         agent = self._agent or self._begin()
-        if pending.told:
+        if pending.is_notified:
             self.line.show(Notice(name="told", case=pending.case))
         try:
             return await agent.follow_case(pending)
@@ -197,7 +204,7 @@ class CaseWait:
         """Open the file of pending cases; if it cannot be written, use a temporary one."""
         try:
             return _require_capacity(PendingCases(default_path()))
-        except (OSError, NotKept, SettingsError) as error:
+        except (OSError, CaseNotSaved, SettingsError) as error:
             if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
                 raise
             self.line.say(f"placet: {error}", "This wait cannot be resumed if the command is ended.")
@@ -208,7 +215,7 @@ class CaseWait:
 def _require_capacity(cases: PendingCases) -> PendingCases:
     try:
         cases.require_room()
-    except NotKept:
+    except CaseNotSaved:
         cases.close()
         raise
     return cases
@@ -227,7 +234,7 @@ async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
         raise
     except PlacetError as error:
         error.details.setdefault("case_id", pending.case.case_id)
-        for line in explain_resume(waiting, pending, told=not isinstance(error, NotTold)):
+        for line in explain_resume(waiting, pending, told=not isinstance(error, NotificationFailed)):
             error.add_note(line)
         raise
     try:

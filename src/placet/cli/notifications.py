@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from placet.agent import Notice, PendingCases
-from placet.agent.channel_bridge import ChannelBridge, card_of
+from placet.agent.channel_bridge import ChannelBridge, build_card
 from placet.channels import texts
 from placet.channels.registry import (
     CHANNEL_NAMES,
@@ -198,7 +198,7 @@ class ScreenTarget:
 
 def format_question(notice: Notice, line: ProgressLine) -> list[str]:
     """Return the lines of a question: its prompt, its link on one line, and its deadline."""
-    card = card_of(notice.case, {}, is_reminder=notice.name == "reminder", round=notice.round)
+    card = build_card(notice.case, {}, is_reminder=notice.name == "reminder", round=notice.round)
     earlier = notice.case.previous_case_id
     return [
         "",

@@ -36,7 +36,7 @@ def list_pending(as_json: bool) -> None:
             to_single_line(one.case.case_id),
             to_single_line(one.case.type),
             one.case.expires_at,
-            "yes" if one.told else "not yet",
+            "yes" if one.is_notified else "not yet",
             truncate(to_single_line(one.case.prompt), SHORT_PROMPT),
         )
         for one in found
@@ -106,7 +106,7 @@ async def _resume(waiting: CaseWait, one: PendingCase) -> int:
 
 
 def _retold(one: PendingCase, how: WaitOptions) -> PendingCase:
-    return replace(one, told=False) if how.vias else one
+    return replace(one, is_notified=False) if how.vias else one
 
 
 def _with_places(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:

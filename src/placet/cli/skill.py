@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from placet.cli.options import config_option, load_settings
-from placet.protocol.skill import Skill, skill_document
+from placet.protocol.skill import Skill, render_skill
 
 
 @click.command()
@@ -41,7 +41,7 @@ def skill(
     from placet.reviews.registry import REVIEW_TYPES
 
     settings = load_settings(config).settings
-    document = skill_document(
+    document = render_skill(
         Skill(
             name=name or settings.service_name.lower().replace(" ", "-"),
             description=description or settings.service_description,

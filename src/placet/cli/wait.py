@@ -42,7 +42,7 @@ def _find_saved_case(poll_url: str) -> PendingCase | None:
         return None
     cases = PendingCases(default_path())
     try:
-        return next((one for one in cases.all() if one.case.poll_url == poll_url and one.told), None)
+        return next((one for one in cases.all() if one.case.poll_url == poll_url and one.is_notified), None)
     finally:
         cases.close()
 
@@ -56,7 +56,7 @@ async def _fetch_case(call: httpx.Request) -> PendingCase:
     case = read_case(202, msgspec.json.encode({"hitl": _parse_case(content, url, now)}), url=url, now=now)
     if case is None:
         raise UnreadableAnswer("The address does not answer as a poll address does.")
-    return PendingCase(case=case, credentials=credentials_of(call), told=True)
+    return PendingCase(case=case, credentials=credentials_of(call), is_notified=True)
 
 
 def _parse_case(content: bytes, url: str, now: datetime) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from placet.protocol.forms import parse_form
 from placet.protocol.hitl_object import DefaultAction
 from placet.protocol.surface import parse_surface
 from placet.protocol.verification import VerificationPolicy
-from placet.protocol.versions import DEFAULT_VERSION, check_version, require_window
+from placet.protocol.versions import DEFAULT_VERSION, check_version, require_fields_in_version
 from placet.text.characters import is_storable
 
 _parsed = lru_cache(maxsize=256)(parse_duration)  # a service asks for the same few timeouts again and again
@@ -82,7 +82,7 @@ def build_case(
 ) -> Case:
     """The case as it begins; raises ValidationFailed for a deadline, default or version that cannot hold."""
     version = check_version(DEFAULT_VERSION if draft.spec_version is None else draft.spec_version)
-    require_window(
+    require_fields_in_version(
         version,
         {"inline_actions": draft.inline_actions, "verification_policy": draft.verification_policy},
     )
@@ -107,7 +107,7 @@ def build_case(
 
 def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) -> None:
     """Refuse a policy that nobody here could ever satisfy on the page."""
-    if policy and policy.asks("browser_submit") and "browser_submit" not in verifiable:
+    if policy and policy.requires_evidence("browser_submit") and "browser_submit" not in verifiable:
         raise ValidationFailed(
             "verification_policy asks for evidence on browser_submit; this server has no verifier for pages."
         )

@@ -17,8 +17,8 @@ from placet.protocol.verification import (
     VerificationPolicy,
     VerificationResult,
     VerifiedEvidence,
-    evidence_bytes,
-    unmet,
+    encode_evidence,
+    find_unmet_branches,
 )
 
 
@@ -47,13 +47,15 @@ async def judge_evidence(
     if policy is None:  # nothing was asked and nothing is verified: what was presented proves nothing
         return Judgement(result=VerificationResult(satisfied=False)) if evidence else NOTHING_ASKED
     if not evidence:
-        if policy.asks(path):
+        if policy.requires_evidence(path):
             raise VerificationRequired()
-        return Judgement(result=VerificationResult(satisfied=False, missing_requirements=unmet(policy, ())))
+        return Judgement(
+            result=VerificationResult(satisfied=False, missing_requirements=find_unmet_branches(policy, ()))
+        )
     spent = await _unspent(evidence, store) if policy.binding.single_use else ()
     verified = [await _verify(one, policy, case, action, verifier, now) for one in evidence]
-    missing = unmet(policy, list(zip(evidence, verified, strict=True)))
-    if missing and policy.asks(path):
+    missing = find_unmet_branches(policy, list(zip(evidence, verified, strict=True)))
+    if missing and policy.requires_evidence(path):
         raise VerificationFailed(f"The evidence does not meet: {'; '.join(missing)}.")
     result = VerificationResult(
         satisfied=not missing, verified_evidence=tuple(verified), missing_requirements=missing
@@ -62,7 +64,7 @@ async def judge_evidence(
 
 
 async def _unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str, ...]:
-    digests = tuple(dict.fromkeys(digest(evidence_bytes(one)) for one in evidence))
+    digests = tuple(dict.fromkeys(digest(encode_evidence(one)) for one in evidence))
     if await store.is_evidence_spent(digests):
         raise VerificationFailed("This evidence has been used before.")
     return digests

@@ -12,7 +12,7 @@ from datetime import datetime
 from placet.cases.case import Case
 from placet.ports.signer import Claim, Signer
 from placet.protocol.poll import Result, Signature
-from placet.protocol.signed_result import signing_payload, wire_time
+from placet.protocol.signed_result import build_signing_payload, format_wire_time
 
 FULL = 24  # answers: others can be taken in while they are signed and written
 
@@ -31,12 +31,12 @@ class Signatures:
 
     async def sign(self, result: Result, *, case: Case, now: datetime) -> Result:
         """The result with its signature; raises ValidationFailed if it has no canonical form."""
-        payload = signing_payload(
+        payload = build_signing_payload(
             case_id=case.id,
             shown=case.offer_digest,
             action=result.action,
             data=result.data,
-            completed_at=wire_time(now),
+            completed_at=format_wire_time(now),
         )
         algorithm, value = await self._sign_one(Claim(payload, case.offer_digest))
         signature = Signature(algorithm=algorithm, value=value, signed_at=now, signer=self._jwks_url)

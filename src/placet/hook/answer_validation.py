@@ -11,7 +11,7 @@ from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME
 from placet.hook.tool_call import find_json_problem
-from placet.protocol.json_schema import UnusableSchema, problems
+from placet.protocol.json_schema import UnusableSchema, find_violations
 
 Feedback = InterruptionMetadata | Iterable[ToolFeedback] | Mapping[str, object]
 """An answered interruption, the answered calls alone, or call id -> "approve" or {"decision": …, …}."""
@@ -170,6 +170,6 @@ def _find_edit_problems(
     if schema is None:
         return []
     try:
-        return problems(schema, verdict.arguments)
+        return find_violations(schema, verdict.arguments)
     except UnusableSchema as error:
         return [f"the tool's schema cannot be checked ({error})"]

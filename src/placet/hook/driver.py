@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from placet.errors import HookError, ModelMisbehaved, NobodyAsked, PlacetError
+from placet.errors import CaseNotOpened, HookError, ModelMisbehaved, PlacetError
 from placet.hook.case_outcome import require_sync
 from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.effects import (
@@ -341,7 +341,7 @@ def tolerate_review_failure(effect: OpenCase | PollCase | WithdrawCase) -> Itera
     try:
         yield
     except Exception as error:
-        expected = isinstance(error, PlacetError | OSError) and type(error) not in (HookError, NobodyAsked)
+        expected = isinstance(error, PlacetError | OSError) and type(error) not in (HookError, CaseNotOpened)
         if not (isinstance(effect, WithdrawCase) or (isinstance(effect, OpenCase) and expected)):
             raise
         logger.warning("review_request_failed effect=%s state=waiting", type(effect).__name__, exc_info=error)

@@ -32,7 +32,7 @@ class GateCases:
     def open(self, interruption: InterruptionMetadata, attempt: int) -> "CaseReference | None":
         """Open the case for these calls; return None if it could not be opened yet.
 
-        Raises NobodyAsked if it can never be opened.
+        Raises CaseNotOpened if it can never be opened.
         """
         if self._reviews is None:
             return None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from placet.client import PlacetClient, ServerRefused
-from placet.errors import BadRequest, NobodyAsked, PlacetError, RequestError, Unavailable
+from placet.errors import BadRequest, CaseNotOpened, PlacetError, RequestError, Unavailable
 from placet.hook.case_outcome import CaseOutcome, read_case_outcome
 from placet.hook.interruption import InterruptionMetadata
 from placet.reviews.tool_calls.declaration import TOOL_CALLS
@@ -34,7 +34,7 @@ class Reviews(Protocol):
     ) -> CaseReference | Awaitable[CaseReference]:
         """Open the case; the same interruption and attempt always return the same one.
 
-        Raises NobodyAsked if it can never be opened; any other error means that it may work later.
+        Raises CaseNotOpened if it can never be opened; any other error means that it may work later.
         """
         ...
 
@@ -67,7 +67,7 @@ class ServerReviews:
         except ServerRefused as refused:
             if refused.status not in _REFUSED_STATUSES:
                 raise
-            raise _nobody_asked(interruption, refused) from refused
+            raise _case_not_opened_error(interruption, refused) from refused
         except (LookupError, TypeError, ValueError) as error:
             raise Unavailable(f"The case could not be opened: {error!r}.") from error
 
@@ -121,7 +121,7 @@ class EmbeddedReviews:
         try:
             answer = await self._placet.ask(**asked, **self._fields)
         except BadRequest as refused:
-            raise _nobody_asked(interruption, refused) from refused
+            raise _case_not_opened_error(interruption, refused) from refused
         opened = json.loads(answer.body)
         return {name: opened["hitl"][name] for name in _CASE_MEMBERS}
 
@@ -140,9 +140,9 @@ class EmbeddedReviews:
                 raise
 
 
-def _nobody_asked(interruption: InterruptionMetadata, refused: PlacetError) -> NobodyAsked:
+def _case_not_opened_error(interruption: InterruptionMetadata, refused: PlacetError) -> CaseNotOpened:
     said = f"No case can be opened for these calls: {refused.message} They wait, and can be answered in code."
-    return NobodyAsked(said, waiting=interruption, interruption=interruption.id)
+    return CaseNotOpened(said, waiting=interruption, interruption=interruption.id)
 
 
 def build_case_request(

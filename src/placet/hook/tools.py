@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from placet.hook.signatures import build_schema, read_description
 from placet.hook.tool_call import Arguments, ToolCall
-from placet.protocol.json_schema import UnusableSchema, misfits, validator
+from placet.protocol.json_schema import UnusableSchema, compile_schema, list_violations
 
 if TYPE_CHECKING:
     from placet.hook.agent import ReactAgent
@@ -46,8 +46,8 @@ class Tool:
 
     def find_problems(self, arguments: Arguments) -> list[str]:
         """Return what is wrong with the arguments; an empty list if they match the schema."""
-        checker = self.checker or validator(self.schema)
-        return [] if checker.is_valid(arguments) else misfits(checker, arguments)
+        checker = self.checker or compile_schema(self.schema)
+        return [] if checker.is_valid(arguments) else list_violations(checker, arguments)
 
     def prepare_arguments(self, arguments: Arguments, key: str) -> Arguments:
         """Return copies of the arguments for the function, so that it cannot change the recorded call."""
@@ -153,7 +153,7 @@ def describe_missing_tool(name: str) -> str:
 
 def _with_checker(made: Tool) -> Tool:
     try:
-        object.__setattr__(made, "checker", validator(made.schema))
+        object.__setattr__(made, "checker", compile_schema(made.schema))
     except UnusableSchema as error:
         raise ValueError(f"The schema of {made.name} cannot be used: {error}") from error
     return made

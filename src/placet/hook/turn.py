@@ -10,7 +10,7 @@ from placet.hook.interruption import InterruptionMetadata, new_interruption
 from placet.hook.policy import Hook, ReviewRequirement, State
 from placet.hook.result_texts import apply_verdict
 from placet.hook.tool_call import ToolCall
-from placet.protocol.json_schema import validator
+from placet.protocol.json_schema import compile_schema
 
 Schemas = Mapping[str, Mapping[str, Any] | None]
 """Tool -> its JSON Schema."""
@@ -46,7 +46,7 @@ def evaluate_call(
 def _matches_schema(schema: Mapping[str, Any] | None, call: ToolCall) -> bool:
     """Return whether the tool gets the values as sent; a missing value is visible to conditions."""
     try:
-        problems = () if schema is None else validator(schema).iter_errors(call.arguments)
+        problems = () if schema is None else compile_schema(schema).iter_errors(call.arguments)
         return all(problem.schema_path[-1:] == ["required"] for problem in problems)
     except ValueError:  # includes a schema that cannot be checked
         return False

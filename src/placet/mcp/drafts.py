@@ -9,7 +9,7 @@ from placet.protocol.duration import parse_duration
 from placet.reviews.tool_arguments import NO_FACTS, NONE, drop_empty
 
 
-def draft(
+def build_draft(
     kind: str,
     prompt: str,
     own: dict[str, Any],
@@ -33,18 +33,20 @@ def draft(
         "context": {**facts, **drop_empty(own)},
         "timeout": timeout,
         "default_action": default_action,
-        "reminder_at": _moments(remind_after, now),
-        "verification_policy": _policy(verification) if verification is not None else None,
+        "reminder_at": _compute_reminder_times(remind_after, now),
+        "verification_policy": _build_verification_policy(verification) if verification is not None else None,
         "previous_case_id": previous_case_id,
         "agent": agent,
     }
     return drop_empty(said)
 
 
-SHARED = tuple(one for one in signature(draft).parameters.values() if one.default is not Parameter.empty)
+SHARED = tuple(
+    one for one in signature(build_draft).parameters.values() if one.default is not Parameter.empty
+)
 
 
-def _policy(proof: say.Proof) -> dict[str, Any]:
+def _build_verification_policy(proof: say.Proof) -> dict[str, Any]:
     """The protocol's words for it; where there is no proof, the person is sent to the page."""
     need = {"proof_type": proof.proof_type, "provider": proof.provider, "min_assurance": proof.min_assurance}
     return {
@@ -61,5 +63,5 @@ def _policy(proof: say.Proof) -> dict[str, Any]:
     }
 
 
-def _moments(remind_after: list[str], now: datetime) -> list[str]:
+def _compute_reminder_times(remind_after: list[str], now: datetime) -> list[str]:
     return [(now + parse_duration(one)).isoformat() for one in remind_after]

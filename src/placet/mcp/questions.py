@@ -155,8 +155,8 @@ class Questions:
 
     async def mark_notified(self, pending: PendingCase) -> None:
         """Record that the person has the link, or that the assistant got it for them."""
-        if not pending.told:
-            await asyncio.to_thread(self._cases.mark_told, pending.case)
+        if not pending.is_notified:
+            await asyncio.to_thread(self._cases.mark_notified, pending.case)
 
     async def find(self, case_id: str) -> PendingCase:
         """Return a question by its id, from the file or the server; raise ServerRefused if unknown."""
@@ -186,7 +186,7 @@ class Questions:
         """Follow a question in the background until it ends; all calls share one follower."""
         case_id = pending.case.case_id
         if case_id not in self._followed:
-            task = asyncio.create_task(self._agent.follow_case(replace(pending, told=True)))
+            task = asyncio.create_task(self._agent.follow_case(replace(pending, is_notified=True)))
             self._followed[case_id] = QuestionFollower(task)
         return self._followed[case_id]
 
@@ -305,7 +305,7 @@ class Questions:
             created_at=now,
             spec_version=SPEC_VERSIONS[-1],
         )
-        return PendingCase(case=case, credentials=self._credentials, told=True)
+        return PendingCase(case=case, credentials=self._credentials, is_notified=True)
 
     async def _call(
         self, method: str, url: str, body: dict[str, Any] | None = None, *, name: str | None = None

@@ -103,7 +103,7 @@ class QuestionTools:
     ) -> CallToolResult | InputRequiredResult:
         """Ask a question of this type; `said` are the arguments that all questions share."""
         agent, now = _find_client_name(ctx), self._questions.now()
-        draft = drafts.draft(type, prompt, context, agent=agent, now=now, **said)
+        draft = drafts.build_draft(type, prompt, context, agent=agent, now=now, **said)
         return await self._ask(ctx, draft, wait_seconds)
 
     @_report_errors

@@ -122,7 +122,7 @@ def check_url(url: str, *, allow_loopback: bool = False, networks: Sequence[Netw
     """
     target = _parse(url)
     if target.scheme != "https" and not _is_loopback_host(target):
-        raise _refusal("scheme", "must use https")
+        raise _url_error("scheme", "must use https")
     if target.address is not None:
         check_address(target.address, allow_loopback=allow_loopback, networks=networks)
     elif not (allow_loopback and _is_loopback_host(target)):
@@ -142,7 +142,7 @@ def check_address(
     A `host` whose name only one's own networks know leads into them, and nowhere else.
     """
     ip = _parse_address(address)
-    rule = _forbidden_range(ip)
+    rule = _find_range_rule(ip)
     if rule in OWN_RANGES and _is_within(ip, networks):
         return
     if networks and _is_own_name(host):
@@ -161,7 +161,7 @@ def is_secure_or_loopback(url: str) -> bool:
     return target.scheme == "https" or _is_loopback_host(target)
 
 
-def normal_url(url: str) -> str:
+def normalize_url(url: str) -> str:
     """A URL as browsers spell it: scheme and host in lower case, no default port, ASCII only.
 
     Raises `AddressRefused` for anything malformed.
@@ -169,7 +169,7 @@ def normal_url(url: str) -> str:
     return _parse(url).url
 
 
-def _refusal(rule: str, complaint: str) -> AddressRefused:
+def _url_error(rule: str, complaint: str) -> AddressRefused:
     return AddressRefused(f"The URL {complaint}.", rule=rule)
 
 
@@ -181,42 +181,48 @@ def _parse(url: str) -> ParsedTarget:
     _check_characters(url)
     parts = _URL.fullmatch(url)
     if parts is None:
-        raise _refusal("shape", "must be absolute, like https://host/path")
+        raise _url_error("shape", "must be absolute, like https://host/path")
     scheme = parts["scheme"].lower()
     if scheme not in _DEFAULT_PORTS:
-        raise _refusal("scheme", "must use https")
+        raise _url_error("scheme", "must use https")
     if parts["fragment"]:
-        raise _refusal("fragment", "must not carry a fragment (#)")
+        raise _url_error("fragment", "must not carry a fragment (#)")
     host, address, port = _parse_authority(parts["authority"], _DEFAULT_PORTS[scheme])
     return ParsedTarget(
-        url=_join(scheme, host, port, parts["rest"]), scheme=scheme, host=host, port=port, address=address
+        url=_format_url(scheme, host, port, parts["rest"]),
+        scheme=scheme,
+        host=host,
+        port=port,
+        address=address,
     )
 
 
 def _check_characters(url: str) -> None:
     if not isinstance(url, str):
-        raise _refusal("shape", "must be text")
+        raise _url_error("shape", "must be text")
     if len(url) > LONGEST_URL:
-        raise _refusal("length", f"must not be longer than {LONGEST_URL} characters")
+        raise _url_error("length", f"must not be longer than {LONGEST_URL} characters")
     if "\\" in url:
-        raise _refusal("characters", "must not contain a backslash")
+        raise _url_error("characters", "must not contain a backslash")
     if any(is_hidden(character) or unicodedata.category(character) in UNSEEN_CATEGORIES for character in url):
-        raise _refusal("characters", "must not contain spaces, control or invisible characters")
+        raise _url_error("characters", "must not contain spaces, control or invisible characters")
 
 
 def _parse_authority(authority: str, default_port: int) -> tuple[str, IPv4Address | IPv6Address | None, int]:
     if "@" in authority:
-        raise _refusal("credentials", "must not carry a user name or password")
+        raise _url_error("credentials", "must not carry a user name or password")
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
-        raise _refusal("port" if authority.count(":") == 1 else "host", "must name a host and at most a port")
+        raise _url_error(
+            "port" if authority.count(":") == 1 else "host", "must name a host and at most a port"
+        )
     port = default_port if parts["port"] is None else int(parts["port"])
     if not 1 <= port <= 65535:
-        raise _refusal("port", "must name a port from 1 to 65535")
+        raise _url_error("port", "must name a port from 1 to 65535")
     if parts["ipv6"] is not None:
         address: IPv4Address | IPv6Address | None = _parse_ipv6(parts["ipv6"])
     else:
-        name = _ascii_name(parts["name"])
+        name = _to_ascii_name(parts["name"])
         if not _NUMERIC_LABEL.fullmatch(name.rpartition(".")[2]):
             return name, None, port
         address = _parse_ipv4(name)
@@ -227,9 +233,9 @@ def _parse_ipv6(text: str) -> IPv6Address:
     try:
         address = IPv6Address(text)
     except ValueError:
-        raise _refusal("host", "must not name a malformed IPv6 address") from None
+        raise _url_error("host", "must not name a malformed IPv6 address") from None
     if address.scope_id is not None:
-        raise _refusal("host", "must not name an IPv6 zone")
+        raise _url_error("host", "must not name an IPv6 zone")
     return address
 
 
@@ -237,19 +243,21 @@ def _parse_ipv4(text: str) -> IPv4Address:
     try:
         return IPv4Address(text)
     except ValueError:
-        raise _refusal("IPv4 spelling", "must write an IPv4 address as four plain decimal numbers") from None
+        raise _url_error(
+            "IPv4 spelling", "must write an IPv4 address as four plain decimal numbers"
+        ) from None
 
 
-def _ascii_name(name: str) -> str:
+def _to_ascii_name(name: str) -> str:
     ascii_name = name.lower() if name.isascii() else _to_idna(name)
     if not ascii_name:
-        raise _refusal("host", "must name a host")
+        raise _url_error("host", "must name a host")
     if len(ascii_name) > LONGEST_HOST:
-        raise _refusal("host", f"must not name a host longer than {LONGEST_HOST} characters")
+        raise _url_error("host", f"must not name a host longer than {LONGEST_HOST} characters")
     if ascii_name.endswith("."):
-        raise _refusal("host", "must not end its host with a dot")
+        raise _url_error("host", "must not end its host with a dot")
     if not all(_LABEL.fullmatch(label) for label in ascii_name.split(".")):
-        raise _refusal("host", "must name a host of letters, digits, hyphens and dots")
+        raise _url_error("host", "must name a host of letters, digits, hyphens and dots")
     return ascii_name
 
 
@@ -260,13 +268,13 @@ def _to_idna(name: str) -> str:
     try:
         ascii_name = idna.encode(name, uts46=True).decode("ascii")
     except ValueError:
-        raise _refusal("host", "must name a host that IDNA allows") from None
+        raise _url_error("host", "must name a host that IDNA allows") from None
     if "xn--" not in ascii_name:
-        raise _refusal("host", "must not disguise a plain host with look-alike characters")
+        raise _url_error("host", "must not disguise a plain host with look-alike characters")
     return ascii_name
 
 
-def _join(scheme: str, host: str, port: int, rest: str) -> str:
+def _format_url(scheme: str, host: str, port: int, rest: str) -> str:
     authority = f"[{host}]" if ":" in host else host
     suffix = "" if port == _DEFAULT_PORTS[scheme] else f":{port}"
     path = rest if rest.startswith("/") else f"/{rest}"
@@ -274,12 +282,12 @@ def _join(scheme: str, host: str, port: int, rest: str) -> str:
 
 
 def _check_name(host: str, networks: Sequence[Network]) -> None:
-    rule = _forbidden_name(host)
+    rule = _find_name_rule(host)
     if rule is not None and not (networks and rule in OWN_RULES):
         raise AddressRefused(f"{host} is a forbidden name ({rule}).", rule=rule)
 
 
-def _forbidden_name(host: str) -> str | None:
+def _find_name_rule(host: str) -> str | None:
     if host in METADATA_HOSTS or host.startswith("metadata.google."):
         return "metadata"
     for suffix in FORBIDDEN_SUFFIXES:
@@ -289,7 +297,7 @@ def _forbidden_name(host: str) -> str | None:
 
 
 def _is_own_name(host: str) -> bool:
-    return host != "" and _forbidden_name(host) in OWN_RULES
+    return host != "" and _find_name_rule(host) in OWN_RULES
 
 
 def _is_within(ip: IPv4Address | IPv6Address, networks: Sequence[Network]) -> bool:
@@ -304,16 +312,16 @@ def _parse_address(address: str | IPv4Address | IPv6Address) -> IPv4Address | IP
         raise AddressRefused("This is not an IP address.", rule="malformed") from None
 
 
-def _forbidden_range(ip: IPv4Address | IPv6Address) -> str | None:
+def _find_range_rule(ip: IPv4Address | IPv6Address) -> str | None:
     for network, rule in FORBIDDEN_RANGES:
         if ip.version == network.version and ip in network:
             return rule
     if isinstance(ip, IPv6Address):
-        return _forbidden_ipv6(ip)
+        return _find_ipv6_rule(ip)
     return None if ip.is_global else "reserved"
 
 
-def _forbidden_ipv6(ip: IPv6Address) -> str | None:
+def _find_ipv6_rule(ip: IPv6Address) -> str | None:
     if ip not in GLOBAL_IPV6:
         return "reserved"
     return "ISATAP" if _is_isatap(ip) else None

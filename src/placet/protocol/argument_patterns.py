@@ -31,7 +31,7 @@ NO_RANGE = message("Write a number here that is not smaller than the one of this
 
 def fits(pattern: Any, value: Any) -> bool:
     """Whether this value of an argument is allowed."""
-    if misshapen(pattern) is not None:
+    if find_pattern_error(pattern) is not None:
         return False
     if "exact" in pattern:
         return identical(pattern["exact"], value)
@@ -40,20 +40,20 @@ def fits(pattern: Any, value: Any) -> bool:
     return _within(pattern["from"], pattern["to"], value)
 
 
-def misshapen(pattern: Any) -> str | None:
+def find_pattern_error(pattern: Any) -> str | None:
     """What is wrong with a pattern, or None."""
     if not isinstance(pattern, Mapping):
         return "A pattern is an object."
     if pattern.keys() == {"exact"}:
         return None if is_json(pattern["exact"]) else "The exact value is not JSON."
     if pattern.keys() == {"glob"}:
-        return _misshapen_glob(pattern["glob"])
+        return _find_glob_error(pattern["glob"])
     if pattern.keys() == {"from", "to"}:
-        return _misshapen_range(pattern["from"], pattern["to"])
+        return _find_range_error(pattern["from"], pattern["to"])
     return "A pattern has either exact, or glob, or from and to."
 
 
-def says_nothing(pattern: Mapping[str, Any]) -> bool:
+def matches_almost_anything(pattern: Mapping[str, Any]) -> bool:
     """Whether a pattern lets nearly any text pass."""
     if "glob" not in pattern:
         return False
@@ -214,7 +214,7 @@ def _within(low: float, high: float, value: Any) -> bool:
     return bool(low <= value <= high)
 
 
-def _misshapen_glob(glob: Any) -> str | None:
+def _find_glob_error(glob: Any) -> str | None:
     if not isinstance(glob, str) or not glob:
         return message("Write what the text looks like; it cannot be empty.")
     if len(glob) > LONGEST_GLOB:
@@ -222,7 +222,7 @@ def _misshapen_glob(glob: Any) -> str | None:
     return None if is_storable(glob) else "A glob has no control characters."
 
 
-def _misshapen_range(low: Any, high: Any) -> str | None:
+def _find_range_error(low: Any, high: Any) -> str | None:
     if not (_is_number(low) and _is_number(high)):
         return NO_RANGE
     return None if low <= high else NO_RANGE

@@ -16,8 +16,8 @@ def require_choice(body: Mapping[str, Any]) -> Choice:
     """
     if not isinstance(body, Mapping):
         raise InvalidChoice("The body must be a JSON object.")
-    skip = _flag(body, "skip_hitl")
-    prefer = _flag(body, "prefer_hitl") or _continues_a_case(body)
+    skip = _read_flag(body, "skip_hitl")
+    prefer = _read_flag(body, "prefer_hitl") or _continues_a_case(body)
     if prefer and skip:
         raise InvalidChoice("Send either prefer_hitl (or previous_case_id) or skip_hitl, not both.")
     if not (prefer or skip):
@@ -25,7 +25,7 @@ def require_choice(body: Mapping[str, Any]) -> Choice:
     return "review" if prefer else "skip"
 
 
-def _flag(body: Mapping[str, Any], name: str) -> bool:
+def _read_flag(body: Mapping[str, Any], name: str) -> bool:
     value = body.get(name, False)
     if not isinstance(value, bool):
         raise InvalidChoice(f"{name} must be true or false.", path=name)

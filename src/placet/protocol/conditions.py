@@ -10,7 +10,7 @@ from placet.text.characters import is_storable
 _ORDERED = frozenset({"number", "range", "date", CUSTOM})
 
 
-def holds(condition: Conditional, answer: object) -> bool:
+def is_condition_met(condition: Conditional, answer: object) -> bool:
     """Whether the answer to the earlier field fulfils the condition.
 
     No answer equals nothing. Several chosen options fulfil `eq` and `in` when one of them does.
@@ -19,40 +19,44 @@ def holds(condition: Conditional, answer: object) -> bool:
         return _is_beyond(answer, condition)
     given = answer if isinstance(answer, list | tuple) else [answer]
     wanted = condition.value if condition.operator == "in" else [condition.value]
-    met = not is_blank(answer) and not _marks(given[:MAX_OPTIONS]).isdisjoint(_marks(wanted))
+    met = not is_blank(answer) and not _to_hashable_set(given[:MAX_OPTIONS]).isdisjoint(
+        _to_hashable_set(wanted)
+    )
     return met != (condition.operator == "neq")
 
 
-def condition_complaint(condition: Conditional, controller: Field) -> str | None:
+def find_condition_error(condition: Conditional, controller: Field) -> str | None:
     """What is wrong with a condition on the answer to `controller`, or None."""
     name = quote(controller.key)
     if condition.operator in ("gt", "lt") and controller.kind not in _ORDERED:
         return f"{condition.operator} compares numbers and dates; {name} is a {controller.kind} field"
     if condition.operator != "in":
-        return None if _fits(condition, controller, condition.value) else _value_complaint(controller)
+        return None if _fits(condition, controller, condition.value) else _describe_value_error(controller)
     values = condition.value
     if not isinstance(values, list | tuple) or not 1 <= len(values) <= MAX_OPTIONS:
         return f"in needs a list of 1 to {MAX_OPTIONS} values"
     return (
-        None if all(_fits(condition, controller, value) for value in values) else _value_complaint(controller)
+        None
+        if all(_fits(condition, controller, value) for value in values)
+        else _describe_value_error(controller)
     )
 
 
 def _is_beyond(answer: object, condition: Conditional) -> bool:
-    given, limit = _place(answer), _place(condition.value)
+    given, limit = _to_comparable(answer), _to_comparable(condition.value)
     if given is None or limit is None or given[0] != limit[0]:
         return False
     return given[1] > limit[1] if condition.operator == "gt" else given[1] < limit[1]
 
 
-def _place(value: object) -> tuple[str, Number] | None:
+def _to_comparable(value: object) -> tuple[str, Number] | None:
     if isinstance(value, int | float) and is_number(value):
         return "number", value
     day = parse_date(value)
     return None if day is None else ("date", day.toordinal())
 
 
-def _marks(values: Iterable[object]) -> set[tuple[str, object]]:
+def _to_hashable_set(values: Iterable[object]) -> set[tuple[str, object]]:
     """Values as a set in which true is not 1 and nothing nested is looked at."""
     return {
         ("boolean" if isinstance(value, bool) else "other", value) for value in values if _is_scalar(value)
@@ -68,7 +72,7 @@ def _fits(condition: Conditional, controller: Field, value: object) -> bool:
     return fits(value)
 
 
-def _value_complaint(controller: Field) -> str:
+def _describe_value_error(controller: Field) -> str:
     wanted, _ = _COMPARABLE[controller.kind]
     return f"value must be {wanted}, to be compared with {quote(controller.key)}"
 

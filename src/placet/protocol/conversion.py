@@ -30,7 +30,7 @@ _FORMS = re.compile(r"Expected `str` matching regex '\^\(\?:(?P<forms>.*)\)\$\(\
 _FORM = re.compile(r"(?P<fixed>[a-z_-]+)(?P<open>\.\+|\[.*)?")
 
 
-def whole(expression: str) -> str:
+def full_match_pattern(expression: str) -> str:
     """A pattern that fits the whole text and nothing more, in Python and in a JSON Schema alike."""
     return rf"^(?:{expression})$(?!\n)"  # Python's `$` alone would let a final newline pass
 
@@ -46,7 +46,7 @@ def convert_input(raw: object, shape: type[T], error: type[BadRequest], name: st
     raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
 
 
-def is_texts(value: Mapping[Any, Any]) -> bool:
+def holds_only_text(value: Mapping[Any, Any]) -> bool:
     """Whether these are texts under texts and nothing else, as in most answers: no depth, no numbers."""
     return {str}.issuperset(map(type, value)) and {str}.issuperset(map(type, value.values()))
 
@@ -64,16 +64,18 @@ def describe_mismatch(misfit: msgspec.ValidationError, shape: Any) -> tuple[str,
     place = _PLACE.search(text)
     path = "" if place is None else place["path"]
     reason = text if place is None else text[: place.start()]
-    if reason.startswith(_NO_CHOICE) and (names := _choices(shape, path)):
+    if reason.startswith(_NO_CHOICE) and (names := _list_choices(shape, path)):
         return f"use one of {', '.join(names)}", quote(path, 120)
     return _reword(reason), quote(path, 120)
 
 
-def _choices(shape: Any, path: str) -> list[str]:
+def _list_choices(shape: Any, path: str) -> list[str]:
     """The values that may stand at this place; none if that cannot be told."""
-    found = _alternatives(inspect.type_info(shape))
+    found = _expand_union(inspect.type_info(shape))
     for name, _ in _STEP.findall(path):
-        found = [one for outer in found for inner in _within(outer, name) for one in _alternatives(inner)]
+        found = [
+            one for outer in found for inner in _find_inner_types(outer, name) for one in _expand_union(inner)
+        ]
     values: list[object] = []
     for one in found:
         if isinstance(one, inspect.EnumType):
@@ -83,15 +85,15 @@ def _choices(shape: Any, path: str) -> list[str]:
     return [str(value) for value in values]
 
 
-def _alternatives(one: inspect.Type) -> list[inspect.Type]:
+def _expand_union(one: inspect.Type) -> list[inspect.Type]:
     if isinstance(one, inspect.Metadata):
-        return _alternatives(one.type)
+        return _expand_union(one.type)
     if isinstance(one, inspect.UnionType):
-        return [inner for each in one.types for inner in _alternatives(each)]
+        return [inner for each in one.types for inner in _expand_union(each)]
     return [one]
 
 
-def _within(outer: inspect.Type, name: str) -> list[inspect.Type]:
+def _find_inner_types(outer: inspect.Type, name: str) -> list[inspect.Type]:
     if isinstance(outer, inspect.StructType):
         return [field.type for field in outer.fields if field.encode_name == name]
     if isinstance(outer, inspect.CollectionType):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from placet.protocol.duration import format_duration
 from placet.protocol.surface import INTEROP_PROFILE
-from placet.protocol.versions import NESTED_DISCOVERY_SINCE, reaches
+from placet.protocol.versions import NESTED_DISCOVERY_SINCE, is_at_least
 
 
 class ServiceCard(Struct, frozen=True, kw_only=True):
@@ -25,11 +25,11 @@ class ServiceCard(Struct, frozen=True, kw_only=True):
     sends_callbacks: bool
 
 
-def discovery(card: ServiceCard, version: str) -> dict[str, Any]:
+def build_discovery(card: ServiceCard, version: str) -> dict[str, Any]:
     """The document in the shape of this version."""
     return (
         _build_nested(card, version)
-        if reaches(version, NESTED_DISCOVERY_SINCE)
+        if is_at_least(version, NESTED_DISCOVERY_SINCE)
         else _build_flat(card, version)
     )
 
@@ -72,7 +72,7 @@ def _build_nested(card: ServiceCard, version: str) -> dict[str, Any]:
             "openapi": f"{card.base_url}/openapi.json",
         },
     }
-    if reaches(version, "0.8"):
+    if is_at_least(version, "0.8"):
         document["authentication"] = {"type": "bearer", "documentation": f"{card.base_url}/docs"}
     return {"hitl_protocol": document}
 
@@ -91,7 +91,7 @@ def _capabilities(card: ServiceCard, version: str) -> dict[str, Any]:
         "surface_formats": [],
         "surface_profiles": [INTEROP_PROFILE],
     }
-    if reaches(version, "0.8"):
+    if is_at_least(version, "0.8"):
         capabilities["supports_agent_binding"] = False
     return capabilities
 

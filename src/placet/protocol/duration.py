@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 from placet.errors import ValidationFailed
-from placet.protocol.conversion import whole
+from placet.protocol.conversion import full_match_pattern
 
 LONGEST = timedelta(days=3650)
 LONGEST_TEXT = 64
@@ -29,7 +29,7 @@ _ISO = re.compile(
 _ISO_WEEKS = re.compile(rf"P(?P<w>{_NUMBER})W")
 _GRAMMARS = (_SHORTHAND, _ISO_WEEKS, _ISO)
 # The same grammars for a JSON Schema, whose dialect has no (?P<names>).
-PATTERN = whole("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for grammar in _GRAMMARS))
+PATTERN = full_match_pattern("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for grammar in _GRAMMARS))
 
 # A month or a year before any `T`, in either notation: they have no fixed length.
 _CALENDAR = re.compile(r"P[0-9.,DW]*[0-9.,]+[YM].*|[^P]*[0-9]\s*(?:y|mo|M|Y).*", re.DOTALL)
@@ -43,13 +43,13 @@ def parse_duration(text: str) -> timedelta:
     Raises `ValidationFailed` with what to write instead.
     """
     if not isinstance(text, str) or not text or len(text) > LONGEST_TEXT:
-        raise _refusal(f"Write a duration {_EXAMPLES}.")
+        raise _duration_error(f"Write a duration {_EXAMPLES}.")
     for grammar in _GRAMMARS:
         if match := grammar.fullmatch(text):
-            return _within_limits(_microseconds(match.groupdict()))
+            return _check_limits(_microseconds(match.groupdict()))
     if _CALENDAR.fullmatch(text):
-        raise _refusal('Months and years have no fixed length; write days, such as "30d" or "P30D".')
-    raise _refusal(f"This is not a duration we can read; write one {_EXAMPLES}.")
+        raise _duration_error('Months and years have no fixed length; write days, such as "30d" or "P30D".')
+    raise _duration_error(f"This is not a duration we can read; write one {_EXAMPLES}.")
 
 
 def format_duration(duration: timedelta) -> str:
@@ -79,21 +79,21 @@ def _microseconds(parts: dict[str, str | None]) -> int:
     return whole + int((parts.get("fraction") or "").ljust(6, "0"))
 
 
-def _within_limits(microseconds: int) -> timedelta:
+def _check_limits(microseconds: int) -> timedelta:
     if microseconds <= 0:
-        raise _refusal(f"A duration must be longer than zero; write one {_EXAMPLES}.")
+        raise _duration_error(f"A duration must be longer than zero; write one {_EXAMPLES}.")
     if microseconds > LONGEST // _MICROSECOND:
-        raise _refusal("A duration must not pass ten years (3650d).")
+        raise _duration_error("A duration must not pass ten years (3650d).")
     return timedelta(microseconds=microseconds)
 
 
 def _split(duration: timedelta) -> tuple[int, int, int, str]:
-    _within_limits(duration // _MICROSECOND)
+    _check_limits(duration // _MICROSECOND)
     hours, rest = divmod(duration.seconds, 3600)
     minutes, seconds = divmod(rest, 60)
     fraction = f".{duration.microseconds:06}".rstrip("0.")
     return duration.days, hours, minutes, f"{seconds}{fraction}"
 
 
-def _refusal(message: str) -> ValidationFailed:
+def _duration_error(message: str) -> ValidationFailed:
     return ValidationFailed(message)

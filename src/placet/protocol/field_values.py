@@ -35,14 +35,14 @@ def is_blank(value: object) -> bool:
     return value is None or value in ([], ())
 
 
-def missing(field: Field) -> Problem:
+def missing_answer_problem(field: Field) -> Problem:
     """What to say when a required field has no answer."""
     return problem(_MISSING.get(field.type, "required"))
 
 
-def judge(field: Field, value: object) -> Problem | None:
+def validate_answer(field: Field, value: object) -> Problem | None:
     """The first thing wrong with an answer that is not blank, or None."""
-    return _JUDGES[field.kind](field, value)
+    return _VALIDATORS[field.kind](field, value)
 
 
 def is_number(value: object) -> bool:
@@ -62,16 +62,16 @@ def parse_date(value: object) -> date | None:
         return None
 
 
-def _judge_textarea(field: Field, value: object) -> Problem | None:
+def _validate_textarea(field: Field, value: object) -> Problem | None:
     if not isinstance(value, str):
         return problem("not_text")
     if not is_storable(value):
         return problem("control_characters")
-    return _judge_length(field, value)
+    return _validate_length(field, value)
 
 
-def _judge_text(field: Field, value: object) -> Problem | None:
-    if found := _judge_textarea(field, value):
+def _validate_text(field: Field, value: object) -> Problem | None:
+    if found := _validate_textarea(field, value):
         return found
     text = str(value)
     if not is_one_line(text):
@@ -80,26 +80,26 @@ def _judge_text(field: Field, value: object) -> Problem | None:
     return problem("wrong_form") if pattern is not None and not matches(pattern, text) else None
 
 
-def _judge_length(field: Field, text: str) -> Problem | None:
+def _validate_length(field: Field, text: str) -> Problem | None:
     shortest, longest = field.validation.min_length or 0, field.longest
     if len(text) > longest:
         return problem("one_character") if longest == 1 else problem("too_long", maximum=longest)
     return problem("too_short", minimum=shortest) if len(text) < shortest else None
 
 
-def _judge_email(field: Field, value: object) -> Problem | None:
+def _validate_email(field: Field, value: object) -> Problem | None:
     if not (isinstance(value, str) and _is_email(value)):
         return problem("not_an_email")
-    return _judge_text(field, value)
+    return _validate_text(field, value)
 
 
-def _judge_url(field: Field, value: object) -> Problem | None:
+def _validate_url(field: Field, value: object) -> Problem | None:
     if not (isinstance(value, str) and _is_web_address(value)):
         return problem("not_a_url")
-    return _judge_text(field, value)
+    return _validate_text(field, value)
 
 
-def _judge_number(field: Field, value: object) -> Problem | None:
+def _validate_number(field: Field, value: object) -> Problem | None:
     # NaN is the one number that differs from itself; math.isnan fails on huge integers.
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return problem("not_a_number")
@@ -117,7 +117,7 @@ def _number_bounds(field: Field) -> tuple[Number, Number]:
     )
 
 
-def _judge_date(field: Field, value: object) -> Problem | None:
+def _validate_date(field: Field, value: object) -> Problem | None:
     day = parse_date(value)
     if day is None:
         return problem("not_a_date")
@@ -127,16 +127,16 @@ def _judge_date(field: Field, value: object) -> Problem | None:
     return problem("too_late", maximum=latest) if latest and day > latest else None
 
 
-def _judge_boolean(_field: Field, value: object) -> Problem | None:
+def _validate_boolean(_field: Field, value: object) -> Problem | None:
     return None if isinstance(value, bool) else problem("not_yes_no")
 
 
-def _judge_select(field: Field, value: object) -> Problem | None:
+def _validate_select(field: Field, value: object) -> Problem | None:
     known = isinstance(value, str) and any(option.value == value for option in field.options)
     return None if known else problem("not_an_option")
 
 
-def _judge_multiselect(field: Field, value: object) -> Problem | None:
+def _validate_multiselect(field: Field, value: object) -> Problem | None:
     if not isinstance(value, list | tuple) or not all(isinstance(choice, str) for choice in value):
         return problem("not_options")
     chosen = set(value)
@@ -145,17 +145,17 @@ def _judge_multiselect(field: Field, value: object) -> Problem | None:
     return None if len(chosen) == len(value) else problem("repeated_option")
 
 
-def _judge_custom(field: Field, value: object) -> Problem | None:
+def _validate_custom(field: Field, value: object) -> Problem | None:
     """Spec 10.3.1: an unknown type falls back to text; bounds make it a number, other scalars pass."""
     rules = field.validation
     if field.bounds != (None, None):
-        return _judge_number(field, value)
+        return _validate_number(field, value)
     wants_text = (rules.min_length, rules.max_length, rules.pattern) != (None, None, None)
     if isinstance(value, bool) and not wants_text:
         return None
     if isinstance(value, int | float) and not wants_text:
-        return _judge_number(field, value)
-    return _judge_text(field, value) if rules.pattern is not None else _judge_textarea(field, value)
+        return _validate_number(field, value)
+    return _validate_text(field, value) if rules.pattern is not None else _validate_textarea(field, value)
 
 
 def _is_email(text: str) -> bool:
@@ -175,16 +175,16 @@ def _is_web_address(text: str) -> bool:
     return parts.scheme in ("http", "https") and any(character.isalnum() for character in host)
 
 
-_JUDGES: Mapping[str, Callable[[Field, object], Problem | None]] = {
-    "text": _judge_text,
-    "textarea": _judge_textarea,
-    "number": _judge_number,
-    "date": _judge_date,
-    "email": _judge_email,
-    "url": _judge_url,
-    "boolean": _judge_boolean,
-    "select": _judge_select,
-    "multiselect": _judge_multiselect,
-    "range": _judge_number,
-    CUSTOM: _judge_custom,
+_VALIDATORS: Mapping[str, Callable[[Field, object], Problem | None]] = {
+    "text": _validate_text,
+    "textarea": _validate_textarea,
+    "number": _validate_number,
+    "date": _validate_date,
+    "email": _validate_email,
+    "url": _validate_url,
+    "boolean": _validate_boolean,
+    "select": _validate_select,
+    "multiselect": _validate_multiselect,
+    "range": _validate_number,
+    CUSTOM: _validate_custom,
 }

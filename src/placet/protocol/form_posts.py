@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
-def from_strings(form: Form, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
+def answers_from_strings(form: Form, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
     """Typed answers from a posted form, ready for `check_answers`; never raises.
 
     A repeated key counts as several choices for a multiselect; elsewhere the last one wins, so that a
@@ -40,25 +40,25 @@ def _convert(field: Field | None, texts: list[str]) -> object:
     if field is None:
         return texts[-1]
     if field.kind == "multiselect":
-        return [_option(field, text) for text in texts if text]
+        return [_convert_option(field, text) for text in texts if text]
     return _CONVERTERS[field.kind](field, texts[-1])
 
 
-def _text(_field: Field, text: str) -> object:
+def _convert_text(_field: Field, text: str) -> object:
     # Browsers send line breaks as CR LF and count them as one character.
     return normalize_newlines(text)
 
 
-def _strip_text(_field: Field, text: str) -> object:
+def _convert_stripped_text(_field: Field, text: str) -> object:
     return text.strip()
 
 
-def _option(field: Field, text: str) -> object:
+def _convert_option(field: Field, text: str) -> object:
     sent = normalize_newlines(text)
     return next((option.value for option in field.options if normalize_newlines(option.value) == sent), text)
 
 
-def _number(_field: Field, text: str) -> object:
+def _convert_number(_field: Field, text: str) -> object:
     plain = text.strip()
     if len(plain) > LONGEST_NUMBER or not _DECIMAL.fullmatch(plain):
         return text
@@ -66,24 +66,24 @@ def _number(_field: Field, text: str) -> object:
     return text if number in (float("inf"), float("-inf")) else number
 
 
-def _boolean(_field: Field, text: str) -> object:
+def _convert_boolean(_field: Field, text: str) -> object:
     plain = text.strip().lower()
     return _YES_NO.get(plain, text)
 
 
-def _custom(field: Field, text: str) -> object:
-    return _text(field, text) if field.bounds == (None, None) else _number(field, text)
+def _convert_custom(field: Field, text: str) -> object:
+    return _convert_text(field, text) if field.bounds == (None, None) else _convert_number(field, text)
 
 
 _CONVERTERS: Mapping[str, Callable[[Field, str], object]] = {
-    "text": _text,
-    "textarea": _text,
-    "number": _number,
-    "range": _number,
-    "date": _strip_text,
-    "email": _strip_text,
-    "url": _strip_text,
-    "boolean": _boolean,
-    "select": _option,
-    CUSTOM: _custom,
+    "text": _convert_text,
+    "textarea": _convert_text,
+    "number": _convert_number,
+    "range": _convert_number,
+    "date": _convert_stripped_text,
+    "email": _convert_stripped_text,
+    "url": _convert_stripped_text,
+    "boolean": _convert_boolean,
+    "select": _convert_option,
+    CUSTOM: _convert_custom,
 }

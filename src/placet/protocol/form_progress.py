@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from placet.protocol.fields import Field
-from placet.protocol.form_answers import field_problem, visible_fields
+from placet.protocol.form_answers import find_field_problem, find_visible_fields
 from placet.protocol.forms import Form
 
 
@@ -17,12 +17,14 @@ class FormProgress(NamedTuple):
     total_fields: int
 
 
-def progress(form: Form, values: Mapping[str, object], current_step: int | None = None) -> FormProgress:
+def compute_progress(
+    form: Form, values: Mapping[str, object], current_step: int | None = None
+) -> FormProgress:
     """Where the person stands; unless told, at the first step that still lacks a required answer."""
-    wanted = [field for field in visible_fields(form, values) if field.required]
-    lacking = {field.key for field in wanted if field_problem(field, values.get(field.key))}
+    wanted = [field for field in find_visible_fields(form, values) if field.required]
+    lacking = {field.key for field in wanted if find_field_problem(field, values.get(field.key))}
     steps = form.groups
-    reached = _first_lacking(steps, lacking) if current_step is None else current_step
+    reached = _find_first_incomplete_step(steps, lacking) if current_step is None else current_step
     return FormProgress(
         current_step=min(max(reached, 1), len(steps)),
         total_steps=len(steps),
@@ -31,6 +33,6 @@ def progress(form: Form, values: Mapping[str, object], current_step: int | None 
     )
 
 
-def _first_lacking(steps: tuple[tuple[Field, ...], ...], lacking: set[str]) -> int:
+def _find_first_incomplete_step(steps: tuple[tuple[Field, ...], ...], lacking: set[str]) -> int:
     stops = (number for number, group in enumerate(steps, 1) if any(field.key in lacking for field in group))
     return next(stops, len(steps))

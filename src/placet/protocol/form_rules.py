@@ -6,7 +6,7 @@ from collections.abc import Callable
 from placet.errors import AddressRefused
 from placet.protocol.addresses import check_url
 from placet.protocol.conversion import quote
-from placet.protocol.field_values import is_blank, is_number, judge, parse_date
+from placet.protocol.field_values import is_blank, is_number, parse_date, validate_answer
 from placet.protocol.fields import (
     CUSTOM,
     FIELD_TYPES,
@@ -37,24 +37,24 @@ _RULES_OF = {
 }
 
 
-def field_complaint(field: Field) -> str | None:
+def find_field_error(field: Field) -> str | None:
     """The first rule that a field's definition breaks, in words that follow the path to the field."""
     return next((complaint for rule in _RULES if (complaint := rule(field))), None)
 
 
-def _key(field: Field) -> str | None:
+def _check_key(field: Field) -> str | None:
     if _KEY.fullmatch(field.key):
         return None
     return "key must start with a letter and hold only letters, digits and _, at most 100"
 
 
-def _type(field: Field) -> str | None:
+def _check_type(field: Field) -> str | None:
     if field.type in FIELD_TYPES or _CUSTOM_TYPE.fullmatch(field.type):
         return None
     return f"type {quote(field.type)!r} is unknown; use {', '.join(FIELD_TYPES)} or x-..."
 
 
-def _words(field: Field) -> str | None:
+def _check_texts(field: Field) -> str | None:
     if is_blank(field.label) or len(field.label) > LONGEST_LABEL:
         return f"label must be 1 to {LONGEST_LABEL} characters"
     if max(len(field.placeholder), len(field.hint)) > LONGEST_HINT:
@@ -63,16 +63,16 @@ def _words(field: Field) -> str | None:
     return None if storable else "label, placeholder and hint must not hold control characters"
 
 
-def _options(field: Field) -> str | None:
+def _check_options(field: Field) -> str | None:
     if field.kind in ("select", "multiselect"):
         if not 1 <= len(field.options) <= MAX_OPTIONS:
             return f"a {field.type} needs 1 to {MAX_OPTIONS} options"
     elif field.options and field.kind != CUSTOM:
         return f"options belong to select and multiselect, not to {field.type}"
-    return _option_values(field)
+    return _check_option_values(field)
 
 
-def _option_values(field: Field) -> str | None:
+def _check_option_values(field: Field) -> str | None:
     values = [
         normalize_newlines(option.value) for option in field.options
     ]  # all that a posted form tells apart
@@ -88,7 +88,7 @@ def _option_values(field: Field) -> str | None:
     return None
 
 
-def _applicable(field: Field) -> str | None:
+def _check_applicable(field: Field) -> str | None:
     rules = field.validation
     given = {
         "minLength": rules.min_length,
@@ -107,7 +107,7 @@ def _applicable(field: Field) -> str | None:
     return None
 
 
-def _lengths(field: Field) -> str | None:
+def _check_lengths(field: Field) -> str | None:
     shortest, longest = field.validation.min_length or 0, field.longest
     if shortest < 0 or not 1 <= longest <= LONGEST_MAX_LENGTH:
         return f"validation.maxLength must be 1 to {LONGEST_MAX_LENGTH}, minLength 0 or more"
@@ -116,7 +116,7 @@ def _lengths(field: Field) -> str | None:
     return None
 
 
-def _pattern(field: Field) -> str | None:
+def _check_pattern(field: Field) -> str | None:
     pattern = field.validation.pattern
     if pattern is None:
         return None
@@ -129,7 +129,7 @@ def _pattern(field: Field) -> str | None:
     return None
 
 
-def _bounds(field: Field) -> str | None:
+def _check_bounds(field: Field) -> str | None:
     smallest, largest = field.validation.min, field.validation.max
     given = [bound for bound in (smallest, largest) if bound is not None]
     if field.type == "date":
@@ -142,18 +142,18 @@ def _bounds(field: Field) -> str | None:
     return "validation.min is above validation.max" if len(given) == 2 and given[0] > given[1] else None  # type: ignore[operator]
 
 
-def _default(field: Field) -> str | None:
+def _check_default(field: Field) -> str | None:
     if is_blank(field.default):
         return None
     if field.sensitive:
         return "a sensitive field takes no default; use default_ref"
     if field.default_ref is not None:
         return "give default or default_ref, not both"
-    found = judge(field, field.default)
+    found = validate_answer(field, field.default)
     return None if found is None else f"default does not fit the field ({found.code})"
 
 
-def _default_ref(field: Field) -> str | None:
+def _check_default_ref(field: Field) -> str | None:
     if field.default_ref is None:
         return None
     try:
@@ -169,14 +169,14 @@ def _has_bounds(field: Field) -> bool:
 
 # In order: later rules rely on what earlier ones have established.
 _RULES: tuple[Callable[[Field], str | None], ...] = (
-    _key,
-    _type,
-    _words,
-    _options,
-    _applicable,
-    _lengths,
-    _pattern,
-    _bounds,
-    _default,
-    _default_ref,
+    _check_key,
+    _check_type,
+    _check_texts,
+    _check_options,
+    _check_applicable,
+    _check_lengths,
+    _check_pattern,
+    _check_bounds,
+    _check_default,
+    _check_default_ref,
 )

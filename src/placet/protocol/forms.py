@@ -7,11 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from placet.errors import InvalidForm
-from placet.protocol.conditions import condition_complaint
+from placet.protocol.conditions import find_condition_error
 from placet.protocol.conversion import convert_input, quote
 from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
-from placet.protocol.form_rules import LONGEST_HINT, LONGEST_LABEL, field_complaint
+from placet.protocol.form_rules import LONGEST_HINT, LONGEST_LABEL, find_field_error
 from placet.protocol.patterns import pattern_size
 from placet.text.characters import is_storable
 
@@ -54,14 +54,14 @@ def parse_form(raw: object) -> Form:
     _check_nulls(raw, "form")
     _check_layout(form)
     earlier: dict[str, Field] = {}
-    for path, field in _places(form):
+    for path, field in _iterate_fields(form):
         _check_field(path, field, earlier)
         earlier[field.key] = field
     _check_patterns(earlier.values())
     return form
 
 
-def wire_form(form: Form) -> dict[str, Any]:
+def form_to_wire(form: Form) -> dict[str, Any]:
     """The form as published schemas allow it: they know only numeric bounds, so those of dates stay here."""
     wire: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(form))
     for group in (wire.get("fields", []), *(step["fields"] for step in wire.get("steps", []))):
@@ -71,12 +71,12 @@ def wire_form(form: Form) -> dict[str, Any]:
     return wire
 
 
-def default_answers(form: Form) -> dict[str, object]:
+def collect_defaults(form: Form) -> dict[str, object]:
     """What the form pre-fills: the defaults of its fields."""
     return {field.key: field.default for field in form.every_field if not is_blank(field.default)}
 
 
-def _places(form: Form) -> Iterator[tuple[str, Field]]:
+def _iterate_fields(form: Form) -> Iterator[tuple[str, Field]]:
     for number, group in enumerate(form.groups):
         step = "" if form.steps is None else f".steps[{number}]"
         yield from ((f"form{step}.fields[{index}]", field) for index, field in enumerate(group))
@@ -84,24 +84,24 @@ def _places(form: Form) -> Iterator[tuple[str, Field]]:
 
 def _check_layout(form: Form) -> None:
     if (form.fields is None) == (form.steps is None):
-        raise _refusal("form", "give either fields or steps")
+        raise _form_error("form", "give either fields or steps")
     if form.steps is not None and not 1 <= len(form.steps) <= MAX_STEPS:
-        raise _refusal("form.steps", f"a form takes 1 to {MAX_STEPS} steps")
+        raise _form_error("form.steps", f"a form takes 1 to {MAX_STEPS} steps")
     if not 1 <= len(form.every_field) <= MAX_FIELDS:
-        raise _refusal("form", f"a form takes 1 to {MAX_FIELDS} fields")
+        raise _form_error("form", f"a form takes 1 to {MAX_FIELDS} fields")
     if sum(field.default_ref is not None for field in form.every_field) > MAX_REFERENCES:
-        raise _refusal("form", f"at most {MAX_REFERENCES} fields of a form may have a default_ref")
+        raise _form_error("form", f"at most {MAX_REFERENCES} fields of a form may have a default_ref")
     if form.session_id is not None and not _is_short(form.session_id, LONGEST_LABEL):
-        raise _refusal("form.session_id", f"must be 1 to {LONGEST_LABEL} characters")
+        raise _form_error("form.session_id", f"must be 1 to {LONGEST_LABEL} characters")
     for number, step in enumerate(form.steps or ()):
-        _check_step_words(f"form.steps[{number}]", step)
+        _check_step_texts(f"form.steps[{number}]", step)
 
 
-def _check_step_words(path: str, step: FormStep) -> None:
+def _check_step_texts(path: str, step: FormStep) -> None:
     if not _is_short(step.title, LONGEST_LABEL):
-        raise _refusal(f"{path}.title", f"must be 1 to {LONGEST_LABEL} characters")
+        raise _form_error(f"{path}.title", f"must be 1 to {LONGEST_LABEL} characters")
     if step.description and not _is_short(step.description, LONGEST_HINT):
-        raise _refusal(f"{path}.description", f"takes at most {LONGEST_HINT} characters")
+        raise _form_error(f"{path}.description", f"takes at most {LONGEST_HINT} characters")
 
 
 def _is_short(text: str, limit: int) -> bool:
@@ -109,30 +109,32 @@ def _is_short(text: str, limit: int) -> bool:
 
 
 def _check_field(path: str, field: Field, earlier: Mapping[str, Field]) -> None:
-    complaint = field_complaint(field) or _key_complaint(field, earlier) or _condition(field, earlier)
+    complaint = (
+        find_field_error(field) or _find_key_error(field, earlier) or _find_conditional_error(field, earlier)
+    )
     if complaint is not None:
-        raise _refusal(path, complaint, field=quote(field.key))
+        raise _form_error(path, complaint, field=quote(field.key))
 
 
-def _key_complaint(field: Field, earlier: Mapping[str, Field]) -> str | None:
+def _find_key_error(field: Field, earlier: Mapping[str, Field]) -> str | None:
     return f"key {field.key!r} is used by an earlier field" if field.key in earlier else None
 
 
-def _condition(field: Field, earlier: Mapping[str, Field]) -> str | None:
+def _find_conditional_error(field: Field, earlier: Mapping[str, Field]) -> str | None:
     condition = field.conditional
     if condition is None:
         return None
     controller = earlier.get(condition.field)
     if controller is None:
         return f"conditional.field {quote(condition.field)!r} is not the key of an earlier field"
-    complaint = condition_complaint(condition, controller)
+    complaint = find_condition_error(condition, controller)
     return None if complaint is None else f"conditional: {complaint}"
 
 
 def _check_patterns(fields: Iterable[Field]) -> None:
     different = {field.validation.pattern for field in fields if field.validation.pattern is not None}
     if sum(map(pattern_size, different)) > MAX_PATTERN_SIZE:
-        raise _refusal("form", "the patterns are too large together; use lengths instead of repeat counts")
+        raise _form_error("form", "the patterns are too large together; use lengths instead of repeat counts")
 
 
 def _check_nulls(raw: object, path: str) -> None:
@@ -141,13 +143,13 @@ def _check_nulls(raw: object, path: str) -> None:
         if name in _FREE:
             continue
         if value is None:
-            raise _refusal(f"{path}.{name}", "must not be null; leave it out")
+            raise _form_error(f"{path}.{name}", "must not be null; leave it out")
         _check_nulls(value, f"{path}.{name}")
         for number, entry in enumerate(value if name in ("fields", "steps") else ()):
             _check_nulls(entry, f"{path}.{name}[{number}]")
 
 
-def _refusal(path: str, complaint: str, **details: str) -> InvalidForm:
+def _form_error(path: str, complaint: str, **details: str) -> InvalidForm:
     return InvalidForm(f"{path}: {complaint}.", path=path, **details)
 
 

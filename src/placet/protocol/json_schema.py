@@ -15,12 +15,12 @@ class UnusableSchema(ValueError):
     """This is not a JSON Schema that can be checked without the network."""
 
 
-def problems(schema: Mapping[str, Any], value: Any) -> list[str]:
+def find_violations(schema: Mapping[str, Any], value: Any) -> list[str]:
     """What is wrong with the value, one line each, beginning with where; empty if it fits."""
-    return misfits(validator(schema), value)
+    return list_violations(compile_schema(schema), value)
 
 
-def misfits(checker: "jsonschema_rs.Validator", value: Any) -> list[str]:
+def list_violations(checker: "jsonschema_rs.Validator", value: Any) -> list[str]:
     """As `problems`, with a checker that `validator` made."""
     found: list[str] = []
     for error in checker.iter_errors(value):
@@ -31,15 +31,15 @@ def misfits(checker: "jsonschema_rs.Validator", value: Any) -> list[str]:
     return found
 
 
-def validator(schema: Mapping[str, Any]) -> "jsonschema_rs.Validator":
+def compile_schema(schema: Mapping[str, Any]) -> "jsonschema_rs.Validator":
     """A checker for the schema, remembered; raises UnusableSchema."""
     import json
 
-    return _validator(json.dumps(schema, sort_keys=True))
+    return _compile_schema_text(json.dumps(schema, sort_keys=True))
 
 
 @lru_cache(maxsize=256)
-def _validator(written: str) -> "jsonschema_rs.Validator":
+def _compile_schema_text(written: str) -> "jsonschema_rs.Validator":
     import json
 
     import jsonschema_rs

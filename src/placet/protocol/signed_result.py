@@ -16,7 +16,7 @@ import rfc8785
 from msgspec import Struct
 
 from placet.errors import SignatureInvalid, ValidationFailed
-from placet.protocol.conversion import is_texts
+from placet.protocol.conversion import holds_only_text
 
 JWKS_PATH = "/.well-known/jwks.json"
 ALGORITHMS = ("ES256", "RS256", "EdDSA")
@@ -53,18 +53,19 @@ class _Fields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     signer: str
 
 
-def wire_time(at: datetime) -> str:
+def format_wire_time(at: datetime) -> str:
     """A moment exactly as the poll response writes it."""
     return str(msgspec.to_builtins(at))
 
 
-def signing_payload(
+def build_signing_payload(
     *, case_id: str, shown: str, action: str, data: Mapping[str, Any] | None, completed_at: str
 ) -> bytes:
-    """The bytes a signature covers; no data is the same as empty data.
+    """Return the bytes that a signature covers; no data is the same as empty data.
 
-    `completed_at` is the string of the poll response itself (see `wire_time`). Raises ValidationFailed for
-    deep nesting and for what has no canonical JSON: integers beyond 2^53 - 1, NaN, lone surrogates.
+    `completed_at` is the string of the poll response itself (see `format_wire_time`). Raises
+    ValidationFailed for deep nesting and for values without canonical JSON: integers beyond 2^53 - 1, NaN,
+    lone surrogates.
     """
     if not isinstance(shown, str) or not _DIGEST.fullmatch(shown):
         raise ValidationFailed("shown must be a SHA-256 digest in lower-case hex.")
@@ -72,18 +73,18 @@ def signing_payload(
         raise ValidationFailed("data must be an object.")
     # The members of RFC 8785 stand in order of their names; writing the frame out saves 5 µs of every answer.
     return b'{"action":%b,"case_id":%b,"completed_at":%b,"data":%b,"shown":"%b"}' % (
-        _text("action", action),
-        _text("case_id", case_id),
-        _text("completed_at", completed_at),
-        _canonical("data", dict(data or {})),
+        _encode_text("action", action),
+        _encode_text("case_id", case_id),
+        _encode_text("completed_at", completed_at),
+        _encode_canonical("data", dict(data or {})),
         shown.encode(),
     )
 
 
 def parse_signature(raw: object) -> ResultSignature:
     """The signature of a result as it was read; raises SignatureInvalid if its form is wrong."""
-    fields = _fields(raw)
-    header = _header(fields.value)
+    fields = _parse_fields(raw)
+    header = _parse_header(fields.value)
     if header.alg not in ALGORITHMS:
         raise SignatureInvalid(f"The algorithm must be one of {', '.join(ALGORITHMS)}.")
     if header.alg != fields.algorithm:
@@ -93,7 +94,7 @@ def parse_signature(raw: object) -> ResultSignature:
     )
 
 
-def _text(name: str, value: object) -> bytes:
+def _encode_text(name: str, value: object) -> bytes:
     if not isinstance(value, str):
         raise ValidationFailed(f"{name} must be text.")
     try:
@@ -102,13 +103,13 @@ def _text(name: str, value: object) -> bytes:
         raise ValidationFailed(f"{name} has a lone surrogate.") from None
 
 
-def _canonical(name: str, value: dict[str, Any]) -> bytes:
+def _encode_canonical(name: str, value: dict[str, Any]) -> bytes:
     """RFC 8785. Without numbers, which most answers are, the faster encoder writes the same bytes."""
     try:
-        if is_texts(value) and "".join(value).isascii():
+        if holds_only_text(value) and "".join(value).isascii():
             return _encode(value)
-        _refuse_deep(value)
-        return _encode(value) if _is_wordy(value) else rfc8785.dumps(value)
+        _check_depth(value)
+        return _encode(value) if _holds_no_numbers(value) else rfc8785.dumps(value)
     except rfc8785.IntegerDomainError:
         raise ValidationFailed(f"{name} has an integer beyond ±(2^53 - 1); send it as text.") from None
     except rfc8785.FloatDomainError:
@@ -120,16 +121,16 @@ def _canonical(name: str, value: dict[str, Any]) -> bytes:
         ) from None
 
 
-def _is_wordy(value: Any) -> bool:
+def _holds_no_numbers(value: Any) -> bool:
     """Whether only text, true, false and null are in it, under keys that sort the same in every encoding."""
     if isinstance(value, dict):
-        return all(type(key) is str and key.isascii() and _is_wordy(value[key]) for key in value)
+        return all(type(key) is str and key.isascii() and _holds_no_numbers(value[key]) for key in value)
     if isinstance(value, list):
-        return all(map(_is_wordy, value))
+        return all(map(_holds_no_numbers, value))
     return value is None or type(value) in (str, bool)
 
 
-def _refuse_deep(data: Mapping[str, Any]) -> None:
+def _check_depth(data: Mapping[str, Any]) -> None:
     level: list[Any] = [data]
     for _ in range(MAX_DEPTH):
         level = [child for node in level for child in _children(node) if isinstance(child, _CONTAINERS)]
@@ -142,7 +143,7 @@ def _children(node: Any) -> Iterable[Any]:
     return node.values() if isinstance(node, Mapping) else node
 
 
-def _fields(raw: object) -> _Fields:
+def _parse_fields(raw: object) -> _Fields:
     if raw is None:
         raise SignatureInvalid("This result carries no signature.")
     try:
@@ -153,7 +154,7 @@ def _fields(raw: object) -> _Fields:
         ) from None
 
 
-def _header(value: str) -> ProtectedHeader:
+def _parse_header(value: str) -> ProtectedHeader:
     segments = _DETACHED.fullmatch(value)
     if segments is None:
         raise SignatureInvalid("The signature's value must be a detached JWS: header..signature.")

@@ -34,7 +34,7 @@ class Skill(Struct, frozen=True, kw_only=True):
     supports_improvement_suggestions: bool = False
 
 
-def skill_front_matter(skill: Skill) -> str:
+def render_front_matter(skill: Skill) -> str:
     """The YAML block at the head of SKILL.md; raises `ValidationFailed` for what agents could not use."""
     _check(skill)
     lines = [
@@ -56,7 +56,7 @@ def skill_front_matter(skill: Skill) -> str:
     return "\n".join(lines) + "\n"
 
 
-def hitl_handling_section(skill: Skill) -> str:
+def render_handling_section(skill: Skill) -> str:
     """The part of SKILL.md's body that an agent follows when the service answers 202."""
     inline = (_INLINE,) if skill.supports_inline_submit else ()
     steps = (*_STEPS[:2], *inline, *_STEPS[2:])
@@ -69,10 +69,10 @@ def hitl_handling_section(skill: Skill) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def skill_document(skill: Skill) -> str:
+def render_skill(skill: Skill) -> str:
     """The whole SKILL.md."""
     title = f"# {_one_line(skill.name)}\n\n{_one_line(skill.description)}"
-    return f"{skill_front_matter(skill)}\n{title}\n\n{hitl_handling_section(skill)}"
+    return f"{render_front_matter(skill)}\n{title}\n\n{render_handling_section(skill)}"
 
 
 def _check(skill: Skill) -> None:
@@ -89,7 +89,7 @@ def _check(skill: Skill) -> None:
 
 
 def _check_text(name: str, text: str, limit: int) -> None:
-    if not (text.strip() and len(text) <= limit and _encodable(text)):
+    if not (text.strip() and len(text) <= limit and _is_encodable(text)):
         raise ValidationFailed(f"{name} must be 1 to {limit} characters of plain text.", path=name)
 
 
@@ -99,7 +99,7 @@ def _check_types(types: Sequence[str]) -> None:
         raise ValidationFailed(f"types takes {', '.join(STANDARD_TYPES)} or x-..., each once.", path="types")
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)
 
 

@@ -13,11 +13,11 @@ FINAL = frozenset({COMPLETED, EXPIRED, CANCELLED})
 HEARTBEAT = b": still here\n\n"
 
 
-def frame(*, name: str, seq: int, data: bytes) -> bytes:
+def format_event(*, name: str, seq: int, data: bytes) -> bytes:
     """One event as it goes over the wire; `data` is one line of JSON."""
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (seq, name.encode(), data)
 
 
-def last_seen(header: str | None) -> int:
+def parse_last_event_id(header: str | None) -> int:
     """The sequence in a Last-Event-ID header; an unknown id replays everything."""
     return int(header) if header and header.isascii() and header.isdigit() and len(header) < 16 else 0

@@ -60,7 +60,7 @@ def parse_surface_interop(raw: object) -> SurfaceInterop:
     return interop
 
 
-def surface_interop(case_id: str, surfaces: Sequence[EmbeddedSurface]) -> dict[str, Any]:
+def build_surface_interop(case_id: str, surfaces: Sequence[EmbeddedSurface]) -> dict[str, Any]:
     """The wrapper as JSON builtins; raises `ValidationFailed` for a wrapper that nobody could read back."""
     interop = SurfaceInterop(profile=INTEROP_PROFILE, case_id=case_id, surfaces=tuple(surfaces))
     _check_interop(interop)
@@ -71,17 +71,17 @@ def _as_json(interop: SurfaceInterop) -> dict[str, Any]:
     try:
         wrapper: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(interop))
     except (TypeError, ValueError, RecursionError) as misfit:
-        raise _misfit("payload", "must be plain JSON of sane depth") from misfit
+        raise _surface_error("payload", "must be plain JSON of sane depth") from misfit
     return wrapper
 
 
 def _check_interop(interop: SurfaceInterop) -> None:
     if interop.profile != INTEROP_PROFILE:
-        raise _misfit("profile", f'must be "{INTEROP_PROFILE}"')
+        raise _surface_error("profile", f'must be "{INTEROP_PROFILE}"')
     if not _CASE_ID.fullmatch(interop.case_id):
-        raise _misfit("case_id", "takes letters, digits, `_` and `-` only, at most 200")
+        raise _surface_error("case_id", "takes letters, digits, `_` and `-` only, at most 200")
     if not 1 <= len(interop.surfaces) <= MAX_SURFACES:
-        raise _misfit("surfaces", f"must hold 1 to {MAX_SURFACES} surfaces")
+        raise _surface_error("surfaces", f"must hold 1 to {MAX_SURFACES} surfaces")
     for number, surface in enumerate(interop.surfaces):
         _check_embedded(f"surfaces[{number}]", surface)
     _check_ids(interop.surfaces)
@@ -93,21 +93,21 @@ def _check_embedded(path: str, surface: EmbeddedSurface) -> None:
     if surface.catalog_id is not None:
         _check_name(f"{path}.catalog_id", surface.catalog_id)
     if not is_secure_or_loopback(surface.fallback_review_url):
-        raise _misfit(f"{path}.fallback_review_url", "must be an https URL, or http on localhost")
+        raise _surface_error(f"{path}.fallback_review_url", "must be an https URL, or http on localhost")
 
 
 def _check_ids(surfaces: tuple[EmbeddedSurface, ...]) -> None:
     seen: set[str] = set()
     for number, surface in enumerate(surfaces):
         if surface.id in seen:
-            raise _misfit(f"surfaces[{number}].id", "is used by an earlier surface")
+            raise _surface_error(f"surfaces[{number}].id", "is used by an earlier surface")
         seen.add(surface.id)
 
 
 def _check_name(path: str, name: str) -> None:
     if not (name.strip() and name.isprintable() and len(name) <= LONGEST_NAME):
-        raise _misfit(path, f"must be 1 to {LONGEST_NAME} printable characters")
+        raise _surface_error(path, f"must be 1 to {LONGEST_NAME} printable characters")
 
 
-def _misfit(path: str, complaint: str) -> ValidationFailed:
+def _surface_error(path: str, complaint: str) -> ValidationFailed:
     return ValidationFailed(f"{path} {complaint}.", path=path)

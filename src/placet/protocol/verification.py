@@ -6,14 +6,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from placet.protocol.conversion import whole
+from placet.protocol.conversion import full_match_pattern
 from placet.protocol.timestamp import Timestamp
 
 Assurance = Literal["low", "medium", "high"]
 SubmitPath = Literal["inline_submit", "browser_submit"]
 Fallback = Literal["browser_review", "reject"]
-ProofType = Annotated[str, Meta(pattern=whole("proof_of_human|x-.+"), max_length=100)]
-ProofFormat = Annotated[str, Meta(pattern=whole("provider_opaque|jwt|zkp|attestation|x-.+"), max_length=100)]
+ProofType = Annotated[str, Meta(pattern=full_match_pattern("proof_of_human|x-.+"), max_length=100)]
+ProofFormat = Annotated[
+    str, Meta(pattern=full_match_pattern("provider_opaque|jwt|zkp|attestation|x-.+"), max_length=100)
+]
 ShortText = Annotated[str, Meta(max_length=500)]
 
 ASSURANCE_ORDER: tuple[Assurance, ...] = ("low", "medium", "high")
@@ -67,7 +69,7 @@ class VerificationPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_field
     binding: PolicyBinding
     fallback: PolicyFallback
 
-    def asks(self, path: SubmitPath) -> bool:
+    def requires_evidence(self, path: SubmitPath) -> bool:
         """Whether an answer by this path needs evidence; a step-up counts, since doubt holds."""
         return self.mode != "optional" and path in self.required_for
 
@@ -106,18 +108,18 @@ class VerificationResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 Held = tuple[Evidence, VerifiedEvidence]
 
 
-def unmet(policy: VerificationPolicy, held: Sequence[Held]) -> tuple[str, ...]:
+def find_unmet_branches(policy: VerificationPolicy, held: Sequence[Held]) -> tuple[str, ...]:
     """Names of the branches that this evidence leaves unmet; empty when one branch holds."""
     missing = []
     for branch in policy.requirements.any_of:
-        open_points = [need for need in branch.all_of if not any(meets(need, *one) for one in held)]
+        open_points = [need for need in branch.all_of if not any(satisfies(need, *one) for one in held)]
         if not open_points:
             return ()
-        missing.append(" and ".join(_name(need) for need in open_points))
+        missing.append(" and ".join(_describe_requirement(need) for need in open_points))
     return tuple(missing)
 
 
-def meets(need: EvidenceRequirement, evidence: Evidence, found: VerifiedEvidence) -> bool:
+def satisfies(need: EvidenceRequirement, evidence: Evidence, found: VerifiedEvidence) -> bool:
     """Whether one verified proof, in the form it was presented, satisfies one requirement."""
     if need.proof_type != found.proof_type or need.provider not in (None, found.provider):
         return False
@@ -129,10 +131,10 @@ def meets(need: EvidenceRequirement, evidence: Evidence, found: VerifiedEvidence
     return level is not None and ASSURANCE_ORDER.index(level) >= ASSURANCE_ORDER.index(need.min_assurance)
 
 
-def _name(need: EvidenceRequirement) -> str:
+def _describe_requirement(need: EvidenceRequirement) -> str:
     return ":".join(part for part in (need.proof_type, need.provider, need.min_assurance) if part)
 
 
-def evidence_bytes(evidence: Evidence) -> bytes:
+def encode_evidence(evidence: Evidence) -> bytes:
     """The bytes whose digest marks this evidence as spent."""
     return msgspec.json.encode([evidence.provider, evidence.presentation], order="deterministic")

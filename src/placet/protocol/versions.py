@@ -29,21 +29,21 @@ def check_version(version: str) -> str:
     return version
 
 
-def reaches(version: str, since: str) -> bool:
+def is_at_least(version: str, since: str) -> bool:
     """Whether `version` is `since` or later."""
     return SPEC_VERSIONS.index(version) >= SPEC_VERSIONS.index(since)
 
 
 @cache
-def absent_fields(version: str, *, of: str) -> frozenset[str]:
+def list_absent_fields(version: str, *, of: str) -> frozenset[str]:
     """Names of the fields of `of` ("hitl" or "poll") that this version does not define."""
     windows = {"hitl": HITL_SINCE, "poll": POLL_SINCE}[of]
-    return frozenset(name for name, since in windows.items() if not reaches(version, since))
+    return frozenset(name for name, since in windows.items() if not is_at_least(version, since))
 
 
-def require_window(version: str, offered: Mapping[str, Any]) -> None:
+def require_fields_in_version(version: str, offered: Mapping[str, Any]) -> None:
     """Refuse an offer that uses a field its version cannot express: silence would weaken it."""
     for name, value in offered.items():
         since = HITL_SINCE.get(name)
-        if since and value is not None and not reaches(version, since):
+        if since and value is not None and not is_at_least(version, since):
             raise ValidationFailed(f"{name} needs spec_version {since} or later, not {version}.")

@@ -8,7 +8,7 @@ import msgspec
 
 from placet.errors import BadRequest
 from placet.protocol.answer_problems import problem
-from placet.protocol.conversion import is_texts
+from placet.protocol.conversion import holds_only_text
 from placet.text.characters import is_storable
 from placet.text.wording import message
 
@@ -30,7 +30,7 @@ def check_data(value: object, name: str, error: type[BadRequest]) -> None:
         return
     if not isinstance(value, Mapping):
         raise error(f"{name} must be an object.", path=name)
-    if is_texts(value):
+    if holds_only_text(value):
         together = "".join((*value, *value.values()))
         _check_text(together, name, error)
         if len(together) < FEW_CHARACTERS and len(value) < FEW_MEMBERS:

@@ -12,7 +12,7 @@ from placet.cases.case import Case, Offer
 from placet.errors import PlacetError
 from placet.ports.fetcher import Fetcher
 from placet.protocol.fields import Field
-from placet.protocol.form_answers import field_problem
+from placet.protocol.form_answers import find_field_problem
 from placet.protocol.forms import parse_form
 
 WAIT_FOR = timedelta(seconds=3)
@@ -57,7 +57,7 @@ class Prefill:
         if reply.status != 200 or reply.truncated:
             return None
         value = _read(reply.body, reply.content_type)
-        return value if field_problem(field, value) is None else None
+        return value if find_field_problem(field, value) is None else None
 
 
 def _referring(offer: Offer) -> list[Field]:

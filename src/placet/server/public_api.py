@@ -11,7 +11,7 @@ from placet.errors import Unavailable
 from placet.http.route import HttpApi, RouteGroup, RouteReply, pages
 from placet.http.routing import json_response
 from placet.pages.renderer import PageRenderer
-from placet.protocol.discovery import ServiceCard, discovery
+from placet.protocol.discovery import ServiceCard, build_discovery
 from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS, check_version
 from placet.server.metrics import CONTENT_TYPE, Meter
 from placet.server.page_replies import PageReplies
@@ -95,7 +95,7 @@ class PublicApi(HttpApi):
         The HITL Protocol's discovery document: flat up to version 0.6, nested from 0.7 on.
         """
         version = check_version(request.query_params.get("version", DEFAULT_VERSION))
-        return json_response(discovery(self._card, version), cache_for=CACHE_FOR_S)
+        return json_response(build_discovery(self._card, version), cache_for=CACHE_FOR_S)
 
     @public.get(
         "/.well-known/jwks.json",

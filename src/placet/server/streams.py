@@ -14,7 +14,7 @@ from starlette.responses import Response
 from placet.cases.case import Case
 from placet.desk.review_desk import ReviewDesk
 from placet.http.asgi import NO_STORE, NOSNIFF, Receive, Scope, Send, read_text_header
-from placet.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
+from placet.protocol.stream import FINAL, HEARTBEAT, STREAMED, format_event, parse_last_event_id
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -94,7 +94,7 @@ class EventStreams:
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
-        seen = last_seen(read_text_header(scope, b"last-event-id"))
+        seen = parse_last_event_id(read_text_header(scope, b"last-event-id"))
         stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare, check=check)
         self._streams[case.id].add(stream)
         over = not case.live
@@ -164,7 +164,7 @@ class EventStreams:
             stream.seen = event.seq
             if event.type in STREAMED and event.data is not None:
                 data = b"{}" if stream.bare else event.data
-                frames.append(frame(name=event.type, seq=event.seq, data=data))
+                frames.append(format_event(name=event.type, seq=event.seq, data=data))
             final = final or event.type in FINAL
         if (frames or final) and not await stream.may_go_on():
             frames, final = [], True

@@ -9,7 +9,7 @@ from joserfc.registry import HeaderParameter
 from msgspec import Struct
 
 from placet.errors import SignatureInvalid, ValidationFailed
-from placet.protocol.signed_result import ResultSignature, parse_signature, signing_payload
+from placet.protocol.signed_result import ResultSignature, build_signing_payload, parse_signature
 from placet.signing.algorithms import ALGORITHMS, Key, import_key
 
 
@@ -76,7 +76,7 @@ def _read_completed_result(poll: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _payload(poll: Mapping[str, Any], result: Mapping[str, Any], signature: ResultSignature) -> bytes:
     try:
-        return signing_payload(
+        return build_signing_payload(
             case_id=poll.get("case_id"),  # type: ignore[arg-type]
             shown=signature.header.shown,
             action=result.get("action"),  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ElicitResult
 
 from placet.client import ServerRefused
-from placet.errors import NobodyAsked, Unavailable
+from placet.errors import CaseNotOpened, Unavailable
 from placet.hook import MemorySaver
 from placet.hook.case_outcome import CaseOutcome
 from placet.hook.frameworks.mcp import ApprovalProxy
@@ -162,10 +162,10 @@ def test_a_key_that_is_not_taken_holds_every_call() -> None:
 
 def test_a_call_that_nobody_can_ever_be_asked_about_says_so_and_is_forgotten_in_time() -> None:
     async def visit(client: Client) -> None:
-        board.fails = NobodyAsked("No case can be opened.")
+        board.fails = CaseNotOpened("No case can be opened.")
         board.fails.__cause__ = ServerRefused(400, {"error": "x", "message": "context is too large."})
         result = await client.call_tool("pay", ANN)
-        assert (result.meta or {})[HELD_META] == "nobody_asked"
+        assert (result.meta or {})[HELD_META] == "case_not_opened"
         assert "does not run: context is too large. The same call again changes nothing" in text_of(result)
         clock.advance(timedelta(days=8))
         shop.proxy.purge()

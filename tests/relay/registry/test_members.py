@@ -15,7 +15,7 @@ from placet.relay.registry.records import build_record, build_revision_record
 from placet.relay.registry.registry_snapshot import RegistrySnapshot, snapshot_from_settings
 from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
-from placet.settings import settings_from
+from placet.settings import build_settings
 
 pytestmark = pytest.mark.anyio
 
@@ -191,4 +191,4 @@ async def test_a_record_that_does_not_fit_gives_nobody_anything() -> None:
 )
 def test_settings_that_contradict_themselves_are_refused(relay: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
-        settings_from({"relay": relay})
+        build_settings({"relay": relay})

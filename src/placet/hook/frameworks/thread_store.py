@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from placet.errors import CheckpointConflict, NobodyAsked, NothingToResume, ThreadPaused
+from placet.errors import CaseNotOpened, CheckpointConflict, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
@@ -196,7 +196,7 @@ class FrameworkThreads:
                 requirements=requirements,
                 unsynced=self._stops_unsynced,
             )
-        except NobodyAsked:  # the calls wait nevertheless, and so does the thread
+        except CaseNotOpened:  # the calls wait nevertheless, and so does the thread
             self._save_and_release(held, kept)
             raise
         return (

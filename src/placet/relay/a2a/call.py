@@ -229,7 +229,7 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
     def plain(self) -> bytes | None:
         """The whole document as JSON if it can be scanned in one piece (see `is_plain_json`), else None."""
         beside = self.headers or self.query or self.tenant or self.path_task or self.path_push
-        return self.encoded if not beside and is_plain_json(self.encoded) else None
+        return self.json_bytes if not beside and is_plain_json(self.json_bytes) else None
 
     def pieces(self) -> list[TextPiece]:
         """Every text of the message and of what is said beside it, with its path."""
@@ -263,13 +263,13 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         return f"/{_quote(self.tenant)}{below}" if self.tenant else below
 
     @lazy_property
-    def encoded(self) -> bytes:
+    def json_bytes(self) -> bytes:
         """The document as bytes; none if there is none."""
         return b"" if self.document is None else _encode(self.document)
 
     def body(self) -> bytes:
         """The body to send on: what was read, so that nothing travels that was not seen."""
-        return self.encoded
+        return self.json_bytes
 
 
 def precompute_fields(call: A2ACall) -> None:

@@ -171,7 +171,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def plain(self) -> bytes | None:
         """The whole document as JSON if it can be scanned in one piece (see `is_plain_json`), else None."""
-        return self.encoded if len(self.result) == 1 and is_plain_json(self.encoded) else None
+        return self.json_bytes if len(self.result) == 1 and is_plain_json(self.json_bytes) else None
 
     def pieces(self) -> list[TextPiece]:
         """Every text the agent wrote, with its path; what `history` has of the caller's is left out."""
@@ -196,13 +196,13 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         return twin
 
     @lazy_property
-    def encoded(self) -> bytes:
+    def json_bytes(self) -> bytes:
         """The document as bytes."""
         return _encode(self.document)
 
     def body(self) -> bytes:
         """The same, to send on."""
-        return self.encoded
+        return self.json_bytes
 
 
 PUSH_OPERATIONS: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})

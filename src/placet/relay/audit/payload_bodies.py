@@ -64,7 +64,7 @@ def _encode_body(
     findings: Sequence[Finding],
     elsewhere: Sequence[Finding],
 ) -> bytes:
-    document, body = message.document, message.encoded
+    document, body = message.document, message.json_bytes
     if payloads == "masked" and (findings or elsewhere):
         document = _mask_message(message, findings, elsewhere)
         body = _encode(document)

@@ -5,8 +5,8 @@ from typing import Any
 
 from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
-from placet.protocol.form_answers import find_problems, visible_fields
-from placet.protocol.forms import Form, default_answers
+from placet.protocol.form_answers import find_problems, find_visible_fields
+from placet.protocol.forms import Form, collect_defaults
 from placet.reviews.input.controls import control_of, keyboard_of
 from placet.reviews.input.review_step import adds_review, fingerprint, last_page
 from placet.reviews.page_form import format_value
@@ -20,8 +20,8 @@ def build_form_view(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any
 
     `every` also holds the fields that an answer on the same step may bring up or take away.
     """
-    filled = {**default_answers(form), **values}
-    visible = {field.key for field in visible_fields(form, filled)}
+    filled = {**collect_defaults(form), **values}
+    visible = {field.key for field in find_visible_fields(form, filled)}
     words = [(step.title, step.description) for step in form.steps] if form.steps else [("", "")]
     return [
         {
@@ -42,7 +42,7 @@ def build_form_view(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any
 
 def build_review_view(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
     """What the page before sending needs to know: where it stands, whether it is ours, and its mark."""
-    filled = {**default_answers(form), **values}
+    filled = {**collect_defaults(form), **values}
     return {
         "page": last_page(form),
         "ours": adds_review(form),

@@ -47,7 +47,7 @@ class FormField(BaseModel):
     conditional: Condition | None = Field(None, description="Ask only after a certain answer before.")
 
 
-class FormStep(BaseModel):
+class FormStepArgument(BaseModel):
     """One page of a form with several."""
 
     model_config = ConfigDict(extra="forbid")
@@ -61,7 +61,7 @@ Fields = Annotated[
     list[FormField], Field(max_length=200, description="The form; without fields there is one box for text.")
 ]
 Steps = Annotated[
-    list[FormStep],
+    list[FormStepArgument],
     Field(max_length=20, description="Or a long form in several pages, instead of fields."),
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from placet.protocol.field_values import is_blank
-from placet.protocol.form_answers import visible_fields
+from placet.protocol.form_answers import find_visible_fields
 from placet.protocol.forms import Form
 
 LONG_FORM = 8  # fields on one page that a person still oversees
@@ -29,7 +29,7 @@ def fingerprint(form: Form, values: Mapping[str, Any]) -> str:
     """A mark of the answers a review lists; of sensitive ones only that they are there, as it lists them."""
     listed = [
         (field.key, True if field.sensitive else values[field.key])
-        for field in visible_fields(form, values)
+        for field in find_visible_fields(form, values)
         if not is_blank(values.get(field.key))
     ]
     return hashlib.sha256(msgspec.json.encode(listed)).hexdigest()[:32]

@@ -7,8 +7,8 @@ from placet.cases.case import Offer
 from placet.errors import InvalidInput
 from placet.protocol.field_values import is_blank
 from placet.protocol.form_answers import check_answers
-from placet.protocol.form_posts import from_strings
-from placet.protocol.forms import Form, default_answers, parse_form
+from placet.protocol.form_posts import answers_from_strings
+from placet.protocol.forms import Form, collect_defaults, parse_form
 from placet.reviews.answer import build_field_error, drop_empty, format_ids
 from placet.reviews.form_post import Turn
 from placet.reviews.input.declaration import INPUT
@@ -89,13 +89,13 @@ class Input(ReviewType):
         sent = [(name.removeprefix("field."), value) for name, value in pairs if name.startswith("field.")]
         posted = [(key, plain_number(fields[key], value)) for key, value in sent if key in fields]
         unticked = dict.fromkeys(key for key in every(pairs, "asked") if key in fields)
-        before = {**default_answers(form), **saved}
+        before = {**collect_defaults(form), **saved}
         doubtful = {
             key: text if text != format_value(before.get(key)) else before[key]
             for key, text in posted
             if is_number_field(fields[key]) and may_be_thousands(text, grouping(pairs))
         }
-        answers = {**unticked, **from_strings(form, posted), **doubtful}
+        answers = {**unticked, **answers_from_strings(form, posted), **doubtful}
         # A saved sensitive answer never comes back to the page, so an empty box means: as it was.
         emptied = set(every(pairs, "emptied"))
         return {

@@ -6,9 +6,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.protocol.answer_problems import Problem
-from placet.protocol.form_answers import find_problems, visible_fields, visible_in_step
-from placet.protocol.form_progress import progress
-from placet.protocol.forms import Form, default_answers
+from placet.protocol.form_answers import find_problems, find_visible_fields, find_visible_fields_in_step
+from placet.protocol.form_progress import compute_progress
+from placet.protocol.forms import Form, collect_defaults
 from placet.protocol.poll import Progress
 from placet.reviews.form_post import BACK, NEXT, Turn
 from placet.reviews.input.review_step import fingerprint, last_page
@@ -39,7 +39,7 @@ def take_turn(
     if goal is not None and goal <= here:
         return _at(form, goal, values)
     if goal is not None or reviewed is not None:
-        values = {**default_answers(form), **values}  # a review lists them, so they count as answers
+        values = {**collect_defaults(form), **values}  # a review lists them, so they count as answers
     problems = find_problems(form, values)
     if stay := _held_here(form, here, asked, values, problems):
         return stay
@@ -58,9 +58,9 @@ def keep_typing(form: Form, *, step: int, values: Mapping[str, Any]) -> Turn:
     """What stands on one step between two moves: what is asked there now, and what is wrong with it."""
     here = min(step, last_page(form))
     keys = {field.key for field in form.groups[here]} if here < len(form.groups) else set()
-    untouched = {key: value for key, value in default_answers(form).items() if key in keys}
+    untouched = {key: value for key, value in collect_defaults(form).items() if key in keys}
     filled = {**untouched, **values}
-    asked = tuple(field.key for field in visible_fields(form, filled) if field.key in keys)
+    asked = tuple(field.key for field in find_visible_fields(form, filled) if field.key in keys)
     found = {key: wrong for key, wrong in find_problems(form, filled).items() if key in asked}
     return _at(form, here, values, found, seen=filled, asked=asked)
 
@@ -82,7 +82,7 @@ def _goal(move: str, last: int) -> int | None:
 def _nearest(form: Form, number: int, direction: int, values: Mapping[str, Any]) -> int:
     """The first page from here on that has something to show: a step may lose all its questions."""
     while 0 < number < len(form.groups) and form.groups[number]:
-        if visible_in_step(form, values, number):
+        if find_visible_fields_in_step(form, values, number):
             break
         number += direction
     return max(number, 0)
@@ -93,7 +93,7 @@ def _held_here(
 ) -> Turn | None:
     if here >= len(form.groups):
         return None
-    visible = {field.key for field in visible_in_step(form, values, here)}
+    visible = {field.key for field in find_visible_fields_in_step(form, values, here)}
     wrong = {key: found for key, found in problems.items() if key in visible & asked}
     unasked = visible - asked
     if not wrong and not unasked:
@@ -120,7 +120,7 @@ def _at(
     seen: Mapping[str, Any] | None = None,
     asked: tuple[str, ...] = (),
 ) -> Turn:
-    reached = progress(form, values if seen is None else seen, step + 1)
+    reached = compute_progress(form, values if seen is None else seen, step + 1)
     return Turn(
         values=dict(values),
         ready=False,

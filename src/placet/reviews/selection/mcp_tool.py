@@ -9,7 +9,7 @@ from placet.reviews.tool_arguments import NONE, dump_models
 TITLE = "Ask for a choice"
 
 
-class Option(BaseModel):
+class OptionArgument(BaseModel):
     """One choice; whatever else it holds is shown on its card."""
 
     model_config = ConfigDict(extra="allow")
@@ -19,7 +19,9 @@ class Option(BaseModel):
     description: str = Field("", description="A sentence more.")
 
 
-Options = Annotated[list[Option], Field(min_length=1, max_length=1000, description="What to choose from.")]
+Options = Annotated[
+    list[OptionArgument], Field(min_length=1, max_length=1000, description="What to choose from.")
+]
 Least = Annotated[int, Field(ge=0, le=1000, description="Choose at least so many.")]
 Most = Annotated[int, Field(ge=1, le=1000, description="Choose at most so many.")]
 Recommended = Annotated[list[str], Field(description="The ids you recommend; nothing is preselected.")]

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from placet.reviews.tool_calls.decision_sheet import Entry
-from placet.reviews.tool_calls.fields import Field
+from placet.reviews.tool_calls.fields import ArgumentField
 from placet.reviews.tool_calls.requested_calls import Asked, Group
 from placet.reviews.tool_calls.schema import find_descriptions
 from placet.reviews.tool_calls.secrets import mask_secrets
@@ -62,11 +62,11 @@ def build_automatic_views(asked: Asked) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _shown_field(entry: Entry, field: Field) -> dict[str, Any]:
+def _shown_field(entry: Entry, field: ArgumentField) -> dict[str, Any]:
     typed = entry.typed.get(field.name)
     secret = field.control == "secret"
     before, now = field.original, field.original if typed is None else typed
-    choices = [(Field(path=(), control="choice", value=one).original, one) for one in field.choices]
+    choices = [(ArgumentField(path=(), control="choice", value=one).original, one) for one in field.choices]
     return {
         "key": entry.box(field.name),
         "name": f"edit.{entry.group.number}.{field.name}",

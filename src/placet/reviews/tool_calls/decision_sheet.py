@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from placet.reviews.limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, every, grouping
-from placet.reviews.tool_calls.fields import MOST_FIELDS, Form, form_of
+from placet.reviews.tool_calls.fields import MOST_FIELDS, ArgumentForm, form_of
 from placet.reviews.tool_calls.requested_calls import Group
 from placet.reviews.tool_calls.schema_violations import Misfit, misfits
 from placet.reviews.tool_calls.verdicts import WHOLE, Verdict
@@ -29,7 +29,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """One call of the page with its form, and what was filled in: only texts that were changed."""
 
     group: Group
-    form: Form | None
+    form: ArgumentForm | None
     decision: str | None = None
     reason: str = ""
     answer: str = ""
@@ -147,7 +147,7 @@ def _edited(entry: Entry) -> tuple[Verdict, dict[str, str]]:
 _VERDICTS = {"approve": _approved, "edit": _edited, "reject": _rejected, "respond": _responded}
 
 
-def _placed(entry: Entry, form: Form, found: Sequence[Misfit]) -> dict[str, str]:
+def _placed(entry: Entry, form: ArgumentForm, found: Sequence[Misfit]) -> dict[str, str]:
     """Each misfit at the box that it is about, or at the call; the first at each place is told."""
     problems: dict[str, str] = {}
     for one in reversed(found):

@@ -43,7 +43,7 @@ class Misread(ValueError):
         self.words = words
 
 
-class Field(Struct, frozen=True, kw_only=True):
+class ArgumentField(Struct, frozen=True, kw_only=True):
     """One box of the form: for an argument, for a field of one, or for all of them as JSON."""
 
     path: Path
@@ -97,11 +97,11 @@ class Field(Struct, frozen=True, kw_only=True):
         return [line for line in typed.split("\n") if line.strip() not in before]
 
 
-class Form(Struct, frozen=True, kw_only=True):
+class ArgumentForm(Struct, frozen=True, kw_only=True):
     """All boxes of one call."""
 
     arguments: dict[str, Any]
-    fields: tuple[Field, ...] = ()
+    fields: tuple[ArgumentField, ...] = ()
 
     def edited(
         self, typed: Mapping[str, str], grouping: str | None = None
@@ -121,26 +121,26 @@ class Form(Struct, frozen=True, kw_only=True):
 
 def form_of(
     schema: Mapping[str, Any] | None, arguments: dict[str, Any], most: int = MOST_FIELDS
-) -> Form | None:
+) -> ArgumentForm | None:
     """The form for a call, one box of JSON where it would have more than `most`; None if it is too large."""
     if len(msgspec.json.encode(arguments)) > LARGEST:
         return None
     said = find_descriptions(schema)
-    fields: list[Field] = []
+    fields: list[ArgumentField] = []
     for field in _fields((), arguments, said):
         if len(fields) == most or not all(is_form_name(step) for step in field.path):
-            return Form(arguments=arguments, fields=tuple(_as_json(arguments, said)))
+            return ArgumentForm(arguments=arguments, fields=tuple(_as_json(arguments, said)))
         fields.append(field)
-    return Form(arguments=arguments, fields=tuple(fields))
+    return ArgumentForm(arguments=arguments, fields=tuple(fields))
 
 
-def _as_json(arguments: dict[str, Any], said: Said) -> Iterator[Field]:
+def _as_json(arguments: dict[str, Any], said: Said) -> Iterator[ArgumentField]:
     """One box for everything but secrets, which stay as they are."""
     open_ones = {name: value for name, value in arguments.items() if not holds_secret(value, said.of(name))}
-    yield Field(path=(), control="json", value=open_ones, required=True)
+    yield ArgumentField(path=(), control="json", value=open_ones, required=True)
 
 
-def _fields(path: Path, values: Mapping[str, Any], said: Said) -> Iterator[Field]:
+def _fields(path: Path, values: Mapping[str, Any], said: Said) -> Iterator[ArgumentField]:
     for name in dict.fromkeys([*values, *said.properties]):
         value, inner = values.get(name, ABSENT), said.of(name)
         place, required = (*path, name), name in said.required
@@ -152,13 +152,13 @@ def _fields(path: Path, values: Mapping[str, Any], said: Said) -> Iterator[Field
             yield _field(place, value, inner, required)
 
 
-def _field(path: Path, value: Any, said: Said, required: bool) -> Field:
+def _field(path: Path, value: Any, said: Said, required: bool) -> ArgumentField:
     types = said.types or _types_of(value)
     listed = said.choices
     control = _control(value, said, types - {"null"}, listed)
     choices = _offered(listed or [True, False], value) if control == "choice" else ()
     entries = said.items.types - {"null"} or _types_of(value[0] if value and control == "list" else "")
-    return Field(
+    return ArgumentField(
         path=path,
         control=control,
         value=value,
@@ -254,11 +254,11 @@ def _written(value: Any, indent: int | None = None) -> str:
     return text if survives_a_form(text) else json.dumps(value, indent=indent)
 
 
-def _read_text(field: Field, typed: str) -> Any:
+def _read_text(field: ArgumentField, typed: str) -> Any:
     return typed
 
 
-def _read_number(field: Field, typed: str) -> Any:
+def _read_number(field: ArgumentField, typed: str) -> Any:
     return _nothing(field, NO_NUMBER) if not typed.strip() else _number(typed, field.whole)
 
 
@@ -273,7 +273,7 @@ def _number(typed: str, whole: bool) -> int | float:
     return float(text)
 
 
-def _read_choice(field: Field, typed: str) -> Any:
+def _read_choice(field: ArgumentField, typed: str) -> Any:
     if not typed:
         return _nothing(field, NOT_OFFERED)
     for choice in field.choices:
@@ -282,7 +282,7 @@ def _read_choice(field: Field, typed: str) -> Any:
     raise Misread(NOT_OFFERED)
 
 
-def _read_list(field: Field, typed: str) -> Any:
+def _read_list(field: ArgumentField, typed: str) -> Any:
     lines = [line.strip() for line in typed.split("\n") if line.strip()]
     if not lines and not isinstance(field.value, list):
         return field.value
@@ -291,7 +291,7 @@ def _read_list(field: Field, typed: str) -> Any:
     )
 
 
-def _read_json(field: Field, typed: str) -> Any:
+def _read_json(field: ArgumentField, typed: str) -> Any:
     if not typed.strip():
         return _nothing(field, NO_NAMES if not field.path else message("Write JSON here."))
     try:
@@ -314,7 +314,7 @@ def _refuse(word: str) -> None:
     raise ValueError(word)
 
 
-def _nothing(field: Field, needed: Message) -> Any:
+def _nothing(field: ArgumentField, needed: Message) -> Any:
     if field.nullable:
         return None
     if not field.blank:
@@ -333,7 +333,7 @@ _READERS = {
 }
 
 
-def _put(arguments: dict[str, Any], field: Field, value: Any) -> dict[str, Any]:
+def _put(arguments: dict[str, Any], field: ArgumentField, value: Any) -> dict[str, Any]:
     """The arguments with this value in its place; what stays untouched stays the same object."""
     if value is field.value:
         return arguments

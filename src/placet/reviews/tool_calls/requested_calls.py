@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
 from placet.protocol.conversion import convert_input, quote
-from placet.protocol.json_schema import UnusableSchema, validator
+from placet.protocol.json_schema import UnusableSchema, compile_schema
 
 CALLS, AUTOMATIC = "tool_calls", "automatic"
 MOST_CALLS = 200
@@ -74,7 +74,7 @@ def check_schemas(asked: Asked) -> None:
         path = f"context.{CALLS}[{number}].schema"
         try:
             if call.schema is not None:
-                validator(call.schema)
+                compile_schema(call.schema)
         except UnusableSchema as error:
             reason = quote(str(error), 200)
             raise ValidationFailed(f"{path} cannot be used: {reason}.", path=path) from error

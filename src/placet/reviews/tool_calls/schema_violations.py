@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from placet.protocol.conversion import quote
-from placet.protocol.json_schema import validator
+from placet.protocol.json_schema import compile_schema
 from placet.text.wording import Message, counted, message
 
 MOST = 20
@@ -27,7 +27,7 @@ def misfits(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> l
     """What does not fit; empty if all does, or if there is no schema to fit."""
     if schema is None:
         return []
-    found = islice(validator(schema).iter_errors(dict(arguments)), MOST)
+    found = islice(compile_schema(schema).iter_errors(dict(arguments)), MOST)
     return [_misfit(error.kind.name, error.kind.as_dict(), tuple(error.instance_path)) for error in found]
 
 

@@ -43,13 +43,13 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from placet.errors import NobodyAsked, NothingToResume, PlacetError, ThreadBusy
+from placet.errors import CaseNotOpened, NothingToResume, PlacetError, ThreadBusy
 from placet.hook.feedback import FeedbackResult, ToolFeedback
 from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_result
 from placet.hook.tool_call import ToolCall
-from placet.protocol.json_schema import UnusableSchema, problems
+from placet.protocol.json_schema import UnusableSchema, find_violations
 
 Ctx = ServerRequestContext[Any, Any]
 LinkMethod = Literal["push", "retry"] | None
@@ -302,7 +302,7 @@ def build_waiting_result(
 
 def build_held_result(error: PlacetError) -> CallToolResult:
     """Return a result for an error; no error lets a call run."""
-    if isinstance(error, NobodyAsked):
+    if isinstance(error, CaseNotOpened):
         why = getattr(error.__cause__, "message", error.message)
         same = "The same call again changes nothing: make it otherwise."
         return _error(
@@ -380,7 +380,7 @@ def _build_fitting_result(content: list[Any], said: str | None, tool: Tool | Non
         return CallToolResult(content=content)
     for structured in _candidate_structures(said):
         with suppress(UnusableSchema):
-            if not problems(schema, structured):
+            if not find_violations(schema, structured):
                 return CallToolResult(content=content, structured_content=structured)
     return CallToolResult(content=content, is_error=True)
 

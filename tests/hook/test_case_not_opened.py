@@ -14,7 +14,7 @@ from pydantic_ai import Agent
 
 from placet import Placet
 from placet.client import PlacetClient
-from placet.errors import NobodyAsked, ThreadPaused
+from placet.errors import CaseNotOpened, ThreadPaused
 from placet.hook import (
     EmbeddedReviews,
     HumanInTheLoopHook,
@@ -66,9 +66,9 @@ def test_an_agent_whose_call_no_server_takes_says_so_and_the_call_can_be_decided
     reviews: ServerReviews,
 ) -> None:
     office, agent = clerk(reviews, text=ESCAPE)
-    with pytest.raises(NobodyAsked, match="control characters"):
+    with pytest.raises(CaseNotOpened, match="control characters"):
         agent.invoke("go", thread_id="t")
-    with pytest.raises(NobodyAsked, match="control characters") as told:
+    with pytest.raises(CaseNotOpened, match="control characters") as told:
         agent.resume("t")
     with pytest.raises(ThreadPaused):
         agent.invoke("go", thread_id="t")
@@ -83,7 +83,7 @@ def test_a_timeout_that_no_server_grants_is_told_to_whoever_calls(
 ) -> None:
     hook = HumanInTheLoopHook({"write_file": ToolConfig(timeout=timedelta(days=30))})
     office, agent = clerk(reviews, hook)
-    with pytest.raises(NobodyAsked, match="timeout"):
+    with pytest.raises(CaseNotOpened, match="timeout"):
         asyncio.run(agent.ainvoke("go", thread_id="t")) if is_async else agent.invoke("go", thread_id="t")
     finished(agent.resume("t", {"a": "reject"}))
     assert office.ran == []
@@ -93,7 +93,7 @@ def test_a_thread_that_nobody_can_be_asked_about_holds_up_no_other(
     reviews: ServerReviews, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, agent = clerk(reviews, text=ESCAPE)
-    with pytest.raises(NobodyAsked):
+    with pytest.raises(CaseNotOpened):
         agent.invoke("go", thread_id="t")
     assert resume_pending(agent) == {}
     assert "No case can be opened" in caplog.text
@@ -104,7 +104,7 @@ def test_an_embedded_desk_refuses_in_the_same_words(tmp_path: Path) -> None:
         placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
         office, agent = clerk(EmbeddedReviews(placet), text=ESCAPE)
         async with placet.lifespan():
-            with pytest.raises(NobodyAsked, match="control characters") as told:
+            with pytest.raises(CaseNotOpened, match="control characters") as told:
                 await agent.ainvoke("go", thread_id="t")
             finished(await agent.aresume("t", told.value.waiting.reject_all("No.")))
         assert office.ran == []
@@ -115,9 +115,9 @@ def test_an_embedded_desk_refuses_in_the_same_words(tmp_path: Path) -> None:
 def test_calls_behind_a_gate_that_nobody_can_be_asked_about_wait_for_code(reviews: ServerReviews) -> None:
     gate = ApprovalGate([GATED], MemorySaver(), reviews=reviews)
     asked = ToolCall(id="a", name="write_file", arguments={"rows": nested(40)})
-    with pytest.raises(NobodyAsked, match="nested"):
+    with pytest.raises(CaseNotOpened, match="nested"):
         gate.stop("k", [asked])
-    with pytest.raises(NobodyAsked, match="nested"):
+    with pytest.raises(CaseNotOpened, match="nested"):
         gate.answer("k", None)
     assert gate.answer("k", {"a": "approve"}).undecided == ()
     assert gate.begin("k", "a").run
@@ -139,7 +139,7 @@ def test_a_langchain_thread_that_nobody_can_be_asked_about_is_answered_in_code(
     tools = [langchain_tool(note)]
     model, kept = ScriptedModel(scene=SCENE), InMemorySaver()
     agent: Any = create_agent(model, tools, middleware=[approval], checkpointer=kept)
-    with pytest.raises(NobodyAsked, match="control characters") as told:
+    with pytest.raises(CaseNotOpened, match="control characters") as told:
         agent.invoke(GO, place("t"))
     result = resume(agent, "t", told.value.waiting.approve_all())
     assert [message.text for message in result["messages"][-2:]] == ["wrote 4 to x", LAST_WORDS]
@@ -152,7 +152,7 @@ def test_a_pydantic_ai_thread_that_nobody_can_be_asked_about_is_answered_in_code
     agent = Agent(scripted(SCENE), tools=[note], capabilities=[approval])
 
     async def played() -> Any:
-        with pytest.raises(NobodyAsked, match="control characters") as told:
+        with pytest.raises(CaseNotOpened, match="control characters") as told:
             await approval.run(agent, "go", thread_id="t")
         assert approval.waiting("t") is not None
         return await approval.resume(agent, "t", told.value.waiting.approve_all())
@@ -176,7 +176,7 @@ def test_a_function_that_nobody_can_be_asked_about_neither_runs_nor_waits(
     async def awrite(content: str) -> None:
         raise AssertionError
 
-    with pytest.raises(NobodyAsked, match="control characters"):
+    with pytest.raises(CaseNotOpened, match="control characters"):
         asyncio.run(awrite(ESCAPE)) if is_async else write(ESCAPE)
     assert saver.list_threads("paused") == []
 
