@@ -104,15 +104,15 @@ class Placet:
             return self._parts
         async with self._lock:
             if self._parts is None or self._loop is not loop:
-                self._parts, self._loop = await self._started(), loop
+                self._parts, self._loop = await self._start(), loop
         return self._parts
 
-    async def _started(self) -> ServerParts:
+    async def _start(self) -> ServerParts:
         """The parts once all of them run: before, nobody would look at what passes the relay."""
         parts = await build(
             self.settings,
             store=self._store,
-            authenticate=self._scoped() if self._authenticator else None,
+            authenticate=self._build_authenticate() if self._authenticator else None,
             verifier=self._verifier,
             identify=self._identify if self._identifier else None,
         )
@@ -224,7 +224,7 @@ class Placet:
             raise InvalidToken("Nobody is known behind this request.")
         return principal
 
-    def _scoped(self) -> Callable[[Scope], Awaitable[Principal]]:
+    def _build_authenticate(self) -> Callable[[Scope], Awaitable[Principal]]:
         async def authenticate(scope: Scope) -> Principal:
             if self._authenticator is None:
                 raise SettingsError("There is no authenticate function.")

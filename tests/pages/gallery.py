@@ -20,8 +20,8 @@ from placet.pages import (
 )
 from placet.pages.diffs import compare
 from placet.pages.language import ENGLISH, Language
+from placet.pages.page_texts import MESSAGES, NOTICES
 from placet.pages.view import InboxView, SignInView, undo_of
-from placet.pages.words import MESSAGES, NOTICES
 from placet.protocol.poll import RespondedBy, Result, Status, SubmissionContext
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
 from tests.pages import bodies
@@ -146,7 +146,7 @@ def every_page(language: Language = ENGLISH) -> dict[str, str]:
 
 def _render_all(language: Language) -> dict[str, str]:
     pages = {name: rendered(view, language) for name, view in every_view().items()}
-    return {**pages, "docs": RENDERER.docs(OPENAPI, static_url=STATIC_URL)}
+    return {**pages, "docs": RENDERER.render_docs(OPENAPI, static_url=STATIC_URL)}
 
 
 def heavy_pages(language: Language = ENGLISH) -> dict[str, str]:
@@ -165,16 +165,16 @@ def every_view() -> dict[str, View]:
 def rendered(view: View, language: Language = ENGLISH) -> str:
     spoken = replace(view, language=language)
     if isinstance(spoken, ReviewView):
-        return RENDERER.review(spoken)
+        return RENDERER.render_review(spoken)
     if isinstance(spoken, ClosedView):
-        return RENDERER.closed(spoken)
+        return RENDERER.render_closed_case(spoken)
     if isinstance(spoken, PassOnView):
-        return RENDERER.pass_on(spoken)
+        return RENDERER.render_pass_on(spoken)
     if isinstance(spoken, InboxView):
-        return RENDERER.inbox(spoken)
+        return RENDERER.render_inbox(spoken)
     if isinstance(spoken, SignInView):
-        return RENDERER.sign_in(spoken)
-    return RENDERER.home(spoken) if isinstance(spoken, HomeView) else RENDERER.message(spoken)
+        return RENDERER.render_sign_in(spoken)
+    return RENDERER.render_home(spoken) if isinstance(spoken, HomeView) else RENDERER.render_message(spoken)
 
 
 LETTER: dict[str, Any] = REVIEW_TYPES["approval"].example()["context"]["artifact"]

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from placet.cases.case import Offer
+from placet.pages.page_texts import SIGN_IN_PROBLEMS
 from placet.pages.view import InboxRow, InboxView, SignInView
-from placet.pages.words import SIGN_IN_PROBLEMS
 from placet.server.inbox_list import KINDS, kind_name
 
 STATUSES = ("pending", "opened", "in_progress")

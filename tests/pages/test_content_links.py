@@ -2,12 +2,12 @@
 
 import pytest
 
-from placet.pages.content import Values
-from placet.pages.content.links import disguise, imitates, is_link, ordinary_host, remark
+from placet.pages.content import ValueRenderer
+from placet.pages.content.links import find_disguise, find_ordinary_host, find_remark, imitates, is_link
 from placet.pages.language import ENGLISH
 from tests.pages.markup import Markup
 
-VALUES = Values(ENGLISH)
+VALUES = ValueRenderer(ENGLISH)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ VALUES = Values(ENGLISH)
     ],
 )
 def test_an_odd_address_is_pointed_out_in_words(address: str, said: str) -> None:
-    assert said in (remark(address) or "")
+    assert said in (find_remark(address) or "")
     shown = " ".join(Markup(str(VALUES.show(address))).text.split())
     assert said in shown
     assert address in shown
@@ -50,7 +50,7 @@ def test_an_odd_address_is_pointed_out_in_words(address: str, said: str) -> None
 )
 def test_an_ordinary_address_is_left_alone(address: str) -> None:
     assert is_link(address)
-    assert remark(address) is None
+    assert find_remark(address) is None
     link = Markup(str(VALUES.show(address))).all("a")[0]
     assert link["href"] == address
     assert link["rel"] == "noopener noreferrer nofollow"
@@ -82,8 +82,8 @@ def test_the_quick_look_never_takes_what_the_careful_one_refuses() -> None:
         "https://example.com/<x",
         "HTTPS://example.com/",
     ]
-    assert [address for address in odd if ordinary_host(address)] == []
-    assert is_link("https://example.com/a@b") == bool(ordinary_host("https://example.com/a@b"))
+    assert [address for address in odd if find_ordinary_host(address)] == []
+    assert is_link("https://example.com/a@b") == bool(find_ordinary_host("https://example.com/a@b"))
 
 
 def test_the_host_stands_out() -> None:
@@ -115,7 +115,7 @@ def test_what_may_not_be_a_link_is_text() -> None:
     ],
 )
 def test_a_text_that_names_another_address_is_a_disguise(text: str, address: str, odd: bool) -> None:
-    assert (disguise(text, address) is not None) is odd
+    assert (find_disguise(text, address) is not None) is odd
 
 
 def test_scripts_that_belong_together_imitate_nothing() -> None:

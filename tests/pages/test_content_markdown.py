@@ -2,14 +2,14 @@
 
 import pytest
 
-from placet.pages.content import Values
+from placet.pages.content import ValueRenderer
 from placet.pages.content.markdown import LONGEST
 from placet.pages.language import ENGLISH
 from tests.pages.bodies import IMAGE
 from tests.pages.markup import Markup
 from tests.pages.payloads import PAYLOADS
 
-VALUES = Values(ENGLISH)
+VALUES = ValueRenderer(ENGLISH)
 
 
 def shown(text: str) -> Markup:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from placet.pages.content import Values
-from placet.pages.content.html_text import words_of
-from placet.pages.content.images import picture
+from placet.pages.content import ValueRenderer
+from placet.pages.content.html_text import extract_text
+from placet.pages.content.images import render_picture
 from placet.pages.language import ENGLISH
 from tests.pages.bodies import IMAGE
 from tests.pages.markup import Markup
 
-VALUES = Values(ENGLISH)
+VALUES = ValueRenderer(ENGLISH)
 DIFF = "--- a/mail.py\n+++ b/mail.py\n@@ -1,2 +1,3 @@\n same\n-old <b>\n+new\n+more\n"
 
 
@@ -114,7 +114,7 @@ def test_html_is_read_but_never_rendered() -> None:
     ],
 )
 def test_the_words_of_html(html: str, text: str) -> None:
-    assert words_of(html) == text
+    assert extract_text(html) == text
 
 
 def test_html_without_a_word_is_shown_as_it_was_written() -> None:
@@ -172,7 +172,7 @@ def test_anything_else_is_told_and_not_loaded(address: str) -> None:
     page = shown({"image": address})
     assert page.all("img") == []
     assert address[:30] in page.text
-    assert picture(address, "x") is None
+    assert render_picture(address, "x") is None
 
 
 def test_a_picture_is_named_by_what_is_known_of_it() -> None:
@@ -204,9 +204,11 @@ def test_an_artifact_takes_its_kind_from_beside_it() -> None:
 def test_only_the_hints_that_an_artifact_is_shown_by_need_not_be_told() -> None:
     text = "# Title\n\nWords"
     context = {"artifact": text, "format": "markdown", "language": "en", "body": "x", "body_format": "html"}
-    assert VALUES.decided(text, context)[1] == {"format"}
-    assert VALUES.decided("no object", {"artifact": "no object", "format": "json"})[1] == set()
-    assert VALUES.decided({"body": text}, {"artifact": {"body": text}, "format": "markdown"})[1] == set()
+    assert VALUES.artifact_pieces(text, context)[1] == {"format"}
+    assert VALUES.artifact_pieces("no object", {"artifact": "no object", "format": "json"})[1] == set()
+    assert (
+        VALUES.artifact_pieces({"body": text}, {"artifact": {"body": text}, "format": "markdown"})[1] == set()
+    )
 
 
 def test_two_versions_of_a_text_are_compared() -> None:

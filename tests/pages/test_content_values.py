@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placet.pages.content import Values
+from placet.pages.content import ValueRenderer
 from placet.pages.language import ENGLISH, Language
 from tests.pages.markup import Markup
 
-VALUES = Values(ENGLISH)
+VALUES = ValueRenderer(ENGLISH)
 TEXT_TAGS = "a b bdi br code em s small span strong time h3 h4 h5 h6 p pre blockquote hr img"
 BLOCK_TAGS = "ins del dd details div dl dt figcaption figure li ol summary table tbody td th thead tr ul"
 ALLOWED = {*TEXT_TAGS.split(), *BLOCK_TAGS.split()}
@@ -115,7 +115,7 @@ def test_a_value_is_said_in_words(value: Any, shown: str) -> None:
 
 
 def test_values_are_said_in_the_language_of_the_page() -> None:
-    german = Values(Language("de"))
+    german = ValueRenderer(Language("de"))
     assert "1.234.567,5" in german.show(1234567.5)
     assert "18. Juni 2026" in german.show("2026-06-18")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.pages.diffs import MOST_CHANGES, MOST_SHOWN, Change, compare
-from placet.pages.matching import matching_blocks
+from placet.pages.sequence_matching import matching_blocks
 
 MARKS = {"same": "{}", "added": "+{}+", "removed": "-{}-", "gap": "…"}
 WORDS = st.lists(st.sampled_from(["a", "bb", "ccc", "ccc,", "好", "\n", " ", "d\u200cd"]), max_size=20)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placet.pages.content.display_forms import choose_form, format_label
 from placet.pages.content.links import is_link
-from placet.pages.content.looks import label, look
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ from placet.pages.content.looks import label, look
     ],
 )
 def test_each_value_has_its_look(value: Any, name: str) -> None:
-    assert look(value) == name
+    assert choose_form(value) == name
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_only_plain_https_addresses_become_links(text: str) -> None:
     ],
 )
 def test_keys_become_words(key: str, words: str) -> None:
-    assert label(key) == words
+    assert format_label(key) == words
 
 
 @given(st.text(st.characters()))
 def test_any_text_has_a_look_and_a_label(text: str) -> None:
-    assert look(text) in {"nothing", "text", "lines", "link", "day", "moment"}
-    assert isinstance(label(text), str)
+    assert choose_form(text) in {"nothing", "text", "lines", "link", "day", "moment"}
+    assert isinstance(format_label(text), str)

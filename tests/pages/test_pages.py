@@ -91,7 +91,7 @@ def test_references_lead_somewhere(name: str) -> None:
 @pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_each_action_is_a_real_button_and_none_is_preselected(type: str) -> None:
     offer = examples()[type]
-    page = Markup(RENDERER.review(review_view(offer, FILLED if type == "input" else {}, step=2)))
+    page = Markup(RENDERER.render_review(review_view(offer, FILLED if type == "input" else {}, step=2)))
     actions = [button["value"] for button in page.all("button") if button.get("name") == "action"]
     assert [action for action in actions if not str(action).startswith("x-")] == list(offer.actions)
     assert "x-decline" in actions
@@ -102,7 +102,7 @@ def test_each_action_is_a_real_button_and_none_is_preselected(type: str) -> None
 @pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_the_form_carries_what_binds_the_answer_to_what_was_shown(type: str) -> None:
     view = review_view(examples()[type])
-    page = Markup(RENDERER.review(view))
+    page = Markup(RENDERER.render_review(view))
     hidden = {
         control["name"]: control["value"] for control in page.all("input") if control.get("type") == "hidden"
     }
@@ -115,7 +115,7 @@ def test_the_form_carries_what_binds_the_answer_to_what_was_shown(type: str) -> 
 @pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_the_first_button_of_a_decision_does_nothing(type: str) -> None:
     step = 2 if type == "input" else 0
-    first = Markup(RENDERER.review(review_view(examples()[type], step=step))).all("button")[0]
+    first = Markup(RENDERER.render_review(review_view(examples()[type], step=step))).all("button")[0]
     assert "disabled" in first
 
 
@@ -180,7 +180,7 @@ def test_a_closed_case_tells_what_was_answered_and_what_happens_next() -> None:
 
 def test_a_deadline_that_just_passed_is_told_before_the_clock_has_closed_the_case() -> None:
     view = closed_view(examples()["approval"], Status.OPENED)
-    assert "Nobody answered in time" in RENDERER.closed(view)
+    assert "Nobody answered in time" in RENDERER.render_closed_case(view)
 
 
 def test_messages_lead_back_only_where_that_helps() -> None:
@@ -189,14 +189,14 @@ def test_messages_lead_back_only_where_that_helps() -> None:
 
 
 def test_opening_is_told_only_where_the_server_asks_for_it() -> None:
-    told = Markup(RENDERER.review(review_view(examples()["approval"])))
-    quiet = Markup(RENDERER.review(review_view(examples()["approval"], opened_url=None)))
+    told = Markup(RENDERER.render_review(review_view(examples()["approval"])))
+    quiet = Markup(RENDERER.render_review(review_view(examples()["approval"], opened_url=None)))
     assert told.all("body") == [{"data-opened-url": "/review/x/opened"}]
     assert quiet.all("body") == [{}]
 
 
 def test_other_ways_out_are_offered_only_where_they_lead_somewhere() -> None:
-    bare = RENDERER.review(review_view(examples()["approval"], decline_url=None, pass_on_url=None))
+    bare = RENDERER.render_review(review_view(examples()["approval"], decline_url=None, pass_on_url=None))
     assert len(Markup(bare).all("form")) == 1
 
 
@@ -214,7 +214,7 @@ def test_context_of_any_shape_is_never_blank_and_never_raw() -> None:
         "odd_site": "http://example.com/page",
     }
     body = {"type": "x-any", "prompt": "Well?", "context": context, "actions": ["go"]}
-    page = Markup(RENDERER.review(review_view(offer_of(body))))
+    page = Markup(RENDERER.render_review(review_view(offer_of(body))))
     text = " ".join(page.text.split())
     for words in (
         "Empty nothing",
@@ -238,13 +238,13 @@ def test_context_as_deep_as_allowed_is_shown_to_the_bottom() -> None:
     for number in range(31):
         value = [value, "more"] if number % 2 else {"inner": value}
     body = {"type": "x-any", "prompt": "Well?", "context": {"deep": value}, "actions": ["go"]}
-    assert "bottom" in RENDERER.review(review_view(offer_of(body)))
+    assert "bottom" in RENDERER.render_review(review_view(offer_of(body)))
 
 
 def test_a_service_without_a_name_is_still_named() -> None:
     offer = Offer(type="approval", prompt="Well?", message="Well?", actions=("approve", "edit", "reject"))
-    assert "The service" in Markup(RENDERER.review(review_view(offer))).text
-    assert "The service" in Markup(RENDERER.closed(answered(offer, "approve", {}))).text
+    assert "The service" in Markup(RENDERER.render_review(review_view(offer))).text
+    assert "The service" in Markup(RENDERER.render_closed_case(answered(offer, "approve", {}))).text
 
 
 def test_a_folder_of_templates_comes_before_ours(tmp_path: Path) -> None:
@@ -254,9 +254,9 @@ def test_a_folder_of_templates_comes_before_ours(tmp_path: Path) -> None:
         '{% extends "review.html" %}{% block substance %}Ours{% endblock %}'
     )
     renderer = PageRenderer([tmp_path])
-    assert "our way" in renderer.message(MessageView(name="not_found", static_url=""))
-    assert "Ours" in renderer.review(review_view(examples()["approval"]))
-    assert "Options" in renderer.review(review_view(examples()["selection"]))
+    assert "our way" in renderer.render_message(MessageView(name="not_found", static_url=""))
+    assert "Ours" in renderer.render_review(review_view(examples()["approval"]))
+    assert "Options" in renderer.render_review(review_view(examples()["selection"]))
 
 
 ORDINARY = [name for name in PAGES if name.startswith("open-") and not name.endswith(("-many", "-image"))]
@@ -275,7 +275,7 @@ def test_an_ordinary_page_is_small_with_all_it_needs(name: str) -> None:
 
 def test_what_a_description_of_an_api_says_is_shown_and_not_obeyed() -> None:
     info = {"title": "A", "version": "1", "description": "`<i>a</i>` and **<b onclick='x'>**"}
-    page = RENDERER.docs({"info": info}, static_url=STATIC_URL)
+    page = RENDERER.render_docs({"info": info}, static_url=STATIC_URL)
     assert "<code>&lt;i&gt;a&lt;/i&gt;</code> and <strong>&lt;b onclick=&#39;x&#39;&gt;</strong>" in page
 
 
@@ -300,14 +300,14 @@ def test_what_a_service_says_about_undoing_is_told_and_nothing_is_claimed_beyond
     ]
     for context, words in said:
         body = {"type": "x-any", "prompt": "Well?", "context": context, "actions": ["go"]}
-        text = " ".join(Markup(RENDERER.review(review_view(offer_of(body)))).text.split())
+        text = " ".join(Markup(RENDERER.render_review(review_view(offer_of(body)))).text.split())
         assert (words or "Open until") in text
         assert ("Can it be undone?" in text) == (words is not None)
 
 
 def test_a_long_message_waits_until_the_stakes_are_told() -> None:
     long = {**REVIEW_TYPES["approval"].example(), "message": "A long story. " * 30}
-    text = Markup(RENDERER.review(review_view(offer_of(long)))).text
+    text = Markup(RENDERER.render_review(review_view(offer_of(long)))).text
     assert text.index("Open until") < text.index("A long story.") < text.index("What you approve")
     short = Markup(PAGES["open-approval"]).text
     assert short.index("is ready and waits") < short.index("Open until")
@@ -332,7 +332,7 @@ def test_no_button_bears_the_name_of_another(
     labels: dict[str, str], language: Language, honest: bool
 ) -> None:
     body = {**REVIEW_TYPES["approval"].example(), "context": {"artifact": "Hello", "action_labels": labels}}
-    html = RENDERER.review(review_view(offer_of(body), language=language))
+    html = RENDERER.render_review(review_view(offer_of(body), language=language))
     said = re.findall(r'class="verb">([^<]+)<', html)
     assert said == [label for label in labels.values() if honest and label != "Approve"]
 

@@ -13,7 +13,7 @@ from placet.channels.texts import TextLimits, lines_of
 from placet.desk.case_building import _UNKEEPABLE
 from placet.errors import AddressRefused
 from placet.hook.terminal import _mark_hidden as shown_by_the_hook
-from placet.pages.content.writing import Writing
+from placet.pages.content.markup_writer import MarkupWriter
 from placet.pages.language import ENGLISH
 from placet.ports.channel import Card
 from placet.protocol.addresses import check_url
@@ -57,7 +57,7 @@ CONSUMERS = {
     "text": mark_hidden,
     "single line": to_single_line,
     "paragraphs": to_paragraphs,
-    "page": Writing(ENGLISH).text,
+    "page": MarkupWriter(ENGLISH).text,
     "messenger": lambda text: lines_of(card(text), TextLimits()).prompt,
     "hook's terminal": shown_by_the_hook,
 }

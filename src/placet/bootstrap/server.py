@@ -27,7 +27,7 @@ from placet.http.asgi import Receive, Scope, read_body
 from placet.http.route import Route
 from placet.http.routing import RouteServer
 from placet.pages.renderer import PageRenderer
-from placet.pages.theme import built_in_theme, read_theme
+from placet.pages.theme import load_built_in_theme, read_theme
 from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
@@ -41,7 +41,7 @@ from placet.server.api_key_auth import ApiKeyAuthenticator
 from placet.server.app import PlacetApp
 from placet.server.background_tasks import BackgroundTasks
 from placet.server.case_api import CaseApi, authorize_caller
-from placet.server.demo import DemoDoor
+from placet.server.demo import DemoPages
 from placet.server.endpoint_api import EndpointApi
 from placet.server.grant_api import GrantApi
 from placet.server.home_page import HomePage
@@ -112,9 +112,9 @@ class ServerParts:
             observe=self._observe,
         )
         self.authenticate = authenticate or ApiKeyAuthenticator(store=self.store, clock=self._now)
-        self._inbox_door: InboxSessions | None = None
+        self._inbox_sessions: InboxSessions | None = None
         if authenticate is None:  # whoever brings people of their own has no use for keys of ours
-            self._inbox_door = InboxSessions(
+            self._inbox_sessions = InboxSessions(
                 keys=self.store, secret=self._secret, clock=self._now, holds=self._get_held_owner
             )
         courier: Courier = WebhookCourier(self.http)
@@ -235,7 +235,7 @@ class ServerParts:
     def _make_routes(self) -> tuple[Route, ...]:
         """Return the route table of the server, without those of the relay and the demo."""
         folder = self.settings.theme
-        theme = read_theme(Path(folder)) if folder else built_in_theme()
+        theme = read_theme(Path(folder)) if folder else load_built_in_theme()
         self.renderer = renderer = PageRenderer(theme=theme)
         self.replies = PageReplies(self.addresses, theme)
         limiter = PollLimiter(per_minute=self.settings.polls_per_minute, monotonic=clock.monotonic)
@@ -264,7 +264,7 @@ class ServerParts:
             replies=self.replies,
             streams=self.streams,
             identify=self._identify,
-            inbox=self._inbox_door,
+            inbox=self._inbox_sessions,
         )
         return (
             *cases.routes(),
@@ -277,11 +277,11 @@ class ServerParts:
         )
 
     def _inbox_routes(self) -> tuple[Route, ...]:
-        if self._inbox_door is None:
+        if self._inbox_sessions is None:
             return ()
         inbox = InboxPages(
             desk=self.desk,
-            door=self._inbox_door,
+            sessions=self._inbox_sessions,
             renderer=self.renderer,
             replies=self.replies,
             monotonic=clock.monotonic,
@@ -291,9 +291,9 @@ class ServerParts:
     async def _get_held_owner(self, principal: Principal) -> str | None:
         return await self.relay.find_case_owner(principal) if self.relay is not None else None
 
-    def add_demo(self) -> DemoDoor:
+    def add_demo(self) -> DemoPages:
         """Open the demo's anonymous door, for loopback only."""
-        door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
+        door = DemoPages(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
         # First: the demo's front page replaces the server's.
         self.router.routes[:0] = self._route_server().starlette_routes(door.routes())
         self.routes += door.routes()

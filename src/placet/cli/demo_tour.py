@@ -18,7 +18,7 @@ from placet.desk.api_keys import create_key
 from placet.pages.view import DemoLink
 from placet.ports.identity import INBOX_ALL
 from placet.reviews.registry import SAMPLES
-from placet.server.demo import DemoDoor
+from placet.server.demo import DemoPages
 
 KEY_LASTS_FOR = timedelta(days=1)
 SAYS = {
@@ -36,7 +36,7 @@ class DemoTour:
     """One open case of each sort, and a running commentary."""
 
     _parts: ServerParts
-    _demo: DemoDoor
+    _demo: DemoPages
     _key: str
 
     def __init__(self) -> None:
@@ -53,14 +53,14 @@ class DemoTour:
         for type in SAMPLES:
             hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
             self._types[hitl["case_id"]] = type
-            self._demo.doors.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
+            self._demo.links.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
 
     def begin(self) -> None:
         """Print the links, and watch."""
         base = self._parts.settings.public_url
         click.echo(f"\n  Placet is running at {base}\n  Open it in your browser, or one of its questions:\n")
-        for door in self._demo.doors:
-            click.echo(f"  {_bold(_name_demo(door.type))}: {door.prompt}\n    {door.url}\n")
+        for link in self._demo.links:
+            click.echo(f"  {_bold(_name_demo(link.type))}: {link.prompt}\n    {link.url}\n")
         click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")

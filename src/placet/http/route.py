@@ -257,7 +257,7 @@ class HttpApi:
     """An object whose methods are declared as routes."""
 
     @classmethod
-    def declared_routes(cls) -> tuple[Route, ...]:
+    def list_declared_routes(cls) -> tuple[Route, ...]:
         """Return the routes of this class in the order of its methods; their handlers are not bound."""
         return tuple(route for member in vars(cls).values() for route in getattr(member, _DECLARED, ()))
 

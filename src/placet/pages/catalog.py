@@ -25,7 +25,7 @@ class Catalog:
         """The translation of a text."""
         return self._texts.get(english)
 
-    def counted(self, one: str, count: int) -> str | None:
+    def find_plural(self, one: str, count: int) -> str | None:
         """The form for this count of a text known by its English singular."""
         found = self._counted.get(one)
         if found is None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from placet.pages.matching import Block, matching_blocks
+from placet.pages.sequence_matching import Block, matching_blocks
 
 MOST_CHANGES = 60
 MOST_SHOWN = 20_000
@@ -59,7 +59,7 @@ def compare(before: Any, after: Any) -> Comparison:
     shown: list[Change] = []
     room = MOST_SHOWN
     for change in found[:MOST_CHANGES]:
-        pieces, room = _fitting(change.pieces, room)
+        pieces, room = _fit(change.pieces, room)
         if not pieces:
             break
         shown.append(Change(path=change.path, pieces=pieces, words=change.words))
@@ -67,7 +67,7 @@ def compare(before: Any, after: Any) -> Comparison:
     return Comparison(changes=tuple(shown), words=words, cut=len(shown) < len(found) or room <= 0)
 
 
-def _fitting(pieces: tuple[Piece, ...], room: int) -> tuple[tuple[Piece, ...], int]:
+def _fit(pieces: tuple[Piece, ...], room: int) -> tuple[tuple[Piece, ...], int]:
     fitting: list[Piece] = []
     for piece in pieces:
         if room <= 0:
@@ -88,10 +88,10 @@ def _changes(path: Path, before: Any, after: Any) -> Iterator[Change]:
         if before != after:
             yield _text_change(path, before, after)
     elif type(before) is not type(after) or before != after:
-        yield from _replaced(path, before, after)
+        yield from _list_replacements(path, before, after)
 
 
-def _replaced(path: Path, before: Any, after: Any) -> Iterator[Change]:
+def _list_replacements(path: Path, before: Any, after: Any) -> Iterator[Change]:
     gone, come = list(_leaves(path, before)), list(_leaves(path, after))
     if len(gone) == len(come) == 1 and gone[0][0] == come[0][0]:
         yield _leaf_change(path, Piece("removed", gone[0][1]), Piece("added", come[0][1]))
@@ -119,7 +119,7 @@ def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _changes_in_list(path: Path, before: list[Any], after: list[Any]) -> Iterator[Change]:
-    old, new = ([_encoded(value) for value in values] for values in (before, after))
+    old, new = ([_encode(value) for value in values] for values in (before, after))
     for _, (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
         numbered = zip_longest(range(a, b), range(c, d))
         for i, j in numbered:
@@ -130,7 +130,7 @@ def _changes_in_list(path: Path, before: list[Any], after: list[Any]) -> Iterato
             )
 
 
-def _encoded(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
@@ -152,14 +152,14 @@ def _stretches(
 
 
 def _text_change(path: Path, before: str, after: str) -> Change:
-    runs = _with_spaces_kept(_tidied(_text_runs(before, after)))
+    runs = _move_spaces_out(_join_splinters(_text_runs(before, after)))
     words = sum(max(_words(gone), _words(come)) for _, gone, come in runs)
     return Change(path=path, pieces=tuple(_pieces(runs)), words=words)
 
 
 def _text_runs(before: str, after: str) -> Iterator[Run]:
     """Each stretch in common with what was removed and added after it."""
-    head = _start_of(LINE_END, before, after)
+    head = _find_difference(LINE_END, before, after)
     old, new = before[head:].splitlines(keepends=True), after[head:].splitlines(keepends=True)
     yield before[:head], "", ""
     if max(len(old), len(new)) > MOST_LINES:
@@ -169,8 +169,8 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
     for (start, end), (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "", ""
         gone, come = "".join(old[a:b]), "".join(new[c:d])
-        head = _start_of(" ", gone, come)
-        tail = _start_of(" ", gone[head:][::-1], come[head:][::-1])
+        head = _find_difference(" ", gone, come)
+        tail = _find_difference(" ", gone[head:][::-1], come[head:][::-1])
         yield gone[:head], "", ""
         gone, come, rest = (
             gone[head : len(gone) - tail],
@@ -182,7 +182,7 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
         yield rest, "", ""
 
 
-def _start_of(end: str, before: str, after: str) -> int:
+def _find_difference(end: str, before: str, after: str) -> int:
     """Where the first line or word begins that may differ, found without looking at single characters."""
     low, high = 0, min(len(before), len(after))
     while low < high:
@@ -197,7 +197,7 @@ def _word_runs(gone: str, come: str) -> Iterator[Run]:
         yield "".join(old[start:end]), "".join(old[a:b]), "".join(new[c:d])
 
 
-def _tidied(runs: Iterable[Run]) -> list[Run]:
+def _join_splinters(runs: Iterable[Run]) -> list[Run]:
     """Runs joined where what lies between two changes is too little to be worth reading alone."""
     tidy: list[Run] = []
     for same, gone, come in runs:
@@ -211,7 +211,7 @@ def _tidied(runs: Iterable[Run]) -> list[Run]:
     return tidy
 
 
-def _with_spaces_kept(runs: list[Run]) -> list[Run]:
+def _move_spaces_out(runs: list[Run]) -> list[Run]:
     """Runs whose common space at the end of a change stands after it, where nothing changed."""
     kept, carried = [], ""
     for same, gone, come in runs:

@@ -34,36 +34,38 @@ class Language:
 
     def t(self, text: str, /, **parts: Any) -> str:
         """Our text with its parts filled in, every part escaped unless it is markup already."""
-        return self._filled(self._catalog.text(text) or text, parts)
+        return self._fill(self._catalog.text(text) or text, parts)
 
     def tn(self, one: str, many: str, count: int, **parts: Any) -> str:
         """The text for this count; every form may name `{count}`."""
-        return self._filled(self._counted(one, many, count), {"count": count, **parts})
+        return self._fill(self._choose_plural(one, many, count), {"count": count, **parts})
 
     def say(self, message: str) -> str:
         """A message in this language, if it can be translated; whatever came from outside made visible."""
         if not isinstance(message, Message):
             return mark_hidden(message)
-        shown = {name: self._shown(part) for name, part in message.parts.items()}
+        shown = {name: self._format_part(part) for name, part in message.parts.items()}
         if message.plural is None:
-            return self._filled(self._catalog.text(message.template) or message.template, shown)
-        return self._filled(self._counted(message.template, message.plural, message.parts["count"]), shown)
+            return self._fill(self._catalog.text(message.template) or message.template, shown)
+        return self._fill(
+            self._choose_plural(message.template, message.plural, message.parts["count"]), shown
+        )
 
     def relative(self, moment: datetime, now: datetime) -> str:
         """How far away a moment is: "in 2 hours"."""
-        return times.relative(self, moment, now)
+        return times.format_relative(self, moment, now)
 
     def calendar(self, moment: datetime, now: datetime) -> str:
         """Which moment it is: "today 18:00 UTC"."""
-        return times.calendar(self, moment, now)
+        return times.format_calendar(self, moment, now)
 
     def exact(self, moment: datetime) -> str:
         """A moment in full."""
-        return times.exact(self, moment)
+        return times.format_exact(self, moment)
 
     def day(self, moment: date) -> str:
         """A day in words."""
-        return times.day(self, moment)
+        return times.format_day(self, moment)
 
     def number(self, value: float) -> str:
         """A number as it is written here; its sign and digits are never lost."""
@@ -81,16 +83,16 @@ class Language:
         """Several things in one sentence: "a, b and c"."""
         return format_list([str(value) for value in values], locale=self.locale)
 
-    def _counted(self, one: str, many: str, count: int) -> str:
-        return self._catalog.counted(one, count) or (one if count == 1 else many)
+    def _choose_plural(self, one: str, many: str, count: int) -> str:
+        return self._catalog.find_plural(one, count) or (one if count == 1 else many)
 
-    def _filled(self, text: str, parts: dict[str, Any]) -> str:
+    def _fill(self, text: str, parts: dict[str, Any]) -> str:
         if not parts:
             return text
         written = {name: self.number(part) if _is_number(part) else part for name, part in parts.items()}
         return escape(text).format(**written)
 
-    def _shown(self, part: object) -> object:
+    def _format_part(self, part: object) -> object:
         """A part of a message: dates in words, texts from outside visible and kept to their own direction."""
         if isinstance(part, date):
             return self.day(part)

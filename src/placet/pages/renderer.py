@@ -18,13 +18,13 @@ from jinja2.bccache import Bucket
 from placet.cases.action_labels import action_labels
 from placet.cases.case import Offer
 from placet.errors import SettingsError
-from placet.pages import words
+from placet.pages import page_texts
 from placet.pages.api_docs import format_description, read_api
-from placet.pages.cards import columns_to_sort, draw_cards
-from placet.pages.content import Values, looks
+from placet.pages.content import ValueRenderer, display_forms
 from placet.pages.diffs import Comparison, compare
 from placet.pages.language import ENGLISH, Language
-from placet.pages.theme import Theme, built_in_theme
+from placet.pages.option_cards import columns_to_sort, draw_cards
+from placet.pages.theme import Theme, load_built_in_theme
 from placet.pages.view import (
     ClosedView,
     HomeView,
@@ -46,7 +46,7 @@ class PageRenderer:
     """Every page, from one set of templates. Raises nothing for anything that a case may hold."""
 
     def __init__(self, template_dirs: Sequence[Path] = (), *, theme: Theme | None = None) -> None:
-        self._theme = theme or built_in_theme()
+        self._theme = theme or load_built_in_theme()
         own = [self._theme.templates] if self._theme.templates else []
         self._folders = [*template_dirs, *own, _TEMPLATES, _KIND_TEMPLATES]
         self._compiled = _Compiled()
@@ -54,44 +54,44 @@ class PageRenderer:
         if self._theme.templates:
             _check(self._environments[ENGLISH.code], self._theme.templates)
 
-    def review(self, view: ReviewView) -> str:
+    def render_review(self, view: ReviewView) -> str:
         """The open case with the form that answers it."""
-        return "".join(self.review_parts(view))
+        return "".join(self.render_review_parts(view))
 
-    def review_parts(self, view: ReviewView) -> Iterator[str]:
+    def render_review_parts(self, view: ReviewView) -> Iterator[str]:
         """The same piece by piece, so that a long page need not hold up what runs beside it."""
         return self._parts(view.template, view=view, problems=_problem_list(view))
 
-    def closed(self, view: ClosedView) -> str:
+    def render_closed_case(self, view: ClosedView) -> str:
         """What became of a case: answered, expired or withdrawn."""
-        return "".join(self.closed_parts(view))
+        return "".join(self.render_closed_case_parts(view))
 
-    def closed_parts(self, view: ClosedView) -> Iterator[str]:
+    def render_closed_case_parts(self, view: ClosedView) -> Iterator[str]:
         """The same piece by piece."""
         return self._parts("closed.html", view=view)
 
-    def pass_on(self, view: PassOnView) -> str:
+    def render_pass_on(self, view: PassOnView) -> str:
         """The link for a colleague, to be copied now."""
         return self._render("pass_on.html", view=view)
 
-    def message(self, view: MessageView) -> str:
+    def render_message(self, view: MessageView) -> str:
         """A page that says one thing: wrong link, session ended, too busy …"""
-        title, text, next_step = words.MESSAGES[view.name]
+        title, text, next_step = page_texts.MESSAGES[view.name]
         return self._render("message.html", view=view, title=title, text=text, next_step=next_step)
 
-    def home(self, view: HomeView) -> str:
+    def render_home(self, view: HomeView) -> str:
         """The landing page with cases to try."""
         return self._render("home.html", view=view)
 
-    def sign_in(self, view: SignInView) -> str:
+    def render_sign_in(self, view: SignInView) -> str:
         """Where a person shows their key."""
         return self._render("sign_in.html", view=view)
 
-    def inbox(self, view: InboxView) -> str:
+    def render_inbox(self, view: InboxView) -> str:
         """What waits, or was decided last."""
         return self._render("inbox.html", view=view)
 
-    def docs(self, openapi: dict[str, Any], *, static_url: str) -> str:
+    def render_docs(self, openapi: dict[str, Any], *, static_url: str) -> str:
         """The HTTP API for people, from its OpenAPI document."""
         return self._render("docs.html", api=read_api(openapi), static_url=static_url)
 
@@ -156,10 +156,10 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         action_labels=action_labels,
         button_labels=lambda offer: _button_labels(offer, language),
         described=format_description,
-        look=looks.look,
-        label=looks.label,
-        as_day=looks.as_day,
-        as_moment=looks.as_moment,
+        display_form=display_forms.choose_form,
+        label=display_forms.format_label,
+        as_day=display_forms.parse_day,
+        as_moment=display_forms.parse_moment,
         relative=language.relative,
         calendar=language.calendar,
         exact=language.exact,
@@ -174,13 +174,13 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         title=lambda name: isinstance(name, Title),
         said=lambda text: isinstance(text, Message),
     )
-    content = environment.globals["content"] = Values(language)
-    environment.filters["marked"] = content.marked
+    content = environment.globals["content"] = ValueRenderer(language)
+    environment.filters["marked"] = content.mark
     environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort, compare=compare)
     environment.globals.update(
         t=language.t,
         tn=language.tn,
-        words=words,
+        texts=page_texts,
         language=language.code,
         direction=language.direction,
         grouping=language.grouping,
@@ -191,7 +191,10 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
 def _button_labels(offer: Offer, language: Language) -> dict[str, str]:
     """What the service calls its actions; nothing where one of them bears the name that we give another."""
     labels = action_labels(offer.context)
-    names = {action: words.ACTIONS.get(action) or looks.label(action) for action in offer.actions}
+    names = {
+        action: page_texts.ACTIONS.get(action) or display_forms.format_label(action)
+        for action in offer.actions
+    }
     taken = [(action, _letters(name)) for action, ours in names.items() for name in (ours, language.t(ours))]
     if any(
         _letters(label) == name for said, label in labels.items() for action, name in taken if action != said
@@ -208,7 +211,7 @@ def _problem_list(view: ReviewView) -> list[dict[str, str | None]]:
     """Each problem with what its field is called on the page, and where it stands if it does."""
     steps = view.substance.get("steps", ())
     fields = {field["key"]: field["label"] for step in steps for field in step["fields"]}
-    labels = {**words.FIELDS, **fields, **view.substance.get("labels", {})}
+    labels = {**page_texts.FIELDS, **fields, **view.substance.get("labels", {})}
     return [
         {"label": labels.get(name, name), "message": message, "place": name if name in labels else None}
         for name, message in view.problems.items()

@@ -47,7 +47,7 @@ class Theme(Struct, frozen=True, kw_only=True):
     languages: Languages
 
 
-def built_in_theme() -> Theme:
+def load_built_in_theme() -> Theme:
     """The pages as they come."""
     return Theme(files=assets(), languages=languages())
 
@@ -56,7 +56,7 @@ def read_theme(folder: Path) -> Theme:
     """Return the theme in a folder; raises SettingsError for what does not fit."""
     if not folder.is_dir():
         raise SettingsError(f"theme {str(folder)!r} is no folder.")
-    said = _said(folder / "theme.toml")
+    said = _read_settings(folder / "theme.toml")
     logo = _logo(folder)
     colours = {scheme: _colours(said.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
     name = said.pop("name", None)
@@ -83,7 +83,7 @@ def contrast(one: str, other: str) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def built_in_colours() -> dict[str, dict[str, str]]:
+def read_built_in_colours() -> dict[str, dict[str, str]]:
     """The colours of our own stylesheet for each scheme."""
     light, dark = assets()[STYLESHEET].decode().split("prefers-color-scheme: dark", 1)
     read = [dict(_VARIABLE.findall(part)) for part in (light, dark.partition("*,")[0])]
@@ -93,7 +93,7 @@ def built_in_colours() -> dict[str, dict[str, str]]:
     }
 
 
-def _said(file: Path) -> dict[str, Any]:
+def _read_settings(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(_bytes(file).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -102,7 +102,7 @@ def _said(file: Path) -> dict[str, Any]:
 
 def _colours(given: object, scheme: str) -> dict[str, str]:
     """The colours set for a scheme; raises SettingsError for what could not be read on them."""
-    ours = built_in_colours()[scheme]
+    ours = read_built_in_colours()[scheme]
     if not isinstance(given, dict):
         raise SettingsError(f"theme.toml: {scheme} must be a table of colours.")
     for name, value in given.items():

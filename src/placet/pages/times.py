@@ -9,7 +9,7 @@ from babel.dates import format_date, format_time, format_timedelta
 from placet.text.wording import phrase
 
 
-class Tongue(Protocol):
+class Translator(Protocol):
     """What saying a moment takes of a language."""
 
     locale: Locale
@@ -26,7 +26,7 @@ _NEAR = {
 _WEEKDAY_AND_DAY = {"en": "EEEE d MMMM y"}
 
 
-def relative(language: Tongue, moment: datetime, now: datetime) -> str:
+def format_relative(language: Translator, moment: datetime, now: datetime) -> str:
     """How far away a moment is: "in 2 hours", "3 days ago"."""
     seconds = (moment - now).total_seconds()
     minutes = round(abs(seconds) / 60)
@@ -40,7 +40,7 @@ def relative(language: Tongue, moment: datetime, now: datetime) -> str:
     )
 
 
-def calendar(language: Tongue, moment: datetime, now: datetime) -> str:
+def format_calendar(language: Translator, moment: datetime, now: datetime) -> str:
     """Which moment it is: "today 18:00 UTC", "Tuesday 17 November 2026, 18:00 UTC"."""
     here = moment.astimezone(UTC)
     near = _NEAR.get((here.date() - now.astimezone(UTC).date()).days)
@@ -51,20 +51,20 @@ def calendar(language: Tongue, moment: datetime, now: datetime) -> str:
     return language.t("{day}, {clock} UTC", day=weekday_and_day, clock=_clock(language, here))
 
 
-def day(language: Tongue, moment: date) -> str:
+def format_day(language: Translator, moment: date) -> str:
     """A day in words: "17 November 2026"."""
     return format_date(moment, "long", locale=language.locale)
 
 
-def exact(language: Tongue, moment: datetime) -> str:
+def format_exact(language: Translator, moment: datetime) -> str:
     """A moment from elsewhere in words, in UTC where it says how it relates to it."""
     if moment.tzinfo is None:
-        return language.t("{day}, {clock}", day=day(language, moment), clock=_clock(language, moment))
+        return language.t("{day}, {clock}", day=format_day(language, moment), clock=_clock(language, moment))
     here = moment.astimezone(UTC)
-    return language.t("{day}, {clock} UTC", day=day(language, here), clock=_clock(language, here))
+    return language.t("{day}, {clock} UTC", day=format_day(language, here), clock=_clock(language, here))
 
 
-def _clock(language: Tongue, moment: datetime) -> str:
+def _clock(language: Translator, moment: datetime) -> str:
     return format_time(moment.time(), "short", locale=language.locale)
 
 

@@ -38,7 +38,7 @@ TAGS: dict[str, str] = {
 API_ROUTES: tuple[Route, ...] = tuple(
     route
     for api in (CaseApi, EndpointApi, GrantApi, PublicApi)
-    for route in api.declared_routes()
+    for route in api.list_declared_routes()
     if route.tag is not None
 )
 """Every route of the API that each server has, as it is declared."""

@@ -28,7 +28,7 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 DEMO = Principal(name=None)
 
 
-class DemoDoor(HttpApi):
+class DemoPages(HttpApi):
     """Opens sample cases for whoever asks from this machine."""
 
     def __init__(
@@ -43,7 +43,7 @@ class DemoDoor(HttpApi):
         self._example = example
         self._renderer = renderer
         self._replies = replies
-        self.doors: list[DemoLink] = []
+        self.links: list[DemoLink] = []
         self.on_callback: Callable[[dict[str, Any]], None] = lambda body: None
 
     @pages.get("/", "showDemo")
@@ -54,13 +54,13 @@ class DemoDoor(HttpApi):
         language = self._replies.languages.of(request)
         view = HomeView(
             static_url=self._replies.static_url,
-            links=tuple(self.doors),
+            links=tuple(self.links),
             docs_url=f"{base}/docs",
             inbox_url=self._replies.inbox_address,
             language=language,
             page_url=f"{self._replies.prefix}/",
         )
-        response = self._replies.page(self._renderer.home(view), language=language)
+        response = self._replies.page(self._renderer.render_home(view), language=language)
         return self._replies.finish(request, response)
 
     @pages.post("/api/demo", "openDemoCase")

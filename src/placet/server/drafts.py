@@ -20,7 +20,7 @@ from placet.pages.language import Language
 from placet.protocol.poll import Progress
 from placet.reviews.form_post import Turn
 from placet.reviews.review_type import ReviewType
-from placet.server.visits import Visit, Visits
+from placet.server.page_requests import PageAccess, PagePost
 
 Saved = Callable[[Case, Offer], Awaitable[tuple[dict[str, Any], int]]]
 
@@ -32,13 +32,13 @@ class Drafts(HttpApi):
         self,
         *,
         desk: ReviewDesk,
-        visits: Visits,
+        access: PageAccess,
         kind: Callable[[Offer], ReviewType],
         saved: Saved,
         language: Callable[[Request], Language],
     ) -> None:
         self._desk = desk
-        self._visits = visits
+        self._access = access
         self._kind = kind
         self._saved = saved
         self._language = language
@@ -59,23 +59,23 @@ class Drafts(HttpApi):
             return Response(flat, status, {**headers, "cache-control": "no-store"}, "application/json")
 
     async def _keep(self, request: Request) -> dict[str, Any]:
-        visit = await self._visits.visit(request)
-        turn = await self.save(visit)
+        post = await self._access.read_post(request)
+        turn = await self.save(post)
         say = self._language(request).say
         problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
         return {"asked": turn.asked, "problems": problems}
 
-    async def save(self, visit: Visit) -> Turn:
+    async def save(self, post: PagePost) -> Turn:
         """Keep what was typed; what it comes to."""
-        async with self.alone(visit.case.id):
-            saved, step = await self._saved(visit.case, visit.offer)
-            turn = self._kind(visit.offer).typing(visit.offer, visit.typed, saved)
+        async with self.alone(post.case.id):
+            saved, step = await self._saved(post.case, post.offer)
+            turn = self._kind(post.offer).typing(post.offer, post.typed, saved)
             if drop_empty_values(turn.values) == drop_empty_values(saved):
                 return turn
             # Only a press moves a person on: a save that was overtaken by one must not take them back.
             await self._desk.work(
-                visit.case.id,
-                actor=visit.session.actor,
+                post.case.id,
+                actor=post.session.actor,
                 values=turn.values,
                 step=step,
                 progress=_at_step(turn.progress, step),

@@ -31,6 +31,6 @@ class HomePage(HttpApi):
             language=language,
             page_url=f"{self._replies.prefix}/",
         )
-        response = self._replies.page(self._renderer.home(view), language=language)
+        response = self._replies.page(self._renderer.render_home(view), language=language)
         response.headers["vary"] = f"Accept, {HEADERS['vary']}"
         return self._replies.finish(request, response)

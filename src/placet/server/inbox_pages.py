@@ -29,9 +29,9 @@ from placet.pages.view import InboxView, MessageView, SignInView
 from placet.server.inbox_list import KINDS, InboxList, InboxPage, InboxQuery, read_asked, write_place
 from placet.server.inbox_sessions import COOKIE, InboxSessions, InboxVisitor
 from placet.server.page_replies import HEADERS, PageReplies
+from placet.server.page_requests import Pairs, read_form, require_own_page
 from placet.server.rate import PollLimiter
 from placet.server.sessions import LAST_FOR
-from placet.server.visits import Pairs, read_form, require_own_page
 
 SIGN_INS_PER_MINUTE = 60
 LONGEST_FORM = 10_000
@@ -46,13 +46,13 @@ class InboxPages(HttpApi):
         self,
         *,
         desk: ReviewDesk,
-        door: InboxSessions,
+        sessions: InboxSessions,
         renderer: PageRenderer,
         replies: PageReplies,
         monotonic: Callable[[], float],
     ) -> None:
         self._desk = desk
-        self._door = door
+        self._sessions = sessions
         self._renderer = renderer
         self._replies = replies
         self._list = InboxList(desk)
@@ -62,7 +62,7 @@ class InboxPages(HttpApi):
     @pages.get("/inbox", "showInbox")
     async def show(self, request: Request) -> Response:
         """The list, or for whoever has not signed in the place to do so."""
-        visitor = await self._door.visitor(request.cookies.get(COOKIE))
+        visitor = await self._sessions.visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return self._sign_in_page(request)
         asked = read_asked(request.query_params)
@@ -75,7 +75,7 @@ class InboxPages(HttpApi):
         require_own_page(request)
         key = _value(await self._form(request), "key").strip()
         try:
-            cookie = await self._door.sign_in(key)
+            cookie = await self._sessions.sign_in(key)
         except (InvalidToken, NotPermitted) as error:
             # Behind a proxy all come from one place: who has a key must not wait for those who have none.
             self._sign_ins.spend(None, request.client.host if request.client else "")
@@ -102,7 +102,7 @@ class InboxPages(HttpApi):
             raise CaseNotFound()
         with suppress(CaseExpired):  # its page says so
             await self._desk.view(case.id, actor=f"key:{visitor.name}")
-        return self._replies.enter(case.id, self._door.admit(visitor, case.id))
+        return self._replies.enter(case.id, self._sessions.admit(visitor, case.id))
 
     @pages.get("/inbox/{rest:path}", "redirectToInbox")
     async def astray(self, request: Request) -> Response:
@@ -115,8 +115,8 @@ class InboxPages(HttpApi):
         """Who posted a form of ours, and what; raises SessionEnded for any other sender."""
         require_own_page(request)
         pairs = await self._form(request)  # this may take long, and the key counts when all is there
-        visitor = await self._door.visitor(request.cookies.get(COOKIE))
-        if visitor is None or not self._door.csrf_holds(visitor, _value(pairs, "csrf")):
+        visitor = await self._sessions.visitor(request.cookies.get(COOKIE))
+        if visitor is None or not self._sessions.csrf_holds(visitor, _value(pairs, "csrf")):
             raise SessionEnded()
         return visitor, pairs
 
@@ -147,7 +147,7 @@ class InboxPages(HttpApi):
             language=language,
             page_url=self._address,
         )
-        return self._replies.page(self._renderer.sign_in(view), status=status, language=language)
+        return self._replies.page(self._renderer.render_sign_in(view), status=status, language=language)
 
     def _list_page(
         self, request: Request, visitor: InboxVisitor, asked: InboxQuery, listed: InboxPage
@@ -178,7 +178,7 @@ class InboxPages(HttpApi):
             language=language,
             page_url=self._address,
         )
-        response = self._replies.page(self._renderer.inbox(view), language=language)
+        response = self._replies.page(self._renderer.render_inbox(view), language=language)
         response.headers.update(headers)
         return response
 
@@ -218,7 +218,9 @@ class InboxPages(HttpApi):
             page_url=self._address,
             inbox_url=self._address,
         )
-        response = self._replies.page(self._renderer.message(view), status=status, language=view.language)
+        response = self._replies.page(
+            self._renderer.render_message(view), status=status, language=view.language
+        )
         if isinstance(error, RateLimited):
             response.headers["retry-after"] = str(error.details.get("retry_after", 1))
         return response

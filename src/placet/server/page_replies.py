@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from placet.desk.addresses import Addresses
 from placet.pages.assets import WantedScripts, fingerprint
 from placet.pages.language import ENGLISH, Language
-from placet.pages.theme import Theme, built_in_theme
+from placet.pages.theme import Theme, load_built_in_theme
 from placet.server.page_language import LANGUAGE_COOKIE, PageLanguages
 from placet.server.page_style import STYLE_COOKIE, FirstStyle
 from placet.server.sessions import COOKIE, LAST_FOR
@@ -41,7 +41,7 @@ class PageReplies:
 
     def __init__(self, addresses: Addresses, theme: Theme | None = None) -> None:
         base = urlsplit(addresses.base)
-        chosen = theme or built_in_theme()
+        chosen = theme or load_built_in_theme()
         self.secure = base.scheme == "https"
         self.prefix = base.path
         self.inbox_address = f"{self.prefix}/inbox"

@@ -27,11 +27,11 @@ from placet.reviews.form_post import Turn
 from placet.reviews.review_type import ReviewType
 from placet.server.earlier_rounds import earlier_rounds, recap_of
 from placet.server.page_replies import PageReplies
+from placet.server.page_requests import PagePost
 from placet.server.sessions import CaseSession
-from placet.server.visits import Visit
 
 
-class Filled(Struct, frozen=True, kw_only=True):
+class FormState(Struct, frozen=True, kw_only=True):
     """A form as it is shown: what stands in it, on which step, and what is wrong with it."""
 
     values: Mapping[str, Any] = {}
@@ -58,12 +58,12 @@ class PageViews:
         self._kind = kind
         self._replies = replies
 
-    async def open(
+    async def show_open(
         self,
         case: Case,
         offer: Offer,
         session: CaseSession,
-        filled: Filled,
+        filled: FormState,
         language: Language,
         *,
         status: int = 200,
@@ -101,27 +101,27 @@ class PageViews:
             inbox_url=self._replies.inbox_address if session.key_name else None,
         )
         return await self._replies.render_page(
-            self._renderer.review_parts(view), status=status, language=language
+            self._renderer.render_review_parts(view), status=status, language=language
         )
 
-    async def again(
-        self, visit: Visit, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
+    async def show_again(
+        self, post: PagePost, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
     ) -> Response:
         """The page once more, with what was typed and what is wrong with it."""
         problems = dict(turn.problems)
         if error is not None:
             problems |= error.details.get("fields") or {"": error.message}
-        filled = Filled(
+        filled = FormState(
             values=turn.values,
             step=turn.step,
             problems=problems,
-            remarks=visit.remarks,
+            remarks=post.remarks,
             notice="more_asked" if turn.more_asked else None,
-            idempotency_key=visit.value("idempotency_key"),
+            idempotency_key=post.value("idempotency_key"),
         )
-        return await self.open(visit.case, visit.offer, visit.session, filled, language, status=status)
+        return await self.show_open(post.case, post.offer, post.session, filled, language, status=status)
 
-    async def closed(
+    async def show_closed(
         self,
         case: Case,
         offer: Offer | None,
@@ -148,7 +148,7 @@ class PageViews:
             inbox_url=self._replies.inbox_address if session and session.key_name else None,
         )
         return await self._replies.render_page(
-            self._renderer.closed_parts(view), status=status, language=language
+            self._renderer.render_closed_case_parts(view), status=status, language=language
         )
 
     async def _grants(self, case: Case) -> tuple[GivenGrant, ...]:
@@ -171,7 +171,7 @@ class PageViews:
         action = case.decision.result.action if case.decision else None
         return self._kind(offer).outcome(offer, action) if offer and action else action
 
-    def pass_on(self, case: Case, link: str, language: Language) -> Response:
+    def show_pass_on(self, case: Case, link: str, language: Language) -> Response:
         """The link for a colleague."""
         view = PassOnView(
             link=link,
@@ -181,9 +181,9 @@ class PageViews:
             static_url=self._replies.static_url,
             language=language,
         )
-        return self._replies.page(self._renderer.pass_on(view), language=language)
+        return self._replies.page(self._renderer.render_pass_on(view), language=language)
 
-    def message(
+    def show_message(
         self, name: str, status: int, case_id: str, language: Language, *, from_inbox: bool = False
     ) -> Response:
         """One thing to say, and where to go next."""
@@ -195,4 +195,4 @@ class PageViews:
             page_url=self._replies.address(case_id),
             inbox_url=self._replies.inbox_address if from_inbox else None,
         )
-        return self._replies.page(self._renderer.message(view), status=status, language=language)
+        return self._replies.page(self._renderer.render_message(view), status=status, language=language)

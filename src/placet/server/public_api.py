@@ -124,7 +124,7 @@ class PublicApi(HttpApi):
     @pages.get("/docs", "showApiDocs")
     async def show_api_docs(self, request: Request) -> Response:
         """Show the API description as a page."""
-        html = self._renderer.docs(self._openapi(), static_url=self._replies.static_url)
+        html = self._renderer.render_docs(self._openapi(), static_url=self._replies.static_url)
         return self._replies.page(html)
 
     @public.get("/healthz", "checkHealth", reply=RouteReply(description="It is.", model=Health))

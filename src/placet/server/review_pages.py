@@ -37,8 +37,8 @@ from placet.http.decoding import decode
 from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, Route, pages
 from placet.http.routing import json_response
+from placet.pages.page_texts import DECLINED
 from placet.pages.renderer import PageRenderer
-from placet.pages.words import DECLINED
 from placet.protocol.inline_submit import ActionName
 from placet.protocol.poll import RespondedBy, Status
 from placet.protocol.verification import Evidence
@@ -47,11 +47,11 @@ from placet.reviews.review_type import ReviewType
 from placet.server.drafts import Drafts
 from placet.server.inbox_sessions import InboxSessions
 from placet.server.page_replies import PageReplies
-from placet.server.page_views import Filled, PageViews
+from placet.server.page_requests import PageAccess, PagePost, came_from_inbox
+from placet.server.page_views import FormState, PageViews
 from placet.server.prefill import Prefill
 from placet.server.sessions import CaseSession, CaseSessions
 from placet.server.streams import EventStreams, StreamResponse
-from placet.server.visits import Visit, Visits, came_from_inbox
 from placet.text.characters import is_storable, normalize_newlines
 
 LONGEST_NOTE = 2000
@@ -91,14 +91,14 @@ class ReviewPages(HttpApi):
         self._desk = desk
         self._streams = streams
         self._identify = identify
-        self._visits = Visits(desk, sessions, inbox)
+        self._access = PageAccess(desk, sessions, inbox)
         self._kind = kind
         self._prefill = prefill
         self._replies = replies
         self._language = replies.languages.of
         self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=replies)
         self._drafts = Drafts(
-            desk=desk, visits=self._visits, kind=kind, saved=self._load_saved, language=self._language
+            desk=desk, access=self._access, kind=kind, saved=self._load_saved, language=self._language
         )
 
     def routes(self) -> tuple[Route, ...]:
@@ -112,26 +112,30 @@ class ReviewPages(HttpApi):
         try:
             return await self._show_page(request, token)
         except CaseNotFound as error:
-            erased = await self._visits.erased(request, token)
+            erased = await self._access.find_erased_case(request, token)
             if erased is None:
                 raise
-            return await self._views.closed(erased, None, self._language(request), status=error.status)
+            return await self._views.show_closed(erased, None, self._language(request), status=error.status)
 
     async def _show_page(self, request: Request, token: str | None) -> Response:
         case_id = request.path_params["case_id"]
         language = self._language(request)
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
-            return self._replies.enter(case.id, self._visits.begin(case, link), await self._resume_step(case))
+            return self._replies.enter(
+                case.id, self._access.begin_session(case, link), await self._resume_step(case)
+            )
         case, offer = await self._desk.get_case_and_offer(case_id)
-        session = await self._visits.session(request, case)
+        session = await self._access.require_session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
-            return await self._views.closed(case, offer, language, session=session)
+            return await self._views.show_closed(case, offer, language, session=session)
         saved, step = await self._load_saved(case, offer)
         asked = request.query_params.get("step", "")
         wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
         place = self._kind(offer).place(offer, saved, wanted)
-        return await self._views.open(case, offer, session, Filled(values=saved, step=place or 0), language)
+        return await self._views.show_open(
+            case, offer, session, FormState(values=saved, step=place or 0), language
+        )
 
     async def _resume_step(self, case: Case) -> int | None:
         """The step to go on with, where a page has steps."""
@@ -144,14 +148,14 @@ class ReviewPages(HttpApi):
     async def events(self, request: Request) -> Response:
         """What becomes of the question, for the page that has it open: that it closed and how, no more."""
         case, _ = await self._desk.get_case_and_offer(request.path_params["case_id"])
-        await self._visits.session(request, case)
+        await self._access.require_session(request, case)
         return StreamResponse(self._streams, case)
 
     @pages.post("/review/{case_id}/opened", "markOpened")
     async def mark_opened(self, request: Request) -> Response:
         """The page's own script says that a person has it before them."""
-        visit = await self._visits.visit(request)
-        await self._desk.view(visit.case.id, actor=visit.session.actor)
+        post = await self._access.read_post(request)
+        await self._desk.view(post.case.id, actor=post.session.actor)
         return self._replies.empty_reply()
 
     @pages.post("/review/{case_id}/respond", "answerOnPage")
@@ -159,27 +163,27 @@ class ReviewPages(HttpApi):
         """An answer, a step of a wizard, or an answer in JSON from a service's own page."""
         if not is_form(request):
             return await self._respond_json(request)
-        visit = await self._visits.visit(request)
-        async with self._drafts.alone(visit.case.id):
-            return await self._respond(request, visit)
+        post = await self._access.read_post(request)
+        async with self._drafts.alone(post.case.id):
+            return await self._respond(request, post)
 
-    async def _respond(self, request: Request, visit: Visit) -> Response:
-        move = visit.value("action") or ""
-        saved, _ = await self._load_saved(visit.case, visit.offer)
-        turn = self._kind(visit.offer).turn(visit.offer, move, visit.typed, saved)
+    async def _respond(self, request: Request, post: PagePost) -> Response:
+        move = post.value("action") or ""
+        saved, _ = await self._load_saved(post.case, post.offer)
+        turn = self._kind(post.offer).turn(post.offer, move, post.typed, saved)
         if turn.ready:
-            return await self._answer(request, visit, move, turn)
+            return await self._answer(request, post, move, turn)
         await self._desk.work(
-            visit.case.id,
-            actor=visit.session.actor,
+            post.case.id,
+            actor=post.session.actor,
             values=turn.values,
             step=turn.step,
             progress=turn.progress,
         )
         if not turn.problems and not turn.more_asked:
-            return self._replies.go(visit.case.id, turn.step)
+            return self._replies.go(post.case.id, turn.step)
         status = 400 if turn.problems else 200
-        return await self._views.again(visit, turn, self._language(request), status=status)
+        return await self._views.show_again(post, turn, self._language(request), status=status)
 
     @pages.get("/review", "redirectFromReviews")
     @pages.get("/review/{rest:path}", "redirectFromReviewPath")
@@ -193,73 +197,73 @@ class ReviewPages(HttpApi):
     @pages.post("/review/{case_id}/decline", "handBack")
     async def decline(self, request: Request) -> Response:
         """The person will not decide this."""
-        visit = await self._visits.visit(request)
-        declined = visit.value("decline_reason")
+        post = await self._access.read_post(request)
+        declined = post.value("decline_reason")
         if declined is None:  # a service's own page may have a form of its own for this
-            declined = visit.value("reason")
-        picked = DECLINED.get(visit.value("why") or "")
+            declined = post.value("reason")
+        picked = DECLINED.get(post.value("why") or "")
         parts = [self._language(request).t(picked) if picked else "", remark(declined)]
         reason = "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
-        await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
-        return self._replies.go(visit.case.id)
+        await self._desk.decline(post.case.id, actor=post.session.actor, reason=reason or None)
+        return self._replies.go(post.case.id)
 
     @pages.post("/review/{case_id}/language", "changeLanguage")
     async def change_language(self, request: Request) -> Response:
         """The same page in another language, with what was typed so far; a closed one has nothing to keep."""
-        visit = await self._visits.visit(request)
+        post = await self._access.read_post(request)
         try:
-            turn = await self._drafts.save(visit)
+            turn = await self._drafts.save(post)
         except (AlreadyClosed, CaseExpired):
-            return self._replies.go(visit.case.id)
-        place = self._kind(visit.offer).place(visit.offer, turn.values, turn.step)
-        return self._replies.go(visit.case.id, place)
+            return self._replies.go(post.case.id)
+        place = self._kind(post.offer).place(post.offer, turn.values, turn.step)
+        return self._replies.go(post.case.id, place)
 
     @pages.post("/review/{case_id}/pass-on", "passOn")
     async def pass_on(self, request: Request) -> Response:
         """A new link for a colleague, shown once; what was typed for the answer is kept meanwhile."""
-        visit = await self._visits.visit(request)
+        post = await self._access.read_post(request)
         language = self._language(request)
-        if visit.value("shown") is not None:  # else the form was for passing on alone
-            await self._drafts.save(visit)
-        note = remark(visit.value("pass_on_note"))[:LONGEST_NOTE]
+        if post.value("shown") is not None:  # else the form was for passing on alone
+            await self._drafts.save(post)
+        note = remark(post.value("pass_on_note"))[:LONGEST_NOTE]
         try:
-            link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
+            link = await self._desk.pass_on(post.case.id, actor=post.session.actor, note=note or None)
         except ValidationFailed as error:
-            values, step = await self._load_saved(visit.case, visit.offer)
+            values, step = await self._load_saved(post.case, post.offer)
             turn = Turn(values=values, ready=False, step=step, problems={"pass_on_note": error.message})
-            return await self._views.again(visit, turn, language, status=error.status)
-        return self._views.pass_on(visit.case, link, language)
+            return await self._views.show_again(post, turn, language, status=error.status)
+        return self._views.show_pass_on(post.case, link, language)
 
     @pages.post("/review/{case_id}/revoke", "revokeGrantOnPage")
     async def revoke(self, request: Request) -> Response:
         """The person ends what was allowed here; who has the link could have answered, so may end it too."""
-        visit = await self._visits.visit(request)
-        grant = await self._desk.store.get_grant(visit.value("grant") or "")
-        if grant is None or grant.case_id != visit.case.id:
+        post = await self._access.read_post(request)
+        grant = await self._desk.store.get_grant(post.value("grant") or "")
+        if grant is None or grant.case_id != post.case.id:
             raise CaseNotFound()
-        await self._desk.grants.revoke_as(grant.id, visit.session.actor)
-        return self._replies.go(visit.case.id)
+        await self._desk.grants.revoke_as(grant.id, post.session.actor)
+        return self._replies.go(post.case.id)
 
     # Answers
 
-    async def _answer(self, request: Request, visit: Visit, action: str, turn: Turn) -> Response:
-        key = visit.value("idempotency_key")
+    async def _answer(self, request: Request, post: PagePost, action: str, turn: Turn) -> Response:
+        key = post.value("idempotency_key")
         answer = Answer(
             action=turn.action or action,
             data=turn.values if turn.data is None else turn.data,
             path="browser_submit",
-            actor=visit.session.actor,
-            submitted_via="inbox" if visit.session.key_name else None,
-            responded_by=await self._person(request, visit.session),
-            replay_digest=idempotency.digest(visit.case.id, key) if key else None,
+            actor=post.session.actor,
+            submitted_via="inbox" if post.session.key_name else None,
+            responded_by=await self._person(request, post.session),
+            replay_digest=idempotency.digest(post.case.id, key) if key else None,
         )
         try:
-            await self._desk.answer(visit.case.id, answer, shown=visit.value("shown") or "")
+            await self._desk.answer(post.case.id, answer, shown=post.value("shown") or "")
         except (InvalidInput, BadRequest) as error:
-            return await self._views.again(
-                visit, turn, self._language(request), status=error.status, error=error
+            return await self._views.show_again(
+                post, turn, self._language(request), status=error.status, error=error
             )
-        return self._replies.go(visit.case.id)
+        return self._replies.go(post.case.id)
 
     async def _respond_json(self, request: Request) -> Response:
         """Spec 16: `submitReview` posts JSON; the review token is its credential, so no cookie is read."""
@@ -344,14 +348,14 @@ class ReviewPages(HttpApi):
         """The question was closed under the person's hands: by another answer, or withdrawn."""
         case, offer = await self._desk.get_case_and_offer(request.path_params["case_id"])
         if case.status is Status.CANCELLED:
-            return await self._views.closed(case, offer, self._language(request), status=error.status)
+            return await self._views.show_closed(case, offer, self._language(request), status=error.status)
         name = "content_changed" if isinstance(error, ContentChanged) else "answered_elsewhere"
         return self._message(request, name, error.status)
 
     def _message(self, request: Request, name: str, status: int) -> Response:
         case_id = request.path_params.get("case_id", "")
         from_inbox = came_from_inbox(request)
-        return self._views.message(name, status, case_id, self._language(request), from_inbox=from_inbox)
+        return self._views.show_message(name, status, case_id, self._language(request), from_inbox=from_inbox)
 
 
 # The first match names the page; what is not here is ours to answer for and is logged.

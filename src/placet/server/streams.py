@@ -174,9 +174,9 @@ class EventStreams:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._discard_task)
 
-    def _done(self, task: "asyncio.Task[None]") -> None:
+    def _discard_task(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # a caller that left mid-write is no news

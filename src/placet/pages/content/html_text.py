@@ -17,7 +17,7 @@ _OTHER_BLOCKS = (
 _BLOCKS = _SPACED.union(_OTHER_BLOCKS.split())
 
 
-def words_of(html: str) -> str:
+def extract_text(html: str) -> str:
     """What a reader would see of the document, line by line."""
     parts: list[str] = []
     unread = ""

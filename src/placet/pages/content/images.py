@@ -17,7 +17,7 @@ _PATH = re.compile(r"/(?![/\\])[A-Za-z0-9._~!$&()*+,;=:@%/?-]*")
 _PICTURE_FILE = re.compile(r"[^?]*\.(?:png|jpe?g|gif|webp)(?:\?.*)?", re.IGNORECASE)
 
 
-def picture(value: Any, alt: str) -> str | None:
+def render_picture(value: Any, alt: str) -> str | None:
     """The image as markup, `alt` being markup for an attribute; None where it may not be shown."""
     if not isinstance(value, str):
         return None
@@ -33,7 +33,7 @@ def is_own_path(value: str) -> bool:
     return len(value) <= LONGEST_PATH and bool(_PATH.fullmatch(value) and _PICTURE_FILE.fullmatch(value))
 
 
-def from_base64(media: str, text: str) -> str | None:
+def data_url_from_base64(media: str, text: str) -> str | None:
     """The address of a picture that was given as bare Base64."""
     address = f"data:{media};base64,{text.strip()}"
     return address if _size_of_data(address) else None

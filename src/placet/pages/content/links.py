@@ -35,71 +35,71 @@ def is_link(text: str) -> bool:
         return False
     if not text.isascii() or not text.isprintable() or _FORBIDDEN.search(text):
         return False
-    parts = _split(text)
+    parts = _split_url(text)
     return parts is not None and bool(parts.hostname) and "@" not in parts.netloc
 
 
-def ordinary_host(text: str) -> str | None:
+def find_ordinary_host(text: str) -> str | None:
     """The host of an address that is plainly a link; None where a closer look is needed."""
     found = _ORDINARY.fullmatch(text) if len(text) <= LONGEST_LINK else None
     return found[1] if found else None
 
 
-def host_of(text: str) -> str:
+def find_host(text: str) -> str:
     """The host of an address as it is written, empty where there is none."""
-    parts = _split(text)
+    parts = _split_url(text)
     return (parts.hostname or "") if parts else ""
 
 
-def remark(text: str) -> str | None:
+def find_remark(text: str) -> str | None:
     """What is odd about an address, in words; None for an ordinary one."""
     if len(text) > LONGEST_LINK:
         return None
-    parts = _split(text)
+    parts = _split_url(text)
     if parts is None or not parts.hostname:
         return None
     if "@" in parts.netloc:
         return message(
             "What stands before the @ is no address. This one leads to {host}.", host=parts.hostname
         )
-    return host_remark(parts.hostname)
+    return find_host_remark(parts.hostname)
 
 
-def remarks(text: str) -> list[str]:
+def find_remarks(text: str) -> list[str]:
     """What is odd about the addresses in a text, each said once; so many of them are looked at."""
     if "://" not in text:
         return []
     found = dict.fromkeys(one[0] for one in islice(_ADDRESSES.finditer(text), MOST_ADDRESSES))
-    odd = (said for one in found if not ordinary_host(one) and (said := remark(one)))
+    odd = (said for one in found if not find_ordinary_host(one) and (said := find_remark(one)))
     return list(dict.fromkeys(islice(odd, MOST_REMARKS)))
 
 
-def host_remark(host: str) -> str | None:
+def find_host_remark(host: str) -> str | None:
     """What is odd about a host: a number, foreign letters, or letters that imitate others."""
     if _NUMBERS.fullmatch(host) or ":" in host:
         return message("This address is a number, not a name: {host}", host=host)
     if host.isascii() and "xn--" not in host:
         return None
-    if imitates(_spelled(host)):
+    if imitates(_decode_host(host)):
         return message(
             "This address imitates letters of another script: {host}, really {ascii}",
-            host=_spelled(host),
-            ascii=_ascii(host),
+            host=_decode_host(host),
+            ascii=_encode_host(host),
         )
     return message(
         "This address is written with special letters: {host}, really {ascii}",
-        host=_spelled(host),
-        ascii=_ascii(host),
+        host=_decode_host(host),
+        ascii=_encode_host(host),
     )
 
 
-def disguise(text: str, target: str) -> str | None:
+def find_disguise(text: str, target: str) -> str | None:
     """What to say where the text of a link is an address of its own and leads elsewhere."""
     shown = _ADDRESS.fullmatch(text.strip()) if len(text) <= LONGEST_LINK else None
-    real = host_of(target)
+    real = find_host(target)
     if shown is None or not real:
         return None
-    claimed = (host_of(text.strip()) or shown[1]).partition(":")[0].lower().rstrip(".")
+    claimed = (find_host(text.strip()) or shown[1]).partition(":")[0].lower().rstrip(".")
     if claimed.removeprefix("www.") == real.removeprefix("www."):
         return None
     return message("The text names {claimed}, but the link leads to {host}.", claimed=claimed, host=real)
@@ -124,21 +124,21 @@ def _script(letter: str) -> str:
     return unicodedata.name(letter, "UNKNOWN").split(" ", 1)[0].split("-", 1)[0]
 
 
-def _spelled(host: str) -> str:
+def _decode_host(host: str) -> str:
     try:
         return idna.decode(host)
     except (idna.IDNAError, UnicodeError):
         return host
 
 
-def _ascii(host: str) -> str:
+def _encode_host(host: str) -> str:
     try:
         return idna.encode(host).decode("ascii")
     except (idna.IDNAError, UnicodeError):
         return host
 
 
-def _split(text: str) -> SplitResult | None:
+def _split_url(text: str) -> SplitResult | None:
     if not text.lower().startswith(("https://", "http://")):
         return None
     try:

@@ -11,8 +11,8 @@ from markdown_it.token import Token
 from markupsafe import escape
 
 from placet.pages.content import images, links
-from placet.pages.content.pieces import Draw
-from placet.pages.content.writing import Writing, as_markup
+from placet.pages.content.deferred_markup import Draw
+from placet.pages.content.markup_writer import MarkupWriter, as_markup
 
 LONGEST = 40_000
 MOST_LINES = 1500
@@ -25,7 +25,7 @@ LOWEST_HEADING = 6
 REMEMBERED = 32
 
 
-class Links(Protocol):
+class LinkMarkup(Protocol):
     """Draws a link that tells its host."""
 
     def link(self, address: str) -> str: ...
@@ -34,7 +34,7 @@ class Links(Protocol):
 class Markdown:
     """Renders Markdown in one language; the last documents are remembered, for pages are opened again."""
 
-    def __init__(self, writing: Writing, drawn: Links) -> None:
+    def __init__(self, writing: MarkupWriter, drawn: LinkMarkup) -> None:
         self._writing = writing
         self._links = drawn
         self._parser = _parser()
@@ -104,7 +104,7 @@ class Markdown:
     def _image(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
         address, alt = str(tokens[place].attrs.get("src", "")), tokens[place].content
         name = str(escape(alt)) if alt.strip() else self._writing.t("Image")
-        shown = images.picture(address, name)
+        shown = images.render_picture(address, name)
         if shown:
             return shown
         where = self._links.link(address) if links.is_link(address) else self._writing.text(address)
@@ -121,12 +121,14 @@ class Markdown:
         address, text = env["links"].pop()
         if not links.is_link(address):
             return f' <small class="host">({self._writing.inline(address)})</small>{self._remarks(address)}'
-        host = links.host_of(address)
-        told = "" if links.host_of(text) == host else f' <small class="host">({escape(host)})</small>'
+        host = links.find_host(address)
+        told = "" if links.find_host(text) == host else f' <small class="host">({escape(host)})</small>'
         return f"</a>{told}{self._remarks(address, text)}"
 
     def _remarks(self, address: str, text: str = "") -> str:
-        said = [remark for remark in (links.remark(address), links.disguise(text, address)) if remark]
+        said = [
+            remark for remark in (links.find_remark(address), links.find_disguise(text, address)) if remark
+        ]
         return "".join(f' <small class="remark">{self._writing.say(remark)}</small>' for remark in said)
 
     def _heading_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:

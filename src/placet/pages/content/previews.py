@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import msgspec
 
 from placet.pages.content import images, links
+from placet.pages.content.content_types import ContentType
 from placet.pages.content.html_text import LONGEST as LONGEST_HTML
-from placet.pages.content.html_text import words_of
-from placet.pages.content.kinds import Kind
+from placet.pages.content.html_text import extract_text
 from placet.pages.content.markdown import Markdown
-from placet.pages.content.writing import Writing, as_markup, parted
+from placet.pages.content.markup_writer import MarkupWriter, as_markup, split_long_text
 
 LONGEST_TREE = 200_000
 LONGEST_GUESS = 50_000
@@ -30,7 +30,7 @@ _BASE64_MEDIA = {"i": "image/png", "/": "image/jpeg", "R": "image/gif", "U": "im
 Shown = tuple[str, bool]
 
 
-class Shows(Protocol):
+class ValueMarkup(Protocol):
     """What previews take of whoever shows values."""
 
     def link(self, address: str) -> str: ...
@@ -41,11 +41,11 @@ class Shows(Protocol):
 class Previews:
     """Shows each kind of text; what is not what it was said to be is shown as text."""
 
-    def __init__(self, writing: Writing, values: Shows) -> None:
+    def __init__(self, writing: MarkupWriter, values: ValueMarkup) -> None:
         self._writing = writing
         self._values = values
         self._markdown = Markdown(writing, values)
-        self._by_kind: dict[str, Callable[[str, Kind, str], str | None]] = {
+        self._by_kind: dict[str, Callable[[str, ContentType, str], str | None]] = {
             "markdown": self._as_markdown,
             "html": self._as_html,
             "json": self._as_json,
@@ -55,58 +55,58 @@ class Previews:
             "image": self._as_image,
         }
 
-    def show(self, kind: Kind, text: str, alt: str) -> Shown | None:
+    def show(self, kind: ContentType, text: str, alt: str) -> Shown | None:
         """The preview and whether it needs the whole width; None where the text is not of that kind."""
         shown = self._by_kind[kind.name](text, kind, alt)
         return None if shown is None else (shown, True)
 
-    def recognised(self, text: str) -> Kind | None:
+    def recognise(self, text: str) -> ContentType | None:
         """The kind of a text that says it itself: data of an image, an object in JSON, a unified diff."""
         start = text[:2]
         if start == "da" and text.startswith("data:image/"):
-            return Kind("image")
+            return ContentType("image")
         if start[0] == "{" or (start[0] == "[" and text[:LONGEST_GUESS].lstrip("[ \n\t").startswith("{")):
-            return Kind("json") if len(text) <= LONGEST_GUESS and text.rstrip()[-1:] in "}]" else None
+            return ContentType("json") if len(text) <= LONGEST_GUESS and text.rstrip()[-1:] in "}]" else None
         if start[0] in "dIi-@" and "\n" in text and _DIFF.match(text) and _HUNK.search(text[:LONGEST_GUESS]):
-            return Kind("diff")
+            return ContentType("diff")
         return None
 
     # Kinds
 
-    def _as_markdown(self, text: str, kind: Kind, alt: str) -> str | None:
+    def _as_markdown(self, text: str, kind: ContentType, alt: str) -> str | None:
         draw = self._markdown.draw(text)
         if draw is None:
-            return self._captioned(
+            return self._add_caption(
                 self._writing.t("Markdown, shown as it was written"), self._writing.lines(text)
             )
-        return self._captioned(
+        return self._add_caption(
             self._writing.t("Markdown"),
             f'<div class="markdown" dir="auto">{self._writing.later(draw)}</div>{self._source(text)}',
         )
 
-    def _as_html(self, text: str, kind: Kind, alt: str) -> str | None:
+    def _as_html(self, text: str, kind: ContentType, alt: str) -> str | None:
         if "<" not in text:
             return None
-        words = words_of(text) if len(text) <= LONGEST_HTML else ""
+        words = extract_text(text) if len(text) <= LONGEST_HTML else ""
         if not words:
-            return self._captioned(self._writing.t("HTML, shown as it was written"), self._code(text))
-        return self._captioned(
+            return self._add_caption(self._writing.t("HTML, shown as it was written"), self._code(text))
+        return self._add_caption(
             self._writing.t("HTML, only its words"), self._writing.lines(words) + self._source(text)
         )
 
-    def _as_json(self, text: str, kind: Kind, alt: str) -> str | None:
+    def _as_json(self, text: str, kind: ContentType, alt: str) -> str | None:
         if len(text) > LONGEST_TREE:
-            formatted = _formatted(text)
-            return None if formatted is None else self._captioned("JSON", self._code(formatted))
+            formatted = _format_json(text)
+            return None if formatted is None else self._add_caption("JSON", self._code(formatted))
         try:
             value = msgspec.json.decode(text.encode())
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return None
         if not isinstance(value, dict | list) or not value:
             return None
-        return self._captioned("JSON", self._values.value(value) + self._source(text))
+        return self._add_caption("JSON", self._values.value(value) + self._source(text))
 
-    def _as_csv(self, text: str, kind: Kind, alt: str) -> str | None:
+    def _as_csv(self, text: str, kind: ContentType, alt: str) -> str | None:
         rows = _rows(text)
         if len(rows) < 2 or not 1 < len(rows[0]) <= MOST_FIELDS:
             return None
@@ -117,9 +117,9 @@ class Previews:
         table = self._values.table(names, [[_cell(cell) for cell in row] for row in rows[1 : most + 1]])
         name = self._writing.t("Table")
         scroll = f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{table}</div>'
-        return self._captioned(self._writing.t("Table"), scroll + self._source(text))
+        return self._add_caption(self._writing.t("Table"), scroll + self._source(text))
 
-    def _as_diff(self, text: str, kind: Kind, alt: str) -> str | None:
+    def _as_diff(self, text: str, kind: ContentType, alt: str) -> str | None:
         if "\n" not in text or not ("\n+" in text or "\n-" in text):
             return None
         added = text.count("\n+") - text.count("\n+++ ")
@@ -128,17 +128,19 @@ class Previews:
             self._writing.tn("{count} line added", "{count} lines added", added),
             self._writing.tn("{count} line removed", "{count} lines removed", removed),
         )
-        return self._captioned(caption, self._folded(text, self._marked_lines, self._writing.t("Changes")))
+        return self._add_caption(
+            caption, self._render_folded(text, self._mark_lines, self._writing.t("Changes"))
+        )
 
-    def _as_code(self, text: str, kind: Kind, alt: str) -> str | None:
+    def _as_code(self, text: str, kind: ContentType, alt: str) -> str | None:
         if "\n" not in text.strip("\n") and not kind.language:
             return None
-        return self._captioned(self._writing.text(kind.language), self._code(text))
+        return self._add_caption(self._writing.text(kind.language), self._code(text))
 
-    def _as_image(self, text: str, kind: Kind, alt: str) -> str | None:
+    def _as_image(self, text: str, kind: ContentType, alt: str) -> str | None:
         if _BASE64_IMAGE.match(text):
-            text = images.from_base64(_BASE64_MEDIA[text.strip()[0]], text) or text
-        shown = images.picture(text, alt)
+            text = images.data_url_from_base64(_BASE64_MEDIA[text.strip()[0]], text) or text
+        shown = images.render_picture(text, alt)
         if shown:
             return shown
         if links.is_link(text):
@@ -153,7 +155,7 @@ class Previews:
 
     # Parts
 
-    def _captioned(self, caption: str, inside: str) -> str:
+    def _add_caption(self, caption: str, inside: str) -> str:
         """`caption` and `inside` are markup."""
         head = f'<figcaption class="kind">{caption}</figcaption>' if caption else ""
         return f'<figure class="preview">{head}{inside}</figure>'
@@ -164,10 +166,10 @@ class Previews:
         return self._writing.fold(self._writing.t("As it was written"), inside, "fold source-text")
 
     def _code(self, text: str) -> str:
-        return self._folded(text, self._numbered_lines, self._writing.t("Code"))
+        return self._render_folded(text, self._number_lines, self._writing.t("Code"))
 
-    def _folded(self, text: str, draw: Callable[[str], str], name: str) -> str:
-        head, rest = parted(text.rstrip("\n"))
+    def _render_folded(self, text: str, draw: Callable[[str], str], name: str) -> str:
+        head, rest = split_long_text(text.rstrip("\n"))
         shown = self._writing.scroll(draw(head), name, " numbered")
         if rest:
             few = rest.count("\n") <= MOST_NUMBERED_LINES
@@ -176,12 +178,12 @@ class Previews:
             shown += self._writing.fold(self._writing.all_of(text), self._writing.scroll(inside, name, css))
         return f'<div class="listing">{shown}</div>'
 
-    def _numbered_lines(self, text: str) -> str:
+    def _number_lines(self, text: str) -> str:
         # The text is escaped, so that every tag in it is ours.
         return "<span>" + self._writing.text(text).replace("\n", "</span>\n<span>") + "</span>"
 
-    def _marked_lines(self, text: str) -> str:
-        lines = self._numbered_lines(text)
+    def _mark_lines(self, text: str) -> str:
+        lines = self._number_lines(text)
         for sign, tag in _SIGNS:
             lines = lines.replace(f"<span>{sign}", f"{tag}{sign}")
         return lines
@@ -196,7 +198,7 @@ _SIGNS = (
 )
 
 
-def _formatted(text: str) -> str | None:
+def _format_json(text: str) -> str | None:
     try:
         return msgspec.json.format(text, indent=2)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):

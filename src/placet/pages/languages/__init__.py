@@ -54,7 +54,7 @@ class Languages:
     def choose(self, accept_language: str | None = None, chosen: str | None = None) -> Language:
         """What the person chose if it is spoken here, else what the browser prefers, else English."""
         code = self._lookup(chosen or "")
-        for tag in wanted(accept_language or "") if code is None else ():
+        for tag in parse_accept_language(accept_language or "") if code is None else ():
             code = ENGLISH.code if tag == "*" else self._lookup(tag)
             if code:
                 break
@@ -69,7 +69,7 @@ class Languages:
         return None
 
 
-def wanted(accept_language: str) -> list[str]:
+def parse_accept_language(accept_language: str) -> list[str]:
     """The language ranges of the header, the most wanted first; what cannot be read is passed over."""
     ranges = [_RANGE.fullmatch(part) for part in accept_language[:LONGEST_HEADER].split(",")]
     weighed = [(float(found[2] or "1"), found[1]) for found in ranges if found]

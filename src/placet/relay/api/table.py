@@ -28,7 +28,7 @@ APIS: tuple[type[HttpApi], ...] = (
     AuditApi,
     TenantApi,
 )
-API_ROUTES: tuple[Route, ...] = tuple(route for api in APIS for route in api.declared_routes())
+API_ROUTES: tuple[Route, ...] = tuple(route for api in APIS for route in api.list_declared_routes())
 RELAY_ROUTES: tuple[Route, ...] = (*a2a_routes.A2A_ROUTES, *API_ROUTES)
 RELAY_TAGS: dict[str, str] = {
     **a2a_routes.TAGS,

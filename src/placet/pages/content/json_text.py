@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from placet.pages.content.writing import Writing
+from placet.pages.content.markup_writer import MarkupWriter
 
 AT_ONCE = 50
 
 
-def spelled_out(writing: Writing, value: Any) -> str:
+def format_as_json(writing: MarkupWriter, value: Any) -> str:
     """Lists one entry per line, objects one field per line, as markup."""
     if not isinstance(value, list | tuple):
         return writing.long(_text(value))

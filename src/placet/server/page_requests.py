@@ -20,7 +20,7 @@ REMARKS = ("pass_on_note", "why", "decline_reason")
 Pairs = list[tuple[str, str]]
 
 
-class Visit(Struct, frozen=True, kw_only=True):
+class PagePost(Struct, frozen=True, kw_only=True):
     """A person's post from a page of ours: whose case, what it shows, and what was typed."""
 
     case: Case
@@ -43,7 +43,7 @@ class Visit(Struct, frozen=True, kw_only=True):
         return [(name, value) for name, value in self.pairs if name not in OWN_FIELDS]
 
 
-class Visits:
+class PageAccess:
     """Lets in whoever came by a link, or from the inbox."""
 
     def __init__(self, desk: ReviewDesk, sessions: CaseSessions, inbox: InboxSessions | None = None) -> None:
@@ -51,11 +51,11 @@ class Visits:
         self._sessions = sessions
         self._inbox = inbox
 
-    def begin(self, case: Case, link: str) -> str:
+    def begin_session(self, case: Case, link: str) -> str:
         """The cookie that stands for this link from now on."""
         return self._sessions.begin(case.id, link, self._desk.now())
 
-    async def session(self, request: Request, case: Case) -> CaseSession:
+    async def require_session(self, request: Request, case: Case) -> CaseSession:
         """The session at this case; raises SessionEnded when there is none."""
         cookie = request.cookies.get(COOKIE)
         if came_from_inbox(request) and self._inbox is not None:
@@ -67,7 +67,7 @@ class Visits:
             raise SessionEnded()
         return session
 
-    async def erased(self, request: Request, token: str | None) -> Case | None:
+    async def find_erased_case(self, request: Request, token: str | None) -> Case | None:
         """The case of this address if its content was erased, for whoever came by its link."""
         case = await self._desk.store.get_case(request.path_params["case_id"])
         if case is None or case.erased_at is None:
@@ -76,26 +76,26 @@ class Visits:
             if token is not None:
                 require_review_token(case, token)
             else:
-                await self.session(request, case)
+                await self.require_session(request, case)
         except InvalidToken:
             return None
         return case
 
-    async def visit(self, request: Request) -> Visit:
+    async def read_post(self, request: Request) -> PagePost:
         """What a page of ours posted; raises SessionEnded for any other sender.
 
         Whoever holds the link can tell the token in its forms, too, so that the browser's word counts first.
         """
         require_own_page(request)
         case, offer = await self._desk.get_case_and_offer(request.path_params["case_id"])
-        session = await self.session(request, case)
+        session = await self.require_session(request, case)
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
         if session.key_name is not None:  # sending may take long, and the key counts when all is there
-            session = await self.session(request, case)
-        visit = Visit(case=case, offer=offer, session=session, pairs=read_form(body))
-        if not self._sessions.csrf_holds(session, visit.value("csrf") or ""):
+            session = await self.require_session(request, case)
+        post = PagePost(case=case, offer=offer, session=session, pairs=read_form(body))
+        if not self._sessions.csrf_holds(session, post.value("csrf") or ""):
             raise SessionEnded()
-        return visit
+        return post
 
 
 def came_from_inbox(request: Request) -> bool:

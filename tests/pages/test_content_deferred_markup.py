@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.pages.content import Values
-from placet.pages.content.pieces import Later, cut, cut_lines
+from placet.pages.content import ValueRenderer
+from placet.pages.content.deferred_markup import DeferredMarkup, split_lines, split_text
 from placet.pages.language import ENGLISH
 from placet.text.characters import mark_hidden
 from tests.pages.test_content_values import BOMBS
 
-VALUES = Values(ENGLISH)
+VALUES = ValueRenderer(ENGLISH)
 ARTICLE = "\n\n".join(f"## Part {number}\n\nA *fine* `word`\n\n- one\n- two" for number in range(120))
 MUCH: dict[str, Any] = {
     **BOMBS,
@@ -29,13 +29,13 @@ words = st.sampled_from(
 
 @pytest.mark.parametrize("name", MUCH)
 def test_bit_by_bit_it_is_the_same_as_in_one_go(name: str) -> None:
-    pieces = list(Values(ENGLISH).pieces({"value": MUCH[name]}))
+    pieces = list(ValueRenderer(ENGLISH).pieces({"value": MUCH[name]}))
     assert "".join(pieces) == VALUES.facts({"value": MUCH[name]})
 
 
 @pytest.mark.parametrize("name", ["text", "a list of objects", "Markdown", "code", "a short diff"])
 def test_no_piece_is_long(name: str) -> None:
-    pieces = list(Values(ENGLISH).pieces({"value": MUCH[name]}))
+    pieces = list(ValueRenderer(ENGLISH).pieces({"value": MUCH[name]}))
     longest = max(map(len, pieces))
     assert longest < 100_000
     assert len(pieces) > 2
@@ -43,7 +43,7 @@ def test_no_piece_is_long(name: str) -> None:
 
 def test_what_is_decided_comes_in_pieces_with_the_hints_it_is_shown_by() -> None:
     context = {"artifact": ARTICLE, "artifact_format": "markdown"}
-    pieces, hints = Values(ENGLISH).decided(ARTICLE, context)
+    pieces, hints = ValueRenderer(ENGLISH).artifact_pieces(ARTICLE, context)
     assert hints == {"artifact_format"}
     assert "".join(pieces) == VALUES.artifact(ARTICLE, context)
 
@@ -51,15 +51,15 @@ def test_what_is_decided_comes_in_pieces_with_the_hints_it_is_shown_by() -> None
 @given(st.lists(words, max_size=60), st.integers(8, 40))
 def test_hidden_characters_are_judged_as_in_the_whole_text(parts: list[str], size: int) -> None:
     text = "".join(parts)
-    pieces = list(cut(text, size))
+    pieces = list(split_text(text, size))
     assert "".join(pieces) == text
     assert "".join(map(mark_hidden, pieces)) == mark_hidden(text)
-    assert "\n".join(cut_lines(text, size)) == text
+    assert "\n".join(split_lines(text, size)) == text
 
 
 def test_what_looks_like_a_place_for_later_is_only_text() -> None:
-    later, other = Later(), Later()
-    place = later.put(lambda: ["late"])
-    assert "".join(later.filled(f"a{place}b")) == "alateb"
-    other.put(lambda: ["other"])
-    assert "".join(other.filled(f"a{place}b")) == f"a{place}b"
+    later, other = DeferredMarkup(), DeferredMarkup()
+    place = later.defer(lambda: ["late"])
+    assert "".join(later.fill(f"a{place}b")) == "alateb"
+    other.defer(lambda: ["other"])
+    assert "".join(other.fill(f"a{place}b")) == f"a{place}b"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from placet.text.characters import may_contain_hidden
 
-A_PIECE = 16 * 1024  # characters drawn at a stretch
+PIECE_SIZE = 16 * 1024  # characters drawn at a stretch
 NEAR = 64
 
 Draw = Callable[[], Iterable[str]]
 
 
-class Later:
+class DeferredMarkup:
     """What is drawn later, and where it belongs in markup that is there already."""
 
     def __init__(self) -> None:
@@ -20,12 +20,12 @@ class Later:
         self._sign = f"\0{secrets.token_hex(16)}:"
         self._waiting: list[Draw] = []
 
-    def put(self, draw: Draw) -> str:
+    def defer(self, draw: Draw) -> str:
         """What stands in the markup until this is drawn."""
         self._waiting.append(draw)
         return f"{self._sign}{len(self._waiting) - 1}\0"
 
-    def filled(self, markup: str) -> Iterator[str]:
+    def fill(self, markup: str) -> Iterator[str]:
         """The markup from its beginning to its end, each place filled as its turn comes."""
         if not self._waiting:
             yield markup
@@ -37,17 +37,17 @@ class Later:
                 yield part
 
 
-def cut(text: str, size: int = A_PIECE) -> Iterator[str]:
+def split_text(text: str, size: int = PIECE_SIZE) -> Iterator[str]:
     """A text in pieces, each to the end of a line or word: hidden signs are judged by their neighbours."""
     start = 0
     while len(text) - start > size:
-        end = _end(text, start, start + size)
+        end = _find_piece_end(text, start, start + size)
         yield text[start:end]
         start = end
     yield text[start:]
 
 
-def cut_lines(text: str, size: int = A_PIECE) -> Iterator[str]:
+def split_lines(text: str, size: int = PIECE_SIZE) -> Iterator[str]:
     """A text in pieces of whole lines, without the line ends between them."""
     start = 0
     while len(text) - start > size:
@@ -60,7 +60,7 @@ def cut_lines(text: str, size: int = A_PIECE) -> Iterator[str]:
     yield text[start:]
 
 
-def _end(text: str, start: int, limit: int) -> int:
+def _find_piece_end(text: str, start: int, limit: int) -> int:
     for sign in ("\n", " "):
         found = text.rfind(sign, start, limit)
         if found >= 0:

@@ -10,7 +10,7 @@ from msgspec import Struct
 LONGEST_HINT = 100
 
 
-class Kind(Struct, frozen=True):
+class ContentType(Struct, frozen=True):
     """How to show a text, and what its language is called."""
 
     name: str
@@ -68,90 +68,98 @@ _MACHINE_TEXTS = (
     " output traceback stack_trace stacktrace stack command commands"
 )
 _CODE_NAMES = frozenset(_MACHINE_TEXTS.split())
-_NOTHING: tuple[dict[str, Kind], frozenset[str]] = ({}, frozenset())
+_NOTHING: tuple[dict[str, ContentType], frozenset[str]] = ({}, frozenset())
 
 
-def hinted(values: Mapping[str, Any], main: str | None = None) -> tuple[dict[str, Kind], frozenset[str]]:
+def find_hinted_types(
+    values: Mapping[str, Any], main: str | None = None
+) -> tuple[dict[str, ContentType], frozenset[str]]:
     """The kinds of an object's texts by their keys, and the hints that need not be shown themselves.
 
     Hints such as `format` speak of `main`, or of the text that goes by the commonest name.
     """
     if _ALL_HINTS.isdisjoint(values) or _ALL_CONTENTS.isdisjoint(values):
         return _NOTHING
-    found: dict[str, Kind] = {}
+    found: dict[str, ContentType] = {}
     taken = set()
     for key in _HINTED.keys() & values.keys():
         content = _HINTED[key]
-        kind = told_by(values[key]) if _is_text(values.get(content)) else None
+        kind = parse_hint(values[key]) if _is_text(values.get(content)) else None
         if kind:
             found[content] = kind
             taken.add(key)
     if main is None:
         main = next((name for name in CONTENTS if _is_text(values.get(name))), None)
     if main is not None and main not in found:
-        kind, hints = _told_beside(values, main)
+        kind, hints = _find_type_in_hints(values, main)
         found |= {main: kind} if kind else {}
         taken |= hints
     return found, frozenset(taken)
 
 
-def told_of(values: Mapping[str, Any], key: str, text: str) -> tuple[Kind | None, frozenset[str]]:
+def find_content_type(
+    values: Mapping[str, Any], key: str, text: str
+) -> tuple[ContentType | None, frozenset[str]]:
     """The kind that an object tells of the text under this key, and the hints that tell it."""
-    kinds, taken = hinted({**values, key: text}, key)
+    kinds, taken = find_hinted_types({**values, key: text}, key)
     return kinds.get(key), frozenset(hint for hint in taken if _HINTED.get(hint, key) == key)
 
 
-def _told_beside(values: Mapping[str, Any], content: str) -> tuple[Kind | None, set[str]]:
+def _find_type_in_hints(values: Mapping[str, Any], content: str) -> tuple[ContentType | None, set[str]]:
     """The kind that the hints of an object tell of its content: `code` gives way to its language."""
-    found: Kind | None = None
+    found: ContentType | None = None
     taken = set()
     for hint in HINTS:
-        kind = told_by(values[hint]) if hint in values and hint != content else None
+        kind = parse_hint(values[hint]) if hint in values and hint != content else None
         if kind and (found is None or found.name == "code"):
             found = kind
             taken.add(hint)
     if found is None:
-        found = next((kind for name in FILE_NAMES if (kind := _of_file(values.get(name)))), None)
+        found = next((kind for name in FILE_NAMES if (kind := _type_from_file_name(values.get(name)))), None)
     return found, taken
 
 
-def told_by(hint: Any) -> Kind | None:
+def parse_hint(hint: Any) -> ContentType | None:
     """The kind that a media type or a plain word such as `markdown` names."""
-    return _told_by(hint.strip().lower()) if isinstance(hint, str) and len(hint) <= LONGEST_HINT else None
+    return (
+        _parse_normalized_hint(hint.strip().lower())
+        if isinstance(hint, str) and len(hint) <= LONGEST_HINT
+        else None
+    )
 
 
 @lru_cache(maxsize=512)
-def _told_by(hint: str) -> Kind | None:
+def _parse_normalized_hint(hint: str) -> ContentType | None:
     main, _, sub = hint.partition(";")[0].strip().rpartition("/")
     if main == "image":
-        return Kind("image")
+        return ContentType("image")
     word = sub.strip()
     if main and word in _MEDIA:
-        return Kind(_MEDIA[word])
+        return ContentType(_MEDIA[word])
     for part in re.split(r"[\s_.+-]+", word.removeprefix("x-")):
         if part in _WORDS:
-            return Kind(_WORDS[part])
+            return ContentType(_WORDS[part])
         if part in _LANGUAGES:
-            return Kind("code", part)
+            return ContentType("code", part)
     return None
 
 
-def named(key: str) -> Kind | None:
+def type_from_name(key: str) -> ContentType | None:
     """The kind that a name tells: `readme.md`, `body_html`, `screenshot`."""
     if len(key) > LONGEST_HINT:
         return None
     name = key.lower()
     if name in _CODE_NAMES:
-        return Kind("code")
+        return ContentType("code")
     found = _NAMED.fullmatch(name)
-    return Kind(str(found.lastgroup)) if found else _of_file(key)
+    return ContentType(str(found.lastgroup)) if found else _type_from_file_name(key)
 
 
-def _of_file(name: Any) -> Kind | None:
+def _type_from_file_name(name: Any) -> ContentType | None:
     if not isinstance(name, str) or len(name) > LONGEST_HINT * 10 or "\n" in name:
         return None
     stem, dot, ending = name.rpartition(".")
-    return told_by(ending) if dot and stem and re.fullmatch(r"\w{1,10}", ending) else None
+    return parse_hint(ending) if dot and stem and re.fullmatch(r"\w{1,10}", ending) else None
 
 
 def _is_text(value: Any) -> bool:

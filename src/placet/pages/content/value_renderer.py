@@ -7,12 +7,17 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from placet.pages.content import images, links, looks
-from placet.pages.content.changes import changes, versions
-from placet.pages.content.kinds import Kind, hinted, named, told_of
+from placet.pages.content import display_forms, images, links
+from placet.pages.content.content_types import (
+    ContentType,
+    find_content_type,
+    find_hinted_types,
+    type_from_name,
+)
+from placet.pages.content.json_text import format_as_json
+from placet.pages.content.markup_writer import MarkupWriter, as_markup
 from placet.pages.content.previews import Previews
-from placet.pages.content.spelled import spelled_out
-from placet.pages.content.writing import Writing, as_markup
+from placet.pages.content.text_changes import find_versions, render_changes
 from placet.pages.language import Language
 from placet.text.characters import mark_hidden
 
@@ -29,7 +34,7 @@ _SIMPLE = re.compile(r"[A-Za-z(][A-Za-z0-9 ,.;:()%€+_–-]{0,158}")
 _ADDRESS = ("http:", "https:", "HTTP:", "HTTPS:", "Http:", "Https:")
 
 
-class Room:
+class RemainingParts:
     """How many more parts are shown one by one."""
 
     __slots__ = ("left",)
@@ -38,7 +43,7 @@ class Room:
         self.left = left
 
 
-class Name:
+class KeyLabel:
     """What a key comes to: its label, and what values under it are."""
 
     __slots__ = ("amount", "kind", "label", "picture", "short", "wide")
@@ -47,28 +52,28 @@ class Name:
         self.label = label
         self.short = f"<div><dt><bdi>{label}</bdi></dt><dd>"
         self.wide = f'<div class="wide"><dt><bdi>{label}</bdi></dt><dd>'
-        self.kind = named(key)
+        self.kind = type_from_name(key)
         self.picture = self.kind if self.kind is not None and self.kind.name == "image" else None
-        self.amount = looks.is_amount(key)
+        self.amount = display_forms.is_amount(key)
 
 
 Shown = tuple[str, bool]
 
 
-class Values:
+class ValueRenderer:
     """Shows values in one language. Whatever it is given, something readable comes back."""
 
     def __init__(self, language: Language) -> None:
-        self.writing = Writing(language)
+        self.writing = MarkupWriter(language)
         self.previews = Previews(self.writing, self)
         self._language = language
         self._yes, self._no = self.writing.t("Yes"), self.writing.t("No")
         self._nothing = f'<span class="nothing">{self.writing.t("nothing")}</span>'
         self._number = lru_cache(REMEMBERED, typed=True)(lambda value: str(escape(language.number(value))))
         self._dated = lru_cache(REMEMBERED)(self._date)
-        self._known_name = lru_cache(REMEMBERED)(self._made_name)
-        self._unnamed = self._made_name("")
-        self._by_type: dict[type, Callable[[Any, int, Room, Name], Shown]] = {
+        self._known_name = lru_cache(REMEMBERED)(self._make_name)
+        self._unnamed = self._make_name("")
+        self._by_type: dict[type, Callable[[Any, int, RemainingParts, KeyLabel], Shown]] = {
             str: self._text,
             bool: self._yes_or_no,
             int: self._amount,
@@ -82,11 +87,11 @@ class Values:
 
     def show(self, value: Any, depth: int = 0) -> Markup:
         """Any value, for a page."""
-        return as_markup(self._shown(value, depth, Room(), self._unnamed)[0])
+        return as_markup(self._render(value, depth, RemainingParts(), self._unnamed)[0])
 
     def facts(self, values: Mapping[str, Any], depth: int = 0) -> Markup:
         """An object as labelled facts; for an empty one it says so."""
-        return as_markup(self._facts(values, depth, Room()) if values else self._nothing)
+        return as_markup(self._facts(values, depth, RemainingParts()) if values else self._nothing)
 
     def pieces(self, values: Mapping[str, Any]) -> Iterator[Markup]:
         """The same bit by bit, for a template to loop over: where there is much, others have their turn."""
@@ -96,9 +101,9 @@ class Values:
         self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
     ) -> Markup:
         """What a person decides about; its kind may be told beside it in the context."""
-        return as_markup(self._decided(value, context or {}, service)[0])
+        return as_markup(self._render_artifact(value, context or {}, service)[0])
 
-    def decided(
+    def artifact_pieces(
         self, value: Any, context: Mapping[str, Any], service: str | None = None
     ) -> tuple[Iterator[Markup], frozenset[str]]:
         """The same bit by bit, and the hints in the context that it is shown by, which need not be shown."""
@@ -106,35 +111,35 @@ class Values:
 
         def draw() -> str:
             nonlocal hints
-            drawn, hints = self._decided(value, context, service)
+            drawn, hints = self._render_artifact(value, context, service)
             return drawn
 
         pieces = self.writing.in_pieces(draw)
         return pieces, hints
 
-    def _decided(
+    def _render_artifact(
         self, value: Any, context: Mapping[str, Any], service: str | None
     ) -> tuple[str, frozenset[str]]:
-        name = Name("", self._caption(context) or self._image_name(service))
+        name = KeyLabel("", self._caption(context) or self._image_name(service))
         if isinstance(value, str) and value.strip():
             key = next((key for key, part in context.items() if part is value), "artifact")
-            kind, hints = told_of(context, key, value)
+            kind, hints = find_content_type(context, key, value)
             preview = self._preview(kind, value, name.label) if kind else None
             if preview:
                 return preview[0], hints
-            name.kind = named(key)
-        return self._shown(value, 0, Room(), name)[0], frozenset()
+            name.kind = type_from_name(key)
+        return self._render(value, 0, RemainingParts(), name)[0], frozenset()
 
     def value(self, value: Any) -> str:
         """Any value, as part of a preview."""
-        return self._shown(value, 1, Room(MOST_PARTS // 2), self._unnamed)[0]
+        return self._render(value, 1, RemainingParts(MOST_PARTS // 2), self._unnamed)[0]
 
     def picture(self, value: Any, alt: str | None = None) -> Markup:
         """An image that may be shown, with its alternative text; empty for anything else."""
-        shown = images.picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
+        shown = images.render_picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
         return as_markup(shown or "")
 
-    def marked(self, text: object) -> Markup:
+    def mark(self, text: object) -> Markup:
         """Any text from outside, its hidden characters seen and heard; for places that take markup."""
         return as_markup(self.writing.text(str(text)))
 
@@ -145,16 +150,16 @@ class Values:
     def fact(self, key: str, value: Any) -> tuple[str, str, bool]:
         """One fact: its label and its value as markup, and whether the value takes a line of its own."""
         name = self.name(key)
-        shown, wide = self._shown(value, 1, Room(), name)
+        shown, wide = self._render(value, 1, RemainingParts(), name)
         return name.label, shown, wide
 
-    def name(self, key: str) -> Name:
+    def name(self, key: str) -> KeyLabel:
         """What a key comes to; short ones are remembered."""
-        return self._known_name(key) if len(key) <= looks.LONGEST_KEY else self._made_name(key)
+        return self._known_name(key) if len(key) <= display_forms.LONGEST_KEY else self._make_name(key)
 
     # One value
 
-    def _shown(self, value: Any, depth: int, room: Room, name: Name) -> Shown:
+    def _render(self, value: Any, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         show = self._by_type.get(type(value))
         if show is not None:
             return show(value, depth, room, name)
@@ -166,31 +171,31 @@ class Values:
             return self._list(value, depth, room, name)
         return self._text(str(value), depth, room, name)
 
-    def _yes_or_no(self, value: bool, depth: int, room: Room, name: Name) -> Shown:
+    def _yes_or_no(self, value: bool, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         return (self._yes if value else self._no), False
 
-    def _amount(self, value: float, depth: int, room: Room, name: Name) -> Shown:
+    def _amount(self, value: float, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if -10_000 < value < 10_000 and type(value) is int:
             return str(value), False
         return (self._number(value) if name.amount else str(value)), False
 
-    def _text(self, text: str, depth: int, room: Room, name: Name) -> Shown:
+    def _text(self, text: str, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if name.kind is not None and text and not text.isspace():
             shown = self._preview(name.kind, text, name.label)
             if shown:
                 return shown
         if _SIMPLE.fullmatch(text) and not text.startswith(_ADDRESS):
             return f"<bdi>{text}</bdi>", False
-        if text.startswith("https://") and links.ordinary_host(text):
+        if text.startswith("https://") and links.find_ordinary_host(text):
             return self.link(text), False
-        look = looks.look_of_text(text)
+        look = display_forms.choose_text_form(text)
         if look == "nothing":
             return self._nothing, False
         if look == "link":
             return self.link(text), False
         if look in ("day", "moment"):
             return self._dated(text), False
-        kind = self.previews.recognised(text) if name.kind is None else None
+        kind = self.previews.recognise(text) if name.kind is None else None
         shown = None if kind is None else self._preview(kind, text, name.label)
         if shown:
             return shown
@@ -198,28 +203,28 @@ class Values:
             return self.writing.lines(text) + self.writing.remarks(text), True
         return f"<bdi>{self.writing.text(text)}</bdi>{self.writing.remarks(text)}", False
 
-    def _preview(self, kind: Kind, text: str, alt: str) -> Shown | None:
+    def _preview(self, kind: ContentType, text: str, alt: str) -> Shown | None:
         return self.previews.show(kind, text, _attribute(alt) or self._image_name(None))
 
     def link(self, address: str) -> str:
         """An address as a link that tells its host, and what is odd about it."""
-        host = links.ordinary_host(address)
+        host = links.find_ordinary_host(address)
         if host:
             path = escape(address[8 + len(host) :])
             return f'<a href="https://{host}{path}" {links.REL}>https://<b>{host}</b>{path}</a>'
-        host = links.host_of(address)
+        host = links.find_host(address)
         before, found, after = address.partition(host)
         shown = f"{escape(before)}<b>{escape(found)}</b>{escape(after)}" if found else escape(address)
         return f'<a href="{escape(address)}" {links.REL}>{shown}</a>{self.writing.remarks(address)}'
 
     def _date(self, text: str) -> str:
-        moment = looks.as_moment(text)
-        day = looks.as_day(text)
+        moment = display_forms.parse_moment(text)
+        day = display_forms.parse_day(text)
         said = self._language.exact(moment) if moment else self._language.day(day) if day else text
         return f'<time datetime="{escape(text)}">{escape(said)}</time>'
 
-    def _made_name(self, key: str) -> Name:
-        return Name(key, self.writing.text(looks.label(key)))
+    def _make_name(self, key: str) -> KeyLabel:
+        return KeyLabel(key, self.writing.text(display_forms.format_label(key)))
 
     def _image_name(self, service: str | None) -> str:
         if service:
@@ -228,7 +233,7 @@ class Values:
 
     # Objects
 
-    def _mapping(self, values: Mapping[str, Any], depth: int, room: Room, name: Name) -> Shown:
+    def _mapping(self, values: Mapping[str, Any], depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if not values:
             return self._nothing, False
         shown = self._facts(values, depth, room, name.label)
@@ -237,8 +242,8 @@ class Values:
             return self.writing.fold(count, shown), True
         return shown, True
 
-    def _facts(self, values: Mapping[str, Any], depth: int, room: Room, alt: str = "") -> str:
-        kinds, taken = hinted(values)
+    def _facts(self, values: Mapping[str, Any], depth: int, room: RemainingParts, alt: str = "") -> str:
+        kinds, taken = find_hinted_types(values)
         if kinds and len(values) == len(taken) + 1:
             only = next(iter(kinds))
             preview = self._preview(kinds[only], values[only], alt)
@@ -255,23 +260,25 @@ class Values:
             room.left -= 1
             name = self.name(key if type(key) is str else str(key))
             kind = kinds.get(key, name.picture)
-            preview = None if kind is None else self._told(kind, value, name, values)
-            shown, wide = preview or self._shown(value, depth + 1, room, name)
+            preview = None if kind is None else self._preview_value(kind, value, name, values)
+            shown, wide = preview or self._render(value, depth + 1, room, name)
             rows.append(f"{name.wide if wide else name.short}{shown}</dd></div>")
         rows.append(self._what_changed(values, room))
         css = "facts deep" if depth > FOLD_DEPTH else "facts"
         return f'<dl class="{css}">{"".join(rows)}</dl>'
 
-    def _what_changed(self, values: Mapping[str, Any], room: Room) -> str:
+    def _what_changed(self, values: Mapping[str, Any], room: RemainingParts) -> str:
         """A further fact where an object holds two versions of a text."""
-        pair = versions(values)
+        pair = find_versions(values)
         if pair is None or room.left <= 0:
             return ""
         room.left -= (len(pair[0]) + len(pair[1])) // 10
-        shown = changes(self.writing, *pair)
+        shown = render_changes(self.writing, *pair)
         return f'<div class="wide"><dt>{self.writing.t("What changed")}</dt><dd>{shown}</dd></div>'
 
-    def _told(self, kind: Kind, value: Any, name: Name, beside: Mapping[str, Any]) -> Shown | None:
+    def _preview_value(
+        self, kind: ContentType, value: Any, name: KeyLabel, beside: Mapping[str, Any]
+    ) -> Shown | None:
         if not isinstance(value, str) or not value.strip():
             return None
         alt = self._caption(beside) if kind.name == "image" else ""
@@ -284,56 +291,58 @@ class Values:
 
     # Lists
 
-    def _list(self, values: Sequence[Any], depth: int, room: Room, name: Name) -> Shown:
+    def _list(self, values: Sequence[Any], depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if not values:
             return self._nothing, False
         if room.left <= 0 or depth > DEEPEST:
             return self._as_text(values, len(values)), True
-        look = looks.look_of_list(values)
+        look = display_forms.choose_list_form(values)
         if look == "table":
             return self._table(values, depth, room), True
         if look == "items":
             return self._items(values, depth, room, name, '<ul class="items">', "</ul>"), False
         return self._items(values, depth, room, name, '<ol class="entries">', "</ol>"), True
 
-    def _items(self, values: Sequence[Any], depth: int, room: Room, name: Name, start: str, end: str) -> str:
+    def _items(
+        self, values: Sequence[Any], depth: int, room: RemainingParts, name: KeyLabel, start: str, end: str
+    ) -> str:
         parts: list[str] = []
         for value in values:
             if room.left <= 0:
                 break
             room.left -= 1
-            parts.append(f"<li>{self._shown(value, depth + 1, room, name)[0]}</li>")
+            parts.append(f"<li>{self._render(value, depth + 1, room, name)[0]}</li>")
         shown = len(parts)
         if len(values) > SHOWN_ROWS * 4 // 3:
             head, rest = parts[:SHOWN_ROWS], parts[SHOWN_ROWS:]
             counted = start.replace(">", f' start="{SHOWN_ROWS + 1}">') if start.startswith("<ol") else start
             inside = f"{counted}{''.join(rest)}{end}" if rest else ""
-            inside += self._left_over(values, shown)
+            inside += self._render_rest(values, shown)
             return f"{start}{''.join(head)}{end}{self._all(len(values), inside)}"
-        return f"{start}{''.join(parts)}{end}{self._left_over(values, shown)}"
+        return f"{start}{''.join(parts)}{end}{self._render_rest(values, shown)}"
 
     def _all(self, count: int, inside: str) -> str:
         return self.writing.fold(self.writing.tn("Show it", "Show all {count}", count), inside)
 
-    def _left_over(self, values: Sequence[Any], shown: int) -> str:
+    def _render_rest(self, values: Sequence[Any], shown: int) -> str:
         return self._as_text(values[shown:], len(values) - shown) if shown < len(values) else ""
 
-    def _table(self, values: Sequence[Mapping[str, Any]], depth: int, room: Room) -> str:
-        width = len(looks.columns(values[: looks.JUDGED_ROWS]))
+    def _table(self, values: Sequence[Mapping[str, Any]], depth: int, room: RemainingParts) -> str:
+        width = len(display_forms.list_columns(values[: display_forms.JUDGED_ROWS]))
         rows = values[: max(2, room.left // max(width, 1))]
         if not all(isinstance(row, Mapping) for row in rows):
             return self._items(values, depth, room, self._unnamed, '<ol class="entries">', "</ol>")
-        names = looks.columns(rows)
+        names = display_forms.list_columns(rows)
         room.left -= len(rows) * len(names)
         drawn = self.table(names, [[row.get(name) for name in names] for row in rows], depth, room)
-        left_over = self._left_over(values, len(rows))
+        left_over = self._render_rest(values, len(rows))
         return drawn + left_over
 
     def table(
-        self, names: Sequence[str], rows: list[list[Any]], depth: int = 0, room: Room | None = None
+        self, names: Sequence[str], rows: list[list[Any]], depth: int = 0, room: RemainingParts | None = None
     ) -> str:
         """Rows under their names; many of them open on demand."""
-        room = room or Room()
+        room = room or RemainingParts()
         numeric = [
             all(type(row[place]) in (int, float, type(None)) for row in rows) for place in range(len(names))
         ]
@@ -354,9 +363,11 @@ class Values:
         more = f'{start}<tbody role="rowgroup">{rest}</tbody></table>'
         return f'{start}<tbody role="rowgroup">{first}</tbody></table>{self._all_rows(len(drawn), more)}'
 
-    def _row(self, cells: list[tuple[str, Name]], row: list[Any], depth: int, room: Room) -> str:
+    def _row(
+        self, cells: list[tuple[str, KeyLabel]], row: list[Any], depth: int, room: RemainingParts
+    ) -> str:
         shown = [
-            f"{start}{self._shown(value, depth + 1, room, name)[0]}</div></td>"
+            f"{start}{self._render(value, depth + 1, room, name)[0]}</div></td>"
             for (start, name), value in zip(cells, row, strict=True)
         ]
         return f'<tr role="row">{"".join(shown)}</tr>'
@@ -369,7 +380,7 @@ class Values:
     def _as_text(self, value: Any, count: int) -> str:
         """The rest of something large, as text."""
         summary = self.writing.tn("{count} more, as text", "{count} more, as text", count)
-        inside = self.writing.scroll(spelled_out(self.writing, value), self.writing.t("As text"))
+        inside = self.writing.scroll(format_as_json(self.writing, value), self.writing.t("As text"))
         return self.writing.fold(summary, inside)
 
 

@@ -25,7 +25,7 @@ def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]
     regions: list[tuple[Region, int]] = [((0, len(old), 0, len(new)), 0)]
     while regions:
         whole, depth = regions.pop()
-        region, ends = _trimmed(old, new, whole)
+        region, ends = _trim(old, new, whole)
         yield from ends
         a, b, c, d = region
         size = (b - a) * (d - c)
@@ -38,7 +38,7 @@ def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]
             regions += [(part, depth + 1) for part in _between(_anchors(old, new, region), region)]
 
 
-def _trimmed(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> tuple[Region, list[Block]]:
+def _trim(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> tuple[Region, list[Block]]:
     """The region without what both begin and end with, and these two runs."""
     a, b, c, d = region
     head = 0
@@ -63,10 +63,10 @@ def _longest_common(old: Sequence[Hashable], new: Sequence[Hashable], region: Re
         hits = row & places.get(part, 0)
         row = ((row + hits) | (row - hits)) & full
         rows.append(row)
-    return _walked_back(rows, b - a, d - c, a, c)
+    return _trace_back(rows, b - a, d - c, a, c)
 
 
-def _walked_back(rows: list[int], i: int, j: int, a: int, c: int) -> Iterator[Block]:
+def _trace_back(rows: list[int], i: int, j: int, a: int, c: int) -> Iterator[Block]:
     """A bit that is off marks a place where the row's common length grows."""
     while i and j:
         if rows[i] >> (j - 1) & 1:
@@ -84,7 +84,7 @@ def _anchors(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -
     a, b, c, d = region
     once = _singles(new, c, d)
     pairs = [(i, once[part]) for part, i in _singles(old, a, b).items() if part in once]
-    return _rising(sorted(pairs))
+    return _longest_rising_run(sorted(pairs))
 
 
 def _singles(parts: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
@@ -92,7 +92,7 @@ def _singles(parts: Sequence[Hashable], start: int, end: int) -> dict[Hashable, 
     return {parts[place]: place for place in range(start, end) if counts[parts[place]] == 1}
 
 
-def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest run of pairs whose second places rise as their first ones do."""
     tops: list[int] = []
     ends: list[int] = []

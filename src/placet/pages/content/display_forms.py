@@ -26,25 +26,25 @@ _NO_AMOUNT = re.compile(
 )
 
 
-def look(value: Any) -> str:
+def choose_form(value: Any) -> str:
     """The name of the look that this value gets."""
     if isinstance(value, str):
-        return look_of_text(value)
+        return choose_text_form(value)
     if isinstance(value, bool):
         return "yes_no"
     if value is None or value in ([], {}, ()):
         return "nothing"
     if isinstance(value, Mapping):
         return "facts"
-    return look_of_list(value) if isinstance(value, list | tuple) else "text"
+    return choose_list_form(value) if isinstance(value, list | tuple) else "text"
 
 
-def columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def list_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns of a table, in the order in which its rows bring them up."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def label(name: object) -> str:
+def format_label(name: object) -> str:
     """A key as a person would write it: `price_per_day` is "Price per day"; other text stays as it is."""
     text = str(name)
     if len(text) > LONGEST_KEY or not _WORDLIKE.fullmatch(text):
@@ -59,26 +59,26 @@ def is_amount(name: str) -> bool:
     return not _NO_AMOUNT.search(_CAMEL.sub(" ", name[:LONGEST_KEY]).lower())
 
 
-def as_day(text: str) -> date | None:
+def parse_day(text: str) -> date | None:
     """The day that an ISO date names."""
-    return _parsed(date, text) if _DAY.fullmatch(text) else None
+    return _parse(date, text) if _DAY.fullmatch(text) else None
 
 
-def as_moment(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     """The moment that an ISO timestamp names."""
-    moment = _parsed(datetime, text) if _MOMENT.fullmatch(text) else None
+    moment = _parse(datetime, text) if _MOMENT.fullmatch(text) else None
     # A year at the edge of the calendar could not be moved to UTC.
     return moment if moment and 1 < moment.year < 9999 else None
 
 
-def _parsed(kind: Any, text: str) -> Any:
+def _parse(kind: Any, text: str) -> Any:
     try:
         return kind.fromisoformat(text)
     except ValueError:
         return None
 
 
-def look_of_text(text: str) -> str:
+def choose_text_form(text: str) -> str:
     """The look of a text: nothing, link, lines, day, moment or text."""
     if not text or text.isspace():
         return "nothing"
@@ -88,12 +88,12 @@ def look_of_text(text: str) -> str:
         return "lines"
     if not "0" <= text[0] <= "9":
         return "text"
-    if as_day(text):
+    if parse_day(text):
         return "day"
-    return "moment" if as_moment(text) else "text"
+    return "moment" if parse_moment(text) else "text"
 
 
-def look_of_list(values: Sequence[Any]) -> str:
+def choose_list_form(values: Sequence[Any]) -> str:
     """The look of a list that is not empty: items, table or entries."""
     judged = list(islice(values, JUDGED_ROWS))
     if all(is_small(value) for value in judged):
@@ -111,4 +111,6 @@ def is_small(value: Any) -> bool:
 
 
 def _is_tabular(rows: list[Mapping[str, Any]]) -> bool:
-    return len(columns(rows)) <= MOST_COLUMNS and all(is_small(cell) for row in rows for cell in row.values())
+    return len(list_columns(rows)) <= MOST_COLUMNS and all(
+        is_small(cell) for row in rows for cell in row.values()
+    )

@@ -7,9 +7,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from placet.pages.content import Values
-from placet.pages.content.images import picture
-from placet.pages.content.looks import label
+from placet.pages.content import ValueRenderer
+from placet.pages.content.display_forms import format_label
+from placet.pages.content.images import render_picture
 from placet.text.characters import mark_hidden
 
 Card = Mapping[str, Any]
@@ -40,7 +40,7 @@ def draw_cards(
     *,
     name: str,
     type: str,
-    content: Values,
+    content: ValueRenderer,
     advice: str = "",
     missing: str | None = None,
 ) -> Iterator[Markup]:
@@ -48,7 +48,7 @@ def draw_cards(
 
     `advice` stands on those that the service recommends, `missing` on the unpicked.
     """
-    pencil = _Pencil(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
+    pencil = _CardWriter(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
     pencil.long = _long_keys(cards)
     for first in range(0, len(cards), AT_ONCE):
         few = enumerate(cards[first : first + AT_ONCE], first + 1)
@@ -65,7 +65,7 @@ def columns_to_sort(cards: Sequence[Card]) -> list[str]:
             if isinstance(value, str | int | float) and role_of(key) in ("fact", "price"):
                 counts[key] = counts.get(key, 0) + 1
     common = [key for key, count in counts.items() if count * 2 >= len(looked_at)]
-    return [mark_hidden(label(key)) for key in common[:MOST_COLUMNS]]
+    return [mark_hidden(format_label(key)) for key in common[:MOST_COLUMNS]]
 
 
 @lru_cache(maxsize=1024)
@@ -74,10 +74,10 @@ def role_of(key: str) -> str:
     return ROLES.get(key) or ("price" if _PRICE.fullmatch(key) else "fact")
 
 
-class _Pencil:
+class _CardWriter:
     """Draws one set of cards."""
 
-    def __init__(self, control: str, content: Values, advice: str, missing: str | None) -> None:
+    def __init__(self, control: str, content: ValueRenderer, advice: str, missing: str | None) -> None:
         self._input = f'<div class="card"><input {control} value="'
         self._content, self._advice = content, f'<p class="advice">{escape(advice)}</p>'
         self.long: frozenset[str] = frozenset()
@@ -101,7 +101,7 @@ class _Pencil:
             role = role_of(key)
             drawn = self._special(role, value) if role in ABOVE else ""
             if drawn:
-                above[role] = _joined(above.get(role, ""), drawn)
+                above[role] = _join_badges(above.get(role, ""), drawn)
             elif role == "price" and not price and _is_price(value):
                 price = self._row(key, value, LONG_PRICE, "price")
             elif value or role not in ABOVE:
@@ -113,7 +113,7 @@ class _Pencil:
     def _special(self, role: str, value: Any) -> str:
         """A detail in a place of its own, or nothing where it does not fit there."""
         if role == "picture":
-            return picture(value, "") or ""  # the title beside it says what it shows
+            return render_picture(value, "") or ""  # the title beside it says what it shows
         if role == "badges":
             return _badges(value)
         if role == "advice" and value is True:
@@ -156,7 +156,7 @@ def _badges(value: Any) -> str:
     return _BADGES + "".join(f"<li>{escape(mark_hidden(word))}</li>" for word in words) + "</ul>"
 
 
-def _joined(before: str, drawn: str) -> str:
+def _join_badges(before: str, drawn: str) -> str:
     """Badges from several details stand in one row."""
     together = before.endswith("</ul>") and drawn.startswith(_BADGES)
     return before.removesuffix("</ul>") + drawn.removeprefix(_BADGES) if together else before + drawn

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from markupsafe import Markup, escape
 
 from placet.pages.content import links
-from placet.pages.content.pieces import A_PIECE, Draw, Later, cut, cut_lines
+from placet.pages.content.deferred_markup import PIECE_SIZE, DeferredMarkup, Draw, split_lines, split_text
 from placet.pages.language import Language
 from placet.text.characters import MAX_NUMBERED, OPEN, describe_hidden, mark_hidden
 
@@ -19,7 +19,9 @@ FOLDED_CHARACTERS = 6000
 _MARK = re.compile("\u27e6U\\+([0-9A-F]{4,6})\u27e7")
 
 
-def parted(text: str, lines: int = SHOWN_LINES, characters: int = SHOWN_CHARACTERS) -> tuple[str, str]:
+def split_long_text(
+    text: str, lines: int = SHOWN_LINES, characters: int = SHOWN_CHARACTERS
+) -> tuple[str, str]:
     """A really long text in two: what is shown at once, and what is shown on demand."""
     if len(text) <= FOLDED_CHARACTERS and text.count("\n") <= FOLDED_LINES:
         return text, ""
@@ -47,29 +49,29 @@ def as_markup(text: str) -> Markup:
     return Markup(text)  # noqa: S704
 
 
-class Writing:
+class MarkupWriter:
     """Puts texts into markup in one language."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
-        self._later: Later | None = None
+        self._later: DeferredMarkup | None = None
 
     def in_pieces(self, draw: Callable[[], str]) -> Iterator[Markup]:
         """What is drawn here, bit by bit: the long parts of it only as they are asked for."""
-        later = self._later = Later()
+        later = self._later = DeferredMarkup()
         try:
             markup = draw()
         finally:
             self._later = None
-        return map(as_markup, later.filled(markup))
+        return map(as_markup, later.fill(markup))
 
     def later(self, draw: Draw) -> str:
         """Something long: drawn now, or later where someone takes the whole in pieces."""
-        return "".join(draw()) if self._later is None else self._later.put(draw)
+        return "".join(draw()) if self._later is None else self._later.defer(draw)
 
     def long(self, text: str) -> str:
         """One run of text of any length."""
-        return self.text(text) if len(text) <= A_PIECE else self.later(lambda: self.run(cut(text)))
+        return self.text(text) if len(text) <= PIECE_SIZE else self.later(lambda: self.run(split_text(text)))
 
     def run(self, texts: Iterable[str]) -> Iterator[str]:
         """Texts that stand one after the other, as one run."""
@@ -81,10 +83,10 @@ class Writing:
 
     def many_lines(self, text: str, draw: Callable[[str], str]) -> str:
         """Lines of any number, drawn by the way that is given."""
-        if len(text) <= A_PIECE:
+        if len(text) <= PIECE_SIZE:
             return draw(text)
         return self.later(
-            lambda: ("\n" * (number > 0) + draw(lines) for number, lines in enumerate(cut_lines(text)))
+            lambda: ("\n" * (number > 0) + draw(lines) for number, lines in enumerate(split_lines(text)))
         )
 
     def text(self, text: str, numbered: int = MAX_NUMBERED) -> str:
@@ -99,7 +101,7 @@ class Writing:
 
     def lines(self, text: str) -> str:
         """Text with its lines kept; a really long one opens on demand."""
-        head, rest = parted(text)
+        head, rest = split_long_text(text)
         shown = f'<div class="lines" dir="auto">{self.text(head)}</div>'
         if not rest:
             return shown
@@ -126,7 +128,9 @@ class Writing:
 
     def remarks(self, text: str) -> str:
         """What should be known about the addresses in a text, as markup to stand after it."""
-        return "".join(f' <small class="remark">{self.say(remark)}</small>' for remark in links.remarks(text))
+        return "".join(
+            f' <small class="remark">{self.say(remark)}</small>' for remark in links.find_remarks(text)
+        )
 
     def say(self, message: str) -> str:
         """A message of ours, as markup."""

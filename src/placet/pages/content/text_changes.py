@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.pages.content.writing import Writing
+from placet.pages.content.markup_writer import MarkupWriter
 from placet.pages.diffs import Piece, compare
 
 PAIRS = (("before", "after"), ("old", "new"), ("current", "proposed"), ("original", "updated"))
@@ -11,7 +11,7 @@ SHORTEST = 40
 LONGEST = 20_000
 
 
-def versions(values: Mapping[str, Any]) -> tuple[str, str] | None:
+def find_versions(values: Mapping[str, Any]) -> tuple[str, str] | None:
     """Two different texts of an object that are worth comparing, the earlier one first."""
     for earlier, later in PAIRS:
         if earlier in values and later in values:
@@ -21,10 +21,10 @@ def versions(values: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def changes(writing: Writing, before: str, after: str) -> str:
+def render_changes(writing: MarkupWriter, before: str, after: str) -> str:
     """The second text with what came marked as such, and with what went."""
     found = compare(before, after)
-    pieces = [_drawn(writing, piece) for change in found.changes for piece in change.pieces]
+    pieces = [_render_piece(writing, piece) for change in found.changes for piece in change.pieces]
     more = ""
     if found.cut:
         said = writing.t("More changed than can be shown here. Read the whole text before you decide.")
@@ -36,7 +36,7 @@ def _is_worth_it(before: str, after: str) -> bool:
     return before != after and SHORTEST < len(before) + len(after) <= LONGEST
 
 
-def _drawn(writing: Writing, piece: Piece) -> str:
+def _render_piece(writing: MarkupWriter, piece: Piece) -> str:
     if piece.sign == "gap":
         return '<span class="gap">⋯</span>'
     text = writing.text(str(piece.value))

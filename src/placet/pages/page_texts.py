@@ -7,7 +7,7 @@ from placet.text.shared_wording import ASKS_FOR_DECISION, IF_UNANSWERED
 from placet.text.wording import message, phrase
 
 IF_ANSWERED = (phrase("When you answer"), phrase("Your answer goes to {service}."))
-IF_SILENT = IF_UNANSWERED
+AFTER_EXPIRY = IF_UNANSWERED
 ACTIONS: Mapping[str, str] = ActionTexts("label")
 ANSWERED: Mapping[str, str] = ActionTexts("answered")
 AFTERWARDS: Mapping[str, str] = ActionTexts("afterwards")
