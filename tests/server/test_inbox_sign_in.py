@@ -169,7 +169,7 @@ def test_the_log_says_who_signed_in_and_never_with_which_key(
     caplog.set_level("DEBUG")
     ada.sign_in(key)
     ada.sign_in(f"{key}x")
-    assert caplog.messages.count("ada signed in to the inbox") == 1
+    assert caplog.messages.count("inbox_signed_in key=ada") == 1
     assert key not in caplog.text
     cookie = ada.client.cookies[inbox_sessions.COOKIE]
     assert (

@@ -152,14 +152,14 @@ def test_a_held_message_goes_on_once_a_reviewer_lets_it_pass_in_the_inbox(
 def test_whoever_loses_the_right_to_decide_loses_the_page_that_is_open() -> None:
     async def run() -> list[bool]:
         rights = Rights("relay:default")
-        door = await _door(rights)
+        sessions = await _create_sessions(rights)
         case = sample_creation(owner="relay:default").case
-        cookie = await door.sign_in("secret")
-        visitor = await door.visitor(cookie)
+        cookie = await sessions.sign_in("secret")
+        visitor = await sessions.find_visitor(cookie)
         assert visitor is not None
-        admitted, found = door.admit(visitor, case.id), []
+        admitted, found = sessions.admit(visitor, case.id), []
         for rights.holds in ("relay:default", None, "relay:elsewhere", "relay:default"):
-            found.append(await door.case_session(case, admitted, cookie) is not None)
+            found.append(await sessions.find_case_session(case, admitted, cookie) is not None)
         return found
 
     assert asyncio.run(run()) == [True, False, False, True]
@@ -168,11 +168,11 @@ def test_whoever_loses_the_right_to_decide_loses_the_page_that_is_open() -> None
 def test_whoever_cannot_be_looked_up_is_not_let_in() -> None:
     async def run() -> None:
         rights = Rights("relay:default")
-        door = await _door(rights)
-        cookie = await door.sign_in("secret")
+        sessions = await _create_sessions(rights)
+        cookie = await sessions.sign_in("secret")
         rights.error = Unavailable()
         with pytest.raises(Unavailable):
-            await door.visitor(cookie)
+            await sessions.find_visitor(cookie)
 
     asyncio.run(run())
 
@@ -190,10 +190,10 @@ class Rights:
         return self.holds
 
 
-async def _door(rights: Rights) -> InboxSessions:
+async def _create_sessions(rights: Rights) -> InboxSessions:
     store = open_memory_store()
     await store.save_api_key(sample_api_key("rita", digest=token_digest("secret"), scopes=("inbox",)))
-    return InboxSessions(keys=store, secret="5a" * 32, clock=FakeClock(), holds=rights)
+    return InboxSessions(keys=store, secret="5a" * 32, clock=FakeClock(), held_owner=rights)
 
 
 @pytest.mark.parametrize("everyone", [False, True])

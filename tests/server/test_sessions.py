@@ -32,7 +32,7 @@ def test_a_cookie_is_read_back_by_whoever_made_it(sessions: CaseSessions) -> Non
     assert session is not None
     assert (session.case_id, session.link) == (case.id, "b" * 64)
     assert session.actor == "link:bbbbbbbb"
-    assert sessions.csrf_holds(session, session.csrf)
+    assert sessions.is_valid_csrf(session, session.csrf)
 
 
 def test_a_session_ends_after_half_a_day(sessions: CaseSessions) -> None:
@@ -70,7 +70,7 @@ def test_a_forged_form_is_told_from_our_own(sessions: CaseSessions, presented: s
     case = sample()
     session = sessions.read(case, sessions.begin(case.id, "a" * 64, NOW), NOW)
     assert session is not None
-    assert not sessions.csrf_holds(session, presented)
+    assert not sessions.is_valid_csrf(session, presented)
 
 
 def test_two_visitors_have_forms_of_their_own(sessions: CaseSessions) -> None:
@@ -79,7 +79,7 @@ def test_two_visitors_have_forms_of_their_own(sessions: CaseSessions) -> None:
     other = sessions.read(case, sessions.begin(case.id, "b" * 64, NOW), NOW)
     assert one is not None
     assert other is not None
-    assert not sessions.csrf_holds(one, other.csrf)
+    assert not sessions.is_valid_csrf(one, other.csrf)
 
 
 def test_a_page_left_open_overnight_asks_for_the_link_again_and_keeps_what_was_saved(

@@ -115,7 +115,7 @@ class ServerParts:
         self._inbox_sessions: InboxSessions | None = None
         if authenticate is None:  # whoever brings people of their own has no use for keys of ours
             self._inbox_sessions = InboxSessions(
-                keys=self.store, secret=self._secret, clock=self._now, holds=self._get_held_owner
+                keys=self.store, secret=self._secret, clock=self._now, held_owner=self._get_held_owner
             )
         courier: Courier = WebhookCourier(self.http)
         if settings.tracing:

@@ -1,1 +1,1 @@
-"""The HTTP door: the API, review pages and the inbox over the desk; no rule of the case lives here."""
+"""The HTTP server: the API, review pages and inbox on top of the desk; case rules are elsewhere."""

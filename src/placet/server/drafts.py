@@ -1,4 +1,4 @@
-"""Drafts: what a person types is saved while they type, so that they can continue on any device."""
+"""Save a reviewer's form while they type, so that they can continue on any device."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ Saved = Callable[[Case, Offer], Awaitable[tuple[dict[str, Any], int]]]
 
 
 class Drafts(HttpApi):
-    """Takes what a page's script saves, and tells what is asked and what is wrong by now."""
+    """Saves what a page's script sends, and returns which fields apply and their problems."""
 
     def __init__(
         self,
@@ -44,21 +44,21 @@ class Drafts(HttpApi):
         self._language = language
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def alone(self, case_id: str) -> asyncio.Lock:
-        """Held while a form is read and written: what two devices save at once lies side by side."""
+    def lock_case(self, case_id: str) -> asyncio.Lock:
+        """Return the lock to hold while a draft is read and written: two devices may save at once."""
         return self._turns.setdefault(case_id, asyncio.Lock())
 
     @pages.post("/review/{case_id}/draft", "saveDraft")
-    async def keep(self, request: Request) -> Response:
-        """Keep it; refusals are flat JSON, as the page itself has the words for them."""
+    async def save_draft(self, request: Request) -> Response:
+        """Save the draft; errors are flat JSON, because the page's script shows its own texts."""
         try:
-            return json_response(await self._keep(request))
+            return json_response(await self._save_and_describe(request))
         except PlacetError as error:
             status, flat, extra = describe_error(error)
             headers = {name.decode(): value.decode() for name, value in extra}
             return Response(flat, status, {**headers, "cache-control": "no-store"}, "application/json")
 
-    async def _keep(self, request: Request) -> dict[str, Any]:
+    async def _save_and_describe(self, request: Request) -> dict[str, Any]:
         post = await self._access.read_post(request)
         turn = await self.save(post)
         say = self._language(request).say
@@ -66,13 +66,13 @@ class Drafts(HttpApi):
         return {"asked": turn.asked, "problems": problems}
 
     async def save(self, post: PagePost) -> Turn:
-        """Keep what was typed; what it comes to."""
-        async with self.alone(post.case.id):
+        """Save what was entered and return how the form reads it."""
+        async with self.lock_case(post.case.id):
             saved, step = await self._saved(post.case, post.offer)
             turn = self._kind(post.offer).typing(post.offer, post.typed, saved)
             if drop_empty_values(turn.values) == drop_empty_values(saved):
                 return turn
-            # Only a press moves a person on: a save that was overtaken by one must not take them back.
+            # Only a button moves to another step: a late save must not move the reviewer back.
             await self._desk.work(
                 post.case.id,
                 actor=post.session.actor,
@@ -92,4 +92,5 @@ def _plain(text: str) -> str:
 
 
 def drop_empty_values(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values without those that are empty."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}

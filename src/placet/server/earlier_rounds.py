@@ -1,4 +1,4 @@
-"""The rounds that led to a question: what was answered in each, and what changed from it to the next."""
+"""Load the earlier rounds of a case: each round's answer, and what changed in the next."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ MOST_COMPARED = 10
 MOST_BYTES = 4_000_000
 QUICK_BYTES = 40_000
 
-Asked = tuple[Case, Offer]
+CaseWithOffer = tuple[Case, Offer]
 KindOf = Callable[[Offer], ReviewType]
 
 
-async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offer) -> tuple[Round, ...]:
-    """The rounds before this case, oldest first, without those that retention has erased."""
+async def load_earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offer) -> tuple[Round, ...]:
+    """Return the rounds before this case, oldest first, without those that retention has erased."""
     if case.previous_case_id is None:
         return ()
     chain = await desk.rounds(case)
@@ -31,8 +31,8 @@ async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offe
     return tuple([await _round(kind, one, changes) for one, changes in zip(asked, compared, strict=True)])
 
 
-async def recap_of(kind: KindOf, case: Case, offer: Offer) -> Recap:
-    """What was answered, for a person to read: changes of what was shown as such."""
+async def build_recap(kind: KindOf, case: Case, offer: Offer) -> Recap:
+    """Return the answer for display; edits of shown content become comparisons."""
     if case.decision is None:
         return ()
     rules = kind(offer)
@@ -46,23 +46,24 @@ async def recap_of(kind: KindOf, case: Case, offer: Offer) -> Recap:
 
 
 async def list_changes(shown: Mapping[str, Any], edits: Mapping[str, Any]) -> Comparison:
+    """Return how the edited fields differ from what was shown."""
     before = {name: shown[name] for name in edits if name in shown}
-    return await _difference(before, edits, _size(before) + _size(edits))
+    return await _compare(before, edits, _size(before) + _size(edits))
 
 
-async def _round(kind: KindOf, asked: Asked, changes: Comparison | None) -> Round:
+async def _round(kind: KindOf, asked: CaseWithOffer, changes: Comparison | None) -> Round:
     case, offer = asked
     return Round(
         asked_at=case.created_at,
         prompt=offer.prompt,
         action=kind(offer).outcome(offer, case.decision.result.action) if case.decision else None,
-        recap=await recap_of(kind, case, offer),
+        recap=await build_recap(kind, case, offer),
         changes=changes,
     )
 
 
 async def compare_values(shown: Sequence[Any]) -> list[Comparison | None]:
-    """What changed from each to the next; the newest first in line where there is too much to compare."""
+    """Return what changed from each value to the next; None for the oldest if the size limit is reached."""
     sizes = [_size(values) for values in shown]
     compared: list[Comparison | None] = [None] * (len(shown) - 1)
     room = MOST_BYTES
@@ -71,12 +72,12 @@ async def compare_values(shown: Sequence[Any]) -> list[Comparison | None]:
         room -= size
         if room < 0:
             break
-        compared[number] = await _difference(shown[number], shown[number + 1], size)
+        compared[number] = await _compare(shown[number], shown[number + 1], size)
     return compared
 
 
-async def _difference(before: Any, after: Any, size: int) -> Comparison:
-    """What changed; a long comparison leaves the loop to other requests."""
+async def _compare(before: Any, after: Any, size: int) -> Comparison:
+    """Compare two values; a long comparison runs in a thread so that other requests continue."""
     return compare(before, after) if size <= QUICK_BYTES else await asyncio.to_thread(compare, before, after)
 
 

@@ -1,4 +1,4 @@
-"""What the inbox lists: a page of cases in sight, sifted by kind and words, and where the next begins."""
+"""List the inbox: a page of the cases in a person's scope, filtered by review type and words."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,10 +12,10 @@ from placet.pages.view import InboxRow
 from placet.ports.inbox_store import InboxCursor, Owner
 from placet.reviews.registry import SAMPLES, load_review_type
 
-A_PAGE = 25
-AT_ONCE = 100
-LOOKED_AT = 500
-"""So many cases are looked at for one page of what was asked for; then the person says whether to go on."""
+PAGE_SIZE = 25
+BATCH_SIZE = 100
+MAX_EXAMINED = 500
+"""How many cases are examined for one page of a filtered list; the person can then continue."""
 OTHER = "other"
 KINDS = (*SAMPLES, OTHER)
 LONGEST_WORDS = 200
@@ -24,7 +24,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class InboxQuery(Struct, frozen=True, kw_only=True):
-    """Which cases, as the page's address says."""
+    """Which cases to list, as given in the query of the page's URL."""
 
     decided: bool = False
     kind: str = ""
@@ -32,12 +32,12 @@ class InboxQuery(Struct, frozen=True, kw_only=True):
     after: InboxCursor | None = None
 
     @property
-    def sifts(self) -> bool:
-        """Whether some of what is in sight is left out."""
+    def is_filtered(self) -> bool:
+        """Whether only some of the cases in scope are listed."""
         return bool(self.kind or self.words)
 
-    def fits(self, offer: Offer) -> bool:
-        """Whether this is one of those asked for."""
+    def matches(self, offer: Offer) -> bool:
+        """Whether an offer has the type and the words of the filter."""
         if self.kind and self.kind != (kind_name(offer) if not offer.type.startswith("x-") else OTHER):
             return False
         text = " ".join([offer.prompt, offer.message, offer.service or "", offer.agent or "", offer.type])
@@ -45,32 +45,32 @@ class InboxQuery(Struct, frozen=True, kw_only=True):
 
 
 class InboxPage(Struct, frozen=True, kw_only=True):
-    """One page."""
+    """One page of the inbox."""
 
     rows: tuple[InboxRow, ...]
     next: InboxCursor | None = None
-    """Where to go on; None: that was all."""
+    """Where the next page begins; None if this is the last."""
     versions: str = ""
-    """Changes when anything on the page does."""
+    """A text that changes when anything on the page changes."""
 
 
-def read_asked(query: Mapping[str, str]) -> InboxQuery:
-    """What an address asks for; whatever it cannot mean is left out."""
+def read_query(query: Mapping[str, str]) -> InboxQuery:
+    """Return the query of a URL; invalid values are ignored."""
     kind = query.get("kind", "")
     return InboxQuery(
         decided=query.get("show") == "decided",
         kind=kind if kind in KINDS else "",
         words=" ".join(query.get("words", "").split())[:LONGEST_WORDS],
-        after=_read_place(query.get("after", "")),
+        after=_read_cursor(query.get("after", "")),
     )
 
 
-def write_place(place: InboxCursor) -> str:
-    """A place as it stands in an address."""
-    return f"{(place.at - _EPOCH) // _MICROSECOND}.{place.case_id}"
+def write_cursor(cursor: InboxCursor) -> str:
+    """Return a cursor as written in a URL."""
+    return f"{(cursor.at - _EPOCH) // _MICROSECOND}.{cursor.case_id}"
 
 
-def _read_place(text: str) -> InboxCursor | None:
+def _read_cursor(text: str) -> InboxCursor | None:
     moment, _, case_id = text.partition(".")
     if not (moment.isascii() and moment.isdigit() and len(moment) < 18 and case_id):
         return None
@@ -78,31 +78,31 @@ def _read_place(text: str) -> InboxCursor | None:
 
 
 class InboxList:
-    """Reads pages of cases. Nothing out of sight is ever asked for."""
+    """Reads pages of cases. It queries only cases in the person's scope."""
 
     def __init__(self, desk: ReviewDesk) -> None:
         self._desk = desk
 
-    async def page(self, sight: InboxScope, asked: InboxQuery) -> InboxPage:
-        """What this person may see of what was asked for."""
+    async def page(self, scope: InboxScope, asked: InboxQuery) -> InboxPage:
+        """Return one page of the cases that match the query and are in scope."""
         rows: list[tuple[Case, Offer]] = []
-        looked, last = 0, None
-        async for case, offer in self._cases(await self._owners(sight), asked):
-            if len(rows) == A_PAGE or looked == LOOKED_AT:
-                return build_entry(rows, asked, next=last)
-            looked += 1
-            last = _place(case)
-            if asked.fits(offer):
+        examined, last = 0, None
+        async for case, offer in self._cases(await self._owners(scope), asked):
+            if len(rows) == PAGE_SIZE or examined == MAX_EXAMINED:
+                return build_page(rows, asked, next=last)
+            examined += 1
+            last = _cursor_of(case)
+            if asked.matches(offer):
                 rows.append((case, offer))
-        return build_entry(rows, asked, next=None)
+        return build_page(rows, asked, next=None)
 
-    async def _owners(self, sight: InboxScope) -> Collection[Owner]:
-        known = await self._desk.store.list_owners() if sight.everyone else (sight.own, sight.holds)
-        return [owner for owner in known if sight.sees(owner)]
+    async def _owners(self, scope: InboxScope) -> Collection[Owner]:
+        known = await self._desk.store.list_owners() if scope.everyone else (scope.own, scope.holds)
+        return [owner for owner in known if scope.sees(owner)]
 
     async def _cases(self, owners: Collection[Owner], asked: InboxQuery) -> AsyncIterator[tuple[Case, Offer]]:
         after, store = asked.after, self._desk.store
-        limit = AT_ONCE if asked.sifts else A_PAGE + 1
+        limit = BATCH_SIZE if asked.is_filtered else PAGE_SIZE + 1
         while True:
             if asked.decided:
                 found = await store.list_closed_cases(owners, after=after, limit=limit)
@@ -112,21 +112,21 @@ class InboxList:
                 yield one
             if len(found) < limit:
                 return
-            after = _place(found[-1][0])
+            after = _cursor_of(found[-1][0])
 
 
 def kind_name(offer: Offer) -> str:
-    """What sort of question this is: a type, or one of the sorts that a type has."""
+    """Return the name of the offer's review type or variant."""
     kind = load_review_type(offer)
     return next((name for name, one in SAMPLES.items() if one is kind), offer.type)
 
 
-def _place(case: Case) -> InboxCursor:
+def _cursor_of(case: Case) -> InboxCursor:
     moment = case.expires_at if case.closed_at is None else case.closed_at
     return InboxCursor(at=moment, case_id=case.id)
 
 
-def build_entry(rows: list[tuple[Case, Offer]], asked: InboxQuery, *, next: InboxCursor | None) -> InboxPage:
+def build_page(rows: list[tuple[Case, Offer]], asked: InboxQuery, *, next: InboxCursor | None) -> InboxPage:
     return InboxPage(
         rows=tuple(_row(case, offer) for case, offer in rows),
         next=next,

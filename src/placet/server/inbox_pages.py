@@ -1,4 +1,4 @@
-"""The inbox over HTTP: sign in, see what waits, go to it. GET changes nothing (ruling 4)."""
+"""Serve the inbox: sign in, list the open cases, open one. GET changes nothing (ruling 4)."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import InboxView, MessageView, SignInView
-from placet.server.inbox_list import KINDS, InboxList, InboxPage, InboxQuery, read_asked, write_place
+from placet.server.inbox_list import KINDS, InboxList, InboxPage, InboxQuery, read_query, write_cursor
 from placet.server.inbox_sessions import COOKIE, InboxSessions, InboxVisitor
 from placet.server.page_replies import HEADERS, PageReplies
 from placet.server.page_requests import Pairs, read_form, require_own_page
@@ -40,7 +40,7 @@ PageHandler = Callable[[Request], Awaitable[Response]]
 
 
 class InboxPages(HttpApi):
-    """Serves the inbox to people with a key for it."""
+    """Serves the inbox to people who have an inbox key."""
 
     def __init__(
         self,
@@ -61,69 +61,69 @@ class InboxPages(HttpApi):
 
     @pages.get("/inbox", "showInbox")
     async def show(self, request: Request) -> Response:
-        """The list, or for whoever has not signed in the place to do so."""
-        visitor = await self._sessions.visitor(request.cookies.get(COOKIE))
+        """Show the list, or the sign-in page if nobody is signed in."""
+        visitor = await self._sessions.find_visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return self._sign_in_page(request)
-        asked = read_asked(request.query_params)
-        listed = await self._list.page(visitor.sight, asked)
+        asked = read_query(request.query_params)
+        listed = await self._list.page(visitor.scope, asked)
         return self._list_page(request, visitor, asked, listed)
 
     @pages.post("/inbox/sign-in", "signIn")
     async def sign_in(self, request: Request) -> Response:
-        """A key for a session; the key is forgotten here."""
+        """Exchange a key for a session; the key itself is not stored."""
         require_own_page(request)
         key = _value(await self._form(request), "key").strip()
         try:
             cookie = await self._sessions.sign_in(key)
         except (InvalidToken, NotPermitted) as error:
-            # Behind a proxy all come from one place: who has a key must not wait for those who have none.
+            # Only failed attempts count: behind a proxy, all people share one address.
             self._sign_ins.spend(None, request.client.host if request.client else "")
             problem = "other_key" if isinstance(error, NotPermitted) else "wrong_key" if key else "no_key"
             return self._sign_in_page(request, problem=problem, status=error.status)
         response = self._go()
-        self._keep(response, cookie, max_age=int(LAST_FOR.total_seconds()))
+        self._set_cookie(response, cookie, max_age=int(LAST_FOR.total_seconds()))
         return response
 
     @pages.post("/inbox/sign-out", "signOut")
     async def sign_out(self, request: Request) -> Response:
-        """The cookie goes, and with it what it opened in this browser."""
+        """Delete the cookie, which also ends the pages opened from the inbox in this browser."""
         await self._visitor(request)
         response = self._go()
-        self._keep(response, "", max_age=0)
+        self._set_cookie(response, "", max_age=0)
         return response
 
     @pages.post("/inbox/open", "openFromInbox")
     async def open(self, request: Request) -> Response:
-        """On to the page of a case; who opened it stands in the log."""
+        """Open the page of a case; the event log records who opened it."""
         visitor, pairs = await self._visitor(request)
         case, _ = await self._desk.get_case_and_offer(_value(pairs, "case"))
-        if not visitor.sight.sees(case.owner):
+        if not visitor.scope.sees(case.owner):
             raise CaseNotFound()
         with suppress(CaseExpired):  # its page says so
             await self._desk.view(case.id, actor=f"key:{visitor.name}")
         return self._replies.enter(case.id, self._sessions.admit(visitor, case.id))
 
     @pages.get("/inbox/{rest:path}", "redirectToInbox")
-    async def astray(self, request: Request) -> Response:
-        """Whoever reloads the address of a form wants the list."""
+    async def redirect(self, request: Request) -> Response:
+        """Redirect from a form's address to the list."""
         return self._go()
 
-    # Who is there
+    # Sessions
 
     async def _visitor(self, request: Request) -> tuple[InboxVisitor, Pairs]:
-        """Who posted a form of ours, and what; raises SessionEnded for any other sender."""
+        """Return who posted a form of the inbox and its fields; raise SessionEnded for any other sender."""
         require_own_page(request)
-        pairs = await self._form(request)  # this may take long, and the key counts when all is there
-        visitor = await self._sessions.visitor(request.cookies.get(COOKIE))
-        if visitor is None or not self._sessions.csrf_holds(visitor, _value(pairs, "csrf")):
+        pairs = await self._form(request)  # read before the key is checked, because this may take long
+        visitor = await self._sessions.find_visitor(request.cookies.get(COOKIE))
+        if visitor is None or not self._sessions.is_valid_csrf(visitor, _value(pairs, "csrf")):
             raise SessionEnded()
         return visitor, pairs
 
     async def _form(self, request: Request) -> Pairs:
         return read_form(await read_body(request.scope, request.receive, limit=LONGEST_FORM))
 
-    def _keep(self, response: Response, cookie: str, *, max_age: int) -> None:
+    def _set_cookie(self, response: Response, cookie: str, *, max_age: int) -> None:
         response.set_cookie(
             COOKIE,
             cookie,
@@ -142,7 +142,7 @@ class InboxPages(HttpApi):
             static_url=self._replies.static_url,
             sign_in_url=f"{self._address}/sign-in",
             problem=problem,
-            # A strict cookie stays at home when another site leads here; a second look from here brings it.
+            # Browsers do not send a strict cookie when another site links here; a reload sends it.
             look_again=request.headers.get("sec-fetch-site") == "cross-site",
             language=language,
             page_url=self._address,
@@ -166,7 +166,7 @@ class InboxPages(HttpApi):
             kind=asked.kind,
             words=asked.words,
             later=asked.after is not None,
-            next_url=self._url(asked, after=write_place(listed.next)) if listed.next else None,
+            next_url=self._url(asked, after=write_cursor(listed.next)) if listed.next else None,
             first_url=self._url(asked),
             waiting_url=self._address,
             decided_url=f"{self._address}?show=decided",
@@ -183,14 +183,19 @@ class InboxPages(HttpApi):
         return response
 
     def _url(self, asked: InboxQuery, **more: str) -> str:
-        told = {"show": "decided" if asked.decided else "", "kind": asked.kind, "words": asked.words, **more}
-        query = urlencode({name: value for name, value in told.items() if value})
+        parameters = {
+            "show": "decided" if asked.decided else "",
+            "kind": asked.kind,
+            "words": asked.words,
+            **more,
+        }
+        query = urlencode({name: value for name, value in parameters.items() if value})
         return f"{self._address}?{query}" if query else self._address
 
     def _go(self) -> Response:
         return RedirectResponse(self._address, status_code=303, headers=HEADERS)
 
-    # Refusals
+    # Errors
 
     def wrap_handler(self, handler: PageHandler) -> PageHandler:
         """Return a handler that shows errors as pages with one next step."""
@@ -226,7 +231,7 @@ class InboxPages(HttpApi):
         return response
 
 
-# The first match names the page; what is not here is ours to answer for and is logged.
+# The first match names the page. Other errors are our fault and are logged.
 MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
     (SessionEnded, "signed_out"),
     (CaseNotFound, "not_found"),
@@ -238,5 +243,5 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
 
 
 def _value(pairs: Pairs, name: str) -> str:
-    """The last value posted under this name."""
+    """Return the last value posted under this name."""
     return next((value for key, value in reversed(pairs) if key == name), "")

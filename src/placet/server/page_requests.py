@@ -1,4 +1,4 @@
-"""Who is at a page: the session behind a request, and the form it posted."""
+"""Check requests from pages: find the session behind a request and read the form it posted."""
 
 from urllib.parse import parse_qsl
 
@@ -21,7 +21,7 @@ Pairs = list[tuple[str, str]]
 
 
 class PagePost(Struct, frozen=True, kw_only=True):
-    """A person's post from a page of ours: whose case, what it shows, and what was typed."""
+    """A form posted from one of our pages: its case, offer, session and fields."""
 
     case: Case
     offer: Offer
@@ -29,22 +29,22 @@ class PagePost(Struct, frozen=True, kw_only=True):
     pairs: Pairs
 
     def value(self, name: str) -> str | None:
-        """The last value posted under this name."""
+        """Return the last value posted under this name."""
         return next((value for key, value in reversed(self.pairs) if key == name), None)
 
     @property
     def remarks(self) -> dict[str, str]:
-        """What stands in the boxes for passing the question on, or for not deciding it."""
+        """The texts entered for passing the case on or handing it back."""
         return {name: self.value(name) or "" for name in REMARKS}
 
     @property
     def typed(self) -> Pairs:
-        """What the person filled in, without the form's own fields."""
+        """What the reviewer entered, without the form's own fields."""
         return [(name, value) for name, value in self.pairs if name not in OWN_FIELDS]
 
 
 class PageAccess:
-    """Lets in whoever came by a link, or from the inbox."""
+    """Admits reviewers who have a review link or come from the inbox."""
 
     def __init__(self, desk: ReviewDesk, sessions: CaseSessions, inbox: InboxSessions | None = None) -> None:
         self._desk = desk
@@ -52,15 +52,15 @@ class PageAccess:
         self._inbox = inbox
 
     def begin_session(self, case: Case, link: str) -> str:
-        """The cookie that stands for this link from now on."""
+        """Return the session cookie that replaces this review link."""
         return self._sessions.begin(case.id, link, self._desk.now())
 
     async def require_session(self, request: Request, case: Case) -> CaseSession:
-        """The session at this case; raises SessionEnded when there is none."""
+        """Return the request's session for this case; raise SessionEnded if there is none."""
         cookie = request.cookies.get(COOKIE)
         if came_from_inbox(request) and self._inbox is not None:
             signed_in = request.cookies.get(inbox_sessions.COOKIE)
-            session = await self._inbox.case_session(case, cookie or "", signed_in)
+            session = await self._inbox.find_case_session(case, cookie or "", signed_in)
         else:
             session = self._sessions.read(case, cookie, self._desk.now())
         if session is None:
@@ -68,7 +68,7 @@ class PageAccess:
         return session
 
     async def find_erased_case(self, request: Request, token: str | None) -> Case | None:
-        """The case of this address if its content was erased, for whoever came by its link."""
+        """Return the requested case if its content was erased and the request has access to it."""
         case = await self._desk.store.get_case(request.path_params["case_id"])
         if case is None or case.erased_at is None:
             return None
@@ -82,35 +82,35 @@ class PageAccess:
         return case
 
     async def read_post(self, request: Request) -> PagePost:
-        """What a page of ours posted; raises SessionEnded for any other sender.
+        """Return the form that one of our pages posted; raise SessionEnded for any other sender.
 
-        Whoever holds the link can tell the token in its forms, too, so that the browser's word counts first.
+        Anyone with the link can compute the CSRF token of its forms, so Sec-Fetch-Site is checked first.
         """
         require_own_page(request)
         case, offer = await self._desk.get_case_and_offer(request.path_params["case_id"])
         session = await self.require_session(request, case)
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
-        if session.key_name is not None:  # sending may take long, and the key counts when all is there
+        if session.key_name is not None:  # the key may have been revoked while the body arrived
             session = await self.require_session(request, case)
         post = PagePost(case=case, offer=offer, session=session, pairs=read_form(body))
-        if not self._sessions.csrf_holds(session, post.value("csrf") or ""):
+        if not self._sessions.is_valid_csrf(session, post.value("csrf") or ""):
             raise SessionEnded()
         return post
 
 
 def came_from_inbox(request: Request) -> bool:
-    """Whether this page was opened from the inbox, as its cookie claims."""
+    """Whether the cookie says that this page was opened from the inbox."""
     return (request.cookies.get(COOKIE) or "").startswith(FROM_INBOX)
 
 
 def require_own_page(request: Request) -> None:
-    """Raises SessionEnded for a form on another site, where the browser tells so."""
+    """Raise SessionEnded if the browser reports that the form is on another site."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise SessionEnded()
 
 
 def read_form(body: bytes) -> Pairs:
-    """The name and value pairs of a posted form; raises InvalidSubmission."""
+    """Return the name and value pairs of a posted form; raise InvalidSubmission if it cannot be read."""
     try:
         return parse_qsl(
             body.decode("ascii"),

@@ -1,4 +1,4 @@
-"""The pages of a case as responses: what each one needs to know, gathered and rendered."""
+"""Build the responses for the pages of a case: collect each page's data and render it."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -25,14 +25,14 @@ from placet.pages.view import (
 )
 from placet.reviews.form_post import Turn
 from placet.reviews.review_type import ReviewType
-from placet.server.earlier_rounds import earlier_rounds, recap_of
+from placet.server.earlier_rounds import build_recap, load_earlier_rounds
 from placet.server.page_replies import PageReplies
 from placet.server.page_requests import PagePost
 from placet.server.sessions import CaseSession
 
 
 class FormState(Struct, frozen=True, kw_only=True):
-    """A form as it is shown: what stands in it, on which step, and what is wrong with it."""
+    """The state of a form on a page: its values, step, problems and notice."""
 
     values: Mapping[str, Any] = {}
     step: int = 0
@@ -43,7 +43,7 @@ class FormState(Struct, frozen=True, kw_only=True):
 
 
 class PageViews:
-    """Makes every page of a case."""
+    """Builds every page of a case."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class PageViews:
         *,
         status: int = 200,
     ) -> Response:
-        """The question with the form that answers it."""
+        """Return the page with the question and the form to answer it."""
         kind = self._kind(offer)
         page = self._replies.address(case.id)
-        rounds = await earlier_rounds(self._desk, self._kind, case, offer)
-        await asyncio.sleep(0)  # a heavy question took a while to be read
+        rounds = await load_earlier_rounds(self._desk, self._kind, case, offer)
+        await asyncio.sleep(0)  # reading a large case may have taken long: let other requests run
         view = ReviewView(
             case=case,
             offer=offer,
@@ -107,7 +107,7 @@ class PageViews:
     async def show_again(
         self, post: PagePost, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
     ) -> Response:
-        """The page once more, with what was typed and what is wrong with it."""
+        """Return the page again with the submitted values and their problems."""
         problems = dict(turn.problems)
         if error is not None:
             problems |= error.details.get("fields") or {"": error.message}
@@ -130,19 +130,19 @@ class PageViews:
         session: CaseSession | None = None,
         status: int = 200,
     ) -> Response:
-        """What became of the question; its content may have been erased since."""
+        """Return the page of a closed case; `offer` is None if its content was erased."""
         page = self._replies.address(case.id)
         view = ClosedView(
             case=case,
             offer=offer,
             now=self._desk.now(),
             static_url=self._replies.static_url,
-            recap=await recap_of(self._kind, case, offer) if offer else (),
+            recap=await build_recap(self._kind, case, offer) if offer else (),
             outcome=self._outcome(case, offer),
             grants=await self._grants(case),
             revoke_url=f"{page}/revoke" if session else None,
             csrf=session.csrf if session else "",
-            rounds=await earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
+            rounds=await load_earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
             language=language,
             page_url=page,
             inbox_url=self._replies.inbox_address if session and session.key_name else None,
@@ -172,7 +172,7 @@ class PageViews:
         return self._kind(offer).outcome(offer, action) if offer and action else action
 
     def show_pass_on(self, case: Case, link: str, language: Language) -> Response:
-        """The link for a colleague."""
+        """Return the page with a new link for a colleague."""
         view = PassOnView(
             link=link,
             review_url=self._replies.address(case.id),
@@ -186,7 +186,7 @@ class PageViews:
     def show_message(
         self, name: str, status: int, case_id: str, language: Language, *, from_inbox: bool = False
     ) -> Response:
-        """One thing to say, and where to go next."""
+        """Return a page with one message and the next step."""
         view = MessageView(
             name=name,
             static_url=self._replies.static_url,

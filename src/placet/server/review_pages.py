@@ -1,4 +1,4 @@
-"""The person's side over HTTP: the link, the page, the answer. GET changes nothing (ruling 4)."""
+"""Serve the review pages: open a link, show the page, take the answer. GET changes nothing (ruling 4)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -61,7 +61,7 @@ Identify = Callable[[Request], Awaitable[RespondedBy | None]]
 
 
 class PageSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer that a service's own page sends as JSON, under the review token."""
+    """An answer that a service's own page posts as JSON with the review token."""
 
     action: ActionName
     data: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +73,7 @@ _submission_decoder = msgspec.json.Decoder(PageSubmission)
 
 
 class ReviewPages(HttpApi):
-    """Serves review pages and takes what people do there."""
+    """Serves review pages and handles what reviewers do there."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class ReviewPages(HttpApi):
 
     @pages.get("/review/{case_id}", "showReviewPage")
     async def show(self, request: Request) -> Response:
-        """The page; a link with a token is exchanged for a session first (ruling 11)."""
+        """Show the page; exchange a link with a token for a session first (ruling 11)."""
         token = request.query_params.get("token")
         try:
             return await self._show_page(request, token)
@@ -138,7 +138,7 @@ class ReviewPages(HttpApi):
         )
 
     async def _resume_step(self, case: Case) -> int | None:
-        """The step to go on with, where a page has steps."""
+        """Return the step to continue with, or None if the page has no steps."""
         _, offer = await self._desk.get_case_and_offer(case.id)
         draft = await self._desk.store.get_draft(case.id)
         values, step = (draft.values, draft.step) if draft else ({}, 0)
@@ -146,25 +146,25 @@ class ReviewPages(HttpApi):
 
     @pages.get("/review/{case_id}/events", "followReviewPage")
     async def events(self, request: Request) -> Response:
-        """What becomes of the question, for the page that has it open: that it closed and how, no more."""
+        """Stream the case's events to its open page, without their data."""
         case, _ = await self._desk.get_case_and_offer(request.path_params["case_id"])
         await self._access.require_session(request, case)
         return StreamResponse(self._streams, case)
 
     @pages.post("/review/{case_id}/opened", "markOpened")
     async def mark_opened(self, request: Request) -> Response:
-        """The page's own script says that a person has it before them."""
+        """Record that a reviewer has opened the page, as reported by its script."""
         post = await self._access.read_post(request)
         await self._desk.view(post.case.id, actor=post.session.actor)
         return self._replies.empty_reply()
 
     @pages.post("/review/{case_id}/respond", "answerOnPage")
     async def respond(self, request: Request) -> Response:
-        """An answer, a step of a wizard, or an answer in JSON from a service's own page."""
+        """Take an answer, a step of a wizard, or a JSON answer from a service's own page."""
         if not is_form(request):
             return await self._respond_json(request)
         post = await self._access.read_post(request)
-        async with self._drafts.alone(post.case.id):
+        async with self._drafts.lock_case(post.case.id):
             return await self._respond(request, post)
 
     async def _respond(self, request: Request, post: PagePost) -> Response:
@@ -187,8 +187,8 @@ class ReviewPages(HttpApi):
 
     @pages.get("/review", "redirectFromReviews")
     @pages.get("/review/{rest:path}", "redirectFromReviewPath")
-    async def astray(self, request: Request) -> Response:
-        """A link that was cut off says so; whoever reloads the address of a form wants its page."""
+    async def redirect(self, request: Request) -> Response:
+        """Redirect from a form's address to its page; raise InvalidToken for an incomplete link."""
         case_id, _, part = request.path_params.get("rest", "").partition("/")
         if part in POSTED:
             return self._replies.go(case_id)
@@ -196,20 +196,20 @@ class ReviewPages(HttpApi):
 
     @pages.post("/review/{case_id}/decline", "handBack")
     async def decline(self, request: Request) -> Response:
-        """The person will not decide this."""
+        """Hand the case back: the reviewer will not decide it."""
         post = await self._access.read_post(request)
         declined = post.value("decline_reason")
-        if declined is None:  # a service's own page may have a form of its own for this
+        if declined is None:  # the page of a service's theme may have another form
             declined = post.value("reason")
         picked = DECLINED.get(post.value("why") or "")
-        parts = [self._language(request).t(picked) if picked else "", remark(declined)]
+        parts = [self._language(request).t(picked) if picked else "", clean_remark(declined)]
         reason = "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
         await self._desk.decline(post.case.id, actor=post.session.actor, reason=reason or None)
         return self._replies.go(post.case.id)
 
     @pages.post("/review/{case_id}/language", "changeLanguage")
     async def change_language(self, request: Request) -> Response:
-        """The same page in another language, with what was typed so far; a closed one has nothing to keep."""
+        """Show the page in another language; save what was entered if the case is open."""
         post = await self._access.read_post(request)
         try:
             turn = await self._drafts.save(post)
@@ -220,12 +220,12 @@ class ReviewPages(HttpApi):
 
     @pages.post("/review/{case_id}/pass-on", "passOn")
     async def pass_on(self, request: Request) -> Response:
-        """A new link for a colleague, shown once; what was typed for the answer is kept meanwhile."""
+        """Create a link for a colleague and show it once; save what was entered for the answer."""
         post = await self._access.read_post(request)
         language = self._language(request)
-        if post.value("shown") is not None:  # else the form was for passing on alone
+        if post.value("shown") is not None:  # else the form has no answer fields
             await self._drafts.save(post)
-        note = remark(post.value("pass_on_note"))[:LONGEST_NOTE]
+        note = clean_remark(post.value("pass_on_note"))[:LONGEST_NOTE]
         try:
             link = await self._desk.pass_on(post.case.id, actor=post.session.actor, note=note or None)
         except ValidationFailed as error:
@@ -236,7 +236,7 @@ class ReviewPages(HttpApi):
 
     @pages.post("/review/{case_id}/revoke", "revokeGrantOnPage")
     async def revoke(self, request: Request) -> Response:
-        """The person ends what was allowed here; who has the link could have answered, so may end it too."""
+        """Revoke a grant of this case. Anyone with the link could have given it, so they may revoke it."""
         post = await self._access.read_post(request)
         grant = await self._desk.store.get_grant(post.value("grant") or "")
         if grant is None or grant.case_id != post.case.id:
@@ -266,7 +266,7 @@ class ReviewPages(HttpApi):
         return self._replies.go(post.case.id)
 
     async def _respond_json(self, request: Request) -> Response:
-        """Spec 16: `submitReview` posts JSON; the review token is its credential, so no cookie is read."""
+        """Take a JSON answer (spec 16, `submitReview`); the review token is the credential, not a cookie."""
         try:
             case_id = request.path_params["case_id"]
             token = request.query_params.get("token") or read_bearer_token(request.scope)
@@ -291,19 +291,19 @@ class ReviewPages(HttpApi):
         return json_response(poll_response(case))
 
     async def _person(self, request: Request, session: CaseSession | None = None) -> RespondedBy | None:
-        """Who answers, where the service knows its people, or the inbox does; a link tells nobody's name."""
+        """Return who answers, if the service or the inbox knows; a link identifies no person."""
         known = await self._identify(request) if self._identify else None
         if known is None and session is not None and session.key_name is not None:
             return RespondedBy(name=session.key_name)
         return known
 
     async def _load_saved(self, case: Case, offer: Offer) -> tuple[dict[str, Any], int]:
-        """What the form starts from: fetched defaults under what the person saved."""
+        """Return the form's values and step: fetched defaults, overridden by the saved draft."""
         draft = await self._desk.store.get_draft(case.id)
         values = await self._prefill.values(case, offer)
         return ({**values, **draft.values}, draft.step) if draft else (values, 0)
 
-    # Refusals
+    # Errors
 
     def wrap_handler(
         self, handler: Callable[[Request], Awaitable[Response]]
@@ -317,7 +317,7 @@ class ReviewPages(HttpApi):
             try:
                 return await handler(request)
             except AlreadyClosed as error:
-                return await self._beaten(request, error)
+                return await self._explain_conflict(request, error)
             except PlacetError as error:
                 return self._refuse(request, error)
             except ClientDisconnected:
@@ -333,19 +333,19 @@ class ReviewPages(HttpApi):
             return self._report_failure(request, error)
         if isinstance(error, SessionEnded) and came_from_inbox(request):
             name = "signed_out"
-        # Where nothing was sent, nothing is said about what was recorded.
+        # A GET submits nothing, so the page must not say that an answer was not recorded.
         unsent = isinstance(error, Unavailable) and request.method != "POST"
         return self._message(request, "broken" if unsent else name, error.status)
 
     def _report_failure(self, request: Request, error: Exception) -> Response:
-        """What nobody foresaw: in words to a person, flat to a program; logged in either case."""
+        """Log an unexpected error; show a page to a browser, and raise it again for a program."""
         if request.method == "POST" and not is_form(request):
             raise error
         describe_error(error)
         return self._message(request, "broken", 500)
 
-    async def _beaten(self, request: Request, error: AlreadyClosed) -> Response:
-        """The question was closed under the person's hands: by another answer, or withdrawn."""
+    async def _explain_conflict(self, request: Request, error: AlreadyClosed) -> Response:
+        """Show that the case was answered or withdrawn while the page was open."""
         case, offer = await self._desk.get_case_and_offer(request.path_params["case_id"])
         if case.status is Status.CANCELLED:
             return await self._views.show_closed(case, offer, self._language(request), status=error.status)
@@ -358,7 +358,7 @@ class ReviewPages(HttpApi):
         return self._views.show_message(name, status, case_id, self._language(request), from_inbox=from_inbox)
 
 
-# The first match names the page; what is not here is ours to answer for and is logged.
+# The first match names the page. Other errors are our fault and are logged.
 MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
     (SessionEnded, "session_ended"),
     (InvalidToken, "wrong_link"),
@@ -374,18 +374,18 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
 )
 
 
-def remark(text: str | None) -> str:
-    """What a person said beside the answer, without what no page shows and no store keeps."""
+def clean_remark(text: str | None) -> str:
+    """Return a reviewer's remark without characters that cannot be stored."""
     return "".join(each for each in normalize_newlines(text or "") if is_storable(each)).strip()
 
 
 def is_form(request: Request) -> bool:
-    """Whether this is the post of a page's form."""
+    """Whether the request posts a page's form."""
     return _media_type(request) == FORM
 
 
 def is_json(request: Request) -> bool:
-    """Whether this says it is JSON, as no form on another site can, which would bring a person's cookies."""
+    """Whether the media type is JSON, which a form on another site cannot send with cookies."""
     return _media_type(request) == "application/json"
 
 
