@@ -17,7 +17,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from placet.pages.catalog import fits_count, parts_of
+from placet.pages.catalog import fits_count, placeholder_names
 from placet.pages.languages import FOLDER, LANGUAGES
 
 SOURCE = Path("src/placet")
@@ -113,7 +113,11 @@ def complaint(entry: Message, forms: int) -> str | None:
             return "missing"
         if _stub(str(entry.string), entry.id):
             return "cut short"
-        return None if parts_of(str(entry.string)) == parts_of(entry.id) else "other parts in braces"
+        return (
+            None
+            if placeholder_names(str(entry.string)) == placeholder_names(entry.id)
+            else "other parts in braces"
+        )
     given = tuple(entry.string or ())
     if len(given) != forms or not all(given):
         return "missing"

@@ -10,7 +10,7 @@ import pytest
 
 from placet.cases.case import Offer
 from placet.pages import MessageView, PageRenderer, assets
-from placet.pages.assets import ENTRY, STYLESHEET, WantedScripts
+from placet.pages.assets import ENTRY, STYLESHEET, PageScripts
 from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import languages
 from placet.protocol.poll import Status
@@ -40,7 +40,7 @@ def markup_of(name: str) -> Markup:
 
 
 def scripts_for(*parts: str) -> list[str]:
-    wanted = WantedScripts()
+    wanted = PageScripts()
     for part in parts:
         wanted.read(part)
     return wanted.names

@@ -1,4 +1,4 @@
-"""A case in, HTML out; no HTTP lives here."""
+"""Render cases as HTML pages, without HTTP."""
 
 from placet.pages.assets import assets
 from placet.pages.languages import Languages

@@ -1,4 +1,4 @@
-"""An OpenAPI document taken apart for a page that people read; what it does not know it leaves out."""
+"""Read an OpenAPI document for the page that shows it; unknown parts are left out."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _STRONG = re.compile(r"\*\*([^*\n]+)\*\*")
 
 
 class TypeName(Struct, frozen=True, kw_only=True):
-    """One word of a type: plain, or the name of a model that has its own place on the page."""
+    """One part of a type: plain text, or the name of a model that the page links to."""
 
     text: str
     model: str | None = None
@@ -31,7 +31,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Operation(Struct, frozen=True, kw_only=True):
-    """One thing that can be asked of the API."""
+    """One operation of the API: a method and a path."""
 
     method: str
     path: str
@@ -44,7 +44,7 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """One shape of JSON."""
+    """One JSON schema."""
 
     name: str
     type: tuple[TypeName, ...]
@@ -53,7 +53,7 @@ class Model(Struct, frozen=True, kw_only=True):
 
 
 class ApiDocs(Struct, frozen=True, kw_only=True):
-    """The whole API."""
+    """The operations and models of an API."""
 
     title: str
     version: str
@@ -63,13 +63,13 @@ class ApiDocs(Struct, frozen=True, kw_only=True):
 
 
 def format_description(text: str) -> Markup:
-    """A description as OpenAPI writes it: of its Markdown, what is code and what is strong."""
+    """Return a description as markup; of its Markdown, only code and strong text are formatted."""
     coded = _CODE.sub(r"<code>\1</code>", str(escape(text)))
     return Markup(_STRONG.sub(r"<strong>\1</strong>", coded))  # noqa: S704 - escaped before anything was added
 
 
 def read_api(openapi: Mapping[str, Any]) -> ApiDocs:
-    """The parts of an OpenAPI 3.1 document that a person reads."""
+    """Return the parts of an OpenAPI 3.1 document that the page shows."""
     info = openapi.get("info", {})
     schemas = openapi.get("components", {}).get("schemas", {})
     return ApiDocs(

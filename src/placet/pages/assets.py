@@ -1,6 +1,6 @@
-"""The few files that pages link to: one stylesheet, put together from its parts, and small script modules.
+"""The static files that pages link to: one stylesheet, joined from its parts, and small script modules.
 
-What only few pages need of style is a sheet beside it, so that all others stay light.
+Styles that few pages need are in separate stylesheets, so that other pages stay small.
 """
 
 import hashlib
@@ -14,16 +14,14 @@ STYLESHEET = "placet.css"
 ENTRY = "placet.js"
 _MODULE = re.compile(r'^\s*"([^"]*)": "\./([\w-]+\.js)",$', re.MULTILINE)
 _HOOK = re.compile(r"[\[.#]([\w-]+)")
-_UNREAD = re.compile(
-    rb"/\*.*?\*/\n*|(?<=\n)\n+", re.DOTALL
-)  # comments and empty lines: no browser needs them
-_UNREAD_BY_SCRIPTS = re.compile(rb"^[ ]*//.*\n|^\n", re.MULTILINE)
+_STYLE_COMMENTS = re.compile(rb"/\*.*?\*/\n*|(?<=\n)\n+", re.DOTALL)  # comments and empty lines
+_SCRIPT_COMMENTS = re.compile(rb"^[ ]*//.*\n|^\n", re.MULTILINE)
 _IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 
 
 @cache
 def assets() -> dict[str, bytes]:
-    """Every file by its name; the parts of the stylesheet stand in the order of theirs."""
+    """Return every file by name; the parts of the stylesheet are joined in the order of their names."""
     styles = b"\n".join(_style(part) for part in sorted((_STATIC / "css").glob("*.css")))
     beside = {part.name: _style(part) for part in sorted((_STATIC / "beside").glob("*.css"))}
     scripts = {part.name: _script(part) for part in sorted((_STATIC / "js").glob("*.js"))}
@@ -31,15 +29,15 @@ def assets() -> dict[str, bytes]:
 
 
 def _style(part: Path) -> bytes:
-    return _UNREAD.sub(b"", part.read_bytes())
+    return _STYLE_COMMENTS.sub(b"", part.read_bytes())
 
 
 def _script(part: Path) -> bytes:
-    return _UNREAD_BY_SCRIPTS.sub(b"", part.read_bytes())
+    return _SCRIPT_COMMENTS.sub(b"", part.read_bytes())
 
 
 def fingerprint(files: Mapping[str, bytes]) -> str:
-    """A name for exactly these files: it stands in their addresses, so that they can be kept for ever."""
+    """Return a digest of these files; it is part of their URLs, so that browsers can cache them forever."""
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
         digest.update(b"%s\0%d\0" % (name.encode(), len(content)))
@@ -47,15 +45,15 @@ def fingerprint(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:12]
 
 
-class WantedScripts:
-    """The modules that the entry will ask for on a page, so that the browser need not wait to learn it."""
+class PageScripts:
+    """Finds the script modules that a page will import, so that the browser can fetch them early."""
 
     def __init__(self) -> None:
         self._has_entry = False
         self._found: set[str] = set()
 
     def read(self, html: str) -> None:
-        """Look through another part of the page."""
+        """Search another part of the page."""
         self._has_entry = self._has_entry or f"/{ENTRY}" in html
         self._found.update(
             module
@@ -65,7 +63,7 @@ class WantedScripts:
 
     @property
     def names(self) -> list[str]:
-        """In the order in which the entry names them, and what they import."""
+        """The modules in the order of the entry script, followed by their imports."""
         if not self._has_entry:
             return []
         found = [module for _, module in _modules() if module in self._found]
@@ -75,7 +73,7 @@ class WantedScripts:
 
 @cache
 def _modules() -> tuple[tuple[tuple[str, ...], str], ...]:
-    """What in a page each module is there for: the first name in each of its selectors."""
+    """Return each module with the first name in each of its selectors."""
     table = _MODULE.findall(assets()[ENTRY].decode())
     return tuple((tuple(_hooks(selectors)), module) for selectors, module in table)
 

@@ -1,4 +1,4 @@
-"""Translations of our texts into one language, read from .po files; unsound ones are left out."""
+"""Read translations into one language from .po files; invalid translations are left out."""
 
 from collections.abc import Callable, Iterable
 from gettext import c2py
@@ -11,10 +11,10 @@ from babel.messages.pofile import PoFileError, read_po
 
 
 class Catalog:
-    """What each English text is in one language; None where there is no sound translation."""
+    """The translations of English texts into one language."""
 
     def __init__(self, locale: Locale, files: Iterable[Path] = ()) -> None:
-        """Later files override earlier ones; raises ValueError for a file that cannot be read."""
+        """Read the files; later ones override earlier ones. Raises ValueError for an unreadable file."""
         self._locale = locale
         self._texts: dict[str, str] = {}
         self._counted: dict[str, tuple[tuple[str, ...], Callable[[int], int]]] = {}
@@ -22,11 +22,11 @@ class Catalog:
             self._read(file)
 
     def text(self, english: str) -> str | None:
-        """The translation of a text."""
+        """Return the translation of a text, or None."""
         return self._texts.get(english)
 
     def find_plural(self, one: str, count: int) -> str | None:
-        """The form for this count of a text known by its English singular."""
+        """Return the plural form for this count, or None; the text is identified by its English singular."""
         found = self._counted.get(one)
         if found is None:
             return None
@@ -47,19 +47,19 @@ class Catalog:
     def _take(self, entry: Entry, forms: int, index: Callable[[int], int]) -> None:
         if isinstance(entry.id, str):
             translation = str(entry.string)
-            if translation and parts_of(translation) == parts_of(entry.id):
+            if translation and placeholder_names(translation) == placeholder_names(entry.id):
                 self._texts[entry.id] = translation
             return
         one, many = entry.id
         translations = tuple(entry.string or ())
         if len(translations) == forms and all(fits_count(text, one, many) for text in translations):
             self._counted[one] = (translations, index)
-            # The same English text may also be said without a count: then it is about one.
+            # The same English text may also be used without a count; then the singular is right.
             self._texts.setdefault(one, translations[index(1)])
 
 
-def parts_of(text: str) -> frozenset[str] | None:
-    """The names in braces; None for a text that could not be filled in."""
+def placeholder_names(text: str) -> frozenset[str] | None:
+    """Return the placeholder names in a text; None if it is not a valid template."""
     try:
         pieces = [piece for piece in Formatter().parse(text) if piece[1] is not None]
     except ValueError:
@@ -70,8 +70,8 @@ def parts_of(text: str) -> frozenset[str] | None:
 
 
 def fits_count(translation: str, one: str, many: str) -> bool:
-    """Whether a form says all that both texts say; some languages say one or two without the number."""
-    given, single, several = parts_of(translation), parts_of(one), parts_of(many)
+    """Whether a plural form has the placeholders of both texts; `{count}` may be missing."""
+    given, single, several = placeholder_names(translation), placeholder_names(one), placeholder_names(many)
     if not translation or given is None or single is None or several is None:
         return False
     return (single & several) - {"count"} <= given <= single | several

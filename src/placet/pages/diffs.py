@@ -1,4 +1,4 @@
-"""What changed between two values: field by field, and word by word within a text. Pure, and bounded."""
+"""Compare two values field by field, and texts word by word; time and output are bounded."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ MOST_SHOWN = 20_000
 MOST_MARKED = 200_000
 MOST_LINES = 50_000
 DEEPEST = 40
-KEPT = 80
+CONTEXT_LENGTH = 80
 LINE_END = "\n"
 
 Sign = Literal["same", "added", "removed", "gap"]
@@ -24,21 +24,21 @@ Run = tuple[str, str, str]
 
 _PUNCTUATION = r"!-/:-@\[-\^`{-~\u00a1-\u00bf\u2010-\u205e\u3001-\u301f\uff01-\uff0f"
 _SINGLE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# A word is what stands between spaces and punctuation; Chinese and Japanese signs are words of their own.
+# A word is text between spaces and punctuation; each Chinese or Japanese character is a word.
 _PARTS = re.compile(rf"\s+|[{_PUNCTUATION}]|[{_SINGLE}]|[^\s{_PUNCTUATION}{_SINGLE}]+")
 _IS_WORD = re.compile(rf"[^\s{_PUNCTUATION}]")
 _ABSENT = object()
 
 
 class Piece(Struct, frozen=True):
-    """A stretch that both have, or only one of them; a gap stands for a stretch left out."""
+    """A part of a text that is in both versions or only in one; a gap is a part left out."""
 
     sign: Sign
     value: Any = None
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One place that differs: where it is, and its pieces in reading order."""
+    """One difference: its path and its pieces in reading order."""
 
     path: Path = ()
     pieces: tuple[Piece, ...]
@@ -46,7 +46,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """All that differs; `cut` if there is more than anyone would read."""
+    """All differences; `cut` is true if some were left out."""
 
     changes: tuple[Change, ...]
     words: int
@@ -54,7 +54,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Any, after: Any) -> Comparison:
-    """What changed from one JSON value to another, texts word by word."""
+    """Return what changed from one JSON value to another, with texts compared word by word."""
     found = list(islice(_changes((), before, after), MOST_CHANGES + 1))
     shown: list[Change] = []
     room = MOST_SHOWN
@@ -137,7 +137,7 @@ def _encode(value: Any) -> bytes:
 def _stretches(
     blocks: list[Block], old: int, new: int
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
-    """Every common stretch with what is replaced after it: the range in common, in old, in new."""
+    """Yield every common range with what follows it: the common range, the range in old, the range in new."""
     start, i, j = 0, 0, 0
     for a, c, size in [*blocks, (old, new, 0)]:
         if (a, c) != (i, j):
@@ -158,7 +158,7 @@ def _text_change(path: Path, before: str, after: str) -> Change:
 
 
 def _text_runs(before: str, after: str) -> Iterator[Run]:
-    """Each stretch in common with what was removed and added after it."""
+    """Yield each common text with what was removed and added after it."""
     head = _find_difference(LINE_END, before, after)
     old, new = before[head:].splitlines(keepends=True), after[head:].splitlines(keepends=True)
     yield before[:head], "", ""
@@ -183,7 +183,7 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
 
 
 def _find_difference(end: str, before: str, after: str) -> int:
-    """Where the first line or word begins that may differ, found without looking at single characters."""
+    """Return where the first line or word that may differ begins, by binary search."""
     low, high = 0, min(len(before), len(after))
     while low < high:
         middle = (low + high + 1) // 2
@@ -198,7 +198,7 @@ def _word_runs(gone: str, come: str) -> Iterator[Run]:
 
 
 def _join_splinters(runs: Iterable[Run]) -> list[Run]:
-    """Runs joined where what lies between two changes is too little to be worth reading alone."""
+    """Join two changes if the common text between them is too short to read separately."""
     tidy: list[Run] = []
     for same, gone, come in runs:
         if tidy and _is_splinter(tidy[-1], same, gone, come):
@@ -212,7 +212,7 @@ def _join_splinters(runs: Iterable[Run]) -> list[Run]:
 
 
 def _move_spaces_out(runs: list[Run]) -> list[Run]:
-    """Runs whose common space at the end of a change stands after it, where nothing changed."""
+    """Move a space that ends both sides of a change out of the change."""
     kept, carried = [], ""
     for same, gone, come in runs:
         end = gone[-1:] if gone[-1:] == come[-1:] and gone[-1:].isspace() else ""
@@ -239,9 +239,9 @@ def _pieces(runs: list[Run]) -> Iterator[Piece]:
 
 
 def _in_common(text: str, *, first: bool, last: bool) -> Iterator[Piece]:
-    """A stretch in common, only its ends if it is long; nothing leads up to the first or follows the last."""
-    head, tail = 0 if first else KEPT, 0 if last else KEPT
-    if len(text) <= head + tail + KEPT:
+    """Yield a common text; of a long one, only the parts next to a change."""
+    head, tail = 0 if first else CONTEXT_LENGTH, 0 if last else CONTEXT_LENGTH
+    if len(text) <= head + tail + CONTEXT_LENGTH:
         if text:
             yield Piece("same", text)
         return

@@ -1,4 +1,4 @@
-"""The language of a page: our words, moments and numbers as its reader knows them."""
+"""The language of a page: its texts, and how it writes dates, times and numbers."""
 
 from collections.abc import Iterable
 from datetime import date, datetime
@@ -15,13 +15,13 @@ from placet.pages.catalog import Catalog
 from placet.text.characters import mark_hidden
 from placet.text.wording import Message
 
-# The English of the pages writes 18:00 and 17 November, as most of its readers around the world do.
+# English pages use 24-hour times and day before month, as most readers worldwide do.
 _LOCALES = {"en": "en_GB"}
 _LEFT_TO_RIGHT_MARK = "\u200e"
 
 
 class Language:
-    """Everything a page says in one language; what a catalog lacks is said in English."""
+    """Translates and formats for one language; texts that the catalog lacks stay English."""
 
     def __init__(self, code: str = "en", catalog: Catalog | None = None, *, name: str | None = None) -> None:
         """`code` is a language tag such as `de` or `pt-BR`; raises ValueError for an unknown one."""
@@ -33,15 +33,15 @@ class Language:
         self._catalog = catalog or Catalog(self.locale)
 
     def t(self, text: str, /, **parts: Any) -> str:
-        """Our text with its parts filled in, every part escaped unless it is markup already."""
+        """Return the translated text with its placeholders filled in and escaped, unless they are markup."""
         return self._fill(self._catalog.text(text) or text, parts)
 
     def tn(self, one: str, many: str, count: int, **parts: Any) -> str:
-        """The text for this count; every form may name `{count}`."""
+        """Return the translated text for this count; every form may contain `{count}`."""
         return self._fill(self._choose_plural(one, many, count), {"count": count, **parts})
 
     def say(self, message: str) -> str:
-        """A message in this language, if it can be translated; whatever came from outside made visible."""
+        """Return a message in this language, with hidden characters of its values marked."""
         if not isinstance(message, Message):
             return mark_hidden(message)
         shown = {name: self._format_part(part) for name, part in message.parts.items()}
@@ -52,35 +52,35 @@ class Language:
         )
 
     def relative(self, moment: datetime, now: datetime) -> str:
-        """How far away a moment is: "in 2 hours"."""
+        """Return how far away a moment is: "in 2 hours"."""
         return times.format_relative(self, moment, now)
 
     def calendar(self, moment: datetime, now: datetime) -> str:
-        """Which moment it is: "today 18:00 UTC"."""
+        """Return a moment as a calendar date and time: "today 18:00 UTC"."""
         return times.format_calendar(self, moment, now)
 
     def exact(self, moment: datetime) -> str:
-        """A moment in full."""
+        """Return the exact date and time."""
         return times.format_exact(self, moment)
 
     def day(self, moment: date) -> str:
-        """A day in words."""
+        """Return a date: "17 November 2026"."""
         return times.format_day(self, moment)
 
     def number(self, value: float) -> str:
-        """A number as it is written here; its sign and digits are never lost."""
+        """Return a number as this language writes it, with all of its digits."""
         if isinstance(value, bool) or not abs(value) < 1e15 or 0 < abs(value) < 1e-9:
             return str(value)
-        # Four digits may be a year or a short number by which something is known.
+        # Four digits may be a year or an identifier, so they get no separator.
         grouped = abs(value) >= 10_000
         written = format_decimal(
             Decimal(str(value)), locale=self.locale, decimal_quantization=False, group_separator=grouped
         )
-        # Without the mark the sign would stand behind the number in a line that runs to the left.
+        # Without the mark, a right-to-left line would show the sign after the number.
         return _LEFT_TO_RIGHT_MARK + written if value < 0 and self.direction == "rtl" else written
 
     def listing(self, values: Iterable[object]) -> str:
-        """Several things in one sentence: "a, b and c"."""
+        """Return several values as a list in a sentence: "a, b and c"."""
         return format_list([str(value) for value in values], locale=self.locale)
 
     def _choose_plural(self, one: str, many: str, count: int) -> str:
@@ -93,14 +93,14 @@ class Language:
         return escape(text).format(**written)
 
     def _format_part(self, part: object) -> object:
-        """A part of a message: dates in words, texts from outside visible and kept to their own direction."""
+        """Return a message value for display: dates formatted, texts marked and isolated in direction."""
         if isinstance(part, date):
             return self.day(part)
         return part if _is_number(part) else Markup("<bdi>{}</bdi>").format(mark_hidden(part))
 
 
 def locale_of(code: str) -> Locale:
-    """The locale whose dates and numbers a language has; raises ValueError for an unknown one."""
+    """Return the locale of a language; raise ValueError if it is unknown."""
     try:
         return Locale.parse(_LOCALES.get(code, code.replace("-", "_")))
     except UnknownLocaleError as error:

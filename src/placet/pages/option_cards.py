@@ -1,4 +1,4 @@
-"""Options and items as cards: a title to pick, badges, a picture and facts; quick for many of them."""
+"""Render options and items as cards: a title to select, badges, a picture and facts; fast for many cards."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from placet.text.characters import mark_hidden
 
 Card = Mapping[str, Any]
 
-# Where a detail stands on a card, by its name; the others are facts.
+# The position of a detail on a card, by its name; all other details are facts.
 ROLES: Mapping[str, str] = {
     **dict.fromkeys(("image", "image_url", "thumbnail"), "picture"),
     "recommended": "advice",
@@ -23,13 +23,13 @@ ROLES: Mapping[str, str] = {
 }
 ABOVE = ("picture", "advice", "badges", "lead")
 MOST_COLUMNS = 8
-LOOKED_AT = 50
+MAX_EXAMINED = 50
 LONGEST_BADGE = 40
 LONGEST_PRICE = 40
 # Longer values would not fit beside others.
 LONG_VALUE = 20
 LONG_PRICE = 14
-AT_ONCE = 16
+BATCH_SIZE = 16
 
 _BADGES = '<ul class="badges">'
 _PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORECASE)
@@ -44,38 +44,38 @@ def draw_cards(
     advice: str = "",
     missing: str | None = None,
 ) -> Iterator[Markup]:
-    """The cards as HTML, a few at a time.
+    """Yield the cards as HTML, a few at a time.
 
-    `advice` stands on those that the service recommends, `missing` on the unpicked.
+    `advice` is shown on cards that the service recommends, `missing` on cards that are not selected.
     """
-    pencil = _CardWriter(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
-    pencil.long = _long_keys(cards)
-    for first in range(0, len(cards), AT_ONCE):
-        few = enumerate(cards[first : first + AT_ONCE], first + 1)
-        drawn = "".join([pencil.card(number, card) for number, card in few])
-        yield Markup(drawn)  # noqa: S704 - every value in it was escaped as it was drawn
+    writer = _CardWriter(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
+    writer.long = _long_keys(cards)
+    for first in range(0, len(cards), BATCH_SIZE):
+        few = enumerate(cards[first : first + BATCH_SIZE], first + 1)
+        drawn = "".join([writer.render_card(number, card) for number, card in few])
+        yield Markup(drawn)  # noqa: S704 - every value was escaped when it was rendered
 
 
 def columns_to_sort(cards: Sequence[Card]) -> list[str]:
-    """The labels of the facts that most cards have, in their order: those by which to sort makes sense."""
-    looked_at = cards[:LOOKED_AT]
+    """Return the labels of the facts that most cards have, in order: the useful sort keys."""
+    examined = cards[:MAX_EXAMINED]
     counts: dict[str, int] = {}
-    for card in looked_at:
+    for card in examined:
         for key, value in card["details"].items():
             if isinstance(value, str | int | float) and role_of(key) in ("fact", "price"):
                 counts[key] = counts.get(key, 0) + 1
-    common = [key for key, count in counts.items() if count * 2 >= len(looked_at)]
+    common = [key for key, count in counts.items() if count * 2 >= len(examined)]
     return [mark_hidden(format_label(key)) for key in common[:MOST_COLUMNS]]
 
 
 @lru_cache(maxsize=1024)
 def role_of(key: str) -> str:
-    """Where a detail stands on a card, by its name."""
+    """Return the role of a detail on a card, by its name."""
     return ROLES.get(key) or ("price" if _PRICE.fullmatch(key) else "fact")
 
 
 class _CardWriter:
-    """Draws one set of cards."""
+    """Renders one set of cards."""
 
     def __init__(self, control: str, content: ValueRenderer, advice: str, missing: str | None) -> None:
         self._input = f'<div class="card"><input {control} value="'
@@ -83,8 +83,8 @@ class _CardWriter:
         self.long: frozenset[str] = frozenset()
         self._missing = f'<p class="problem">{escape(missing)}</p>' if missing else ""
 
-    def card(self, number: int, card: Card) -> str:
-        """One card."""
+    def render_card(self, number: int, card: Card) -> str:
+        """Return one card as HTML."""
         checked = '" checked id="o-' if card["picked"] else '" id="o-'
         missing = "" if card["picked"] else self._missing
         more = self._more(card["details"]) if card["details"] else ""
@@ -94,7 +94,7 @@ class _CardWriter:
         )
 
     def _more(self, details: Mapping[str, Any]) -> str:
-        """What stands above the facts, the price as the first of them, and the others as they were sent."""
+        """Return the parts above the facts, then the price, then the other facts in the order sent."""
         above: dict[str, str] = {}
         price, rows = "", []
         for key, value in details.items():
@@ -111,9 +111,9 @@ class _CardWriter:
         return f'<div class="more">{parts}</div>' if parts else ""
 
     def _special(self, role: str, value: Any) -> str:
-        """A detail in a place of its own, or nothing where it does not fit there."""
+        """Return a detail that is not shown as a fact, or "" if its value does not fit its role."""
         if role == "picture":
-            return render_picture(value, "") or ""  # the title beside it says what it shows
+            return render_picture(value, "") or ""  # the title describes it
         if role == "badges":
             return _badges(value)
         if role == "advice" and value is True:
@@ -132,7 +132,7 @@ class _CardWriter:
         elif isinstance(value, str):
             css = f"{css} long".strip() if len(value) > longest or key in self.long else css
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            shown = f'<data value="{value}">{shown}</data>'  # sorting needs it as a number
+            shown = f'<data value="{value}">{shown}</data>'  # the script sorts by this number
         elif value is not True and value:
             css = "long"
         start = f'<div class="{css}">' if css else "<div>"
@@ -140,10 +140,10 @@ class _CardWriter:
 
 
 def _long_keys(cards: Sequence[Card]) -> frozenset[str]:
-    """The facts that take a line of their own on one card, and so on all: then the eye can compare them."""
+    """Return the facts that need a full line on one card; they get one on all, to be comparable."""
     return frozenset(
         key
-        for card in cards[:LOOKED_AT]
+        for card in cards[:MAX_EXAMINED]
         for key, value in card["details"].items()
         if isinstance(value, str) and len(value) > (LONG_PRICE if role_of(key) == "price" else LONG_VALUE)
     )
@@ -157,7 +157,7 @@ def _badges(value: Any) -> str:
 
 
 def _join_badges(before: str, drawn: str) -> str:
-    """Badges from several details stand in one row."""
+    """Join badges of several details into one list."""
     together = before.endswith("</ul>") and drawn.startswith(_BADGES)
     return before.removesuffix("</ul>") + drawn.removeprefix(_BADGES) if together else before + drawn
 

@@ -1,4 +1,4 @@
-"""Our own words: every text of the pages passes through a language, so that catalogs can translate it."""
+"""The texts of the pages in English; the page's language translates them."""
 
 from collections.abc import Mapping
 
@@ -63,7 +63,7 @@ SIGN_IN_PROBLEMS: Mapping[str, str] = {
     "other_key": phrase("This key is for a program and does not open the inbox. Use the one made for you."),
 }
 
-# Why somebody may not want to decide, by the name that the form sends.
+# Reasons for handing a case back, by the value that the form posts.
 DECLINED: Mapping[str, str] = {
     "not_mine": phrase("This is not mine to decide."),
     "too_little": phrase("I do not know enough to decide this."),
@@ -77,12 +77,12 @@ NOTICES: Mapping[str, str] = {
     ),
 }
 
-# Messages whose next step is the page of the question.
+# Messages whose next step is the review page.
 LEADS_BACK = frozenset(
     {"answered_elsewhere", "too_late", "content_changed", "too_busy", "not_recorded", "broken"}
 )
 
-# Title, what happened, and the one thing to do next.
+# Each message: title, what happened, next step.
 MESSAGES: Mapping[str, tuple[str, str, str]] = {
     "wrong_link": (
         phrase("This link does not open anything"),

@@ -1,4 +1,4 @@
-"""What two sequences have in common, in an order that both keep; bounded for whatever comes from outside."""
+"""Find the common subsequence of two sequences in bounded time, even for hostile input."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -12,10 +12,10 @@ Region = tuple[int, int, int, int]
 
 
 def matching_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Block]:
-    """Runs that stand in both as (start in old, start in new, length), ascending.
+    """Return the common runs as (start in old, start in new, length), ascending.
 
-    Exact for sequences of some thousand parts. Longer ones are split where a part occurs once in each,
-    and what cannot be split counts as replaced: time and memory stay bounded.
+    The result is exact for sequences of a few thousand parts. Longer ones are split at parts that occur once
+    in each, and what cannot be split counts as replaced, so that time and memory stay bounded.
     """
     return sorted(_blocks(old, new))
 
@@ -39,7 +39,7 @@ def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]
 
 
 def _trim(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> tuple[Region, list[Block]]:
-    """The region without what both begin and end with, and these two runs."""
+    """Return the region without its common start and end, and these two runs."""
     a, b, c, d = region
     head = 0
     while a + head < b and c + head < d and old[a + head] == new[c + head]:
@@ -52,7 +52,7 @@ def _trim(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> t
 
 
 def _longest_common(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> Iterator[Block]:
-    """The longest common subsequence, a whole row of its table at a time in the bits of one number."""
+    """Compute the longest common subsequence; each row of the table is one bit mask."""
     a, b, c, d = region
     places: dict[Hashable, int] = {}
     for place, part in enumerate(new[c:d]):
@@ -67,7 +67,7 @@ def _longest_common(old: Sequence[Hashable], new: Sequence[Hashable], region: Re
 
 
 def _trace_back(rows: list[int], i: int, j: int, a: int, c: int) -> Iterator[Block]:
-    """A bit that is off marks a place where the row's common length grows."""
+    """Yield the matches from the last row to the first; a cleared bit marks where the length grows."""
     while i and j:
         if rows[i] >> (j - 1) & 1:
             j -= 1
@@ -80,7 +80,7 @@ def _trace_back(rows: list[int], i: int, j: int, a: int, c: int) -> Iterator[Blo
 
 
 def _anchors(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> list[tuple[int, int]]:
-    """Parts that occur once on each side, as many as keep their order on both."""
+    """Return the parts that occur once on each side, as many as are in the same order on both."""
     a, b, c, d = region
     once = _singles(new, c, d)
     pairs = [(i, once[part]) for part, i in _singles(old, a, b).items() if part in once]
@@ -93,7 +93,7 @@ def _singles(parts: Sequence[Hashable], start: int, end: int) -> dict[Hashable, 
 
 
 def _longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs whose second places rise as their first ones do."""
+    """Return the longest subsequence of pairs whose second positions increase with their first."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -111,7 +111,7 @@ def _longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _between(anchors: list[tuple[int, int]], region: Region) -> list[Region]:
-    """The stretches from anchor to anchor; each begins with its anchor, which trimming then takes off."""
+    """Return the regions between anchors; each begins with its anchor, which is then trimmed off."""
     if not anchors:
         return []
     a, b, c, d = region

@@ -1,4 +1,4 @@
-"""Moments as people say them in their own language, with the exact one at hand."""
+"""Format dates and times in the reader's language."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Protocol
@@ -10,7 +10,7 @@ from placet.text.wording import phrase
 
 
 class Translator(Protocol):
-    """What saying a moment takes of a language."""
+    """What formatting a time needs from a language."""
 
     locale: Locale
 
@@ -22,26 +22,26 @@ _NEAR = {
     1: phrase("tomorrow {clock} UTC"),
     -1: phrase("yesterday {clock} UTC"),
 }
-# Where the locale's own form has one comma too many before the time.
+# The English locale's own format has a comma too many before the time.
 _WEEKDAY_AND_DAY = {"en": "EEEE d MMMM y"}
 
 
 def format_relative(language: Translator, moment: datetime, now: datetime) -> str:
-    """How far away a moment is: "in 2 hours", "3 days ago"."""
+    """Return how far away a moment is: "in 2 hours", "3 days ago"."""
     seconds = (moment - now).total_seconds()
     minutes = round(abs(seconds) / 60)
     if minutes < 1:
         return language.t("in less than a minute") if seconds > 0 else language.t("just now")
     unit, whole = _whole_units(minutes)
     length = whole if seconds >= 0 else -whole
-    # A threshold out of reach makes Babel keep to the unit chosen here.
+    # A high threshold makes Babel use the unit chosen here.
     return format_timedelta(
         length, granularity=unit, threshold=1e9, add_direction=True, locale=language.locale
     )
 
 
 def format_calendar(language: Translator, moment: datetime, now: datetime) -> str:
-    """Which moment it is: "today 18:00 UTC", "Tuesday 17 November 2026, 18:00 UTC"."""
+    """Return a date and time: "today 18:00 UTC", "Tuesday 17 November 2026, 18:00 UTC"."""
     here = moment.astimezone(UTC)
     near = _NEAR.get((here.date() - now.astimezone(UTC).date()).days)
     if near:
@@ -52,12 +52,12 @@ def format_calendar(language: Translator, moment: datetime, now: datetime) -> st
 
 
 def format_day(language: Translator, moment: date) -> str:
-    """A day in words: "17 November 2026"."""
+    """Return a date: "17 November 2026"."""
     return format_date(moment, "long", locale=language.locale)
 
 
 def format_exact(language: Translator, moment: datetime) -> str:
-    """A moment from elsewhere in words, in UTC where it says how it relates to it."""
+    """Return a date and time; in UTC if the moment has a time zone."""
     if moment.tzinfo is None:
         return language.t("{day}, {clock}", day=format_day(language, moment), clock=_clock(language, moment))
     here = moment.astimezone(UTC)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from placet.desk.addresses import Addresses
-from placet.pages.assets import WantedScripts, fingerprint
+from placet.pages.assets import PageScripts, fingerprint
 from placet.pages.language import ENGLISH, Language
 from placet.pages.theme import Theme, load_built_in_theme
 from placet.server.page_language import LANGUAGE_COOKIE, PageLanguages
@@ -124,7 +124,7 @@ class _Page:
 
     def __init__(self, static_url: str) -> None:
         self._static_url = static_url
-        self._scripts = WantedScripts()
+        self._scripts = PageScripts()
         self._head: list[bytes] = []
         self._body: list[bytes] = []
 

@@ -1,4 +1,4 @@
-"""The languages that pages speak, one .po file each beside their English, and which one a person gets."""
+"""The languages of the pages, one .po file each besides English, and how one is chosen."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from placet.pages.catalog import Catalog
 from placet.pages.language import ENGLISH, Language, locale_of
 
 FOLDER = Path(__file__).parent
-# Each under its own name, for the switch.
+# The names that the language switch shows.
 LANGUAGES: Mapping[str, str] = {
     "en": "English",
     "de": "Deutsch",
@@ -19,40 +19,40 @@ LANGUAGES: Mapping[str, str] = {
     "ar": "العربية",
 }
 
-# What is longer is not the header of a browser.
+# Browsers send shorter headers.
 LONGEST_HEADER = 1_000
 _TAG = r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*"
 _RANGE = re.compile(rf"\s*({_TAG}|\*)\s*(?:;\s*[qQ]\s*=\s*([01](?:\.[0-9]{{0,3}})?)\s*)?")
 
 
 class Languages:
-    """Ours, and those of a folder whose .po files add languages or override single texts of ours."""
+    """The built-in languages, and those of a folder whose .po files add languages or override texts."""
 
     def __init__(self, extra: Path | None = None) -> None:
-        """Raises ValueError for a file of the folder that is not named after a language or cannot be read."""
+        """Read the folder; raise ValueError for a file that has no language name or is unreadable."""
         own = {code: [FOLDER / f"{code}.po"] for code in LANGUAGES if code != ENGLISH.code}
         files: dict[str, list[Path]] = {ENGLISH.code: [], **own}
         for file in sorted(extra.glob("*.po")) if extra else ():
             files.setdefault(file.stem.replace("_", "-"), []).append(file)
         self._files = files
-        self._spoken: dict[str, Language] = {}
+        self._loaded: dict[str, Language] = {}
         self._codes = {code.lower(): code for code in files}
         if extra:
             for code in files:
                 self.get(code)
 
     def __iter__(self) -> Iterator[Language]:
-        """All of them, English first."""
+        """Yield all languages, English first."""
         return (self.get(code) for code in self._files)
 
     def get(self, code: str) -> Language:
-        """The language of this code, read once; raises KeyError for one that is not spoken here."""
-        if code not in self._spoken:
-            self._spoken[code] = _read(code, self._files[code])
-        return self._spoken[code]
+        """Return the language with this code, read once; raise KeyError if there is none."""
+        if code not in self._loaded:
+            self._loaded[code] = _read(code, self._files[code])
+        return self._loaded[code]
 
     def choose(self, accept_language: str | None = None, chosen: str | None = None) -> Language:
-        """What the person chose if it is spoken here, else what the browser prefers, else English."""
+        """Return the chosen language if available, else the one the browser prefers, else English."""
         code = self._lookup(chosen or "")
         for tag in parse_accept_language(accept_language or "") if code is None else ():
             code = ENGLISH.code if tag == "*" else self._lookup(tag)
@@ -61,7 +61,7 @@ class Languages:
         return self.get(code or ENGLISH.code)
 
     def _lookup(self, tag: str) -> str | None:
-        """RFC 4647, 3.4: the tag, then ever less of it from its end."""
+        """Look up a tag as in RFC 4647, 3.4, removing subtags from its end until one matches."""
         pieces = tag[:LONGEST_HEADER].lower().replace("_", "-").split("-")
         for length in range(min(len(pieces), 8), 0, -1):
             if code := self._codes.get("-".join(pieces[:length])):
@@ -70,7 +70,7 @@ class Languages:
 
 
 def parse_accept_language(accept_language: str) -> list[str]:
-    """The language ranges of the header, the most wanted first; what cannot be read is passed over."""
+    """Return the language ranges of the header by preference; invalid ones are ignored."""
     ranges = [_RANGE.fullmatch(part) for part in accept_language[:LONGEST_HEADER].split(",")]
     weighed = [(float(found[2] or "1"), found[1]) for found in ranges if found]
     return [tag for quality, tag in sorted(weighed, key=lambda one: -one[0]) if quality > 0]
@@ -78,12 +78,12 @@ def parse_accept_language(accept_language: str) -> list[str]:
 
 @cache
 def languages() -> Languages:
-    """Those that come with Placet."""
+    """Return the built-in languages."""
     return Languages()
 
 
 def choose(accept_language: str | None = None, chosen: str | None = None) -> Language:
-    """Which of those that come with Placet a person gets."""
+    """Choose one of the built-in languages."""
     return languages().choose(accept_language, chosen)
 
 
