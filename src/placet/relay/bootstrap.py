@@ -117,7 +117,7 @@ class Relay:
         self.access = RelayAccess(self.routes, self.members)
         self.pushing = self._pushing()
         self.holding.resuming.notify_caller = self.pushing.notifier.notify
-        self.grpc = self._grpc_door()
+        self.grpc = self._build_grpc_server()
         self.served: dict[str, App] = {PREFIX: self.app, WEBHOOKS: self.pushing.reception}
         """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
         self.couriers: dict[str, Courier] = {COURIER: self.pushing.courier, RELAY: self.holding.courier}
@@ -177,7 +177,7 @@ class Relay:
             monotonic=world.monotonic,
         )
 
-    def _grpc_door(self) -> "GrpcServer | None":
+    def _build_grpc_server(self) -> "GrpcServer | None":
         world = self.world
         if world.settings.grpc is None:
             return None

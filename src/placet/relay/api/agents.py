@@ -34,7 +34,7 @@ AGENTS = RegistryKind[AgentSettings](
     deed="registered",
     called="agentId",
     details=lambda agent: {"url": agent.url, "credentials": dict(agent.credentials)},
-    there=lambda roster: roster.agents,
+    there=lambda registry: registry.agents,
     enrolled=lambda enrolled: enrolled.agents,
 )
 
@@ -108,9 +108,9 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
 class AgentsApi(HttpApi):
     """Handles these routes."""
 
-    def __init__(self, enrolment: RegistryEditor, *, relay_url: str) -> None:
-        self._enrolment = enrolment
-        self._records = RegistryRecords(enrolment, AGENTS)
+    def __init__(self, editor: RegistryEditor, *, relay_url: str) -> None:
+        self._editor = editor
+        self._records = RegistryRecords(editor, AGENTS)
         self._relay_url = relay_url
 
     @agents.get(PATH, "listAgents", query=PageQuery, reply=Page[AgentView])
@@ -158,7 +158,7 @@ class AgentsApi(HttpApi):
         self, enrolled: StoredRegistry, tenant: str, agent_id: str
     ) -> tuple[ConfigRecord, ...]:
         """Everyone who may call an agent, as they are without it."""
-        now = self._enrolment.now()
+        now = self._editor.now()
         return tuple(
             build_record("caller", key, _without(caller.value, agent_id), rev=caller.rev + 1, now=now)
             for key, caller in enrolled.callers.items()

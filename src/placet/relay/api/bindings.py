@@ -196,11 +196,11 @@ class BindingApi(HttpApi):
         named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
         if self._members is None or view.binding_level is BindingLevel.TENANT:
             return view
-        roster, tenant = await self._members.current(), request.member.tenant
+        known, tenant = await self._members.current(), request.member.tenant
         missing = [
             one
             for one in named
-            if one is not None and (tenant, one) not in roster.agents and (tenant, one) not in roster.callers
+            if one is not None and (tenant, one) not in known.agents and (tenant, one) not in known.callers
         ]
         return replace(view, unregistered=tuple(missing))
 

@@ -40,7 +40,7 @@ CALLERS = RegistryKind[CallerSettings](
     deed="registered",
     called="caller",
     details=lambda caller: {"agents": list(caller.agents[:100])},
-    there=lambda roster: roster.callers,
+    there=lambda registry: registry.callers,
     enrolled=lambda enrolled: enrolled.callers,
 )
 
@@ -95,9 +95,9 @@ class SubscriptionQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
 class CallersApi(HttpApi):
     """Handles these routes."""
 
-    def __init__(self, enrolment: RegistryEditor) -> None:
-        self._enrolment = enrolment
-        self._records = RegistryRecords(enrolment, CALLERS)
+    def __init__(self, editor: RegistryEditor) -> None:
+        self._editor = editor
+        self._records = RegistryRecords(editor, CALLERS)
 
     @agents.get(PATH, "listCallers", query=PageQuery, reply=Page[CallerView])
     async def list_callers(self, request: RelayRequest) -> Page[CallerView]:
@@ -184,7 +184,7 @@ class CallersApi(HttpApi):
 
         def plan(everyone: RegistrySnapshot, before: CallerSettings) -> CallerSettings:
             caller = replace(before, agents=change(before.agents))
-            self._enrolment.check(name, caller)
+            self._editor.check(name, caller)
             check_agents_exist(caller, request.member.tenant, everyone)
             return caller
 

@@ -162,7 +162,9 @@ class EvaluationApi(HttpApi):
             policy = await self._policy(request, asked)
             inspectors = await self._inspectors(request, asked, policy)
             holds = await self._holds_files(request.member.tenant, asked.sink_agent_id)
-            views = [await self._look(inspectors, specimen, leg, asked, holds_files=holds) for leg in legs]
+            views = [
+                await self._evaluate_leg(inspectors, specimen, leg, asked, holds_files=holds) for leg in legs
+            ]
         reply = EvaluateReply(outcome=choose_strictest([view.outcome for view in views]), legs=tuple(views))
         self._books.note(
             request.member,
@@ -200,7 +202,7 @@ class EvaluationApi(HttpApi):
         settings = known.get((tenant, agent)) if known is not None and agent is not None else None
         return settings is None or settings.unreadable_files == "hold"
 
-    async def _look(
+    async def _evaluate_leg(
         self,
         inspectors: list[PolicyEvaluator],
         specimen: SampleMessage,

@@ -41,7 +41,7 @@ GROUPS = RegistryKind[GroupSettings](
     deed="wrote",
     called="group",
     details=lambda group: {"members": list(group.members[:100]), "permissions": list(group.permissions)},
-    there=lambda roster: roster.groups,
+    there=lambda registry: registry.groups,
     enrolled=lambda enrolled: enrolled.groups,
 )
 
@@ -87,8 +87,8 @@ class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
 class GroupsApi(HttpApi):
     """Handles these routes."""
 
-    def __init__(self, enrolment: RegistryEditor) -> None:
-        self._records = RegistryRecords(enrolment, GROUPS)
+    def __init__(self, editor: RegistryEditor) -> None:
+        self._records = RegistryRecords(editor, GROUPS)
 
     @groups.get(PATH, "listGroups", query=PageQuery, reply=Page[MemberGroupView])
     async def list_groups(self, request: RelayRequest) -> Page[MemberGroupView]:

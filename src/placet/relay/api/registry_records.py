@@ -93,14 +93,14 @@ class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
 class RegistryRecords(Generic[S]):
     """Everyone of one kind: looked at wherever they stand, and changed where they are enrolled."""
 
-    def __init__(self, enrolment: RegistryEditor, kind: RegistryKind[S]) -> None:
-        self._enrolment = enrolment
+    def __init__(self, editor: RegistryEditor, kind: RegistryKind[S]) -> None:
+        self._editor = editor
         self._kind: RegistryKind[S] = kind
-        self._records: Records[RegistryState, S] = Records(enrolment, kind)
+        self._records: Records[RegistryState, S] = Records(editor, kind)
 
     async def page(self, request: RelayRequest, view: Callable[[RegistryEntry[S]], V]) -> Page[V]:
         """The page of a tenant's own that a query asks for, by name."""
-        asked, everyone = request.read_query(PageQuery), await self._enrolment.members.current()
+        asked, everyone = request.read_query(PageQuery), await self._editor.members.current()
         names = self._names(everyone, request.member.tenant)
         return asked.cut_page(names).map(
             lambda name: view(self._entry(everyone, request.member.tenant, name))
@@ -108,12 +108,12 @@ class RegistryRecords(Generic[S]):
 
     async def every(self, request: RelayRequest) -> list[RegistryEntry[S]]:
         """All of a tenant's own, by name."""
-        everyone, tenant = await self._enrolment.members.current(), request.member.tenant
+        everyone, tenant = await self._editor.members.current(), request.member.tenant
         return [self._entry(everyone, tenant, name) for name in self._names(everyone, tenant)]
 
     async def one(self, request: RelayRequest, name: str) -> RegistryEntry[S]:
         """The one of this name; raises CaseNotFound."""
-        everyone = await self._enrolment.members.current()
+        everyone = await self._editor.members.current()
         if (request.member.tenant, name) not in self._kind.there(everyone):
             raise CaseNotFound(f"There is no such {self._kind.noun}.")
         return self._entry(everyone, request.member.tenant, name)
@@ -122,7 +122,7 @@ class RegistryRecords(Generic[S]):
         self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot], None]
     ) -> RegistryEntry[S]:
         """Enrol somebody new, unless `check` raises something against it."""
-        self._enrolment.check(name, value)
+        self._editor.check(name, value)
         key, there = (request.member.tenant, name), self._kind.there
 
         def plan(present: RegistryState) -> S:
@@ -139,7 +139,7 @@ class RegistryRecords(Generic[S]):
         self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot, S], None]
     ) -> RegistryEntry[S]:
         """Put this in the place of what was there, unless `check` raises something against it."""
-        self._enrolment.check(name, value)
+        self._editor.check(name, value)
 
         def plan(everyone: RegistrySnapshot, before: S) -> S:
             check(everyone, before)
@@ -167,7 +167,7 @@ class RegistryRecords(Generic[S]):
         return sorted(name for home, name in self._kind.there(everyone) if home == tenant)
 
     def _entry(self, everyone: RegistrySnapshot, tenant: str, name: str) -> RegistryEntry[S]:
-        key, members = (tenant, name), self._enrolment.members
+        key, members = (tenant, name), self._editor.members
         settled = key in self._kind.there(members.settled)
         kept = None if settled else self._kind.enrolled(members.enrolled).get(key)
         return RegistryEntry(

@@ -213,7 +213,7 @@ class _ReplayRun:
 
     async def warm_up(self) -> None:
         """Let the detector start, which is no part of the time that a replay may take."""
-        await self._look(self._policy.config.enabled_legs.legs[0], [Scannable("nothing", "nothing")])
+        await self._evaluate(self._policy.config.enabled_legs.legs[0], [Scannable("nothing", "nothing")])
 
     async def take(self, row: AuditRow) -> None:
         """Look at one message and its answer."""
@@ -231,9 +231,9 @@ class _ReplayRun:
         if not fresh:
             self._repeated += bool(sides)
             return
-        self._count(event, [(leg, pieces, await self._look(leg, pieces)) for leg, pieces in fresh])
+        self._count(event, [(leg, pieces, await self._evaluate(leg, pieces)) for leg, pieces in fresh])
 
-    async def _look(self, leg: Leg, pieces: list[Scannable]) -> Evaluation:
+    async def _evaluate(self, leg: Leg, pieces: list[Scannable]) -> Evaluation:
         return await evaluate_pieces(self._inspector, pieces, source="", sink="", leg=leg, at=self._now)
 
     def _is_repeated(self, event: AuditEvent, pieces: list[Scannable]) -> bool:

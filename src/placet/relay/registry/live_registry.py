@@ -51,7 +51,7 @@ class LiveRegistry:
         if self._store is not None and self._monotonic() >= self._look_at:
             async with self._looking:
                 if self._monotonic() >= self._look_at:
-                    await self._look(self._store)
+                    await self._refresh(self._store)
         return self._roster
 
     def forget(self) -> None:
@@ -71,7 +71,7 @@ class LiveRegistry:
         """See `Registry`."""
         return (await self.current()).agent(agent)
 
-    async def _look(self, store: ConfigStore) -> None:
+    async def _refresh(self, store: ConfigStore) -> None:
         now = self._monotonic()
         if await read_registry_revision(store) != self.enrolled.rev:
             enrolled = await read_stored_registry(store)

@@ -316,11 +316,11 @@ class StreamRelay:
     def _watch(self, receive: Receive, left: Callable[[], object]) -> "asyncio.Task[None]":
         """Notice a caller that leaves; a server that stops makes all of them leave."""
 
-        async def look() -> None:
+        async def wait_for_disconnect() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
 
-        watch = asyncio.create_task(look())
+        watch = asyncio.create_task(wait_for_disconnect())
         self._open.add(watch)
         watch.add_done_callback(self._open.discard)
         watch.add_done_callback(lambda _: left())

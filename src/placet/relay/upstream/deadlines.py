@@ -24,19 +24,19 @@ class Deadlines(Generic[T]):
         self._ends.pop(one, None)
         self._ends[one] = ends
         if self._timer is None:
-            self._timer = loop.call_at(ends, self._look)
+            self._timer = loop.call_at(ends, self._expire_due)
 
     def remove(self, one: T) -> None:
         """Watch no more."""
         self._ends.pop(one, None)
 
-    def _look(self) -> None:
+    def _expire_due(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
         while self._ends:
             one, ends = next(iter(self._ends.items()))
             if ends > loop.time():
-                self._timer = loop.call_at(ends, self._look)
+                self._timer = loop.call_at(ends, self._expire_due)
                 return
             del self._ends[one]
             self._late(one)

@@ -28,7 +28,7 @@ class IdleTimeout:
         cancelling = 0 if task is None else task.cancelling()
         self._until = self._loop.time() + self._within_s
         if self._timer is None:
-            self._timer = self._loop.call_at(self._until, self._look)
+            self._timer = self._loop.call_at(self._until, self._check_idle)
         try:
             return await what
         except asyncio.CancelledError:
@@ -44,12 +44,12 @@ class IdleTimeout:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check_idle(self) -> None:
         self._timer = None
         if self._until is None:
             return
         if self._loop.time() < self._until:
-            self._timer = self._loop.call_at(self._until, self._look)
+            self._timer = self._loop.call_at(self._until, self._check_idle)
         elif self._task is not None:
             self._over = True
             self._task.cancel()

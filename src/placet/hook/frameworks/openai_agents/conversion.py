@@ -80,10 +80,10 @@ def edit_context(context: ToolContext[Any], ran: ToolCall) -> ToolContext[Any]:
 def wrap_guardrail(guardrail: ToolInputGuardrail[Any], shown: ToolView) -> ToolInputGuardrail[Any]:
     """Return the guardrail, applied to the call as `shown` returns it."""
 
-    def look(data: ToolInputGuardrailData) -> Any:
+    def apply_guardrail(data: ToolInputGuardrailData) -> Any:
         return guardrail.guardrail_function(replace(data, context=shown(data.context)))
 
-    return replace(guardrail, guardrail_function=look, name=guardrail.get_name())
+    return replace(guardrail, guardrail_function=apply_guardrail, name=guardrail.get_name())
 
 
 async def run_guardrails(tool: FunctionTool, context: ToolContext[Any]) -> str | None:
