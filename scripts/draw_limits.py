@@ -73,7 +73,7 @@ def _opening() -> list[Row]:
         ("`actions`, `inline_actions`", f"{_most('actions')} each", ""),
         ("Options or items listed in `context`", f"{answers.MAX_IDS:,}", ""),
         ("Id of an option or item", f"{LONGEST_ID} characters", ""),
-        ("`confirm_word`", f"{LONGEST_WORD} characters", ""),
+        ("`read_confirm_word`", f"{LONGEST_WORD} characters", ""),
         ("Any URL", f"{LONGEST_URL:,} characters", ""),
         ("`Idempotency-Key`", f"{MAX_KEY_LENGTH} printable characters", ""),
         ("An `Idempotency-Key` is remembered", f"{limits.replay_for.days} days, or until the deadline", ""),

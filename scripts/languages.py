@@ -34,7 +34,7 @@ KEYWORDS = {
     "t": None,
     "tn": (1, 2),
     "message": None,
-    "counted": (1, 2),
+    "plural_message": (1, 2),
     "phrase": None,
     "phrases": (1, 2),
 }

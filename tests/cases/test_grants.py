@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from placet.cases.grant import agent_of, covering
-from placet.cases.grant_terms import LARGEST_PATTERNS, MOST_GRANTS, grantable, read_terms
+from placet.cases.grant import find_covering_grant, grant_agent_name
+from placet.cases.grant_terms import LARGEST_PATTERNS, MOST_GRANTS, is_grantable, read_terms
 from placet.errors import InvalidSubmission
 from placet.testing.clock import DAYBREAK
 from placet.testing.samples import sample_grant
@@ -87,9 +87,9 @@ def test_an_erased_grant_covers_nothing() -> None:
 def test_of_several_grants_the_one_that_ends_first_is_spent() -> None:
     soon = replace(GRANT, id="soon", expires_at=DAYBREAK + timedelta(hours=1))
     over = replace(GRANT, id="over", used=5)
-    found = covering([GRANT, over, soon], "send_email", MAIL, agent="mailer", now=DAYBREAK)
+    found = find_covering_grant([GRANT, over, soon], "send_email", MAIL, agent="mailer", now=DAYBREAK)
     assert found is soon
-    assert covering([over], "send_email", MAIL, agent="mailer", now=DAYBREAK) is None
+    assert find_covering_grant([over], "send_email", MAIL, agent="mailer", now=DAYBREAK) is None
 
 
 def read(asked: dict[str, Any] | None = None, **changes: Any) -> Any:
@@ -108,9 +108,9 @@ def test_what_is_asked_for_is_what_is_granted() -> None:
 
 def test_the_agent_inside_others_is_the_one_that_is_allowed() -> None:
     path = read(call={"path": ("writer", "checker")}).path
-    assert agent_of("editor", path) == "editor>writer>checker"
-    assert agent_of("editor") == "editor"
-    assert agent_of(None, path) is None
+    assert grant_agent_name("editor", path) == "editor>writer>checker"
+    assert grant_agent_name("editor") == "editor"
+    assert grant_agent_name(None, path) is None
 
 
 def test_an_edited_call_is_granted_as_it_was_edited() -> None:
@@ -124,8 +124,8 @@ def test_a_call_of_high_risk_is_never_granted() -> None:
     for risk in (True, None, 1, "no"):
         with pytest.raises(InvalidSubmission, match="high risk"):
             read(call={"high_risk": risk})
-        assert not grantable(CALL | {"high_risk": risk})
-    assert grantable(CALL)
+        assert not is_grantable(CALL | {"high_risk": risk})
+    assert is_grantable(CALL)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_huge_arguments_are_not_granted() -> None:
     text = "x" * LARGEST_PATTERNS
     with pytest.raises(InvalidSubmission, match="too large"):
         read(call={"arguments": {"text": text}}, patterns={"text": {"exact": text}})
-    assert not grantable(CALL | {"arguments": {"text": text}})
+    assert not is_grantable(CALL | {"arguments": {"text": text}})
 
 
 def test_a_call_is_granted_once_and_an_answer_gives_only_so_many() -> None:

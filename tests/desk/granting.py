@@ -26,10 +26,10 @@ class Believing(ReviewType):
     requires_answer = False
     offers_grants = True
 
-    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         return dict(data)
 
-    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+    def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
     def form_data(self, offer: Offer, pairs: Any) -> dict[str, Any]:

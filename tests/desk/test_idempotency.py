@@ -61,9 +61,11 @@ async def test_what_is_kept_of_a_request_tells_nobody_without_the_key_what_was_a
 
 async def test_another_subject_under_the_same_key_is_refused(kit: DeskForTests) -> None:
     draft = draft_from({"type": "approval", "prompt": "Go?"})
-    await kit.desk.open(draft, ACME, idempotency_key=KEY, subject=Subject(door="hook", ref="call_1"))
+    await kit.desk.open(draft, ACME, idempotency_key=KEY, subject=Subject(entry_point="hook", ref="call_1"))
     with pytest.raises(ValidationFailed):
-        await kit.desk.open(draft, ACME, idempotency_key=KEY, subject=Subject(door="hook", ref="call_2"))
+        await kit.desk.open(
+            draft, ACME, idempotency_key=KEY, subject=Subject(entry_point="hook", ref="call_2")
+        )
 
 
 async def test_saying_a_default_is_the_same_as_leaving_it_out(kit: DeskForTests) -> None:

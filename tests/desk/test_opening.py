@@ -161,9 +161,9 @@ async def test_an_anonymous_case_is_opened_by_nobody_in_particular(kit: DeskForT
 
 async def test_the_door_a_case_came_through_is_kept(kit: DeskForTests) -> None:
     draft = draft_from({"type": "approval", "prompt": "Go?"})
-    opened = await kit.desk.open(draft, ACME, subject=Subject(door="relay", ref="hold_1"))
+    opened = await kit.desk.open(draft, ACME, subject=Subject(entry_point="relay", ref="hold_1"))
     assert (await kit.desk.get_owned_case(opened.case_id, ACME)).subject == Subject(
-        door="relay", ref="hold_1"
+        entry_point="relay", ref="hold_1"
     )
 
 

@@ -337,7 +337,7 @@ class House:
 async def held(kit: DeskForTests) -> str:
     """The id of a case about a held message that was just answered."""
     draft = draft_from({"type": "approval", "prompt": "May it pass?"})
-    subject = Subject(door="relay", ref="hold-1")
+    subject = Subject(entry_point="relay", ref="hold-1")
     opened = await kit.desk.open(draft, Principal(name="relay:default"), subject=subject)
     answer = Answer(action="approve", data={}, path="browser_submit", actor="link:1")
     await kit.desk.answer(opened.case_id, answer)

@@ -70,7 +70,7 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
         "case": case_of(offer, default_action=DEFAULTS.get(offer.type, "skip")),
         "offer": offer,
         "template": kind.template,
-        "substance": kind.substance(offer, typed),
+        "substance": kind.build_page_content(offer, typed),
         "now": NOW,
         "csrf": "csrf-token",
         "idempotency_key": "key-1",
@@ -104,18 +104,18 @@ def answered(
         result=Result(action=action, data=data), submission=SubmissionContext(mode=path), responded_by=by
     )
     kind = load_review_type(offer)
-    shown = kind.replaced(offer)
+    shown = kind.list_original_values(offer)
     recap = tuple(
         (name, compare({key: shown[name][key] for key in value}, value) if name in shown else value)
-        for name, value in kind.recap(offer, data)
+        for name, value in kind.summarize_answer(offer, data)
     )
-    said = kind.outcome(offer, action)
+    said = kind.find_outcome(offer, action)
     return closed_view(offer, Status.COMPLETED, recap=recap, outcome=said, case={"decision": decision})
 
 
 def decided(offer: Offer, pairs: list[tuple[str, str]], move: str = "edit") -> ClosedView:
     """What became of tool calls once the page's form was sent."""
-    turn = load_review_type(offer).turn(offer, move, pairs, {})
+    turn = load_review_type(offer).handle_post(offer, move, pairs, {})
     assert turn.action is not None
     return answered(offer, turn.action, load_review_type(offer).check(offer, turn.action, turn.data or {}))
 
@@ -123,7 +123,7 @@ def decided(offer: Offer, pairs: list[tuple[str, str]], move: str = "edit") -> C
 def turned(
     offer: Offer, move: str, pairs: list[tuple[str, str]], saved: dict[str, Any] | None = None
 ) -> ReviewView:
-    turn = load_review_type(offer).turn(offer, move, pairs, saved or {})
+    turn = load_review_type(offer).handle_post(offer, move, pairs, saved or {})
     notice = "more_asked" if turn.more_asked else None
     return review_view(offer, turn.values, step=turn.step, problems=turn.problems, notice=notice)
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import FOLDER, LANGUAGES, Languages, choose, languages
-from placet.text.wording import counted, message
+from placet.text.wording import message, plural_message
 from scripts.languages import (
     SOURCE,
     TRANSLATED,
@@ -284,7 +284,9 @@ def test_counts_in_messages_follow_the_language(tmp_path: Path) -> None:
     english = 'msgid "{count} file"\nmsgid_plural "{count} files"\n'
     forms = 'msgstr[0] "{count} fichier"\nmsgstr[1] "{count} fichiers"\n'
     french = _catalog(tmp_path, "fr", english + forms, "Plural-Forms: nplurals=2; plural=(n > 1);\\n")
-    said = [french.say(counted("{count} file", "{count} files", count=count)) for count in (0, 1, 12_000)]
+    said = [
+        french.say(plural_message("{count} file", "{count} files", count=count)) for count in (0, 1, 12_000)
+    ]
     assert said == ["0 fichier", "1 fichier", "12\u202f000 fichiers"]
 
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from placet.cases.case import Offer
-from placet.cases.kind import ReviewKind
+from placet.cases.review_rules import ReviewRules
 
 
-def offer(kind: ReviewKind, context: dict[str, Any] | None = None, **more: Any) -> Offer:
+def offer(kind: ReviewRules, context: dict[str, Any] | None = None, **more: Any) -> Offer:
     """What a case of this kind shows, after the kind has prepared it."""
     prepared = kind.prepare(context or {})
     actions = more.pop("actions", kind.actions)

@@ -80,13 +80,13 @@ def test_data_that_does_not_fit_is_refused_by_name(data: dict[str, Any], complai
 
 @pytest.mark.parametrize("name", ["artifact", "draft", "content", "document", "preview"])
 def test_the_artifact_is_found_under_its_common_names(name: str) -> None:
-    substance = KIND.substance(offer(KIND, {name: "The text", "order": "A shelf"}), {})
+    substance = KIND.build_page_content(offer(KIND, {name: "The text", "order": "A shelf"}), {})
     assert substance["artifact"] == "The text"
     assert substance["facts"] == {"order": "A shelf"}
 
 
 def test_without_an_artifact_the_context_is_what_is_reviewed() -> None:
-    substance = KIND.substance(offer(KIND, {"order": "A shelf"}), {})
+    substance = KIND.build_page_content(offer(KIND, {"order": "A shelf"}), {})
     assert (substance["artifact"], substance["editable"], substance["facts"]) == (
         {"order": "A shelf"},
         [],
@@ -112,13 +112,13 @@ def test_a_plain_text_is_edited_under_its_own_name() -> None:
 
 def test_text_with_hidden_characters_is_not_offered_for_editing() -> None:
     hidden = {"artifact": {"plain": "a", "hidden": "a\u202eb", "nul": "a\x00b"}}
-    substance = KIND.substance(offer(KIND, hidden), {})
+    substance = KIND.build_page_content(offer(KIND, hidden), {})
     assert [part["name"] for part in substance["editable"]] == ["plain"]
     assert KIND.form_data(offer(KIND, hidden), [("edit.nul", "a\ufffdb")]) == {}
 
 
 def test_what_was_typed_is_shown_again() -> None:
-    substance = KIND.substance(offer(KIND, LETTER), {"edits": {"subject": "Hi"}})
+    substance = KIND.build_page_content(offer(KIND, LETTER), {"edits": {"subject": "Hi"}})
     assert [part["typed"] for part in substance["editable"]] == ["Hi", "One\ntwo", "3"]
 
 
@@ -133,7 +133,7 @@ NESTED: dict[str, Any] = {
 
 
 def test_every_part_of_a_nested_artifact_is_edited_by_the_way_to_it() -> None:
-    substance = KIND.substance(offer(KIND, NESTED), {})
+    substance = KIND.build_page_content(offer(KIND, NESTED), {})
     names = ["mail/subject", "mail/copies", "mail/urgent", "to/0/name", "to/1/name", "a~1b"]
     assert [part["name"] for part in substance["editable"]] == names
     assert substance["editable"][3]["path"] == ("to", 0, "name")
@@ -155,7 +155,7 @@ def test_edits_hold_each_changed_field_of_the_artifact_whole() -> None:
     }
     assert KIND.form_data(offer(KIND, NESTED), pairs) == {"edits": edits}
     assert NESTED["draft"]["to"][1] == {"name": "Eve"}
-    shown = KIND.substance(offer(KIND, NESTED), {"edits": edits})["editable"]
+    shown = KIND.build_page_content(offer(KIND, NESTED), {"edits": edits})["editable"]
     assert [part["typed"] for part in shown] == ["Hi", "3", "false", "Ada", "Eva", "even"]
     assert [part["changed"] for part in shown] == [True, True, False, False, True, True]
 
@@ -170,11 +170,12 @@ def test_a_list_is_edited_under_its_own_name() -> None:
 @pytest.mark.parametrize("typed", ["", "three", "1,5", "0x10", "1e400", "９"])
 @pytest.mark.parametrize("action", ["edit", "approve", "x-preview"])
 def test_a_number_is_not_guessed_from_what_is_none(typed: str, action: str) -> None:
-    turn = KIND.turn(offer(KIND, LETTER), action, [("edit.pages", typed)], {})
+    turn = KIND.handle_post(offer(KIND, LETTER), action, [("edit.pages", typed)], {})
     assert not turn.ready
     assert turn.problems.keys() == {"edits"}
     assert [
-        part["problem"] is None for part in KIND.substance(offer(KIND, LETTER), turn.values)["editable"]
+        part["problem"] is None
+        for part in KIND.build_page_content(offer(KIND, LETTER), turn.values)["editable"]
     ] == [
         True,
         True,
@@ -188,19 +189,19 @@ def test_a_number_written_otherwise_is_no_change() -> None:
 
 def test_looking_at_changes_answers_nothing_and_loses_nothing() -> None:
     pairs = [("feedback", "Softer"), ("edit.subject", "Hi")]
-    turn = KIND.turn(offer(KIND, LETTER), "x-preview", pairs, {})
+    turn = KIND.handle_post(offer(KIND, LETTER), "x-preview", pairs, {})
     assert (turn.ready, turn.values) == (False, {"feedback": "Softer", "edits": {"subject": "Hi"}})
 
 
 def test_undoing_changes_keeps_the_feedback() -> None:
     pairs = [("feedback", "Softer"), ("edit.subject", "Hi")]
-    turn = KIND.turn(offer(KIND, LETTER), "x-undo", pairs, {})
+    turn = KIND.handle_post(offer(KIND, LETTER), "x-undo", pairs, {})
     assert (turn.ready, turn.values) == (False, {"feedback": "Softer"})
 
 
 def test_nothing_can_be_edited_where_nobody_can_ask_for_changes() -> None:
     bare = offer(KIND, LETTER, actions=("approve", "reject"))
-    assert KIND.substance(bare, {})["editable"] == []
+    assert KIND.build_page_content(bare, {})["editable"] == []
     assert KIND.form_data(bare, [("edit.subject", "Hi")]) == {}
 
 
@@ -216,20 +217,23 @@ def test_nothing_can_be_edited_where_nobody_can_ask_for_changes() -> None:
     ],
 )
 def test_what_is_too_much_for_a_page_is_left_to_the_feedback(artifact: Any) -> None:
-    substance = KIND.substance(offer(KIND, {"artifact": artifact}), {})
+    substance = KIND.build_page_content(offer(KIND, {"artifact": artifact}), {})
     assert not substance["wholly"]
     assert len(substance["editable"]) <= 40
 
 
 def test_rounds_are_compared_by_the_fields_of_the_artifact_and_the_other_facts() -> None:
     labels = {"presets": ["No"], "action_labels": {"approve": "Send"}}
-    assert KIND.comparable(offer(KIND, {**LETTER, **labels})) == {**LETTER["artifact"], "order": "A shelf"}
-    assert KIND.comparable(offer(KIND, {"draft": "x", "order": 1})) == {"draft": "x", "order": 1}
+    assert KIND.extract_comparable(offer(KIND, {**LETTER, **labels})) == {
+        **LETTER["artifact"],
+        "order": "A shelf",
+    }
+    assert KIND.extract_comparable(offer(KIND, {"draft": "x", "order": 1})) == {"draft": "x", "order": 1}
     same_name = {"artifact": {"order": "x"}, "order": 1}
-    assert KIND.comparable(offer(KIND, same_name)) == same_name
+    assert KIND.extract_comparable(offer(KIND, same_name)) == same_name
 
 
 def test_saved_edits_of_another_shape_change_nothing() -> None:
     for edits in ({"mail": "x"}, {"to": {"0": 1}}, {"to": [1, 2]}, "x", {"mail": {"subject": ["x"]}}):
-        shown = KIND.substance(offer(KIND, NESTED), {"edits": edits})["editable"]
+        shown = KIND.build_page_content(offer(KIND, NESTED), {"edits": edits})["editable"]
         assert not any(part["changed"] for part in shown)

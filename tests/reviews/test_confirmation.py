@@ -18,9 +18,9 @@ def check(action: str, data: dict[str, Any], **context: Any) -> dict[str, Any]:
 
 def test_a_bare_press_confirms_everything_by_name() -> None:
     asked = offer(KIND, {"items": MAILS})
-    assert KIND.pressed(asked, "confirm") == {"confirmed_items": ["one", "two", "three"]}
-    assert KIND.pressed(asked, "cancel") == {}
-    assert KIND.pressed(offer(KIND, {}), "confirm") == {}
+    assert KIND.build_inline_data(asked, "confirm") == {"confirmed_items": ["one", "two", "three"]}
+    assert KIND.build_inline_data(asked, "cancel") == {}
+    assert KIND.build_inline_data(offer(KIND, {}), "confirm") == {}
     assert check("confirm", {}) == {}
 
 
@@ -139,7 +139,7 @@ def test_the_page_sends_ticks_and_the_typed_word() -> None:
     pairs = [("confirmed_items", "one"), ("confirmed_items", "two"), ("confirm_word", "send")]
     data = KIND.form_data(asked, pairs)
     assert data == {"confirmed_items": ["one", "two"], "confirm_word": "send"}
-    substance = KIND.substance(asked, data)
+    substance = KIND.build_page_content(asked, data)
     assert [item["picked"] for item in substance["items"]] == [True, True, False]
     assert (substance["warning"], substance["facts"]) == ("For good", {"extra": 1})
 
@@ -156,7 +156,7 @@ def test_a_wrong_word_is_told_what_to_type(typed: str, advice: str) -> None:
 def test_a_suggested_reason_goes_with_the_note() -> None:
     asked = offer(KIND, {"presets": ["Checked with Ada"]})
     assert KIND.form_data(asked, [("preset", "1"), ("note", "")]) == {"note": "Checked with Ada"}
-    assert KIND.substance(asked, {})["facts"] == {}
+    assert KIND.build_page_content(asked, {})["facts"] == {}
 
 
 def test_missing_ticks_and_a_wrong_word_are_told_at_once() -> None:

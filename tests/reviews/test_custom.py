@@ -18,7 +18,7 @@ def test_only_declared_actions_are_offered() -> None:
 
 def test_the_whole_context_is_shown() -> None:
     asked = offer(KIND, {"photo": "x", "presets": {"a": 1}}, actions=("allow",))
-    assert KIND.substance(asked, {})["facts"] == {"photo": "x", "presets": {"a": 1}}
+    assert KIND.build_page_content(asked, {})["facts"] == {"photo": "x", "presets": {"a": 1}}
 
 
 def test_the_page_sends_a_note() -> None:
@@ -30,4 +30,4 @@ def test_the_page_sends_a_note() -> None:
 def test_a_suggested_reason_goes_before_the_note() -> None:
     asked = offer(KIND, {"reason_presets": ["Too dark"]}, actions=("refuse",))
     assert KIND.form_data(asked, [("preset", "1"), ("note", "Sorry")]) == {"note": "Too dark\n\nSorry"}
-    assert KIND.substance(asked, {})["facts"] == {}
+    assert KIND.build_page_content(asked, {})["facts"] == {}

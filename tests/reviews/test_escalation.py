@@ -116,12 +116,12 @@ def test_what_cannot_take_the_type_is_kept_as_typed_and_refused() -> None:
     assert data == {"modified_params": {"size": "lots", "dry": "perhaps"}}
     with pytest.raises(InvalidSubmission, match="another kind than before: size, dry"):
         KIND.check(asked, "retry", data)
-    typed = {param["key"]: param["typed"] for param in KIND.substance(asked, data)["params"]}
+    typed = {param["key"]: param["typed"] for param in KIND.build_page_content(asked, data)["params"]}
     assert (typed["size"], typed["dry"], typed["rate"]) == ("lots", "perhaps", "0.5")
 
 
 def shown(**context: Any) -> dict[str, Any]:
-    return KIND.substance(offer(KIND, context), {})
+    return KIND.build_page_content(offer(KIND, context), {})
 
 
 def test_the_failure_and_the_other_facts_are_told_apart() -> None:
@@ -217,7 +217,8 @@ def test_suggestions_name_their_action_if_the_case_offers_it() -> None:
 def test_a_changed_parameter_is_marked_and_a_wrong_one_told_what_to_type() -> None:
     values = {"modified_params": {"size": 50, "rate": "fast"}}
     params = {
-        param["key"]: param for param in KIND.substance(offer(KIND, {"params": PARAMS}), values)["params"]
+        param["key"]: param
+        for param in KIND.build_page_content(offer(KIND, {"params": PARAMS}), values)["params"]
     }
     assert [key for key, param in params.items() if param["changed"]] == ["size", "rate"]
     assert params["rate"]["problem"] == "Write a number, such as 0.5."
@@ -228,9 +229,9 @@ def test_a_changed_parameter_is_marked_and_a_wrong_one_told_what_to_type() -> No
 def test_changed_parameters_on_the_page_are_left_aside_unless_it_is_tried_again(action: str) -> None:
     asked = offer(KIND, {"params": PARAMS})
     pairs = [("param.size", "50"), ("reason", "Late")]
-    assert KIND.turn(asked, action, pairs, {}).values == {"reason": "Late"}
-    assert KIND.turn(asked, "retry", pairs, {}).values["modified_params"] == {"size": 50}
-    refused = KIND.turn(asked, action, [("param.size", "50"), ("reason", "x" * 10_001)], {}).values
+    assert KIND.handle_post(asked, action, pairs, {}).values == {"reason": "Late"}
+    assert KIND.handle_post(asked, "retry", pairs, {}).values["modified_params"] == {"size": 50}
+    refused = KIND.handle_post(asked, action, [("param.size", "50"), ("reason", "x" * 10_001)], {}).values
     assert refused["modified_params"] == {"size": 50}
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.cases.case import Offer
-from placet.cases.kind import ReviewKind
+from placet.cases.review_rules import ReviewRules
 from placet.desk.draft import draft_from
 from placet.errors import InvalidSubmission, RequestError
 from placet.reviews.registry import REVIEW_TYPES, load_custom_type
@@ -75,7 +75,7 @@ PAIRS = st.lists(
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
-def typed_as_the_port(kind: ReviewType) -> ReviewKind:
+def typed_as_the_port(kind: ReviewType) -> ReviewRules:
     return kind
 
 
@@ -106,9 +106,9 @@ def test_whatever_can_be_asked_can_be_shown_and_posted(
     asked = Offer(type=kind.name, prompt="?", message="?", context=context, actions=kind.actions or ("go",))
     assert set(kind.inline_for(context)) <= set(kind.inline_actions)
     for move in (*asked.actions, "x-next", "x-back"):
-        turn = kind.turn(asked, move, pairs, values)
-        kind.substance(asked, turn.values)
-    kind.substance(asked, values)
+        turn = kind.handle_post(asked, move, pairs, values)
+        kind.build_page_content(asked, turn.values)
+    kind.build_page_content(asked, values)
     kind.form_data(asked, pairs)
 
 
@@ -117,7 +117,7 @@ def test_the_example_can_be_opened_and_shown(kind: ReviewType) -> None:
     draft = draft_from(kind.example())
     assert draft.type.startswith(kind.name)
     asked = offer(kind, draft.context, actions=draft.actions or kind.actions)
-    assert kind.substance(asked, {})["facts"]
+    assert kind.build_page_content(asked, {})["facts"]
     assert set(draft.inline_actions or ()) <= set(kind.inline_for(draft.context))
 
 
@@ -171,5 +171,5 @@ def test_data_nested_too_deep_is_refused(kind: ReviewType, depth: int) -> None:
 @kinds
 def test_the_answer_can_be_told_again(kind: ReviewType) -> None:
     asked = offer(kind, kind.example()["context"], actions=("go",))
-    told = kind.recap(asked, {"note": "Fine", "feedback": "Good"})
+    told = kind.summarize_answer(asked, {"note": "Fine", "feedback": "Good"})
     assert all(isinstance(label, str) for label, _ in told)

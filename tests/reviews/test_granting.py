@@ -39,7 +39,7 @@ def asking(**changes: Any) -> Offer:
 
 
 def offered(offer: Offer, values: dict[str, Any] | None = None) -> dict[str, Any] | None:
-    (call,) = SAMPLES["tool_calls"].substance(offer, values or {})["calls"]
+    (call,) = SAMPLES["tool_calls"].build_page_content(offer, values or {})["calls"]
     grant: dict[str, Any] | None = call["grant"]
     return grant
 
@@ -47,7 +47,7 @@ def offered(offer: Offer, values: dict[str, Any] | None = None) -> dict[str, Any
 def grants(offer: Offer, decision: str = "approve", **typed: str) -> list[dict[str, Any]]:
     """What is kept of this form."""
     pairs = [("decision.1", decision), *(ON | UNTOUCHED | typed).items()]
-    turn = SAMPLES["tool_calls"].turn(offer, "edit", pairs, {})
+    turn = SAMPLES["tool_calls"].handle_post(offer, "edit", pairs, {})
     assert turn.ready, turn.problems
     kept = SAMPLES["tool_calls"].check(offer, turn.action or "", turn.data or {})
     return list(kept.get("grants", []))
@@ -122,7 +122,7 @@ def test_what_cannot_be_allowed_is_said_beside_its_call(typed: dict[str, str], t
     with pytest.raises(InvalidSubmission, match=told) as refused:
         grants(asking(), **typed)
     assert refused.value.details["fields"].keys() == {"grant.call_1"}
-    assert "grant.call_1" in SAMPLES["tool_calls"].substance(asking(), {})["labels"]
+    assert "grant.call_1" in SAMPLES["tool_calls"].build_page_content(asking(), {})["labels"]
 
 
 def test_a_call_of_high_risk_is_never_offered_nor_taken() -> None:
@@ -151,7 +151,7 @@ def test_huge_calls_are_not_offered() -> None:
 
 def test_what_was_typed_stands_in_the_boxes_again() -> None:
     pairs = [("decision.1", "approve"), *(ON | UNTOUCHED | like(1, "*@acme.example")).items()]
-    values = SAMPLES["tool_calls"].typing(asking(), pairs, {}).values
+    values = SAMPLES["tool_calls"].read_draft(asking(), pairs, {}).values
     grant = offered(asking(), dict(values))
     assert grant is not None
     assert (grant["on"], grant["uses"], grant["arguments"][0]["like"]) == (True, "20", "*@acme.example")

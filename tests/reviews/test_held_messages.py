@@ -7,7 +7,7 @@ import pytest
 from placet.cases.case import Offer
 from placet.desk.draft import draft_from
 from placet.errors import BadRequest, InvalidAction, ValidationFailed
-from placet.reviews.held_messages.held import Excerpt, Mark, segments
+from placet.reviews.held_messages.message_context import Excerpt, Mark, split_at_marks
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_review_type
 from tests.pages.gallery import offer_of, rendered, review_view
 
@@ -57,7 +57,7 @@ def test_what_is_no_held_message_cannot_be_asked(wrong: Any) -> None:
 
 def test_marks_cut_the_text_and_may_overlap() -> None:
     excerpt = Excerpt(at=0, text="abcdefgh", marks=(mark(1, 5), mark(3, 7, "OTHER", "Others"), mark(6, 99)))
-    found = [(one.text, one.found) for one in segments(excerpt, None)]
+    found = [(one.text, one.found) for one in split_at_marks(excerpt, None)]
     assert [text for text, _ in found] == ["a", "bc", "de", "f", "g", "h"]
     assert found[0][1] == ()
     assert found[2][1] == ("US_SSN · SSNs", "OTHER · Others")
@@ -84,8 +84,14 @@ def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
 def test_approving_a_question_is_answering_it() -> None:
     question, message = offered(held(matter="input", policy=None)), offered(held())
     actions = SAMPLES["held_message"].actions
-    assert [SAMPLES["held_message"].outcome(question, action) for action in actions] == ["submit", "reject"]
-    assert [SAMPLES["held_message"].outcome(message, action) for action in actions] == ["approve", "reject"]
+    assert [SAMPLES["held_message"].find_outcome(question, action) for action in actions] == [
+        "submit",
+        "reject",
+    ]
+    assert [SAMPLES["held_message"].find_outcome(message, action) for action in actions] == [
+        "approve",
+        "reject",
+    ]
 
 
 def test_data_is_shown_as_it_is() -> None:

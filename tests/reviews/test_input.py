@@ -101,7 +101,7 @@ def test_without_a_form_any_flat_answers_fit() -> None:
     data = {"answer": "Here", "sure": True, "count": 2, "gone": None}
     assert KIND.check(free, "submit", data) == {"answer": "Here", "sure": True, "count": 2}
     assert KIND.form_data(free, [("answer", "Here"), ("shown", "x")]) == {"answer": "Here"}
-    assert KIND.turn(free, "submit", [("answer", "Here")], {}).ready
+    assert KIND.handle_post(free, "submit", [("answer", "Here")], {}).ready
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_post_becomes_typed_answers_and_what_is_unticked_is_empty() -> None:
 
 def test_what_is_not_a_number_is_kept_as_typed() -> None:
     data = KIND.form_data(offer(KIND, FLAT), post(0, "name age", name="Ada", age="old"))
-    fields = KIND.substance(offer(KIND, FLAT), data)["steps"][0]["fields"]
+    fields = KIND.build_page_content(offer(KIND, FLAT), data)["steps"][0]["fields"]
     assert {field["key"]: field["typed"] for field in fields}["age"] == "old"
 
 
@@ -150,7 +150,7 @@ def test_numbers_are_read_as_phones_let_people_type_them(typed: str, read: objec
 
 
 def test_a_saved_sensitive_answer_never_returns_to_the_page() -> None:
-    substance = KIND.substance(offer(KIND, FLAT), {"secret": "hunter2"})
+    substance = KIND.build_page_content(offer(KIND, FLAT), {"secret": "hunter2"})
     field = next(field for field in substance["steps"][0]["fields"] if field["key"] == "secret")
     assert (field["typed"], field["saved"]) == ("", True)
     assert "hunter2" not in str(substance)
@@ -159,7 +159,7 @@ def test_a_saved_sensitive_answer_never_returns_to_the_page() -> None:
 def test_an_empty_sensitive_box_leaves_the_saved_answer() -> None:
     asked = "name age secret tags"
     sent = [*post(0, asked, name="Ada", secret=""), ("saved", "secret")]
-    turn = KIND.turn(offer(KIND, FLAT), "submit", sent, {"secret": "hunter2"})
+    turn = KIND.handle_post(offer(KIND, FLAT), "submit", sent, {"secret": "hunter2"})
     assert turn.ready
     assert turn.values["secret"] == "hunter2"
 
@@ -167,13 +167,13 @@ def test_an_empty_sensitive_box_leaves_the_saved_answer() -> None:
 @pytest.mark.parametrize("typed", ["", " "])
 def test_a_secret_that_somebody_else_saved_meanwhile_is_not_sent(typed: str) -> None:
     sent = post(0, "name age secret tags", name="Ada", secret=typed)
-    turn = KIND.turn(offer(KIND, FLAT), "submit", sent, {"secret": "planted"})
+    turn = KIND.handle_post(offer(KIND, FLAT), "submit", sent, {"secret": "planted"})
     assert turn.ready
     assert not (turn.values["secret"] or "").strip()
 
 
 def test_problems_keep_the_person_on_the_step() -> None:
-    turn = KIND.turn(offer(KIND, FLAT), "submit", post(0, "name age secret tags", age="old"), {})
+    turn = KIND.handle_post(offer(KIND, FLAT), "submit", post(0, "name age secret tags", age="old"), {})
     assert not turn.ready
     assert turn.problems.keys() == {"name", "age"}
     assert turn.values["age"] == "old"
@@ -181,83 +181,91 @@ def test_problems_keep_the_person_on_the_step() -> None:
 
 def test_a_wizard_goes_forward_back_and_to_the_answer() -> None:
     asked = offer(KIND, WIZARD)
-    first = KIND.turn(asked, NEXT, post(0, "way card", way="train", card=""), {})
+    first = KIND.handle_post(asked, NEXT, post(0, "way card", way="train", card=""), {})
     assert (first.ready, first.step, first.problems) == (False, 1, {})
     assert first.progress is not None
     assert (first.progress.current_step, first.progress.total_steps) == (2, 3)
-    second = KIND.turn(asked, NEXT, post(1, "nights", nights="3"), first.values)
+    second = KIND.handle_post(asked, NEXT, post(1, "nights", nights="3"), first.values)
     assert (second.ready, second.step) == (False, 2)
-    back = KIND.turn(asked, BACK, post(2, ""), second.values)
+    back = KIND.handle_post(asked, BACK, post(2, ""), second.values)
     assert (back.ready, back.step, back.values) == (False, 1, second.values)
-    done = KIND.turn(asked, "submit", post(2, ""), second.values)
+    done = KIND.handle_post(asked, "submit", post(2, ""), second.values)
     assert done.ready
     assert KIND.check(asked, "submit", done.values) == {"way": "train", "nights": 3}
 
 
 def test_an_answer_that_brings_up_a_question_asks_it_without_blame() -> None:
     asked = offer(KIND, WIZARD)
-    turn = KIND.turn(asked, NEXT, post(0, "way", way="plane"), {})
+    turn = KIND.handle_post(asked, NEXT, post(0, "way", way="plane"), {})
     assert (turn.step, turn.problems, turn.more_asked) == (0, {}, True)
-    fields = KIND.substance(asked, turn.values)["steps"][0]["fields"]
+    fields = KIND.build_page_content(asked, turn.values)["steps"][0]["fields"]
     assert [field["key"] for field in fields] == ["way", "passport"]
-    again = KIND.turn(asked, NEXT, post(0, "way passport", way="plane", passport=""), turn.values)
+    again = KIND.handle_post(asked, NEXT, post(0, "way passport", way="plane", passport=""), turn.values)
     assert (again.step, again.problems) == (0, {"passport": "Fill this in."})
 
 
 def test_the_last_step_cannot_be_reached_around_the_others() -> None:
-    turn = KIND.turn(offer(KIND, WIZARD), "submit", post(2, ""), {"way": "train"})
+    turn = KIND.handle_post(offer(KIND, WIZARD), "submit", post(2, ""), {"way": "train"})
     assert (turn.ready, turn.step) == (False, 1)
     assert turn.problems.keys() == {"nights"}
 
 
 @pytest.mark.parametrize("step", ["99", "-1", "one", "", "1e3", "٣", "9" * 400])
 def test_a_step_that_does_not_exist_is_no_way_out(step: str) -> None:
-    turn = KIND.turn(offer(KIND, WIZARD), NEXT, [("step", step)], {})
+    turn = KIND.handle_post(offer(KIND, WIZARD), NEXT, [("step", step)], {})
     assert not turn.ready
     assert 0 <= turn.step <= 2
 
 
 def test_going_on_from_the_last_step_is_no_answer() -> None:
-    turn = KIND.turn(offer(KIND, WIZARD), NEXT, post(2, ""), {"way": "train", "nights": 2})
+    turn = KIND.handle_post(offer(KIND, WIZARD), NEXT, post(2, ""), {"way": "train", "nights": 2})
     assert not turn.ready
 
 
 def test_answers_are_told_by_their_labels_and_secrets_are_masked() -> None:
     data = {"name": "Ada", "secret": "hunter2", "tags": ["b"]}
-    assert KIND.recap(offer(KIND, FLAT), data) == [("Name", "Ada"), ("Secret", "••••••••"), ("Tags", ["Bee"])]
+    assert KIND.summarize_answer(offer(KIND, FLAT), data) == [
+        ("Name", "Ada"),
+        ("Secret", "••••••••"),
+        ("Tags", ["Bee"]),
+    ]
 
 
 def test_defaults_are_filled_in_until_something_is_typed() -> None:
     form = {"form": {"fields": [{"key": "n", "label": "N", "type": "number", "default": 3}]}}
     asked = offer(KIND, form)
-    assert KIND.substance(asked, {})["steps"][0]["fields"][0]["typed"] == "3"
-    assert KIND.substance(asked, {"n": 5})["steps"][0]["fields"][0]["typed"] == "5"
-    assert KIND.substance(asked, {"n": ""})["steps"][0]["fields"][0]["typed"] == ""
+    assert KIND.build_page_content(asked, {})["steps"][0]["fields"][0]["typed"] == "3"
+    assert KIND.build_page_content(asked, {"n": 5})["steps"][0]["fields"][0]["typed"] == "5"
+    assert KIND.build_page_content(asked, {"n": ""})["steps"][0]["fields"][0]["typed"] == ""
 
 
 def test_a_form_in_steps_ends_with_a_look_at_all_answers() -> None:
     asked = offer(KIND, {"form": {"steps": WIZARD["form"]["steps"][:2]}})
-    first = KIND.turn(asked, NEXT, post(0, "way card", way="train", card=""), {})
-    second = KIND.turn(asked, NEXT, post(1, "nights", nights="3"), first.values)
+    first = KIND.handle_post(asked, NEXT, post(0, "way card", way="train", card=""), {})
+    second = KIND.handle_post(asked, NEXT, post(1, "nights", nights="3"), first.values)
     assert (second.ready, second.step) == (False, 2)
-    mark = KIND.substance(asked, second.values)["reviewed"]
+    mark = KIND.build_page_content(asked, second.values)["reviewed"]
     assert (mark["page"], mark["ours"], mark["complete"]) == (2, True, True)
-    done = KIND.turn(asked, "submit", [("step", "2"), ("reviewed", mark["fingerprint"])], second.values)
+    done = KIND.handle_post(
+        asked, "submit", [("step", "2"), ("reviewed", mark["fingerprint"])], second.values
+    )
     assert done.ready
 
 
 def test_a_long_form_ends_with_a_look_at_all_answers_and_a_short_one_does_not() -> None:
     fields = [{"key": f"f{number}", "label": "F", "type": "text"} for number in range(9)]
     long, short = offer(KIND, {"form": {"fields": fields}}), offer(KIND, {"form": {"fields": fields[1:]}})
-    assert KIND.substance(long, {})["reviewed"]["page"] == 1
-    assert KIND.substance(short, {})["reviewed"]["page"] == 0
-    assert KIND.place(short, {}, 1) is None
+    assert KIND.build_page_content(long, {})["reviewed"]["page"] == 1
+    assert KIND.build_page_content(short, {})["reviewed"]["page"] == 0
+    assert KIND.find_step(short, {}, 1) is None
 
 
 def test_answers_that_changed_since_they_were_checked_are_checked_again() -> None:
     asked = offer(KIND, WIZARD)
-    mark = KIND.substance(asked, {"way": "train", "nights": 3})["reviewed"]["fingerprint"]
-    turn = KIND.turn(asked, "submit", [("step", "2"), ("reviewed", mark)], {"way": "train", "nights": 4})
+    mark = KIND.build_page_content(asked, {"way": "train", "nights": 3})["reviewed"]["fingerprint"]
+    turn = KIND.handle_post(
+        asked, "submit", [("step", "2"), ("reviewed", mark)], {"way": "train", "nights": 4}
+    )
     assert (turn.ready, turn.step) == (False, 2)
     assert "changed elsewhere" in turn.problems[""]
 
@@ -265,7 +273,9 @@ def test_answers_that_changed_since_they_were_checked_are_checked_again() -> Non
 def test_a_mark_of_the_answers_says_nothing_about_secrets() -> None:
     asked = offer(KIND, WIZARD)
     marks = {
-        KIND.substance(asked, {"way": "plane", "passport": secret, "nights": 1})["reviewed"]["fingerprint"]
+        KIND.build_page_content(asked, {"way": "plane", "passport": secret, "nights": 1})["reviewed"][
+            "fingerprint"
+        ]
         for secret in ("1234", "4321")
     }
     assert len(marks) == 1
@@ -274,13 +284,13 @@ def test_a_mark_of_the_answers_says_nothing_about_secrets() -> None:
 def test_a_person_goes_back_to_any_step_and_forward_only_over_sound_ones() -> None:
     asked = offer(KIND, WIZARD)
     full = {"way": "train", "nights": 3}
-    assert KIND.turn(asked, "x-step-0", post(2, ""), full).step == 0
-    ahead = KIND.turn(asked, "x-step-2", post(0, "way card", way="train", card=""), full)
+    assert KIND.handle_post(asked, "x-step-0", post(2, ""), full).step == 0
+    ahead = KIND.handle_post(asked, "x-step-2", post(0, "way card", way="train", card=""), full)
     assert (ahead.ready, ahead.step, ahead.problems) == (False, 2, {})
-    held = KIND.turn(asked, "x-step-2", post(0, "way card", way="train", card=""), {})
+    held = KIND.handle_post(asked, "x-step-2", post(0, "way card", way="train", card=""), {})
     assert (held.step, set(held.problems)) == (1, {"nights"})
     for odd in ("x-step-", "x-step-99", "x-step--1", "x-step-٣", "x-step-1e1"):
-        assert KIND.turn(asked, odd, post(2, ""), {}).step <= 2
+        assert KIND.handle_post(asked, odd, post(2, ""), {}).step <= 2
 
 
 def test_a_step_without_a_question_left_is_passed_over() -> None:
@@ -291,9 +301,9 @@ def test_a_step_without_a_question_left_is_passed_over() -> None:
         {"title": "Three", "fields": [{"key": "name", "label": "Name", "type": "text"}]},
     ]
     asked = offer(KIND, {"form": {"steps": steps}})
-    assert KIND.turn(asked, NEXT, post(0, "own", own="false"), {}).step == 2
-    assert KIND.turn(asked, NEXT, post(0, "own", own="true"), {}).step == 1
-    assert KIND.turn(asked, BACK, post(2, "name", name="A"), {"own": False}).step == 0
+    assert KIND.handle_post(asked, NEXT, post(0, "own", own="false"), {}).step == 2
+    assert KIND.handle_post(asked, NEXT, post(0, "own", own="true"), {}).step == 1
+    assert KIND.handle_post(asked, BACK, post(2, "name", name="A"), {"own": False}).step == 0
 
 
 CONDITION = {"field": "own", "operator": "eq", "value": True}
@@ -305,12 +315,12 @@ def test_what_a_review_lists_is_what_is_sent_defaults_included() -> None:
         {"title": "Two", "fields": [{"key": "b", "label": "B", "type": "text", "default": "tea"}]},
     ]
     asked = offer(KIND, {"form": {"steps": steps}})
-    ahead = KIND.turn(asked, "x-step-2", post(0, "a", a="x"), {})
+    ahead = KIND.handle_post(asked, "x-step-2", post(0, "a", a="x"), {})
     assert (ahead.step, ahead.values) == (2, {"a": "x", "b": "tea"})
 
 
 def test_while_typing_only_the_fields_sent_are_replaced() -> None:
-    kept = KIND.typing(offer(KIND, WIZARD), post(0, "way", way="plane"), {"nights": 3, "card": "7"})
+    kept = KIND.read_draft(offer(KIND, WIZARD), post(0, "way", way="plane"), {"nights": 3, "card": "7"})
     assert kept.values == {"nights": 3, "card": "7", "way": "plane"}
     assert (kept.ready, kept.step, kept.asked) == (False, 0, ("way", "passport"))
     assert kept.problems == {"passport": "Fill this in."}
@@ -329,7 +339,7 @@ def test_while_typing_defaults_on_the_page_count_and_those_of_later_pages_do_not
             "fields": [{"key": "b", "label": "B", "type": "text", "default": "y", "required": True}],
         },
     ]
-    kept = KIND.typing(offer(KIND, {"form": {"steps": steps}}), post(0, ""), {})
+    kept = KIND.read_draft(offer(KIND, {"form": {"steps": steps}}), post(0, ""), {})
     assert (kept.values, kept.problems) == ({}, {})
     assert kept.progress is not None
     assert kept.progress.completed_fields == 1
@@ -337,24 +347,24 @@ def test_while_typing_defaults_on_the_page_count_and_those_of_later_pages_do_not
 
 def test_a_secret_typed_and_taken_back_is_gone() -> None:
     pairs = [*post(0, "secret", secret=""), ("emptied", "secret"), ("emptied", "stranger")]
-    kept = KIND.typing(offer(KIND, FLAT), pairs, {"secret": "hunter2"})
+    kept = KIND.read_draft(offer(KIND, FLAT), pairs, {"secret": "hunter2"})
     assert kept.values == {"secret": ""}
 
 
 def test_a_free_answer_is_kept_while_it_is_typed() -> None:
-    kept = KIND.typing(offer(KIND, {}), [("answer", "He")], {})
+    kept = KIND.read_draft(offer(KIND, {}), [("answer", "He")], {})
     assert (kept.values, kept.ready) == ({"answer": "He"}, False)
 
 
 def test_a_page_is_reached_only_over_sound_steps() -> None:
     asked = offer(KIND, WIZARD)
-    assert [KIND.place(asked, {}, wanted) for wanted in (0, 1, 2, 99)] == [0, 0, 0, 0]
-    assert [KIND.place(asked, {"way": "train"}, wanted) for wanted in (0, 1, 2)] == [0, 1, 1]
-    assert KIND.place(asked, {"way": "train", "nights": 1}, 99) == 2
+    assert [KIND.find_step(asked, {}, wanted) for wanted in (0, 1, 2, 99)] == [0, 0, 0, 0]
+    assert [KIND.find_step(asked, {"way": "train"}, wanted) for wanted in (0, 1, 2)] == [0, 1, 1]
+    assert KIND.find_step(asked, {"way": "train", "nights": 1}, 99) == 2
 
 
 def test_a_page_knows_the_questions_that_an_answer_on_it_may_bring_up() -> None:
-    every = KIND.substance(offer(KIND, WIZARD), {"way": "plane"})["steps"][0]["every"]
+    every = KIND.build_page_content(offer(KIND, WIZARD), {"way": "plane"})["steps"][0]["every"]
     assert [(field["key"], field["asked"]) for field in every] == [
         ("way", True),
         ("passport", True),

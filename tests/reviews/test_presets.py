@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from placet.cases.action_labels import action_labels
-from placet.reviews.reason_presets import presets_name, presets_of, with_preset
-from placet.reviews.review_type import without
+from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
+from placet.reviews.review_type import context_without
 
 SHORT = {"label": "Too long", "text": "Please cut it to five lines."}
 CONTEXT = {"reason_presets": ["Wrong tone", SHORT]}
@@ -15,12 +15,12 @@ CONTEXT = {"reason_presets": ["Wrong tone", SHORT]}
 @pytest.mark.parametrize("name", ["reason_presets", "presets"])
 def test_a_suggestion_is_a_text_or_a_label_with_its_text(name: str) -> None:
     context = {name: ["Wrong tone", SHORT, {"text": "No"}], "order": 7}
-    assert presets_of(context) == [
+    assert read_presets(context) == [
         {"label": "Wrong tone", "text": "Wrong tone"},
         SHORT,
         {"label": "No", "text": "No"},
     ]
-    assert presets_name(context) == name
+    assert find_presets_key(context) == name
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_a_suggestion_is_a_text_or_a_label_with_its_text(name: str) -> None:
     ],
 )
 def test_what_are_no_suggestions_stays_a_fact(raw: Any) -> None:
-    assert presets_of({"presets": raw}) == []
-    assert presets_name({"presets": raw}) is None
+    assert read_presets({"presets": raw}) == []
+    assert find_presets_key({"presets": raw}) is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_are_no_suggestions_stays_a_fact(raw: Any) -> None:
 def test_a_picked_suggestion_stands_before_what_was_written(
     pairs: list[tuple[str, str]], written: str | None
 ) -> None:
-    assert with_preset(CONTEXT, pairs, "note") == written
+    assert read_text_with_preset(CONTEXT, pairs, "note") == written
 
 
 def test_a_service_names_its_actions_in_words_that_fit_on_a_button() -> None:
@@ -82,5 +82,5 @@ def test_names_that_tell_actions_apart_badly_are_left_aside(raw: Any) -> None:
 
 
 def test_names_of_actions_are_no_facts_unless_they_cannot_be_used() -> None:
-    assert without({"action_labels": {"approve": "Send"}, "order": 7}) == {"order": 7}
-    assert without({"action_labels": "Send", "order": 7}, "order") == {"action_labels": "Send"}
+    assert context_without({"action_labels": {"approve": "Send"}, "order": 7}) == {"order": 7}
+    assert context_without({"action_labels": "Send", "order": 7}, "order") == {"action_labels": "Send"}

@@ -38,14 +38,14 @@ def test_common_names_of_a_selection_become_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["options", "choices", "items", "candidates", "jobs", "results"])
 def test_options_are_found_under_their_common_names(name: str) -> None:
-    substance = KIND.substance(offer(KIND, {name: ROOMS, "budget": 450}), {})
+    substance = KIND.build_page_content(offer(KIND, {name: ROOMS, "budget": 450}), {})
     assert [option["id"] for option in substance["options"]] == ["loft", "hall", "hut"]
     assert substance["facts"] == {"budget": 450}
 
 
 def test_ids_and_titles_are_found_under_their_common_names() -> None:
     mixed = ["plain", {"value": "v", "label": "V"}, {"key": 7, "name": "K", "size": 2}, {"id": "bare"}]
-    options = KIND.substance(offer(KIND, {"options": mixed}), {})["options"]
+    options = KIND.build_page_content(offer(KIND, {"options": mixed}), {})["options"]
     assert [(option["id"], option["title"], option["details"]) for option in options] == [
         ("plain", "plain", {}),
         ("v", "V", {}),
@@ -169,7 +169,8 @@ def test_the_page_sends_what_was_ticked() -> None:
     data = KIND.form_data(offer(KIND, {"options": ROOMS}), pairs)
     assert data == {"selected": ["hut", "loft"], "note": "So\nthere"}
     assert [
-        option["picked"] for option in KIND.substance(offer(KIND, {"options": ROOMS}), data)["options"]
+        option["picked"]
+        for option in KIND.build_page_content(offer(KIND, {"options": ROOMS}), data)["options"]
     ] == [
         True,
         False,
@@ -184,7 +185,7 @@ def test_ids_typed_one_per_line_are_a_selection() -> None:
 
 @pytest.mark.parametrize("advice", ["hall", ["hall"]])
 def test_what_the_service_recommends_is_marked_and_not_picked(advice: Any) -> None:
-    substance = KIND.substance(offer(KIND, {"options": ROOMS, "recommended": advice}), {})
+    substance = KIND.build_page_content(offer(KIND, {"options": ROOMS, "recommended": advice}), {})
     assert [option["details"].get("recommended") for option in substance["options"]] == [None, True, None]
     assert not any(option["picked"] for option in substance["options"])
     assert substance["facts"] == {}
@@ -192,12 +193,15 @@ def test_what_the_service_recommends_is_marked_and_not_picked(advice: Any) -> No
 
 @pytest.mark.parametrize("advice", ["barn", ["hall", 5], 7, {"hall": 1}])
 def test_a_recommendation_of_something_else_stays_a_fact(advice: Any) -> None:
-    substance = KIND.substance(offer(KIND, {"options": ROOMS, "recommended": advice}), {})
+    substance = KIND.build_page_content(offer(KIND, {"options": ROOMS, "recommended": advice}), {})
     assert substance["facts"] == {"recommended": advice}
 
 
 def test_a_suggested_reason_goes_before_the_note() -> None:
     asked = offer(KIND, {"options": ROOMS, "reason_presets": ["Close by", "Quiet"]})
-    assert [preset["label"] for preset in KIND.substance(asked, {})["presets"]] == ["Close by", "Quiet"]
+    assert [preset["label"] for preset in KIND.build_page_content(asked, {})["presets"]] == [
+        "Close by",
+        "Quiet",
+    ]
     pairs = [("selected", "hut"), ("preset", "2"), ("note", "And cheap")]
     assert KIND.form_data(asked, pairs)["note"] == "Quiet\n\nAnd cheap"

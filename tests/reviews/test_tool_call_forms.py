@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.reviews.registry import SAMPLES
-from placet.reviews.tool_calls.fields import ArgumentField, ArgumentForm, form_of
-from placet.reviews.tool_calls.schema import find_descriptions
+from placet.reviews.tool_calls.fields import ArgumentField, ArgumentForm, build_form
+from placet.reviews.tool_calls.schema import read_subschema
 from placet.reviews.tool_calls.secrets import MASK, mask_secrets
 from placet.text.wording import Message
 from tests.reviews.offers import offer
@@ -49,7 +49,7 @@ SENT: dict[str, Any] = {
 
 
 def made(schema: dict[str, Any] | None, arguments: dict[str, Any]) -> ArgumentForm:
-    form = form_of(schema, arguments)
+    form = build_form(schema, arguments)
     assert form is not None
     return form
 
@@ -59,13 +59,13 @@ def boxes(form: ArgumentForm) -> dict[str, ArgumentField]:
 
 
 def edited(form: ArgumentForm, **typed: str) -> dict[str, Any]:
-    arguments, wrong = form.edited({name.replace("__", "/"): text for name, text in typed.items()})
+    arguments, wrong = form.apply_edits({name.replace("__", "/"): text for name, text in typed.items()})
     assert wrong == {}
     return arguments
 
 
 def misread(schema: dict[str, Any], arguments: dict[str, Any], **typed: str) -> dict[str, Message]:
-    return made(schema, arguments).edited(typed)[1]
+    return made(schema, arguments).apply_edits(typed)[1]
 
 
 def test_every_argument_gets_the_box_that_suits_it() -> None:
@@ -95,7 +95,7 @@ def test_every_argument_gets_the_box_that_suits_it() -> None:
 def test_what_is_left_alone_stays_exactly_as_it_was_sent() -> None:
     form = made(BOOKING, SENT)
     assert edited(form) == SENT
-    assert form.edited({field.name: field.original for field in form.fields}) == (SENT, {})
+    assert form.apply_edits({field.name: field.original for field in form.fields}) == (SENT, {})
 
 
 def test_typed_texts_become_values_of_their_type() -> None:
@@ -200,9 +200,9 @@ def test_any_printable_name_comes_back_from_the_form(name: str) -> None:
 def test_names_that_no_form_could_carry_are_edited_as_json() -> None:
     form = made(None, {"a\nb": 1})
     assert [(field.name, field.control) for field in form.fields] == [("", "json")]
-    assert form.edited({"": '{"a\\nb": 2}'}) == ({"a\nb": 2}, {})
-    assert "must be an object" in form.edited({"": "[1]"})[1][""]
-    assert "must be an object" in form.edited({"": " "})[1][""]
+    assert form.apply_edits({"": '{"a\\nb": 2}'}) == ({"a\nb": 2}, {})
+    assert "must be an object" in form.apply_edits({"": "[1]"})[1][""]
+    assert "must be an object" in form.apply_edits({"": " "})[1][""]
 
 
 def test_many_arguments_are_one_box_that_holds_no_secret() -> None:
@@ -211,11 +211,11 @@ def test_many_arguments_are_one_box_that_holds_no_secret() -> None:
     form = made(schema, {**many, "key": "hunter2"})
     (box,) = form.fields
     assert "hunter2" not in box.original
-    assert form.edited({"": '{"field_1": 5}'}) == ({"key": "hunter2", "field_1": 5}, {})
+    assert form.apply_edits({"": '{"field_1": 5}'}) == ({"key": "hunter2", "field_1": 5}, {})
 
 
 def test_what_is_too_large_has_no_form() -> None:
-    assert form_of(None, {"text": "x" * 1_000_000}) is None
+    assert build_form(None, {"text": "x" * 1_000_000}) is None
 
 
 # Secrets
@@ -237,10 +237,10 @@ def test_what_is_too_large_has_no_form() -> None:
     ],
 )
 def test_a_secret_is_masked_wherever_the_schema_says_so(schema: dict[str, Any]) -> None:
-    assert mask_secrets({"key": "hunter2"}, find_descriptions(schema)) == {"key": MASK}
+    assert mask_secrets({"key": "hunter2"}, read_subschema(schema)) == {"key": MASK}
     form = made(schema, {"key": "hunter2"})
     assert all("hunter2" not in field.original for field in form.fields)
-    assert form.edited({}) == ({"key": "hunter2"}, {})
+    assert form.apply_edits({}) == ({"key": "hunter2"}, {})
 
 
 def test_secrets_deep_inside_are_masked_and_stay_as_they_are() -> None:
@@ -256,10 +256,10 @@ def test_secrets_deep_inside_are_masked_and_stay_as_they_are() -> None:
         }
     }
     sent = {"logins": [{"user": "ada", "password": "hunter2"}], "tree": {"tree": {"password": "hunter2"}}}
-    assert "hunter2" not in str(mask_secrets(sent, find_descriptions(schema)))
+    assert "hunter2" not in str(mask_secrets(sent, read_subschema(schema)))
     form = made(schema, sent)
     assert all("hunter2" not in field.original for field in form.fields)
-    assert form.edited({field.name: "[]" for field in form.fields if field.control == "kept"})[0] == sent
+    assert form.apply_edits({field.name: "[]" for field in form.fields if field.control == "kept"})[0] == sent
 
 
 # Whatever comes
@@ -303,9 +303,9 @@ def test_any_schema_makes_a_form_that_loses_nothing(
     schema: dict[str, Any], arguments: dict[str, Any], text: str
 ) -> None:
     form = made(schema, arguments)
-    assert form.edited({field.name: field.original for field in form.fields}) == (arguments, {})
-    form.edited({field.name: text for field in form.fields})
-    mask_secrets(arguments, find_descriptions(schema))
+    assert form.apply_edits({field.name: field.original for field in form.fields}) == (arguments, {})
+    form.apply_edits({field.name: text for field in form.fields})
+    mask_secrets(arguments, read_subschema(schema))
 
 
 @given(context=st.dictionaries(st.sampled_from(["tool_calls", "automatic", "agent"]), JSON), values=OBJECTS)
@@ -315,4 +315,4 @@ def test_any_context_is_read_or_refused(context: dict[str, Any], values: dict[st
     except Exception as error:
         assert type(error).__name__ == "ValidationFailed"  # noqa: PT017
         return
-    SAMPLES["tool_calls"].substance(offer(SAMPLES["tool_calls"], prepared), values)
+    SAMPLES["tool_calls"].build_page_content(offer(SAMPLES["tool_calls"], prepared), values)

@@ -3,7 +3,7 @@
 from time import thread_time
 from typing import Any
 
-from placet.reviews.form_post import Turn
+from placet.reviews.form_post import PostResult
 from placet.reviews.registry import SAMPLES
 from tests.reviews.offers import offer
 from tests.reviews.test_tool_call_forms import BOOKING, SENT
@@ -15,14 +15,14 @@ def calls(*given: dict[str, Any]) -> Any:
     return offer(SAMPLES["tool_calls"], {"tool_calls": listed})
 
 
-def turned(shown: Any, move: str, saved: dict[str, Any] | None = None, **typed: str) -> Turn:
+def turned(shown: Any, move: str, saved: dict[str, Any] | None = None, **typed: str) -> PostResult:
     pairs = [(name.replace("_", ".", 1).replace("__", "."), text) for name, text in typed.items()]
-    return SAMPLES["tool_calls"].turn(shown, move, pairs, saved or {})
+    return SAMPLES["tool_calls"].handle_post(shown, move, pairs, saved or {})
 
 
 def test_identical_calls_are_decided_once_and_written_for_each() -> None:
     shown = calls({}, {"name": "pay"}, {}, {"path": ["Scout"]}, {})
-    listed = SAMPLES["tool_calls"].substance(shown, {})["calls"]
+    listed = SAMPLES["tool_calls"].build_page_content(shown, {})["calls"]
     assert [(call["name"], call["count"]) for call in listed] == [("book", 3), ("pay", 1), ("book", 1)]
     turn = turned(shown, "edit", decision_1="approve", decision_2="reject", decision_3="approve")
     assert turn.ready
@@ -66,7 +66,7 @@ def test_a_misfit_stands_at_its_box() -> None:
         },
     }
     shown = calls({"schema": schema})
-    boxes = [box["path"] for box in SAMPLES["tool_calls"].substance(shown, {})["calls"][0]["fields"]]
+    boxes = [box["path"] for box in SAMPLES["tool_calls"].build_page_content(shown, {})["calls"][0]["fields"]]
     turn = turned(shown, "edit", decision_1="edit", edit_1__via="Bonn\nTrier")
     assert list(turn.problems) == [f"call-1-edit-{boxes.index(('via',)) + 1}"]
     assert not turn.ready
@@ -80,14 +80,14 @@ def test_half_made_decisions_are_kept_and_shown_again() -> None:
         ("answer.2", "Done."),
         ("edit.1.pin", "08-15-27"),
     ]
-    kept = SAMPLES["tool_calls"].typing(shown, typed, {}).values
-    first, second = SAMPLES["tool_calls"].substance(shown, kept)["calls"]
+    kept = SAMPLES["tool_calls"].read_draft(shown, typed, {}).values
+    first, second = SAMPLES["tool_calls"].build_page_content(shown, kept)["calls"]
     assert (first["decision"], second["decision"], second["answer"]) == ("edit", None, "Done.")
     by_name = {box["name"]: box for box in first["fields"]}
     assert by_name["edit.1.seats"]["typed"] == "many"
     assert by_name["edit.1.pin"]["saved"]
     assert "08-15-27" not in str(first)
-    again = SAMPLES["tool_calls"].turn(
+    again = SAMPLES["tool_calls"].handle_post(
         shown,
         "edit",
         [*typed[:1], ("edit.1.seats", "3"), ("edit.1.pin", ""), ("decision.2", "reject"), ("saved", "1.pin")],
@@ -95,7 +95,7 @@ def test_half_made_decisions_are_kept_and_shown_again() -> None:
     )
     assert again.ready
     assert (again.data or {})["decisions"]["call_1"]["arguments"] == {**SENT, "seats": 3, "pin": "08-15-27"}
-    undone = SAMPLES["tool_calls"].typing(shown, [("edit.1.pin", ""), ("emptied", "1.pin")], kept).values
+    undone = SAMPLES["tool_calls"].read_draft(shown, [("edit.1.pin", ""), ("emptied", "1.pin")], kept).values
     assert "08-15-27" not in str(undone)
 
 
@@ -110,8 +110,8 @@ def test_hostile_schemas_and_many_calls_are_shown_in_good_time() -> None:
         *({"schema": one, "arguments": {"a": {"a": [n]}}} for n, one in enumerate([wide, circle, branching]))
     )
     started = thread_time()
-    assert len(SAMPLES["tool_calls"].substance(shown, {})["calls"]) == 3
+    assert len(SAMPLES["tool_calls"].build_page_content(shown, {})["calls"]) == 3
     many = calls(*({"arguments": {**SENT, "seats": n}} for n in range(200)))
-    page = SAMPLES["tool_calls"].substance(many, {})
+    page = SAMPLES["tool_calls"].build_page_content(many, {})
     assert sum(len(call["fields"]) for call in page["calls"]) < 1_200
     assert thread_time() - started < 3

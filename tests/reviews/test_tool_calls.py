@@ -241,7 +241,7 @@ def test_a_recursive_schema_is_judged_to_its_depth() -> None:
     bad = {"child": {"child": {"name": 3}}}
     error = refused(shown, "edit", decisions={"a": {"decision": "edit", "arguments": bad}})
     assert error.details["path"] == "decisions.a.arguments.child.child.name"
-    assert load_review_type(shown).substance(shown, {})["calls"][0]["fields"]
+    assert load_review_type(shown).build_page_content(shown, {})["calls"][0]["fields"]
 
 
 def test_unknown_actions_and_data_are_refused() -> None:
@@ -300,7 +300,7 @@ def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
         "d": {"decision": "reject"},
     }
     kind = load_review_type(shown)
-    told = kind.recap(shown, check(shown, "edit", decisions=decisions, note="Thanks."))
+    told = kind.summarize_answer(shown, check(shown, "edit", decisions=decisions, note="Thanks."))
     assert [str(name) for name, _ in told] == [
         "1. send_mail ×2: approved with changes",
         "2. look: approved",
@@ -309,13 +309,13 @@ def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
     ]
     assert "hunter" not in str(told)
     assert told[0][1]["to"] == "eva"
-    assert told[0][1]["token"] != kind.replaced(shown)[told[0][0]]["token"]
-    assert "hunter" not in str(kind.replaced(shown)) + str(kind.comparable(shown))
-    assert kind.outcome(shown, "edit") == "decide_calls"
+    assert told[0][1]["token"] != kind.list_original_values(shown)[told[0][0]]["token"]
+    assert "hunter" not in str(kind.list_original_values(shown)) + str(kind.extract_comparable(shown))
+    assert kind.find_outcome(shown, "edit") == "decide_calls"
 
 
 def test_the_example_can_be_opened() -> None:
     draft = draft_from(SAMPLES["tool_calls"].example())
     shown = offer(SAMPLES["tool_calls"], draft.context)
-    assert load_review_type(shown).substance(shown, {})["facts"]["month"] == "June 2026"
+    assert load_review_type(shown).build_page_content(shown, {})["facts"]["month"] == "June 2026"
     assert load_review_type(shown).recognises(SAMPLES["tool_calls"].example()["context"])

@@ -13,7 +13,7 @@ ALLOWED = {
     "relay/holds/hold_service.py": "the same",
     "relay/holds/case_draft.py": "the same",
     "relay/holds/resumption.py": "the same",
-    "reviews/held_messages/held.py": "the same",
+    "reviews/held_messages/message_context.py": "the same",
     "reviews/held_messages/review_type.py": "the same",
 }
 

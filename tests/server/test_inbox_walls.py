@@ -88,7 +88,7 @@ def _opened(server: RunningServer, owner: Principal) -> str:
     work = server.parts.desk.open(
         draft_from({**EXAMPLE, "prompt": f"Of {owner.name}?"}),
         owner,
-        subject=Subject(door="relay") if held else None,
+        subject=Subject(entry_point="relay") if held else None,
     )
     return server.run(work).case_id
 

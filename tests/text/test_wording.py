@@ -7,7 +7,7 @@ import pytest
 from placet.errors import InvalidInput
 from placet.http.error_replies import describe_error
 from placet.protocol.answer_problems import problem
-from placet.text.wording import Amount, Message, counted, message, phrase, phrases
+from placet.text.wording import Amount, Message, message, phrase, phrases, plural_message
 
 
 def test_a_message_is_its_english_text_and_remembers_its_parts():
@@ -26,7 +26,7 @@ def test_a_message_without_parts_is_taken_as_it_is():
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 files left"), (1, "One file left"), (2, "2 files left")])
 def test_a_counted_message_fits_its_number(count, words):
-    assert counted("One file left", "{count} files left", count=count) == words
+    assert plural_message("One file left", "{count} files left", count=count) == words
 
 
 def test_parts_may_have_any_name():

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from placet.bootstrap.storage import open_store
 from placet.cases.case import Subject
-from placet.cases.kind import ReviewKind
+from placet.cases.review_rules import ReviewRules
 from placet.deliveries.guarded_http import GuardedHttp
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.deliveries.webhook import WebhookCourier
@@ -92,7 +92,7 @@ class ServerParts:
         *,
         authenticate: Authenticate | None,
         verifier: EvidenceVerifier | None,
-        kinds: Mapping[str, ReviewKind],
+        kinds: Mapping[str, ReviewRules],
         identify: Identify | None,
     ) -> None:
         """Join the parts."""
@@ -370,7 +370,7 @@ async def build(
     store: Store | None = None,
     authenticate: Authenticate | None = None,
     verifier: EvidenceVerifier | None = None,
-    kinds: Mapping[str, ReviewKind] = REVIEW_TYPES,
+    kinds: Mapping[str, ReviewRules] = REVIEW_TYPES,
     identify: Identify | None = None,
     now: Clock = clock.now,
 ) -> ServerParts:
@@ -411,7 +411,7 @@ def service_card(settings: Settings) -> ServiceCard:
 
 def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
     kind = SAMPLES.get(type, load_custom_type() if type.startswith("x-") else None)
-    return (kind.example(), Subject(door=kind.door)) if kind is not None else None
+    return (kind.example(), Subject(entry_point=kind.entry_point)) if kind is not None else None
 
 
 def _trace_app(app: PlacetApp) -> "TracedApp":

@@ -18,7 +18,7 @@ NO_EVENT = "0" * 64  # what the first event of a case follows
 class Subject(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Through which door a case came, and what that door ties to it."""
 
-    door: str = "service"
+    entry_point: str = "service"
     ref: str | None = None
 
 

@@ -78,13 +78,13 @@ def find_broken_link(events: Iterable[Event], *, head: str | None = None) -> int
     """
     previous, expected = NO_EVENT, 0
     for expected, event in enumerate(events, start=1):
-        if event.seq != expected or event.previous != previous or not _holds(event):
+        if event.seq != expected or event.previous != previous or not _is_intact(event):
             return expected
         previous = event.digest
     return None if head in (None, previous) else expected + 1
 
 
-def _holds(event: Event) -> bool:
+def _is_intact(event: Event) -> bool:
     if event.data is not None and event.data_digest != _data_digest(event.salt or "", event.data):
         return False
     return event.digest == _link_digest(

@@ -95,7 +95,7 @@ class GrantUse:
     """When the grant ends; nobody needs to know the key after that."""
 
 
-def agent_of(agent: Any, path: Iterable[str] = ()) -> str | None:
+def grant_agent_name(agent: Any, path: Iterable[str] = ()) -> str | None:
     """The name that a grant knows an agent by: an agent inside others is another one than by itself."""
     return ">".join([agent, *path]) if isinstance(agent, str) and agent else None
 
@@ -107,7 +107,7 @@ def call_fits(patterns: Mapping[str, Mapping[str, Any]], arguments: Mapping[str,
     )
 
 
-def covering(
+def find_covering_grant(
     grants: Iterable[Grant], tool: str, arguments: Mapping[str, Any], *, agent: str | None, now: datetime
 ) -> Grant | None:
     """The grant to spend on this call, the one that ends first; None if nobody allowed it."""

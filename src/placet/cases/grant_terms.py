@@ -25,7 +25,7 @@ MEMBERS = ("call_id", "patterns", "uses", "for")
 Call = Mapping[str, Any]
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class GrantTerms(Struct, frozen=True, kw_only=True):
     """One grant as it was asked for, checked."""
 
     call_id: str
@@ -46,21 +46,23 @@ class Terms(Struct, frozen=True, kw_only=True):
         }
 
 
-def field_of(call_id: str) -> str:
+def grant_field_name(call_id: str) -> str:
     """Under which name a page finds what is wrong with the grant of a call."""
     return f"grant.{call_id}"
 
 
-def grantable(call: Call) -> bool:
+def is_grantable(call: Call) -> bool:
     """Whether a page may offer a grant for this call at all."""
     if call.get("high_risk", False) is not False:
         return False
     arguments = _arguments(call)
     patterns = {name: {"exact": value} for name, value in arguments.items()}
-    return _patterns_misfit(patterns, arguments) is None
+    return _find_patterns_problem(patterns, arguments) is None
 
 
-def read_terms(given: Any, calls: Sequence[Call], decisions: Mapping[str, Mapping[str, Any]]) -> list[Terms]:
+def read_terms(
+    given: Any, calls: Sequence[Call], decisions: Mapping[str, Mapping[str, Any]]
+) -> list[GrantTerms]:
     """The grants of an answer; raises InvalidSubmission naming, by call, what does not fit.
 
     `calls` are the case's `tool_calls`, and `decisions` those of the same answer, by call id.
@@ -71,17 +73,19 @@ def read_terms(given: Any, calls: Sequence[Call], decisions: Mapping[str, Mappin
         complaint = f"An answer gives at most {MOST_GRANTS} grants."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     by_id = {call.get("id"): call for call in calls}
-    terms = [_terms(one, by_id, decisions) for one in given]
+    terms = [_read_one(one, by_id, decisions) for one in given]
     twice = {one.call_id for one in terms if [other.call_id for other in terms].count(one.call_id) > 1}
     for call_id in sorted(twice):
-        raise _misfit(call_id, "This call is granted twice; once is enough.")
+        raise _build_error(call_id, "This call is granted twice; once is enough.")
     return terms
 
 
 _IS_A_LIST = "grants is a list."
 
 
-def _terms(given: Any, calls: Mapping[Any, Call], decisions: Mapping[str, Mapping[str, Any]]) -> Terms:
+def _read_one(
+    given: Any, calls: Mapping[Any, Call], decisions: Mapping[str, Mapping[str, Any]]
+) -> GrantTerms:
     if not isinstance(given, Mapping) or set(given) != set(MEMBERS):
         complaint = f"A grant has {', '.join(MEMBERS)}, all of them."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
@@ -90,20 +94,22 @@ def _terms(given: Any, calls: Mapping[Any, Call], decisions: Mapping[str, Mappin
         complaint = f"There is no call {quote(str(call_id))} to grant."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     call, decision = calls[call_id], decisions.get(call_id) or {}
-    wrong = _call_misfit(call, decision) or _patterns_misfit(given["patterns"], _as_decided(call, decision))
+    wrong = _find_call_problem(call, decision) or _find_patterns_problem(
+        given["patterns"], _find_arguments(call, decision)
+    )
     if wrong is not None:
-        raise _misfit(call_id, wrong)
-    return Terms(
+        raise _build_error(call_id, wrong)
+    return GrantTerms(
         call_id=call_id,
         tool=call["name"],
         path=tuple(call.get("path") or ()),
         patterns={name: dict(pattern) for name, pattern in given["patterns"].items()},
-        uses=_uses(call_id, given["uses"]),
-        lasts_for=_lasts_for(call_id, given["for"]),
+        uses=_read_uses(call_id, given["uses"]),
+        lasts_for=_read_duration(call_id, given["for"]),
     )
 
 
-def _as_decided(call: Call, decision: Mapping[str, Any]) -> Mapping[str, Any]:
+def _find_arguments(call: Call, decision: Mapping[str, Any]) -> Mapping[str, Any]:
     edited = decision.get("arguments") if decision.get("decision") == "edit" else None
     return _arguments(call) if edited is None else edited
 
@@ -112,7 +118,7 @@ def _arguments(call: Call) -> Mapping[str, Any]:
     return call.get("arguments") or {}
 
 
-def _call_misfit(call: Call, decision: Mapping[str, Any]) -> str | None:
+def _find_call_problem(call: Call, decision: Mapping[str, Any]) -> str | None:
     if call.get("high_risk", False) is not False:
         return message("A call of high risk is decided each time; it cannot be granted.")
     runs = decision.get("decision") in ("approve", "edit")
@@ -121,7 +127,7 @@ def _call_misfit(call: Call, decision: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _patterns_misfit(patterns: Any, arguments: Mapping[str, Any]) -> str | None:
+def _find_patterns_problem(patterns: Any, arguments: Mapping[str, Any]) -> str | None:
     if not isinstance(patterns, Mapping):
         return "The patterns are an object, one for each argument."
     if patterns.keys() != arguments.keys():
@@ -139,21 +145,23 @@ def _patterns_misfit(patterns: Any, arguments: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _uses(call_id: str, given: Any) -> int:
+def _read_uses(call_id: str, given: Any) -> int:
     if type(given) is not int or not 1 <= given <= MOST_USES:
-        raise _misfit(call_id, message("Allow it between 1 and {most} times.", most=Amount(MOST_USES)))
+        raise _build_error(call_id, message("Allow it between 1 and {most} times.", most=Amount(MOST_USES)))
     return given
 
 
-def _lasts_for(call_id: str, given: Any) -> timedelta:
+def _read_duration(call_id: str, given: Any) -> timedelta:
     try:
         lasts_for = parse_duration(given)
     except ValidationFailed as error:
-        raise _misfit(call_id, error.message) from error
+        raise _build_error(call_id, error.message) from error
     if not SHORTEST <= lasts_for <= LONGEST:
-        raise _misfit(call_id, message("A grant lasts between a minute and {days} days.", days=LONGEST.days))
+        raise _build_error(
+            call_id, message("A grant lasts between a minute and {days} days.", days=LONGEST.days)
+        )
     return lasts_for
 
 
-def _misfit(call_id: str, complaint: str) -> BadRequest:
-    return InvalidSubmission(f"{quote(call_id)}: {complaint}", fields={field_of(call_id): complaint})
+def _build_error(call_id: str, complaint: str) -> BadRequest:
+    return InvalidSubmission(f"{quote(call_id)}: {complaint}", fields={grant_field_name(call_id): complaint})

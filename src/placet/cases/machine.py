@@ -1,6 +1,6 @@
 """The life of a case: one table keyed by status and command, and one pure function over it.
 
-Rules of this file: everything that decides a transition is in TRANSITIONS or in `_too_late`; `apply` never
+Rules of this file: everything that decides a transition is in TRANSITIONS or in `_is_too_late`; `apply` never
 touches the case it is given, reads no clock and rolls no dice; what is not in the table cannot happen. An
 effect without a fact to report changes nothing.
 """
@@ -121,13 +121,13 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
 }
 
 _encode = msgspec.json.Encoder().encode
-_BY_DEADLINE = frozenset({View, Work, Respond, Cancel, PassOn})
+_BOUND_BY_DEADLINE = frozenset({View, Work, Respond, Cancel, PassOn})
 
 Changes = dict[str, Any]  # fields of the case and their next values
 Fact = tuple[str, dict[str, Any]]
 Effect = tuple[Changes, list[Fact]]
 
-_AT_REST: Changes = {"progress": None, "reminders": ()}  # what a closed case has no more of
+_CLEARED_ON_CLOSE: Changes = {"progress": None, "reminders": ()}  # what a closed case has no more of
 
 
 class CaseStep(Struct, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ def apply(case: Case, command: Command, *, now: datetime, salt: str) -> CaseStep
     rule = require(case, type(command), now=now)
     if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
         return CaseStep(case=case, events=(), expected_version=case.version)
-    return _enact(case, command, rule, now, salt)
+    return _transition(case, command, rule, now, salt)
 
 
 def require(case: Case, command: type[Command], *, now: datetime) -> Status | Stay:
@@ -151,7 +151,7 @@ def require(case: Case, command: type[Command], *, now: datetime) -> Status | St
     rule = TRANSITIONS[case.status, command]
     if isinstance(rule, Refuse):
         raise rule.error()
-    if _too_late(case, command, now):
+    if _is_too_late(case, command, now):
         raise CaseExpired()
     return rule
 
@@ -162,12 +162,12 @@ def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[C
     return replace(case, version=event.seq, chain=event.digest), event
 
 
-def _too_late(case: Case, command: type[Command], now: datetime) -> bool:
+def _is_too_late(case: Case, command: type[Command], now: datetime) -> bool:
     """Ruling 3: the deadline counts when an answer is applied, not only when the timer fires."""
-    return case.live and command in _BY_DEADLINE and now >= case.expires_at
+    return case.live and command in _BOUND_BY_DEADLINE and now >= case.expires_at
 
 
-def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> CaseStep:
+def _transition(case: Case, command: Command, to: Status, now: datetime, salt: str) -> CaseStep:
     changes, facts = _EFFECTS[type(command)](case, command, now)
     if not facts:
         return CaseStep(case=case, events=(), expected_version=case.version)
@@ -210,13 +210,13 @@ def _work(case: Case, command: Work, now: datetime) -> Effect:
 
 
 def _respond(case: Case, command: Respond, now: datetime) -> Effect:
-    closed = {"decision": command.decision, "closed_at": now, **_AT_REST}
+    closed = {"decision": command.decision, "closed_at": now, **_CLEARED_ON_CLOSE}
     given = [(log.GRANT_GIVEN, {"grant": grant}) for grant in command.grants]
     return closed, [*given, (stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
 
 
 def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
-    closed = {"reason": command.reason, "closed_at": now, **_AT_REST}
+    closed = {"reason": command.reason, "closed_at": now, **_CLEARED_ON_CLOSE}
     data: dict[str, Any] = {"cancelled_at": now}
     if command.reason is not None:
         data["reason"] = command.reason
@@ -224,7 +224,7 @@ def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
 
 
 def _expire(case: Case, command: Command, now: datetime) -> Effect:
-    closed = {"closed_at": case.expires_at, **_AT_REST}
+    closed = {"closed_at": case.expires_at, **_CLEARED_ON_CLOSE}
     data = {"expired_at": case.expires_at, "default_action": case.default_action}
     return closed, [(stream.EXPIRED, data)]
 

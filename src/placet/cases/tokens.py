@@ -12,7 +12,7 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def matching_digest(token: str, digests: Iterable[str]) -> str | None:
+def find_matching_digest(token: str, digests: Iterable[str]) -> str | None:
     """The digest this token opens, or None; every candidate is compared, in constant time."""
     presented = token_digest(token)
     found = None

@@ -1,7 +1,7 @@
 """Who may see a case and who may answer it. Three tokens, three purposes; every crossing is refused."""
 
 from placet.cases.case import Case
-from placet.cases.tokens import matching_digest
+from placet.cases.tokens import find_matching_digest
 from placet.errors import CaseNotFound, InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 
@@ -30,7 +30,7 @@ def require_owner(case: Case | None, principal: Principal) -> Case:
 
 def require_review_token(case: Case | None, token: str) -> str:
     """The digest of the review link this token belongs to."""
-    digest = matching_digest(token, case.review_digests) if case else None
+    digest = find_matching_digest(token, case.review_digests) if case else None
     if digest is None:
         raise InvalidToken("This review link is not valid.")
     return digest
@@ -38,5 +38,5 @@ def require_review_token(case: Case | None, token: str) -> str:
 
 def require_submit_token(case: Case, token: str | None) -> None:
     """Raises InvalidToken unless this is the token for answering this case inline."""
-    if token is None or case.submit_digest is None or not matching_digest(token, (case.submit_digest,)):
+    if token is None or case.submit_digest is None or not find_matching_digest(token, (case.submit_digest,)):
         raise InvalidToken("Send the case's submit_token as a Bearer token.")

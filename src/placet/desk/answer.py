@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from placet.cases.case import Decision, Offer
-from placet.cases.kind import ReviewKind
+from placet.cases.review_rules import ReviewRules
 from placet.errors import ActionNotInline, InvalidAction
 from placet.protocol.inline_submit import SubmittedBy
 from placet.protocol.poll import RespondedBy, Result, SubmissionContext
@@ -26,7 +26,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     replay_digest: str | None = None
 
 
-def check_answer(answer: Answer, offer: Offer, kind: ReviewKind) -> dict[str, Any]:
+def check_answer(answer: Answer, offer: Offer, kind: ReviewRules) -> dict[str, Any]:
     """The data to keep; raises InvalidAction, ActionNotInline or the kind's own refusal."""
     if answer.action not in offer.actions:
         raise InvalidAction(
@@ -36,7 +36,7 @@ def check_answer(answer: Answer, offer: Offer, kind: ReviewKind) -> dict[str, An
         return kind.check(offer, answer.action, answer.data)
     if answer.action not in (offer.inline_actions or ()):
         raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
-    return kind.check(offer, answer.action, {**kind.pressed(offer, answer.action), **answer.data})
+    return kind.check(offer, answer.action, {**kind.build_inline_data(offer, answer.action), **answer.data})
 
 
 def decide(answer: Answer, result: Result, verification: VerificationResult | None) -> Decision:

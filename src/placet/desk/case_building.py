@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from placet.cases.case import Case, Offer, Subject, offer_digest
-from placet.cases.kind import ReviewKind
+from placet.cases.review_rules import ReviewRules
 from placet.cases.tokens import token_digest
 from placet.desk.draft import CaseDraft
 from placet.desk.limits import Limits
@@ -42,7 +42,7 @@ class Minted(Struct, frozen=True, kw_only=True):
 
 
 def prepare_offer(
-    draft: CaseDraft, kind: ReviewKind, *, limits: Limits, service: str | None, salt: str
+    draft: CaseDraft, kind: ReviewRules, *, limits: Limits, service: str | None, salt: str
 ) -> Offer:
     """What will be shown; raises ValidationFailed or InvalidForm naming what cannot be asked."""
     if not draft.prompt.strip():
@@ -141,7 +141,7 @@ def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[d
     return tuple(sorted({moment.astimezone(UTC) for moment in moments}))
 
 
-def _actions(draft: CaseDraft, kind: ReviewKind) -> tuple[str, ...]:
+def _actions(draft: CaseDraft, kind: ReviewRules) -> tuple[str, ...]:
     custom = draft.type.startswith("x-") and not kind.actions
     if custom and not draft.actions:
         raise ValidationFailed(f"A custom type declares its actions: add `actions` for {draft.type}.")
@@ -153,7 +153,7 @@ def _actions(draft: CaseDraft, kind: ReviewKind) -> tuple[str, ...]:
     return actions
 
 
-def _inline_actions(draft: CaseDraft, kind: ReviewKind, context: dict[str, Any]) -> tuple[str, ...] | None:
+def _inline_actions(draft: CaseDraft, kind: ReviewRules, context: dict[str, Any]) -> tuple[str, ...] | None:
     if draft.inline_actions is None:
         return None
     possible = draft.actions or kind.inline_for(context)

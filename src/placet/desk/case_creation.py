@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from placet.cases.case import Case, Offer, Subject
 from placet.cases.commands import Link
 from placet.cases.deadlines import due_at
-from placet.cases.kind import ReviewKind
 from placet.cases.machine import CaseStep, apply, begin
+from placet.cases.review_rules import ReviewRules
 from placet.cases.wire import human_input_required
 from placet.desk import idempotency, random_values
 from placet.desk.access import actor_of
@@ -56,7 +56,7 @@ class CaseCreator:
         self,
         *,
         store: DeskStore,
-        kind: Callable[[str, Mapping[str, Any]], ReviewKind],
+        kind: Callable[[str, Mapping[str, Any]], ReviewRules],
         addresses: Addresses,
         clock: Callable[[], datetime],
         limits: Limits,

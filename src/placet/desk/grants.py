@@ -13,7 +13,7 @@ from msgspec import Struct
 from placet.cases.case import Case, Offer
 from placet.cases.commands import Command, RevokeGrant, UseGrant
 from placet.cases.deadlines import due_at
-from placet.cases.grant import Grant, GrantUse, agent_of, covering
+from placet.cases.grant import Grant, GrantUse, find_covering_grant, grant_agent_name
 from placet.cases.grant_terms import read_terms
 from placet.cases.machine import apply
 from placet.desk import random_values
@@ -60,7 +60,7 @@ def build_grants(
             id=random_values.generate_grant_id(now),
             owner=case.owner or "",
             tool=terms.tool,
-            agent=agent_of(offer.context.get("agent"), terms.path),
+            agent=grant_agent_name(offer.context.get("agent"), terms.path),
             patterns=terms.patterns,
             uses=terms.uses,
             granted_at=now,
@@ -103,7 +103,7 @@ class GrantService:
             if used is not None:
                 return await self._used_before(used, digest)
             granted = await self._store.list_usable_grants(owner, call.tool, self.now())
-            grant = covering(granted, call.tool, call.arguments, agent=call.agent, now=self.now())
+            grant = find_covering_grant(granted, call.tool, call.arguments, agent=call.agent, now=self.now())
             if grant is None:
                 return None
             try:

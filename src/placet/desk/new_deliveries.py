@@ -24,7 +24,7 @@ class Release(Struct, frozen=True, kw_only=True):
 
 def build_deliveries(step: CaseStep, message_id: Callable[[], str]) -> tuple[Delivery, ...]:
     """Deliveries to write in the step's own transaction; each body is fixed here, once."""
-    if step.case.callback_url is None and step.case.subject.door != RELAY:
+    if step.case.callback_url is None and step.case.subject.entry_point != RELAY:
         return ()
     closing = [event for event in step.events if event.type in FINAL]
     return tuple(owed for event in closing for owed in _owed(step.case, event, message_id))
@@ -35,7 +35,7 @@ def _owed(case: Case, event: Event, message_id: Callable[[], str]) -> list[Deliv
     if case.callback_url is not None:
         body = callback_body(case, event)
         owed.append(_delivery(case, event, message_id(), WEBHOOK, case.callback_url, body))
-    if case.subject.door == RELAY and case.subject.ref is not None:
+    if case.subject.entry_point == RELAY and case.subject.ref is not None:
         # Each hold is a target of its own: an agent that takes its time holds up nothing else.
         target = f"{RELAY}:{case.subject.ref}"
         body = msgspec.json.encode(Release(hold_id=case.subject.ref, case_id=case.id))

@@ -9,8 +9,8 @@ from placet.cases.commands import Cancel, Command, Expire, PassOn, Respond, View
 from placet.cases.deadlines import SYSTEM, due_at
 from placet.cases.events import Event
 from placet.cases.grant import Grant
-from placet.cases.kind import ReviewKind
 from placet.cases.machine import CaseStep, apply, require
+from placet.cases.review_rules import ReviewRules
 from placet.cases.tokens import token_digest
 from placet.desk import random_values
 from placet.desk.access import actor_of, require_owner, require_review_token, require_submit_token
@@ -52,8 +52,8 @@ class ReviewDesk:
         self,
         *,
         store: DeskStore,
-        kinds: Mapping[str, ReviewKind],
-        custom_kind: ReviewKind,
+        kinds: Mapping[str, ReviewRules],
+        custom_kind: ReviewRules,
         addresses: Addresses,
         clock: Callable[[], datetime],
         limits: Limits | None = None,
@@ -86,7 +86,7 @@ class ReviewDesk:
             observe=observe,
         )
 
-    def kind(self, type: str, context: Mapping[str, Any]) -> ReviewKind:
+    def kind(self, type: str, context: Mapping[str, Any]) -> ReviewRules:
         """The review kind of this type that suits the context; custom types share one."""
         return self._kinds.get(type, self._custom_kind).variant_for(context)
 

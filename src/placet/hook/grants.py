@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from placet.cases.grant import Grant, covering
+from placet.cases.grant import Grant, find_covering_grant
 from placet.errors import CaseNotFound, Unavailable
 from placet.hook.checkpoint import GrantedCalls
 from placet.hook.json_text import canonical_json
@@ -246,7 +246,9 @@ class MemoryGrants:
                 grant_id, first, used_at = self._uses[key]
                 holds = first == shown and self._grants[grant_id].holds_again(used_at, now)
                 return grant_id if holds else None
-            grant = covering(self._grants.values(), call.name, call.arguments, agent=agent, now=now)
+            grant = find_covering_grant(
+                self._grants.values(), call.name, call.arguments, agent=agent, now=now
+            )
             if grant is None:
                 return None
             self._grants[grant.id] = grant.spend()

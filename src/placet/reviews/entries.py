@@ -15,7 +15,7 @@ TITLE_SPELLINGS = ("title", "label", "name")
 LONGEST_ID = 500
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class ListEntry(Struct, frozen=True, kw_only=True):
     """One thing of a list."""
 
     id: str
@@ -23,7 +23,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     details: dict[str, Any] = {}
 
 
-def spelling(context: Mapping[str, Any], spellings: Sequence[str]) -> str | None:
+def find_spelling(context: Mapping[str, Any], spellings: Sequence[str]) -> str | None:
     """The first of the spellings under which the context has something."""
     for name in spellings:
         if context.get(name) is not None:
@@ -31,7 +31,7 @@ def spelling(context: Mapping[str, Any], spellings: Sequence[str]) -> str | None
     return None
 
 
-def read_listed(context: Mapping[str, Any], name: str) -> tuple[Listed, ...]:
+def read_entries(context: Mapping[str, Any], name: str) -> tuple[ListEntry, ...]:
     """The things listed under `name`; raises ValidationFailed unless each has an id of its own."""
     raw = context[name]
     path = f"context.{name}"
@@ -47,33 +47,33 @@ def read_listed(context: Mapping[str, Any], name: str) -> tuple[Listed, ...]:
 def list_ids(context: Mapping[str, Any], name: str) -> list[str]:
     """The ids alone, of a list that was read when its case was opened."""
     return [
-        entry if isinstance(entry, str) else str(entry[spelling(entry, ID_SPELLINGS)])
+        entry if isinstance(entry, str) else str(entry[find_spelling(entry, ID_SPELLINGS)])
         for entry in context[name]
     ]
 
 
-def _read_one(entry: object, path: str) -> Listed:
+def _read_one(entry: object, path: str) -> ListEntry:
     if isinstance(entry, str):
-        return Listed(id=_checked_id(entry, path), title=entry)
+        return ListEntry(id=_check_id(entry, path), title=entry)
     if not isinstance(entry, dict):
         raise ValidationFailed(f"{path} must be an object with an id, or text.", path=path)
-    id_name = spelling(entry, ID_SPELLINGS)
+    id_name = find_spelling(entry, ID_SPELLINGS)
     if id_name is None:
         raise ValidationFailed(f"{path} needs an id.", path=path)
-    identity = _checked_id(entry[id_name], f"{path}.{id_name}")
-    title_name = _titled(entry)
+    identity = _check_id(entry[id_name], f"{path}.{id_name}")
+    title_name = _find_title_key(entry)
     details = {key: value for key, value in entry.items() if key not in (id_name, title_name)}
-    return Listed(id=identity, title=entry[title_name] if title_name else identity, details=details)
+    return ListEntry(id=identity, title=entry[title_name] if title_name else identity, details=details)
 
 
-def _titled(entry: Mapping[str, Any]) -> str | None:
+def _find_title_key(entry: Mapping[str, Any]) -> str | None:
     for name in TITLE_SPELLINGS:
         if _is_text(entry.get(name)):
             return name
     return None
 
 
-def _checked_id(raw: object, path: str) -> str:
+def _check_id(raw: object, path: str) -> str:
     identity = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
     if not _is_text(identity) or len(str(identity)) > LONGEST_ID:
         raise ValidationFailed(f"{path} must be text of 1 to {LONGEST_ID} characters.", path=path)
@@ -84,7 +84,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _check_distinct(listed: tuple[Listed, ...], path: str) -> None:
+def _check_distinct(listed: tuple[ListEntry, ...], path: str) -> None:
     seen: set[str] = set()
     for number, entry in enumerate(listed):
         identity = normalize_newlines(entry.id)  # a form cannot tell apart what only differs in line ends

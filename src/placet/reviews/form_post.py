@@ -9,7 +9,7 @@ from placet.protocol.poll import Progress
 NEXT, BACK = "x-next", "x-back"
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class PostResult(Struct, frozen=True, kw_only=True):
     """What to keep, which step to show, and what to say there; once `ready`, the values are the answer.
 
     `asked` are the questions on that step that these values leave open to the person. Where what stands in

@@ -17,7 +17,7 @@ MAX_DEPTH = 32
 MAX_NUMBER = 2**53 - 1  # what every JSON reader keeps exactly
 MAX_TEXT = 10_000
 MAX_IDS = 1_000
-MOST_NAMED = 20
+MAX_NAMED = 20
 # However they are written, these fit: a character takes six bytes at most, a member six more.
 FEW_CHARACTERS, FEW_MEMBERS = MAX_BYTES // 12, MAX_BYTES // 12
 
@@ -37,18 +37,18 @@ def check_data(value: object, name: str, error: type[BadRequest]) -> None:
             return
     else:
         _check_values(value, name, error)
-    if _encoded_length(value, name, error) > MAX_BYTES:
+    if _measure_json(value, name, error) > MAX_BYTES:
         raise error(
             message("{name} is larger than {size} KiB.", name=name, size=MAX_BYTES // 1024), path=name
         )
 
 
-def unkeepable(data: object) -> dict[str, str]:
+def find_unstorable(data: object) -> dict[str, str]:
     """The members of an answer that hold characters which nobody keeps, each with what to do about it."""
     parts = data.items() if isinstance(data, Mapping) else ()
     named = ((key, part) for key, part in parts if isinstance(key, str) and is_storable(key))
     wrong = (key for key, part in named if not all(map(is_storable, _texts(part))))
-    return dict.fromkeys(islice(wrong, MOST_NAMED), problem("control_characters").message)
+    return dict.fromkeys(islice(wrong, MAX_NAMED), problem("control_characters").message)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _check_text(text: str, name: str, error: type[BadRequest]) -> None:
         )
 
 
-def _encoded_length(value: object, name: str, error: type[BadRequest]) -> int:
+def _measure_json(value: object, name: str, error: type[BadRequest]) -> int:
     try:
         return len(msgspec.json.encode(value))
     except (TypeError, ValueError, RecursionError):

@@ -10,12 +10,12 @@ Pairs = Sequence[tuple[str, str]]
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 
 
-def last(pairs: Pairs, name: str) -> str | None:
+def last_value(pairs: Pairs, name: str) -> str | None:
     """The last value sent under `name`."""
     return next((normalize_newlines(value) for key, value in reversed(pairs) if key == name), None)
 
 
-def every(pairs: Pairs, name: str) -> list[str]:
+def all_values(pairs: Pairs, name: str) -> list[str]:
     """All values sent under `name`, in order, kept as they are."""
     return [value for key, value in pairs if key == name]
 
@@ -23,24 +23,24 @@ def every(pairs: Pairs, name: str) -> list[str]:
 def find_picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
     """The ids sent under `name`, each as it was offered: a browser changes the line ends of an id."""
     ids = {normalize_newlines(identity): identity for identity in offered}
-    return [ids.get(normalize_newlines(value), value) for value in every(pairs, name)]
+    return [ids.get(normalize_newlines(value), value) for value in all_values(pairs, name)]
 
 
-def under(pairs: Pairs, prefix: str) -> dict[str, str]:
+def values_under(pairs: Pairs, prefix: str) -> dict[str, str]:
     """The values of all names that start with `prefix`, without it; the last of each counts."""
     return {
         key.removeprefix(prefix): normalize_newlines(value) for key, value in pairs if key.startswith(prefix)
     }
 
 
-def survives_a_form(text: str) -> bool:
+def is_editable_text(text: str) -> bool:
     """Whether a person can edit this in a page and leave the rest untouched: nothing in it is invisible."""
     return all(character.isprintable() or character in "\n\r\t\u00a0" for character in text)
 
 
-def grouping(pairs: Pairs) -> str | None:
+def read_grouping(pairs: Pairs) -> str | None:
     """What the page that sent this writes between thousands, where that is a point."""
-    return last(pairs, "grouping")
+    return last_value(pairs, "grouping")
 
 
 def may_be_thousands(text: str, grouping: str | None) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.reviews.page_form import Pairs, last
+from placet.reviews.page_form import Pairs, last_value
 from placet.text.characters import normalize_newlines
 
 SPELLINGS = ("reason_presets", "presets")
@@ -13,26 +13,26 @@ LONGEST_LABEL = 80
 LONGEST_TEXT = 1000
 
 
-def presets_of(context: Mapping[str, Any]) -> list[dict[str, str]]:
+def read_presets(context: Mapping[str, Any]) -> list[dict[str, str]]:
     """The suggested reasons, each a `label` and the `text` it stands for; none unless all can be read."""
     return next((read for name in SPELLINGS if (read := _read(context.get(name)))), [])
 
 
-def presets_name(context: Mapping[str, Any]) -> str | None:
+def find_presets_key(context: Mapping[str, Any]) -> str | None:
     """Where in the context the suggestions stand, so that they are not shown as facts once more."""
     return next((name for name in SPELLINGS if _read(context.get(name))), None)
 
 
-def with_preset(context: Mapping[str, Any], pairs: Pairs, field: str) -> str | None:
+def read_text_with_preset(context: Mapping[str, Any], pairs: Pairs, field: str) -> str | None:
     """What was written under `field`, with the picked suggestion before it unless it is there already."""
-    written = last(pairs, field)
-    picked = _picked(presets_of(context), last(pairs, FIELD) or "")
+    written = last_value(pairs, field)
+    picked = _find_preset_text(read_presets(context), last_value(pairs, FIELD) or "")
     if picked is None or picked in (written or ""):
         return written
     return f"{picked}\n\n{written}" if written and written.strip() else picked
 
 
-def _picked(presets: list[dict[str, str]], number: str) -> str | None:
+def _find_preset_text(presets: list[dict[str, str]], number: str) -> str | None:
     """Forms send the number of the suggestion: its text would change on the way through a browser."""
     known = {str(place): preset["text"] for place, preset in enumerate(presets, start=1)}
     return known.get(number)

@@ -10,10 +10,10 @@ from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission
 from placet.protocol.conversion import quote
 from placet.reviews.declaration import TypeDeclaration
-from placet.reviews.form_post import Turn
-from placet.reviews.limits import check_data, unkeepable
+from placet.reviews.form_post import PostResult
+from placet.reviews.limits import check_data, find_unstorable
 from placet.reviews.page_form import Pairs
-from placet.reviews.reason_presets import presets_name
+from placet.reviews.reason_presets import find_presets_key
 from placet.text.wording import Message, message
 
 
@@ -26,7 +26,7 @@ class ReviewType(ABC):
     actions: tuple[str, ...]
     inline_actions: tuple[str, ...]
     requires_answer: bool
-    door: str
+    entry_point: str
     never_saved: frozenset[str] = frozenset()
     """The fields that are not saved while a person fills in the page."""
     reads_form: bool = False
@@ -38,7 +38,7 @@ class ReviewType(ABC):
         """Take over what the declaration says."""
         declared = cls.__dict__.get("declaration")
         if declared is not None:
-            cls.name, cls.template, cls.door = declared.type, declared.template, declared.entry_point
+            cls.name, cls.template, cls.entry_point = declared.type, declared.template, declared.entry_point
             cls.actions, cls.inline_actions = declared.action_names, declared.inline_actions
             cls.requires_answer = declared.requires_answer
 
@@ -60,30 +60,30 @@ class ReviewType(ABC):
 
     def prepare(self, context: dict[str, Any]) -> dict[str, Any]:
         """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
-        self.understand(context)
+        self.read_context(context)
         return context
 
-    def understand(self, context: Mapping[str, Any]) -> object:
+    def read_context(self, context: Mapping[str, Any]) -> object:
         """Read what the kind needs from the context; raises as `prepare` does."""
         return None
 
-    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+    def build_inline_data(self, offer: Offer, action: str) -> dict[str, Any]:
         """The data that a bare press of this action's button stands for; nothing, for most kinds."""
         return {}
 
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
-        offered = self.offered(offer)
+        offered = self.list_actions(offer)
         if action not in offered:
-            raise InvalidAction(_not_offered(action, offered))
+            raise InvalidAction(_describe_offered(action, offered))
         try:
             check_data(data, "data", InvalidSubmission)
         except InvalidSubmission as refusal:
-            refusal.details |= {"fields": wrong} if (wrong := unkeepable(data)) else {}
+            refusal.details |= {"fields": wrong} if (wrong := find_unstorable(data)) else {}
             raise
-        return self.judge(offer, action, data)
+        return self.validate(offer, action, data)
 
-    def offered(self, offer: Offer) -> tuple[str, ...]:
+    def list_actions(self, offer: Offer) -> tuple[str, ...]:
         """The actions this offer leaves open."""
         if not offer.actions:
             return self.actions
@@ -91,41 +91,43 @@ class ReviewType(ABC):
             return self.actions
         return tuple(action for action in self.actions if action in offer.actions)
 
-    def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+    def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
         """What one post of the page's form comes to; `saved` is what earlier posts left."""
-        return Turn(values=self.form_data(offer, pairs), ready=True)
+        return PostResult(values=self.form_data(offer, pairs), ready=True)
 
-    def typing(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+    def read_draft(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
         """What to keep of a form that is still being filled in; `saved` is what earlier posts left."""
         typed = self.form_data(offer, pairs)
-        return Turn(values={key: typed[key] for key in typed if key not in self.never_saved}, ready=False)
+        return PostResult(
+            values={key: typed[key] for key in typed if key not in self.never_saved}, ready=False
+        )
 
-    def place(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
+    def find_step(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
         """Which step to show when this one is asked for; None where a page has no steps."""
         return None
 
-    def outcome(self, offer: Offer, action: str) -> str:
+    def find_outcome(self, offer: Offer, action: str) -> str:
         """The name under which the pages have words for what became of it."""
         return action
 
-    def comparable(self, offer: Offer) -> dict[str, Any]:
+    def extract_comparable(self, offer: Offer) -> dict[str, Any]:
         """What a person is shown, for comparing one round of a chain with the next."""
-        return without(offer.context, presets_name(offer.context))
+        return context_without(offer.context, find_presets_key(offer.context))
 
-    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The answer's data for a person to read: each part by its name, nothing sensitive in it."""
         return list(data.items())
 
-    def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
+    def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """By its name, what a part of an answer would change: the values that were shown."""
         return {}
 
     @abstractmethod
-    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """The kind's own rules, on data that is sound JSON and an action that is offered."""
 
     @abstractmethod
-    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+    def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """What the kind's page template shows, with what was typed so far in its places."""
 
     @abstractmethod
@@ -137,7 +139,7 @@ class ReviewType(ABC):
         return deepcopy(dict(self.declaration.example))
 
 
-def _not_offered(action: object, offered: tuple[str, ...]) -> Message:
+def _describe_offered(action: object, offered: tuple[str, ...]) -> Message:
     return message(
         "This case does not offer {action}; it offers {choices}.",
         action=repr(quote(str(action))),
@@ -145,7 +147,7 @@ def _not_offered(action: object, offered: tuple[str, ...]) -> Message:
     )
 
 
-def without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
+def context_without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
     """The facts of a context that the page does not show in a place of their own."""
     set_apart = {*taken, action_labels.NAME if action_labels.action_labels(context) else None}
     return {name: value for name, value in context.items() if name not in set_apart}

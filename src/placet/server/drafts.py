@@ -18,7 +18,7 @@ from placet.http.route import HttpApi, pages
 from placet.http.routing import json_response
 from placet.pages.language import Language
 from placet.protocol.poll import Progress
-from placet.reviews.form_post import Turn
+from placet.reviews.form_post import PostResult
 from placet.reviews.review_type import ReviewType
 from placet.server.page_requests import PageAccess, PagePost
 
@@ -65,11 +65,11 @@ class Drafts(HttpApi):
         problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
         return {"asked": turn.asked, "problems": problems}
 
-    async def save(self, post: PagePost) -> Turn:
+    async def save(self, post: PagePost) -> PostResult:
         """Save what was entered and return how the form reads it."""
         async with self.lock_case(post.case.id):
             saved, step = await self._saved(post.case, post.offer)
-            turn = self._kind(post.offer).typing(post.offer, post.typed, saved)
+            turn = self._kind(post.offer).read_draft(post.offer, post.typed, saved)
             if drop_empty_values(turn.values) == drop_empty_values(saved):
                 return turn
             # Only a button moves to another step: a late save must not move the reviewer back.

@@ -27,7 +27,9 @@ async def load_earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer:
     chain = await desk.rounds(case)
     earlier = chain[: [one.id for one in chain].index(case.id)]
     asked = [await desk.get_case_and_offer(one.id) for one in earlier if one.erased_at is None]
-    compared = await compare_values([kind(shown).comparable(shown) for _, shown in [*asked, (case, offer)]])
+    compared = await compare_values(
+        [kind(shown).extract_comparable(shown) for _, shown in [*asked, (case, offer)]]
+    )
     return tuple([await _round(kind, one, changes) for one, changes in zip(asked, compared, strict=True)])
 
 
@@ -36,11 +38,11 @@ async def build_recap(kind: KindOf, case: Case, offer: Offer) -> Recap:
     if case.decision is None:
         return ()
     rules = kind(offer)
-    shown = rules.replaced(offer)
+    shown = rules.list_original_values(offer)
     return tuple(
         [
             (name, await list_changes(shown[name], value) if name in shown else value)
-            for name, value in rules.recap(offer, case.decision.result.data)
+            for name, value in rules.summarize_answer(offer, case.decision.result.data)
         ]
     )
 
@@ -56,7 +58,7 @@ async def _round(kind: KindOf, asked: CaseWithOffer, changes: Comparison | None)
     return Round(
         asked_at=case.created_at,
         prompt=offer.prompt,
-        action=kind(offer).outcome(offer, case.decision.result.action) if case.decision else None,
+        action=kind(offer).find_outcome(offer, case.decision.result.action) if case.decision else None,
         recap=await build_recap(kind, case, offer),
         changes=changes,
     )

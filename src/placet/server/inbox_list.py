@@ -145,6 +145,6 @@ def _row(case: Case, offer: Offer) -> InboxRow:
         status=case.status.value,
         expires_at=case.expires_at,
         closed_at=case.closed_at,
-        outcome=load_review_type(offer).outcome(offer, action) if action else None,
+        outcome=load_review_type(offer).find_outcome(offer, action) if action else None,
         person=case.decision.responded_by.name if case.decision and case.decision.responded_by else None,
     )

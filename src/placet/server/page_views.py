@@ -23,7 +23,7 @@ from placet.pages.view import (
     undo_of,
     without_undo,
 )
-from placet.reviews.form_post import Turn
+from placet.reviews.form_post import PostResult
 from placet.reviews.review_type import ReviewType
 from placet.server.earlier_rounds import build_recap, load_earlier_rounds
 from placet.server.page_replies import PageReplies
@@ -77,7 +77,9 @@ class PageViews:
             case=case,
             offer=offer,
             template=kind.template,
-            substance=kind.substance(replace(offer, context=without_undo(offer.context)), filled.values),
+            substance=kind.build_page_content(
+                replace(offer, context=without_undo(offer.context)), filled.values
+            ),
             now=self._desk.now(),
             csrf=session.csrf,
             idempotency_key=filled.idempotency_key or random_values.generate_token(),
@@ -105,7 +107,13 @@ class PageViews:
         )
 
     async def show_again(
-        self, post: PagePost, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
+        self,
+        post: PagePost,
+        turn: PostResult,
+        language: Language,
+        *,
+        status: int,
+        error: BadRequest | None = None,
     ) -> Response:
         """Return the page again with the submitted values and their problems."""
         problems = dict(turn.problems)
@@ -169,7 +177,7 @@ class PageViews:
 
     def _outcome(self, case: Case, offer: Offer | None) -> str | None:
         action = case.decision.result.action if case.decision else None
-        return self._kind(offer).outcome(offer, action) if offer and action else action
+        return self._kind(offer).find_outcome(offer, action) if offer and action else action
 
     def show_pass_on(self, case: Case, link: str, language: Language) -> Response:
         """Return the page with a new link for a colleague."""

@@ -42,7 +42,7 @@ from placet.pages.renderer import PageRenderer
 from placet.protocol.inline_submit import ActionName
 from placet.protocol.poll import RespondedBy, Status
 from placet.protocol.verification import Evidence
-from placet.reviews.form_post import Turn
+from placet.reviews.form_post import PostResult
 from placet.reviews.review_type import ReviewType
 from placet.server.drafts import Drafts
 from placet.server.inbox_sessions import InboxSessions
@@ -132,7 +132,7 @@ class ReviewPages(HttpApi):
         saved, step = await self._load_saved(case, offer)
         asked = request.query_params.get("step", "")
         wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
-        place = self._kind(offer).place(offer, saved, wanted)
+        place = self._kind(offer).find_step(offer, saved, wanted)
         return await self._views.show_open(
             case, offer, session, FormState(values=saved, step=place or 0), language
         )
@@ -142,7 +142,7 @@ class ReviewPages(HttpApi):
         _, offer = await self._desk.get_case_and_offer(case.id)
         draft = await self._desk.store.get_draft(case.id)
         values, step = (draft.values, draft.step) if draft else ({}, 0)
-        return self._kind(offer).place(offer, values, step) if case.live else None
+        return self._kind(offer).find_step(offer, values, step) if case.live else None
 
     @pages.get("/review/{case_id}/events", "followReviewPage")
     async def events(self, request: Request) -> Response:
@@ -170,7 +170,7 @@ class ReviewPages(HttpApi):
     async def _respond(self, request: Request, post: PagePost) -> Response:
         move = post.value("action") or ""
         saved, _ = await self._load_saved(post.case, post.offer)
-        turn = self._kind(post.offer).turn(post.offer, move, post.typed, saved)
+        turn = self._kind(post.offer).handle_post(post.offer, move, post.typed, saved)
         if turn.ready:
             return await self._answer(request, post, move, turn)
         await self._desk.work(
@@ -215,7 +215,7 @@ class ReviewPages(HttpApi):
             turn = await self._drafts.save(post)
         except (AlreadyClosed, CaseExpired):
             return self._replies.go(post.case.id)
-        place = self._kind(post.offer).place(post.offer, turn.values, turn.step)
+        place = self._kind(post.offer).find_step(post.offer, turn.values, turn.step)
         return self._replies.go(post.case.id, place)
 
     @pages.post("/review/{case_id}/pass-on", "passOn")
@@ -230,7 +230,7 @@ class ReviewPages(HttpApi):
             link = await self._desk.pass_on(post.case.id, actor=post.session.actor, note=note or None)
         except ValidationFailed as error:
             values, step = await self._load_saved(post.case, post.offer)
-            turn = Turn(values=values, ready=False, step=step, problems={"pass_on_note": error.message})
+            turn = PostResult(values=values, ready=False, step=step, problems={"pass_on_note": error.message})
             return await self._views.show_again(post, turn, language, status=error.status)
         return self._views.show_pass_on(post.case, link, language)
 
@@ -246,7 +246,7 @@ class ReviewPages(HttpApi):
 
     # Answers
 
-    async def _answer(self, request: Request, post: PagePost, action: str, turn: Turn) -> Response:
+    async def _answer(self, request: Request, post: PagePost, action: str, turn: PostResult) -> Response:
         key = post.value("idempotency_key")
         answer = Answer(
             action=turn.action or action,

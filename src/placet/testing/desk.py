@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from placet.bootstrap.storage import open_memory_store
-from placet.cases.kind import ReviewKind
+from placet.cases.review_rules import ReviewRules
 from placet.cases.wire import poll_response
 from placet.desk.addresses import Addresses
 from placet.desk.draft import draft_from
@@ -93,7 +93,7 @@ def desk_for_tests(
     signer: Signer | None = None,
     verifier: EvidenceVerifier | None = None,
     limits: Limits | None = None,
-    kinds: Mapping[str, ReviewKind] = REVIEW_TYPES,
+    kinds: Mapping[str, ReviewRules] = REVIEW_TYPES,
     sends_callbacks: bool = True,
 ) -> DeskForTests:
     """A desk for all types; its callbacks go to any public address, through its courier."""

@@ -41,7 +41,7 @@ def message(template: str, /, **parts: Any) -> Message:
     return Message(template, **parts)
 
 
-def counted(one: str, many: str, /, *, count: int, **parts: Any) -> Message:
+def plural_message(one: str, many: str, /, *, count: int, **parts: Any) -> Message:
     """A sentence that depends on a number; both templates may name `{count}`."""
     return Message(one, many, count=count, **parts)
 

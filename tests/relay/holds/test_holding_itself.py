@@ -238,7 +238,9 @@ async def test_the_first_hold_of_a_task_has_its_texts_remembered_only_once_appro
 async def test_a_case_without_a_hold_is_delivered_and_does_nothing(kit: Kit) -> None:
     draft = {"type": "approval", "prompt": "May it?", "context": {"note": "x"}}
     opened = await kit.desk.desk.open(
-        draft_from(draft), Principal(name="relay:default"), subject=Subject(door="relay", ref="nothing")
+        draft_from(draft),
+        Principal(name="relay:default"),
+        subject=Subject(entry_point="relay", ref="nothing"),
     )
     resumed: list[str] = []
 

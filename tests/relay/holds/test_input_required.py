@@ -163,7 +163,7 @@ def test_the_reviewer_sees_the_question_and_both_sides(server: RunningServer) ->
     held = offer.context["held_message"]
     assert (held["matter"], held["sender"], held["receiver"]) == ("input", "errands", "acme")
     assert held["texts"][0]["excerpts"][0]["text"] == "which one?"
-    assert case.subject.door == "relay"
+    assert case.subject.entry_point == "relay"
     assert case.owner == "relay:default"
     assert b"held_message" in msgspec.json.encode(offer.context)
 

@@ -14,10 +14,10 @@ class Rating(ReviewType):
 
     declaration = RATING
 
-    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         return dict(data)
 
-    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+    def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         return {"presets": [], "facts": dict(offer.context)}
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:

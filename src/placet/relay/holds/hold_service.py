@@ -280,7 +280,7 @@ class HoldService:
             opened = await self.desk.open(
                 draft,
                 case_owner(subscription.tenant),
-                subject=Subject(door=RELAY, ref=hold_id),
+                subject=Subject(entry_point=RELAY, ref=hold_id),
                 hold=build_hold,
             )
         except CaseConflict:

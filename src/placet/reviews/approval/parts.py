@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from placet.reviews.page_form import format_value, is_form_name, may_be_thousands, survives_a_form
+from placet.reviews.page_form import format_value, is_editable_text, is_form_name, may_be_thousands
 
 LONGEST_TOGETHER = 50_000
 LARGEST_FIELD = 100_000
@@ -41,9 +41,9 @@ class Part(Struct, frozen=True, kw_only=True):
             return typed.strip() == "true"
         if isinstance(self.value, str):
             return typed
-        return typed if may_be_thousands(typed, grouping) else _number(typed.strip())
+        return typed if may_be_thousands(typed, grouping) else _parse_number(typed.strip())
 
-    def misread(self, value: Any) -> bool:
+    def is_not_a_number(self, value: Any) -> bool:
         """Whether this is text where a number was."""
         return isinstance(value, str) and not isinstance(self.value, str)
 
@@ -55,41 +55,41 @@ class Parts(Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()
     complete: bool = True
 
-    def edits(self, typed: Mapping[str, str], grouping: str | None = None) -> dict[str, Any]:
+    def collect_edits(self, typed: Mapping[str, str], grouping: str | None = None) -> dict[str, Any]:
         """The fields of the artifact that changed, with their new values."""
         edits: dict[str, Any] = {}
         for part in self.parts:
             value = part.read(typed[part.name], grouping) if part.name in typed else part.value
             if value != part.value:
-                _put(edits, self.root, part.path, value)
+                _set_value(edits, self.root, part.path, value)
         return edits
 
-    def typed(self, part: Part, edits: object) -> Any:
+    def find_value(self, part: Part, edits: object) -> Any:
         """The part's value with these edits."""
         found: Any = edits
         for step in part.path:
-            inside = found if isinstance(found, Mapping) else dict(enumerate(_listed(found)))
+            inside = found if isinstance(found, Mapping) else dict(enumerate(_as_list(found)))
             if step not in inside:
                 return part.value
             found = inside[step]
         return found if isinstance(found, str | int | float) else part.value
 
 
-def fields_of(source: str, artifact: Any) -> Mapping[str, Any]:
+def editable_fields(source: str, artifact: Any) -> Mapping[str, Any]:
     """What edits may name of an artifact; a plain value is edited under its own name."""
     return artifact if isinstance(artifact, Mapping) else {source: artifact}
 
 
-def parts_of(source: str, artifact: Any) -> Parts:
+def find_parts(source: str, artifact: Any) -> Parts:
     """The editable parts of an artifact."""
-    root = fields_of(source, artifact)
+    root = editable_fields(source, artifact)
     parts: list[Part] = []
     room, complete = LONGEST_TOGETHER, True
     for path, value in _small_leaves(root):
         if len(parts) == MOST_PARTS:
             return Parts(root=root, parts=tuple(parts), complete=False)
         size = len(value) if isinstance(value, str) else 0
-        if value is None or size > room or not _editable(path, value):
+        if value is None or size > room or not _is_editable(path, value):
             complete = False
             continue
         room -= size
@@ -110,7 +110,7 @@ def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
     inner: Any = ()
     if len(path) < DEEPEST:
-        inner = value.items() if isinstance(value, Mapping) else enumerate(_listed(value))
+        inner = value.items() if isinstance(value, Mapping) else enumerate(_as_list(value))
     elif isinstance(value, Mapping | list | tuple):
         value = None
     has_parts = False
@@ -121,23 +121,23 @@ def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _editable(path: Path, value: Any) -> bool:
+def _is_editable(path: Path, value: Any) -> bool:
     # A name with a line end or a hidden character would not come back from a form as it was.
     named = all(isinstance(step, int) or is_form_name(step) for step in path)
-    return named and (not isinstance(value, str) or survives_a_form(value))
+    return named and (not isinstance(value, str) or is_editable_text(value))
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     if not _NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
 
 
-def _put(edits: dict[str, Any], root: Mapping[str, Any], path: Path, value: Any) -> None:
+def _set_value(edits: dict[str, Any], root: Mapping[str, Any], path: Path, value: Any) -> None:
     if path[0] not in edits:
         edits[str(path[0])] = msgspec.to_builtins(root[str(path[0])])
     target: Any = edits

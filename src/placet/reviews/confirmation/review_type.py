@@ -7,14 +7,14 @@ from placet.cases.case import Offer
 from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
 from placet.reviews.answer import build_field_error, check_known, drop_empty, format_ids, read_ids, read_text
 from placet.reviews.confirmation.declaration import CONFIRMATION
-from placet.reviews.entries import Listed, list_ids, read_listed
-from placet.reviews.page_form import Pairs, find_picked, last
-from placet.reviews.reason_presets import presets_name, presets_of, with_preset
-from placet.reviews.review_type import ReviewType, without
-from placet.text.wording import counted, message
+from placet.reviews.entries import ListEntry, list_ids, read_entries
+from placet.reviews.page_form import Pairs, find_picked, last_value
+from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
+from placet.reviews.review_type import ReviewType, context_without
+from placet.text.wording import message, plural_message
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
-SHOWN_APART = ("allow_partial", "irreversible", "warning", "confirm_word")
+SHOWN_SEPARATELY = ("allow_partial", "irreversible", "warning", "confirm_word")
 LONGEST_WORD = 100
 
 
@@ -26,30 +26,30 @@ class Confirmation(ReviewType):
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Both, unless a word must be typed: then only the page can confirm."""
-        return ("cancel",) if confirm_word(context) else self.inline_actions
+        return ("cancel",) if read_confirm_word(context) else self.inline_actions
 
-    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+    def build_inline_data(self, offer: Offer, action: str) -> dict[str, Any]:
         """A button confirms every item: it cannot tick."""
-        name = _items_name(offer.context) if action == "confirm" else None
+        name = _find_items_key(offer.context) if action == "confirm" else None
         return {"confirmed_items": list_ids(offer.context, name)} if name else {}
 
-    def understand(self, context: Mapping[str, Any]) -> tuple[Listed, ...]:
+    def read_context(self, context: Mapping[str, Any]) -> tuple[ListEntry, ...]:
         """The items; raises ValidationFailed for items without ids, an unusable word, a flag that is none."""
-        confirm_word(context)
+        read_confirm_word(context)
         for flag in ("allow_partial", "irreversible"):
             if not isinstance(context.get(flag, False), bool):
                 raise ValidationFailed(f"context.{flag} must be true or false.", path=f"context.{flag}")
-        return items_of(context)
+        return read_items(context)
 
-    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """What is confirmed, and a note; the typed word is compared and dropped."""
         check_known(data, ("confirmed_items", "confirm_word", "note"))
         note = read_text(data, "note")
         if action == "cancel":
             return drop_empty(note=note)
-        word_problem = _word_problem(offer.context, data)
+        word_problem = _check_word(offer.context, data)
         try:
-            confirmed = _confirmed(offer.context, data)
+            confirmed = _read_confirmed_ids(offer.context, data)
         except BadRequest as refusal:
             refusal.details["fields"] |= word_problem.details["fields"] if word_problem else {}
             raise
@@ -57,7 +57,7 @@ class Confirmation(ReviewType):
             raise word_problem
         return drop_empty(confirmed_items=confirmed, note=note)
 
-    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+    def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The items with what is ticked so far, the warning, the word to type, and the other facts."""
         context, ticked = offer.context, values.get("confirmed_items")
         confirmed = ticked if isinstance(ticked, list | tuple) else []
@@ -69,40 +69,42 @@ class Confirmation(ReviewType):
                     "details": item.details,
                     "picked": item.id in confirmed,
                 }
-                for item in items_of(context)
+                for item in read_items(context)
             ],
             "partial": context.get("allow_partial", False),
             "irreversible": context.get("irreversible", False),
             "warning": context.get("warning"),
-            "confirm_word": confirm_word(context),
-            "presets": presets_of(context),
-            "facts": without(context, _items_name(context), presets_name(context), *SHOWN_APART),
+            "confirm_word": read_confirm_word(context),
+            "presets": read_presets(context),
+            "facts": context_without(
+                context, _find_items_key(context), find_presets_key(context), *SHOWN_SEPARATELY
+            ),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked items, the typed word and the note."""
-        items = [item.id for item in items_of(offer.context)]
+        items = [item.id for item in read_items(offer.context)]
         confirmed = find_picked(pairs, "confirmed_items", items) if items else None
-        word = last(pairs, "confirm_word") if confirm_word(offer.context) else None
-        note = with_preset(offer.context, pairs, "note")
+        word = last_value(pairs, "confirm_word") if read_confirm_word(offer.context) else None
+        note = read_text_with_preset(offer.context, pairs, "note")
         return drop_empty(confirmed_items=confirmed, confirm_word=word, note=note)
 
-    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The confirmed items by their titles, then the note."""
-        titles = {item.id: item.title for item in items_of(offer.context)}
+        titles = {item.id: item.title for item in read_items(offer.context)}
         named_by_title = {
             "confirmed_items": [titles.get(one, one) for one in data.get("confirmed_items", ())]
         }
         return [(name, named_by_title.get(name, part)) for name, part in data.items()]
 
 
-def items_of(context: Mapping[str, Any]) -> tuple[Listed, ...]:
+def read_items(context: Mapping[str, Any]) -> tuple[ListEntry, ...]:
     """The items to confirm, if the context lists any; raises ValidationFailed where they have no ids."""
-    name = _items_name(context)
-    return read_listed(context, name) if name else ()
+    name = _find_items_key(context)
+    return read_entries(context, name) if name else ()
 
 
-def confirm_word(context: Mapping[str, Any]) -> str | None:
+def read_confirm_word(context: Mapping[str, Any]) -> str | None:
     """The word that must be typed; raises ValidationFailed for one that nobody could type."""
     word = context.get("confirm_word")
     if word is None:
@@ -114,15 +116,15 @@ def confirm_word(context: Mapping[str, Any]) -> str | None:
     return str(word)
 
 
-def _items_name(context: Mapping[str, Any]) -> str | None:
+def _find_items_key(context: Mapping[str, Any]) -> str | None:
     for name in ITEM_SPELLINGS:
         if isinstance(context.get(name), list | tuple):
             return name
     return None
 
 
-def _confirmed(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str] | None:
-    name = _items_name(context)
+def _read_confirmed_ids(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str] | None:
+    name = _find_items_key(context)
     known = list_ids(context, name) if name else []
     given = data.get("confirmed_items")
     confirmed = [] if given is None else read_ids(given, "confirmed_items", InvalidSubmission)
@@ -141,7 +143,7 @@ def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set
     complaint = (
         message("Tick at least one item to confirm.")
         if context.get("allow_partial") is True
-        else counted(
+        else plural_message(
             "Tick every item to confirm; one is not ticked yet.",
             "Tick every item to confirm; {count} are not ticked yet.",
             count=len(missing),
@@ -152,13 +154,13 @@ def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set
     )
 
 
-def _word_problem(context: Mapping[str, Any], data: Mapping[str, Any]) -> BadRequest | None:
-    word = confirm_word(context)
+def _check_word(context: Mapping[str, Any], data: Mapping[str, Any]) -> BadRequest | None:
+    word = read_confirm_word(context)
     typed = (read_text(data, "confirm_word") or "").strip() if word else ""
-    return build_field_error("confirm_word", _how_to_type(word, typed)) if word and typed != word else None
+    return build_field_error("confirm_word", _describe_word(word, typed)) if word and typed != word else None
 
 
-def _how_to_type(word: str, typed: str) -> str:
+def _describe_word(word: str, typed: str) -> str:
     if not typed:
         return message("Type “{word}” to confirm.", word=word)
     if typed.casefold() == word.casefold():

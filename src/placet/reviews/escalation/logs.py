@@ -35,15 +35,15 @@ _LEVEL_NAMES = ("level", "severity", "lvl")
 
 def read_logs(source: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The logs among these facts, by their names there."""
-    read = {name: _lines(source.get(name), name) for name in TITLES}
-    return {name: {"title": TITLES[name], **_cut(lines)} for name, lines in read.items() if lines}
+    read = {name: _read_lines(source.get(name), name) for name in TITLES}
+    return {name: {"title": TITLES[name], **_split_newest(lines)} for name, lines in read.items() if lines}
 
 
-def _lines(raw: object, name: str) -> list[dict[str, Any]]:
+def _read_lines(raw: object, name: str) -> list[dict[str, Any]]:
     if isinstance(raw, str) and ("\n" in raw.strip() or name.startswith("log")):
         # Only line ends part lines: a form feed is a hidden character, to be shown.
         lines = raw.strip("\r\n").replace("\r\n", "\n").split("\n")
-        return [_plain(line) for line in lines] if raw.strip() else []
+        return [_read_plain_line(line) for line in lines] if raw.strip() else []
     if not isinstance(raw, list | tuple) or not raw:
         return []
     read = [_read_one(entry) for entry in raw]
@@ -52,14 +52,14 @@ def _lines(raw: object, name: str) -> list[dict[str, Any]]:
 
 def _read_one(entry: object) -> dict[str, Any] | None:
     if isinstance(entry, str):
-        return _plain(entry)
-    text_name = _first(entry, _TEXTS) if isinstance(entry, Mapping) else None
+        return _read_plain_line(entry)
+    text_name = _find_text_key(entry, _TEXTS) if isinstance(entry, Mapping) else None
     if not isinstance(entry, Mapping) or text_name is None:
         return None
-    time_name, level_name = _first(entry, _TIMES), _first(entry, _LEVEL_NAMES)
+    time_name, level_name = _find_text_key(entry, _TIMES), _find_text_key(entry, _LEVEL_NAMES)
     level = LEVELS.get(str(entry.get(level_name)).lower()) if level_name else None
     known = {text_name, time_name, level_name if level else None}
-    rest = [f"{key}={_short(value)}" for key, value in entry.items() if key not in known]
+    rest = [f"{key}={_format_value(value)}" for key, value in entry.items() if key not in known]
     return {
         "level": level,
         "said_level": entry[level_name] if level_name and level else None,
@@ -69,14 +69,14 @@ def _read_one(entry: object) -> dict[str, Any] | None:
     }
 
 
-def _plain(text: str) -> dict[str, Any]:
+def _read_plain_line(text: str) -> dict[str, Any]:
     """A line as it was written; its level is in it already, and only its grade is told."""
     found = _LEVEL.search(text)
     grade = GRADES.get(LEVELS[found[0].lower()]) if found else None
     return {"level": None, "said_level": None, "grade": grade, "at": None, "text": text}
 
 
-def _cut(lines: list[dict[str, Any]]) -> dict[str, Any]:
+def _split_newest(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """The newest lines apart from the others, whichever end they stand at."""
     times = [line["at"] for line in (lines[0], lines[-1])]
     newest_first = None not in times and times[0] > times[1]
@@ -85,18 +85,18 @@ def _cut(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "newest": newest,
         "newest_first": newest_first,
-        "earlier": "\n".join(_written(line) for line in earlier),
+        "earlier": "\n".join(_format_line(line) for line in earlier),
         "earlier_count": len(earlier),
     }
 
 
-def _written(line: Mapping[str, Any]) -> str:
+def _format_line(line: Mapping[str, Any]) -> str:
     return " ".join(part for part in (line["at"], line["said_level"], line["text"]) if part)
 
 
-def _first(entry: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+def _find_text_key(entry: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if isinstance(entry.get(name), str) and entry[name].strip()), None)
 
 
-def _short(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

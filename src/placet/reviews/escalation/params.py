@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.reviews.page_form import format_value, is_form_name, may_be_thousands, survives_a_form
+from placet.reviews.page_form import format_value, is_editable_text, is_form_name, may_be_thousands
 from placet.text.characters import normalize_newlines
 from placet.text.wording import message
 
@@ -15,30 +15,30 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,16}")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?")
 
 
-def editable(key: str, value: object) -> bool:
+def is_editable(key: str, value: object) -> bool:
     """Whether a page can offer this value for editing: a scalar that survives a form, under its name."""
     if not is_form_name(key):
         return False
-    return isinstance(value, bool | int | float) or (isinstance(value, str) and survives_a_form(value))
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and is_editable_text(value))
 
 
 def format_param(key: str, value: Any, modified: Mapping[str, Any]) -> dict[str, Any]:
     """A parameter as the page shows it: with what was typed, whether that is a change, and what is wrong."""
     before, typed = format_value(value), format_value(modified.get(key, value))
-    wrong = key in modified and not fits(modified[key], value)
+    wrong = key in modified and not has_same_type(modified[key], value)
     return {
         "key": key,
         "value": value,
         "before": before,
         "typed": typed,
         "changed": typed != before,
-        "editable": editable(key, value),
-        "control": _control(value),
-        "problem": _what_to_type(value, before) if wrong else None,
+        "editable": is_editable(key, value),
+        "control": _choose_control(value),
+        "problem": _describe_expected(value, before) if wrong else None,
     }
 
 
-def _control(value: object) -> str:
+def _choose_control(value: object) -> str:
     if isinstance(value, bool):
         return "yes_no"
     if isinstance(value, int | float):
@@ -47,7 +47,7 @@ def _control(value: object) -> str:
     return "lines" if "\n" in text or len(text) > LONG_TEXT else "text"
 
 
-def _what_to_type(value: object, before: str) -> str:
+def _describe_expected(value: object, before: str) -> str:
     if isinstance(value, bool):
         return message("Choose yes or no.")
     if isinstance(value, int | float):
@@ -55,7 +55,7 @@ def _what_to_type(value: object, before: str) -> str:
     return message("This must be of the same kind as before.")
 
 
-def from_text(text: str, before: object, grouping: str | None = None) -> Any:
+def parse_param(text: str, before: object, grouping: str | None = None) -> Any:
     """The typed text as a value of the type it had before; the text itself where it cannot be that."""
     if isinstance(before, bool):
         return _WORDS.get(text.strip().lower(), text)
@@ -68,7 +68,7 @@ def from_text(text: str, before: object, grouping: str | None = None) -> Any:
     return text
 
 
-def fits(value: object, before: object) -> bool:
+def has_same_type(value: object, before: object) -> bool:
     """Whether a changed value has the type of the one before; null may become anything."""
     if before is None:
         return True

@@ -6,9 +6,16 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.reviews.answer import check_known, drop_empty, read_text
 from placet.reviews.held_messages.declaration import HELD_MESSAGES
-from placet.reviews.held_messages.held import FIELD, Excerpt, Held, HeldText, read_held, segments
-from placet.reviews.page_form import Pairs, last
-from placet.reviews.review_type import ReviewType, without
+from placet.reviews.held_messages.message_context import (
+    FIELD,
+    Excerpt,
+    HeldMessageContext,
+    HeldText,
+    read_held_message,
+    split_at_marks,
+)
+from placet.reviews.page_form import Pairs, last_value
+from placet.reviews.review_type import ReviewType, context_without
 
 
 class HeldMessages(ReviewType):
@@ -20,23 +27,23 @@ class HeldMessages(ReviewType):
         """Every context that names a held message, whether or not it can be asked."""
         return FIELD in context
 
-    def understand(self, context: Mapping[str, Any]) -> Held:
+    def read_context(self, context: Mapping[str, Any]) -> HeldMessageContext:
         """The message; raises ValidationFailed if it cannot be shown."""
-        return read_held(context)
+        return read_held_message(context)
 
-    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """A message: for an agent that asked, its answer; else for the records."""
         check_known(data, ("message",))
         return drop_empty(message=read_text(data, "message"))
 
-    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+    def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The texts cut where something was found, and who says them to whom."""
-        held = read_held(offer.context)
+        held = read_held_message(offer.context)
         texts = [
             {
                 "path": text.path,
                 "left_out": text.left_out,
-                "excerpts": [_shown(one, text, held) for one in text.excerpts],
+                "excerpts": [_build_excerpt_view(one, text, held) for one in text.excerpts],
             }
             for text in held.texts
         ]
@@ -44,30 +51,34 @@ class HeldMessages(ReviewType):
             "held": held,
             "texts": texts,
             "asks": held.matter == "input",
-            "facts": without(offer.context, FIELD),
+            "facts": context_without(offer.context, FIELD),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """What the reviewer wrote."""
-        said = last(pairs, "message")
+        said = last_value(pairs, "message")
         return drop_empty(message=said if said and said.strip() else None)
 
-    def outcome(self, offer: Offer, action: str) -> str:
+    def find_outcome(self, offer: Offer, action: str) -> str:
         """Whoever lets an agent that asked go on has answered it."""
-        asked = read_held(offer.context).matter == "input"
+        asked = read_held_message(offer.context).matter == "input"
         return "submit" if asked and action == "approve" else action
 
-    def comparable(self, offer: Offer) -> dict[str, Any]:
+    def extract_comparable(self, offer: Offer) -> dict[str, Any]:
         """The texts, by where they stand."""
         return {
             text.path: "\n…\n".join(one.text for one in text.excerpts)
-            for text in read_held(offer.context).texts
+            for text in read_held_message(offer.context).texts
         }
 
 
-def _shown(excerpt: Excerpt, text: HeldText, held: Held) -> dict[str, Any]:
+def _build_excerpt_view(excerpt: Excerpt, text: HeldText, held: HeldMessageContext) -> dict[str, Any]:
     end = excerpt.at + len(excerpt.text)
-    return {"segments": segments(excerpt, held.policy), "first": excerpt.at == 0, "last": end >= text.length}
+    return {
+        "segments": split_at_marks(excerpt, held.policy),
+        "first": excerpt.at == 0,
+        "last": end >= text.length,
+    }
 
 
 REVIEW_TYPE = HeldMessages

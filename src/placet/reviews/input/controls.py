@@ -39,7 +39,7 @@ FILL_IN: Mapping[str, str] = {
 _PHONE_TYPES = frozenset({"x-tel", "x-phone"})
 
 
-def control_of(field: Field) -> str:
+def choose_control(field: Field) -> str:
     """The control's name; a few options are all in view, many are in a menu."""
     if field.kind == "select" and len(field.options) <= MOST_RADIOS:
         return "radios"
@@ -48,14 +48,14 @@ def control_of(field: Field) -> str:
     return CONTROLS[field.kind]
 
 
-def keyboard_of(field: Field) -> dict[str, str]:
+def keyboard_attributes(field: Field) -> dict[str, str]:
     """The attributes that bring up the right keyboard and offer what the browser knows."""
     if field.sensitive:
-        mode = {"inputmode": _number_mode(field)} if control_of(field) in ("number", "range") else {}
-        return {"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false", **_given(mode)}
-    control = control_of(field)
+        mode = {"inputmode": _number_mode(field)} if choose_control(field) in ("number", "range") else {}
+        return {"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false", **_drop_none(mode)}
+    control = choose_control(field)
     if control in ("number", "range"):
-        return {"autocomplete": "off", **_given({"inputmode": _number_mode(field)})}
+        return {"autocomplete": "off", **_drop_none({"inputmode": _number_mode(field)})}
     if control in ("email", "url"):
         return {"autocomplete": control, "inputmode": control}
     if control != "line":
@@ -65,7 +65,7 @@ def keyboard_of(field: Field) -> dict[str, str]:
         return {"autocomplete": "tel", "inputmode": "tel"}
     if field.validation.pattern is not None:
         return {"autocapitalize": "off", "spellcheck": "false"}
-    return _given({"autocomplete": known})
+    return _drop_none({"autocomplete": known})
 
 
 def _number_mode(field: Field) -> str | None:
@@ -74,5 +74,5 @@ def _number_mode(field: Field) -> str | None:
     return None if isinstance(smallest, int | float) and smallest < 0 else "decimal"
 
 
-def _given(attributes: Mapping[str, str | None]) -> dict[str, str]:
+def _drop_none(attributes: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in attributes.items() if value is not None}

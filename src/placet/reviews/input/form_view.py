@@ -7,7 +7,7 @@ from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
 from placet.protocol.form_answers import find_problems, find_visible_fields
 from placet.protocol.forms import Form, collect_defaults
-from placet.reviews.input.controls import control_of, keyboard_of
+from placet.reviews.input.controls import choose_control, keyboard_attributes
 from placet.reviews.input.review_step import adds_review, fingerprint, last_page
 from placet.reviews.page_form import format_value
 from placet.text.wording import Title
@@ -28,13 +28,13 @@ def build_form_view(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any
             "title": title,
             "description": description,
             "summary": not group,
-            "fields": [_shown_field(field, filled) for field in group if field.key in visible],
+            "fields": [_build_field_view(field, filled) for field in group if field.key in visible],
             "every": [
-                {**_shown_field(field, filled), "asked": field.key in visible}
+                {**_build_field_view(field, filled), "asked": field.key in visible}
                 for field in group
                 if field.key in visible or _may_appear(field, group)
             ],
-            "recap": [_recapped(field, filled) for field in group if field.key in visible],
+            "recap": [_build_recap_entry(field, filled) for field in group if field.key in visible],
         }
         for (title, description), group in zip(words, form.groups, strict=True)
     ]
@@ -51,10 +51,10 @@ def build_review_view(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def recap_of(form: Form, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def build_recap(form: Form, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The answers given, under the form's own labels."""
     given = [field for field in form.every_field if field.key in data]
-    return [(Title(field.label), _words(field, data[field.key])) for field in given]
+    return [(Title(field.label), _describe_answer(field, data[field.key])) for field in given]
 
 
 def _may_appear(field: Field, group: tuple[Field, ...]) -> bool:
@@ -62,14 +62,14 @@ def _may_appear(field: Field, group: tuple[Field, ...]) -> bool:
     return condition is not None and any(other.key == condition.field for other in group)
 
 
-def _shown_field(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
+def _build_field_view(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
     value = values.get(field.key)
     smallest, largest = field.bounds
     return {
         "key": field.key,
         "label": field.label,
-        "control": control_of(field),
-        "keyboard": keyboard_of(field),
+        "control": choose_control(field),
+        "keyboard": keyboard_attributes(field),
         "required": field.required,
         "hint": field.hint,
         "placeholder": field.placeholder,
@@ -80,12 +80,12 @@ def _shown_field(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
         "sensitive": field.sensitive,
         "conditional": field.conditional is not None,
         "saved": field.sensitive and not is_blank(value),
-        "typed": "" if field.sensitive or is_blank(value) else _typed(value),
+        "typed": "" if field.sensitive or is_blank(value) else _format_typed(value),
     }
 
 
-def _recapped(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
-    words = _words(field, values.get(field.key))
+def _build_recap_entry(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
+    words = _describe_answer(field, values.get(field.key))
     return {
         "key": field.key,
         "label": field.label,
@@ -94,11 +94,11 @@ def _recapped(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _typed(value: object) -> Any:
+def _format_typed(value: object) -> Any:
     return [str(part) for part in value] if isinstance(value, list | tuple) else format_value(value)
 
 
-def _words(field: Field, value: object) -> Any:
+def _describe_answer(field: Field, value: object) -> Any:
     if is_blank(value):
         return None
     if field.sensitive:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from placet.protocol.fields import Field
-from placet.reviews.input.controls import control_of
+from placet.reviews.input.controls import choose_control
 
 _WITH_COMMA = re.compile(r"([+-]?)([0-9]*),([0-9]+)")
 _MARKS = str.maketrans(
@@ -14,10 +14,10 @@ _MARKS = str.maketrans(
 
 def is_number_field(field: Field) -> bool:
     """Whether a number is asked for."""
-    return control_of(field) in ("number", "range")
+    return choose_control(field) in ("number", "range")
 
 
-def plain_number(field: Field, text: str) -> str:
+def normalize_number(field: Field, text: str) -> str:
     """The text with digits 0 to 9 and a decimal point, if the field asks for a number.
 
     A comma is a decimal mark unless it may stand between thousands: 1,000 is left for the person to clear up.

@@ -10,7 +10,7 @@ from placet.protocol.form_answers import find_problems, find_visible_fields, fin
 from placet.protocol.form_progress import compute_progress
 from placet.protocol.forms import Form, collect_defaults
 from placet.protocol.poll import Progress
-from placet.reviews.form_post import BACK, NEXT, Turn
+from placet.reviews.form_post import BACK, NEXT, PostResult
 from placet.reviews.input.review_step import fingerprint, last_page
 from placet.text.wording import message
 
@@ -18,7 +18,7 @@ GO_TO = "x-step-"
 CHANGED_ELSEWHERE = message("These answers were changed elsewhere meanwhile. Please check them again.")
 
 
-def take_turn(
+def apply_move(
     form: Form,
     move: str,
     *,
@@ -26,7 +26,7 @@ def take_turn(
     asked: frozenset[str],
     values: Mapping[str, Any],
     reviewed: str | None = None,
-) -> Turn:
+) -> PostResult:
     """Where a move from `step` leads; `asked` are the fields that the page showed.
 
     `reviewed` is the fingerprint of the answers that the person checked, if the page listed them.
@@ -34,27 +34,27 @@ def take_turn(
     last = last_page(form)
     here = min(step, last)
     if move == BACK:
-        return _at(form, _nearest(form, here - 1, -1, values), values)
-    goal = _goal(move, last)
+        return _show_step(form, _find_nearest_step(form, here - 1, -1, values), values)
+    goal = _parse_requested_step(move, last)
     if goal is not None and goal <= here:
-        return _at(form, goal, values)
+        return _show_step(form, goal, values)
     if goal is not None or reviewed is not None:
         values = {**collect_defaults(form), **values}  # a review lists them, so they count as answers
     problems = find_problems(form, values)
-    if stay := _held_here(form, here, asked, values, problems):
+    if stay := _stay_on_step(form, here, asked, values, problems):
         return stay
     if move == NEXT and here < last:
-        return _at(form, _nearest(form, here + 1, 1, values), values)
+        return _show_step(form, _find_nearest_step(form, here + 1, 1, values), values)
     if problems:
-        return _at(form, _step_of(form, problems), values, problems)
+        return _show_step(form, _find_problem_step(form, problems), values, problems)
     if goal is not None:
-        return _at(form, goal, values)
+        return _show_step(form, goal, values)
     if reviewed is not None and reviewed != fingerprint(form, values):
-        return replace(_at(form, last, values), problems={"": CHANGED_ELSEWHERE})
-    return Turn(values=dict(values), ready=move != NEXT, step=here)
+        return replace(_show_step(form, last, values), problems={"": CHANGED_ELSEWHERE})
+    return PostResult(values=dict(values), ready=move != NEXT, step=here)
 
 
-def keep_typing(form: Form, *, step: int, values: Mapping[str, Any]) -> Turn:
+def read_step_draft(form: Form, *, step: int, values: Mapping[str, Any]) -> PostResult:
     """What stands on one step between two moves: what is asked there now, and what is wrong with it."""
     here = min(step, last_page(form))
     keys = {field.key for field in form.groups[here]} if here < len(form.groups) else set()
@@ -62,24 +62,24 @@ def keep_typing(form: Form, *, step: int, values: Mapping[str, Any]) -> Turn:
     filled = {**untouched, **values}
     asked = tuple(field.key for field in find_visible_fields(form, filled) if field.key in keys)
     found = {key: wrong for key, wrong in find_problems(form, filled).items() if key in asked}
-    return _at(form, here, values, found, seen=filled, asked=asked)
+    return _show_step(form, here, values, found, seen=filled, asked=asked)
 
 
-def reachable(form: Form, values: Mapping[str, Any], wanted: int) -> int:
+def find_reachable_step(form: Form, values: Mapping[str, Any], wanted: int) -> int:
     """The wanted page, unless an earlier one still needs something."""
     problems = find_problems(form, values)
-    furthest = _step_of(form, problems) if problems else last_page(form)
+    furthest = _find_problem_step(form, problems) if problems else last_page(form)
     return min(wanted, furthest)
 
 
-def _goal(move: str, last: int) -> int | None:
+def _parse_requested_step(move: str, last: int) -> int | None:
     number = move.removeprefix(GO_TO)
     if number == move or not (number.isascii() and number.isdecimal() and len(number) < 4):
         return None
     return min(int(number), last)
 
 
-def _nearest(form: Form, number: int, direction: int, values: Mapping[str, Any]) -> int:
+def _find_nearest_step(form: Form, number: int, direction: int, values: Mapping[str, Any]) -> int:
     """The first page from here on that has something to show: a step may lose all its questions."""
     while 0 < number < len(form.groups) and form.groups[number]:
         if find_visible_fields_in_step(form, values, number):
@@ -88,9 +88,9 @@ def _nearest(form: Form, number: int, direction: int, values: Mapping[str, Any])
     return max(number, 0)
 
 
-def _held_here(
+def _stay_on_step(
     form: Form, here: int, asked: frozenset[str], values: Mapping[str, Any], problems: Mapping[str, Problem]
-) -> Turn | None:
+) -> PostResult | None:
     if here >= len(form.groups):
         return None
     visible = {field.key for field in find_visible_fields_in_step(form, values, here)}
@@ -98,19 +98,19 @@ def _held_here(
     unasked = visible - asked
     if not wrong and not unasked:
         return None
-    return _at(form, here, values, wrong, more_asked=bool(unasked & _conditional(form)))
+    return _show_step(form, here, values, wrong, more_asked=bool(unasked & _conditional_keys(form)))
 
 
-def _conditional(form: Form) -> set[str]:
+def _conditional_keys(form: Form) -> set[str]:
     return {field.key for field in form.every_field if field.conditional}
 
 
-def _step_of(form: Form, problems: Mapping[str, Problem]) -> int:
+def _find_problem_step(form: Form, problems: Mapping[str, Problem]) -> int:
     groups = enumerate(form.groups)
     return next((number for number, group in groups if any(field.key in problems for field in group)), 0)
 
 
-def _at(
+def _show_step(
     form: Form,
     step: int,
     values: Mapping[str, Any],
@@ -119,9 +119,9 @@ def _at(
     more_asked: bool = False,
     seen: Mapping[str, Any] | None = None,
     asked: tuple[str, ...] = (),
-) -> Turn:
+) -> PostResult:
     reached = compute_progress(form, values if seen is None else seen, step + 1)
-    return Turn(
+    return PostResult(
         values=dict(values),
         ready=False,
         step=step,

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from placet.errors import ValidationFailed
-from placet.reviews.entries import Listed, read_listed, spelling
+from placet.reviews.entries import ListEntry, find_spelling, read_entries
 from placet.reviews.limits import MAX_IDS
 
 OPTION_SPELLINGS = ("options", "choices", "items", "candidates", "jobs", "results")
@@ -21,19 +21,19 @@ class Choice(Struct, frozen=True, kw_only=True):
     """The options in their order, the name they stood under, and the limits."""
 
     source: str | None
-    options: tuple[Listed, ...]
+    options: tuple[ListEntry, ...]
     least: int
     most: int
 
 
 def read_choice(context: Mapping[str, Any]) -> Choice:
     """What there is to choose from; raises ValidationFailed where options or limits make no choice."""
-    source = _options_name(context)
-    options = read_listed(context, source) if source else ()
+    source = _find_options_key(context)
+    options = read_entries(context, source) if source else ()
     count = len(options) if options else MAX_IDS
     single = _is_single(context)
-    least = _limit(context, LEAST_SPELLINGS, default=1)
-    most = _limit(context, MOST_SPELLINGS, default=1 if single else count)
+    least = _read_limit(context, LEAST_SPELLINGS, default=1)
+    most = _read_limit(context, MOST_SPELLINGS, default=1 if single else count)
     if single and (least > 1 or most > 1):
         raise ValidationFailed(
             "context.multiple is false, so at most one can be picked.", path="context.multiple"
@@ -47,7 +47,7 @@ def read_choice(context: Mapping[str, Any]) -> Choice:
 
 def find_recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozenset[str], str | None]:
     """The ids of the options that the service recommends beside its list, and where it says so."""
-    name = spelling(context, ADVICE_SPELLINGS)
+    name = find_spelling(context, ADVICE_SPELLINGS)
     raw = context[name] if name else None
     ids = [raw] if isinstance(raw, str) else raw
     known = {option.id for option in choice.options}
@@ -56,12 +56,12 @@ def find_recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozen
     return frozenset(), None
 
 
-def _options_name(context: Mapping[str, Any]) -> str | None:
+def _find_options_key(context: Mapping[str, Any]) -> str | None:
     if context.get("options") is not None:
         return "options"
     # Words like `items` or `results` may also stand for a plain fact, such as a count.
     lists = {name: value for name, value in context.items() if isinstance(value, list | tuple)}
-    return spelling(lists, OPTION_SPELLINGS)
+    return find_spelling(lists, OPTION_SPELLINGS)
 
 
 def _is_single(context: Mapping[str, Any]) -> bool:
@@ -71,8 +71,8 @@ def _is_single(context: Mapping[str, Any]) -> bool:
     return not multiple
 
 
-def _limit(context: Mapping[str, Any], spellings: tuple[str, ...], *, default: int) -> int:
-    name = spelling(context, spellings)
+def _read_limit(context: Mapping[str, Any], spellings: tuple[str, ...], *, default: int) -> int:
+    name = find_spelling(context, spellings)
     if name is None:
         return default
     value = context[name]

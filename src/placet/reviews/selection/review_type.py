@@ -6,12 +6,12 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.errors import InvalidSelection
 from placet.reviews.answer import build_field_error, check_known, drop_empty, format_ids, read_ids, read_text
-from placet.reviews.page_form import Pairs, find_picked, last
-from placet.reviews.reason_presets import presets_name, presets_of, with_preset
-from placet.reviews.review_type import ReviewType, without
+from placet.reviews.page_form import Pairs, find_picked, last_value
+from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
+from placet.reviews.review_type import ReviewType, context_without
 from placet.reviews.selection.declaration import SELECTION
 from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, find_recommended, read_choice
-from placet.text.wording import counted, message
+from placet.text.wording import message, plural_message
 
 
 class Selection(ReviewType):
@@ -19,20 +19,20 @@ class Selection(ReviewType):
 
     declaration = SELECTION
 
-    def understand(self, context: Mapping[str, Any]) -> Choice:
+    def read_context(self, context: Mapping[str, Any]) -> Choice:
         """The options and how many may be picked; raises ValidationFailed where they make no choice."""
         return read_choice(context)
 
-    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """The picked ids under `selected`, whatever common name they came by, and a note."""
-        name = _selection_name(data)
+        name = _find_selection_key(data)
         check_known(data, (name, "note"), InvalidSelection)
         choice = read_choice(offer.context)
         selected = read_ids(data.get(name, []), "selected", InvalidSelection)
-        _check_against(choice, selected)
+        _check_selection(choice, selected)
         return {"selected": selected, **drop_empty(note=read_text(data, "note"))}
 
-    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+    def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The options with what is picked so far, the limits, and the other facts."""
         choice = read_choice(offer.context)
         picked = values.get("selected")
@@ -53,27 +53,27 @@ class Selection(ReviewType):
             "most": choice.most,
             "free": not choice.options,
             "typed": "\n".join(map(str, selected)),
-            "presets": presets_of(offer.context),
-            "facts": without(
-                offer.context, choice.source, presets_name(offer.context), advised_name, *LIMIT_NAMES
+            "presets": read_presets(offer.context),
+            "facts": context_without(
+                offer.context, choice.source, find_presets_key(offer.context), advised_name, *LIMIT_NAMES
             ),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked options, or one id per line where none were offered, and the note."""
-        typed = (last(pairs, "selected_text") or "").split("\n")
+        typed = (last_value(pairs, "selected_text") or "").split("\n")
         options = (option.id for option in read_choice(offer.context).options)
         selected = find_picked(pairs, "selected", options) or [line.strip() for line in typed if line.strip()]
-        return {"selected": selected, **drop_empty(note=with_preset(offer.context, pairs, "note"))}
+        return {"selected": selected, **drop_empty(note=read_text_with_preset(offer.context, pairs, "note"))}
 
-    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The picked options by their titles, then the note."""
         titles = {option.id: option.title for option in read_choice(offer.context).options}
         picked = [titles.get(identity, identity) for identity in data.get("selected", ())]
         return [("selected", picked), *((name, part) for name, part in data.items() if name != "selected")]
 
 
-def _selection_name(data: Mapping[str, Any]) -> str:
+def _find_selection_key(data: Mapping[str, Any]) -> str:
     lists = [
         name
         for name, value in data.items()
@@ -85,7 +85,7 @@ def _selection_name(data: Mapping[str, Any]) -> str:
     return lists[0] if lists else "selected"
 
 
-def _check_against(choice: Choice, selected: list[str]) -> None:
+def _check_selection(choice: Choice, selected: list[str]) -> None:
     known = {option.id for option in choice.options}
     unknown = [picked for picked in selected if known and picked not in known]
     if unknown:
@@ -93,26 +93,26 @@ def _check_against(choice: Choice, selected: list[str]) -> None:
         raise build_field_error("selected", complaint, InvalidSelection, unknown=unknown[:10])
     if not choice.least <= len(selected) <= choice.most:
         raise build_field_error(
-            "selected", _how_many(choice, len(selected)), InvalidSelection, selected=len(selected)
+            "selected", _describe_limits(choice, len(selected)), InvalidSelection, selected=len(selected)
         )
 
 
-def _how_many(choice: Choice, given: int) -> str:
+def _describe_limits(choice: Choice, given: int) -> str:
     if choice.least == choice.most and (given or choice.most > 1):
-        return counted(
+        return plural_message(
             "Choose exactly one; you chose {given}.",
             "Choose exactly {count}; you chose {given}.",
             count=choice.most,
             given=given,
         )
     if given < choice.least:
-        return counted(
+        return plural_message(
             "Choose at least one.",
             "Choose at least {count}; you chose {given}.",
             count=choice.least,
             given=given,
         )
-    return counted(
+    return plural_message(
         "Choose at most one; you chose {given}.",
         "Choose at most {count}; you chose {given}.",
         count=choice.most,

@@ -5,23 +5,23 @@ from typing import Any
 
 import msgspec
 
-from placet.reviews.tool_calls.decision_sheet import Entry
+from placet.reviews.tool_calls.decision_sheet import SheetEntry
 from placet.reviews.tool_calls.fields import ArgumentField
-from placet.reviews.tool_calls.requested_calls import Asked, Group
-from placet.reviews.tool_calls.schema import find_descriptions
+from placet.reviews.tool_calls.requested_calls import CallGroup, RequestedCalls
+from placet.reviews.tool_calls.schema import read_subschema
 from placet.reviews.tool_calls.secrets import mask_secrets
 
 
-def format_call_name(group: Group) -> str:
+def format_call_name(group: CallGroup) -> str:
     """A call by its number and tool, and how often it is asked for."""
     times = f" ×{len(group.ids)}" if len(group.ids) > 1 else ""
     return f"{group.number}. {group.call.name}{times}"
 
 
-def build_entry_view(entry: Entry) -> dict[str, Any]:
+def build_entry_view(entry: SheetEntry) -> dict[str, Any]:
     """One call with what was filled in beside it."""
     call = entry.group.call
-    fields = [_shown_field(entry, field) for field in entry.form.fields] if entry.form else []
+    fields = [_build_field_view(entry, field) for field in entry.form.fields] if entry.form else []
     name = format_call_name(entry.group)
     return {
         "number": entry.group.number,
@@ -31,7 +31,7 @@ def build_entry_view(entry: Entry) -> dict[str, Any]:
         "description": call.description,
         "path": call.path,
         "high_risk": bool(call.high_risk),
-        "arguments": mask_secrets(call.arguments, find_descriptions(call.schema)),
+        "arguments": mask_secrets(call.arguments, read_subschema(call.schema)),
         "allowed": list(dict.fromkeys(call.allowed_decisions)),
         "decision": entry.decision,
         "reason": entry.reason,
@@ -48,7 +48,7 @@ def build_entry_view(entry: Entry) -> dict[str, Any]:
     }
 
 
-def build_automatic_views(asked: Asked) -> list[dict[str, Any]]:
+def build_automatic_views(asked: RequestedCalls) -> list[dict[str, Any]]:
     """The calls that need nobody, identical ones once; a tool's secrets are those of its other calls."""
     schemas: Mapping[str, Any] = {call.name: call.schema for call in asked.calls}
     found: dict[bytes, dict[str, Any]] = {}
@@ -56,13 +56,13 @@ def build_automatic_views(asked: Asked) -> list[dict[str, Any]]:
         likeness = msgspec.json.encode([call.name, call.arguments], order="deterministic")
         shown = {
             "name": call.name,
-            "arguments": mask_secrets(call.arguments, find_descriptions(schemas.get(call.name))),
+            "arguments": mask_secrets(call.arguments, read_subschema(schemas.get(call.name))),
         }
         found.setdefault(likeness, {**shown, "count": 0})["count"] += 1
     return list(found.values())
 
 
-def _shown_field(entry: Entry, field: ArgumentField) -> dict[str, Any]:
+def _build_field_view(entry: SheetEntry, field: ArgumentField) -> dict[str, Any]:
     typed = entry.typed.get(field.name)
     secret = field.control == "secret"
     before, now = field.original, field.original if typed is None else typed

@@ -7,10 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.reviews.limits import MAX_TEXT
-from placet.reviews.page_form import Pairs, every, grouping
-from placet.reviews.tool_calls.fields import MOST_FIELDS, ArgumentForm, form_of
-from placet.reviews.tool_calls.requested_calls import Group
-from placet.reviews.tool_calls.schema_violations import Misfit, misfits
+from placet.reviews.page_form import Pairs, all_values, read_grouping
+from placet.reviews.tool_calls.fields import MOST_FIELDS, ArgumentForm, build_form
+from placet.reviews.tool_calls.requested_calls import CallGroup
+from placet.reviews.tool_calls.schema_violations import SchemaViolation, find_violations
 from placet.reviews.tool_calls.verdicts import WHOLE, Verdict
 from placet.text.characters import normalize_newlines
 from placet.text.wording import Amount, Message, message
@@ -19,16 +19,18 @@ MOST_BOXES, MOST_GRANT_BOXES = 1_000, 300
 """On all of a page: a form that sends too much could not be read."""
 
 UNDECIDED = message("Decide about this call.")
-ELSE = message("You chose something else here. Choose the same, or send your decisions one by one.")
+CHOSE_OTHERWISE = message(
+    "You chose something else here. Choose the same, or send your decisions one by one."
+)
 CHANGED = message("You changed its arguments. Choose to approve it with changes, or undo them.")
 UNCHANGED = message("You changed nothing. Approve it as it is, or change something.")
 NO_ANSWER = message("Write what the agent should hear in the tool’s place.")
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class SheetEntry(Struct, frozen=True, kw_only=True):
     """One call of the page with its form, and what was filled in: only texts that were changed."""
 
-    group: Group
+    group: CallGroup
     form: ArgumentForm | None
     decision: str | None = None
     reason: str = ""
@@ -60,47 +62,54 @@ class Entry(Struct, frozen=True, kw_only=True):
         return {name: part for name, part in parts.items() if part}
 
 
-def blank_sheet(groups: Sequence[Group]) -> list[Entry]:
+def build_blank_sheet(groups: Sequence[CallGroup]) -> list[SheetEntry]:
     """All calls, nothing filled in."""
     room, sheet = MOST_BOXES, []
     for group in groups:
         call = group.call
         form = None
         if "edit" in call.allowed_decisions:
-            form = form_of(call.schema, call.arguments, min(MOST_FIELDS, room))
+            form = build_form(call.schema, call.arguments, min(MOST_FIELDS, room))
         room = max(0, room - len(form.fields)) if form else room
-        sheet.append(Entry(group=group, form=form))
+        sheet.append(SheetEntry(group=group, form=form))
     return sheet
 
 
-def load_sheet(groups: Sequence[Group], values: Mapping[str, Any]) -> list[Entry]:
+def load_sheet(groups: Sequence[CallGroup], values: Mapping[str, Any]) -> list[SheetEntry]:
     """All calls, with what earlier posts left."""
     kept = _object(values.get("calls"))
-    return [_filled(entry, _object(kept.get(str(entry.group.number)))) for entry in blank_sheet(groups)]
+    return [
+        _fill_entry(entry, _object(kept.get(str(entry.group.number)))) for entry in build_blank_sheet(groups)
+    ]
 
 
-def read_posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]) -> list[Entry]:
+def read_posted_sheet(
+    groups: Sequence[CallGroup], pairs: Pairs, saved: Mapping[str, Any]
+) -> list[SheetEntry]:
     """All calls, with what a form sends; a secret that its page called saved stays if nobody types."""
-    known, kept = _object(saved.get("calls")), set(every(pairs, "saved")) - set(every(pairs, "emptied"))
-    sent = _by_call(pairs)
+    known, kept = (
+        _object(saved.get("calls")),
+        set(all_values(pairs, "saved")) - set(all_values(pairs, "emptied")),
+    )
+    sent = _group_by_call(pairs)
     sheet = []
-    for entry in blank_sheet(groups):
+    for entry in build_blank_sheet(groups):
         number = str(entry.group.number)
         boxes = sent.get(number, {})
         before = _object(_object(known.get(number)).get("typed"))
         said = {word: boxes.get(word, {}).get("", "") for word in ("decision", "reason", "answer")}
-        typed = _with_secrets(entry, boxes.get("edit", {}), before, kept)
-        filled = _filled(entry, {**said, "typed": typed, "grant": boxes.get("grant", {})})
-        sheet.append(replace(filled, grouping=grouping(pairs)))
+        typed = _restore_secrets(entry, boxes.get("edit", {}), before, kept)
+        filled = _fill_entry(entry, {**said, "typed": typed, "grant": boxes.get("grant", {})})
+        sheet.append(replace(filled, grouping=read_grouping(pairs)))
     return sheet
 
 
-def decide_call(entry: Entry, move: str) -> tuple[Verdict, dict[str, str]]:
+def decide_call(entry: SheetEntry, move: str) -> tuple[Verdict, dict[str, str]]:
     """What is decided about a call when this button is pressed, and what is wrong with it."""
     word = entry.decision
     if move in WHOLE:
         if word not in (None, move):
-            return {}, {entry.key: ELSE}
+            return {}, {entry.key: CHOSE_OTHERWISE}
         if word is None and entry.typed:
             return {}, {entry.key: CHANGED}
         if word is None and move == "approve" and entry.grant.get("on"):
@@ -109,21 +118,21 @@ def decide_call(entry: Entry, move: str) -> tuple[Verdict, dict[str, str]]:
         word = move
     if word not in entry.group.call.allowed_decisions:
         return {}, {entry.key: UNDECIDED}
-    return _VERDICTS[word](entry)
+    return _DECIDERS[word](entry)
 
 
-def _approved(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+def _decide_approve(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
     return {"decision": "approve"}, {}
 
 
-def _rejected(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+def _decide_reject(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
     if len(entry.reason) > MAX_TEXT:
         return {}, {f"{entry.key}-reason": _too_long(entry.reason)}
     reason = {"reason": entry.reason} if entry.reason.strip() else {}
     return {"decision": "reject", **reason}, {}
 
 
-def _responded(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+def _decide_respond(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
     if not entry.answer.strip():
         return {}, {f"{entry.key}-answer": NO_ANSWER}
     if len(entry.answer) > MAX_TEXT:
@@ -131,23 +140,30 @@ def _responded(entry: Entry) -> tuple[Verdict, dict[str, str]]:
     return {"decision": "respond", "answer": entry.answer}, {}
 
 
-def _edited(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+def _decide_edit(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
     call, form = entry.group.call, entry.form
     if form is None:
         return {}, {entry.key: message("Its arguments are too large to be changed here.")}
-    arguments, unread = form.edited(entry.typed, entry.grouping)
+    arguments, unread = form.apply_edits(entry.typed, entry.grouping)
     if unread:
         return {}, {entry.box(name): words for name, words in unread.items()}
     if arguments == call.arguments:
         return {}, {entry.key: UNCHANGED}
-    found = misfits(call.schema, arguments)
-    return {"decision": "edit", "arguments": arguments}, _placed(entry, form, found)
+    found = find_violations(call.schema, arguments)
+    return {"decision": "edit", "arguments": arguments}, _locate_violations(entry, form, found)
 
 
-_VERDICTS = {"approve": _approved, "edit": _edited, "reject": _rejected, "respond": _responded}
+_DECIDERS = {
+    "approve": _decide_approve,
+    "edit": _decide_edit,
+    "reject": _decide_reject,
+    "respond": _decide_respond,
+}
 
 
-def _placed(entry: Entry, form: ArgumentForm, found: Sequence[Misfit]) -> dict[str, str]:
+def _locate_violations(
+    entry: SheetEntry, form: ArgumentForm, found: Sequence[SchemaViolation]
+) -> dict[str, str]:
     """Each misfit at the box that it is about, or at the call; the first at each place is told."""
     problems: dict[str, str] = {}
     for one in reversed(found):
@@ -162,7 +178,7 @@ def _placed(entry: Entry, form: ArgumentForm, found: Sequence[Misfit]) -> dict[s
     return problems
 
 
-def _by_call(pairs: Pairs) -> dict[str, dict[str, dict[str, str]]]:
+def _group_by_call(pairs: Pairs) -> dict[str, dict[str, dict[str, str]]]:
     """What was sent under WORD.NUMBER and WORD.NUMBER.REST: by number, word and rest."""
     sent: dict[str, dict[str, dict[str, str]]] = {}
     for name, value in pairs:
@@ -172,11 +188,11 @@ def _by_call(pairs: Pairs) -> dict[str, dict[str, dict[str, str]]]:
     return sent
 
 
-def _filled(entry: Entry, given: Mapping[str, Any]) -> Entry:
+def _fill_entry(entry: SheetEntry, given: Mapping[str, Any]) -> SheetEntry:
     word = given.get("decision")
     typed = _object(given.get("typed"))
     boxes = {field.name: field for field in entry.form.fields} if entry.form else {}
-    return Entry(
+    return SheetEntry(
         group=entry.group,
         form=entry.form,
         decision=word if word in entry.group.call.allowed_decisions else None,
@@ -191,8 +207,8 @@ def _filled(entry: Entry, given: Mapping[str, Any]) -> Entry:
     )
 
 
-def _with_secrets(
-    entry: Entry, typed: Mapping[str, str], before: Mapping[str, Any], kept: set[str]
+def _restore_secrets(
+    entry: SheetEntry, typed: Mapping[str, str], before: Mapping[str, Any], kept: set[str]
 ) -> dict[str, Any]:
     secrets = {
         field.name: before[field.name]

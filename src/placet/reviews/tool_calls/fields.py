@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from placet.reviews.page_form import is_form_name, may_be_thousands, survives_a_form
-from placet.reviews.tool_calls.schema import Said, find_descriptions
+from placet.reviews.page_form import is_editable_text, is_form_name, may_be_thousands
+from placet.reviews.tool_calls.schema import Subschema, read_subschema
 from placet.reviews.tool_calls.secrets import holds_secret
 from placet.text.characters import normalize_newlines
 from placet.text.wording import Message, message
@@ -35,7 +35,7 @@ NOT_OFFERED = message("Choose one of the options offered here.")
 NO_NAMES = message("This must be an object: names and their values, in braces.")
 
 
-class Misread(ValueError):
+class UnreadableValue(ValueError):
     """What was typed cannot be read; the message says what to type instead."""
 
     def __init__(self, words: Message) -> None:
@@ -68,12 +68,12 @@ class ArgumentField(Struct, frozen=True, kw_only=True):
         if self.value is ABSENT or self.control in ("secret", "kept"):
             return ""
         if self.control in ("json", "choice"):
-            return _written(self.value, indent=None if self.control == "choice" else 2)
+            return _format_json(self.value, indent=None if self.control == "choice" else 2)
         if self.value is None:
             return ""
         if self.control == "list":
-            return "\n".join(normalize_newlines(_plain(entry)) for entry in self.value)
-        return normalize_newlines(_plain(self.value))
+            return "\n".join(normalize_newlines(_format_plain(entry)) for entry in self.value)
+        return normalize_newlines(_format_plain(self.value))
 
     @property
     def blank(self) -> bool:
@@ -84,15 +84,15 @@ class ArgumentField(Struct, frozen=True, kw_only=True):
         """What was typed, as a value; ABSENT leaves the argument out. Raises Misread."""
         if typed == self.original or self.control == "kept":
             return self.value
-        if self._counts and any(may_be_thousands(line, grouping) for line in self._added(typed)):
-            raise Misread(NO_WHOLE_NUMBER if self.whole else NO_NUMBER)
+        if self._counts and any(may_be_thousands(line, grouping) for line in self._find_new_lines(typed)):
+            raise UnreadableValue(NO_WHOLE_NUMBER if self.whole else NO_NUMBER)
         return _READERS[self.control](self, typed)
 
     @property
     def _counts(self) -> bool:
         return self.control == "number" or (self.control == "list" and self.entries != "string")
 
-    def _added(self, typed: str) -> list[str]:
+    def _find_new_lines(self, typed: str) -> list[str]:
         before = self.original.split("\n")
         return [line for line in typed.split("\n") if line.strip() not in before]
 
@@ -103,7 +103,7 @@ class ArgumentForm(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     fields: tuple[ArgumentField, ...] = ()
 
-    def edited(
+    def apply_edits(
         self, typed: Mapping[str, str], grouping: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Message]]:
         """The arguments with what was typed, and what could not be read, by the names of the boxes."""
@@ -112,87 +112,93 @@ class ArgumentForm(Struct, frozen=True, kw_only=True):
         for field in self.fields:
             try:
                 value = field.read(typed[field.name], grouping) if field.name in typed else field.value
-            except Misread as misread:
+            except UnreadableValue as misread:
                 wrong[field.name] = misread.words
                 continue
-            edited = _put(edited, field, value)
+            edited = _set_value(edited, field, value)
         return edited, wrong
 
 
-def form_of(
+def build_form(
     schema: Mapping[str, Any] | None, arguments: dict[str, Any], most: int = MOST_FIELDS
 ) -> ArgumentForm | None:
     """The form for a call, one box of JSON where it would have more than `most`; None if it is too large."""
     if len(msgspec.json.encode(arguments)) > LARGEST:
         return None
-    said = find_descriptions(schema)
+    said = read_subschema(schema)
     fields: list[ArgumentField] = []
-    for field in _fields((), arguments, said):
+    for field in _build_fields((), arguments, said):
         if len(fields) == most or not all(is_form_name(step) for step in field.path):
-            return ArgumentForm(arguments=arguments, fields=tuple(_as_json(arguments, said)))
+            return ArgumentForm(arguments=arguments, fields=tuple(_build_json_field(arguments, said)))
         fields.append(field)
     return ArgumentForm(arguments=arguments, fields=tuple(fields))
 
 
-def _as_json(arguments: dict[str, Any], said: Said) -> Iterator[ArgumentField]:
+def _build_json_field(arguments: dict[str, Any], subschema: Subschema) -> Iterator[ArgumentField]:
     """One box for everything but secrets, which stay as they are."""
-    open_ones = {name: value for name, value in arguments.items() if not holds_secret(value, said.of(name))}
+    open_ones = {
+        name: value
+        for name, value in arguments.items()
+        if not holds_secret(value, subschema.for_property(name))
+    }
     yield ArgumentField(path=(), control="json", value=open_ones, required=True)
 
 
-def _fields(path: Path, values: Mapping[str, Any], said: Said) -> Iterator[ArgumentField]:
-    for name in dict.fromkeys([*values, *said.properties]):
-        value, inner = values.get(name, ABSENT), said.of(name)
-        place, required = (*path, name), name in said.required
+def _build_fields(path: Path, values: Mapping[str, Any], subschema: Subschema) -> Iterator[ArgumentField]:
+    for name in dict.fromkeys([*values, *subschema.properties]):
+        value, inner = values.get(name, ABSENT), subschema.for_property(name)
+        place, required = (*path, name), name in subschema.required
         nested = value if isinstance(value, Mapping) else {} if value is ABSENT else None
         opens = not path and nested is not None and inner.types <= {"object"} and not inner.secret
         if opens and (nested or inner.properties):
-            yield from _fields(place, nested or {}, inner)
+            yield from _build_fields(place, nested or {}, inner)
         else:
-            yield _field(place, value, inner, required)
+            yield _build_field(place, value, inner, required)
 
 
-def _field(path: Path, value: Any, said: Said, required: bool) -> ArgumentField:
-    types = said.types or _types_of(value)
-    listed = said.choices
-    control = _control(value, said, types - {"null"}, listed)
-    choices = _offered(listed or [True, False], value) if control == "choice" else ()
-    entries = said.items.types - {"null"} or _types_of(value[0] if value and control == "list" else "")
+def _build_field(path: Path, value: Any, subschema: Subschema, required: bool) -> ArgumentField:
+    types = subschema.types or _types_of(value)
+    listed = subschema.choices
+    control = _choose_control(value, subschema, types - {"null"}, listed)
+    choices = _list_choices(listed or [True, False], value) if control == "choice" else ()
+    entries = subschema.items.types - {"null"} or _types_of(value[0] if value and control == "list" else "")
     return ArgumentField(
         path=path,
         control=control,
         value=value,
-        whole="integer" in said.types and "number" not in said.types,
+        whole="integer" in subschema.types and "number" not in subschema.types,
         required=required,
         nullable="null" in types,
         choices=choices,
         entries=next(iter(entries), "string") if len(entries) == 1 else "number",
-        hint=said.description,
+        hint=subschema.description,
     )
 
 
-def _control(value: Any, said: Said, types: frozenset[str], listed: list[Any] | None) -> Control:
-    if said.secret:
+def _choose_control(
+    value: Any, subschema: Subschema, types: frozenset[str], listed: list[Any] | None
+) -> Control:
+    if subschema.secret:
         return "secret" if types <= {"string"} else "kept"
-    if holds_secret(value, said):
+    if holds_secret(value, subschema):
         return "kept"
     if listed is not None:
         return "choice" if _can_be_listed(listed, value) else "json"
     if types == {"array"}:
-        return "list" if _fits_lines(value, said) else "json"
+        return "list" if _fits_lines(value, subschema) else "json"
     if value is not ABSENT and value is not None and not _types_of(value) <= types | {"number"}:
         return "json"
-    return _control_of_scalar(value, types)
+    return _choose_scalar_control(value, types)
 
 
-def _control_of_scalar(value: Any, types: frozenset[str]) -> Control:
+def _choose_scalar_control(value: Any, types: frozenset[str]) -> Control:
     if types == {"boolean"} and isinstance(value, bool | msgspec.UnsetType | None):
         return "choice"
     if types and types <= {"integer", "number"} and not isinstance(value, str | bool | list | dict):
         return "number"
     if types == {"string"}:
         text = value if isinstance(value, str) else ""
-        if not isinstance(value, str | msgspec.UnsetType | None) or not survives_a_form(text):
+        if not isinstance(value, str | msgspec.UnsetType | None) or not is_editable_text(text):
             return "json"
         return "lines" if "\n" in normalize_newlines(text) or len(text) > LONG_TEXT else "line"
     return "json"
@@ -203,16 +209,18 @@ def _can_be_listed(listed: list[Any], value: Any) -> bool:
     return scalars and 0 < len(listed) <= MOST_CHOICES
 
 
-def _offered(listed: list[Any], value: Any) -> tuple[Any, ...]:
+def _list_choices(listed: list[Any], value: Any) -> tuple[Any, ...]:
     every = (
-        [value, *listed] if value is not ABSENT and _written(value) not in map(_written, listed) else listed
+        [value, *listed]
+        if value is not ABSENT and _format_json(value) not in map(_format_json, listed)
+        else listed
     )
-    return tuple({_written(one): one for one in every}.values())
+    return tuple({_format_json(one): one for one in every}.values())
 
 
-def _fits_lines(value: Any, said: Said) -> bool:
+def _fits_lines(value: Any, subschema: Subschema) -> bool:
     """Whether a list can be written one entry per line and read back as it was."""
-    kinds = said.items.types
+    kinds = subschema.items.types
     if value is ABSENT or value is None or value == []:
         return len(kinds) == 1 and kinds <= {"string", "integer", "number"}
     if not isinstance(value, list) or len(kinds or {""}) > 1:
@@ -228,7 +236,7 @@ def _is_a_line(text: str) -> bool:
         bool(text.strip())
         and text == text.strip()
         and "\n" not in normalize_newlines(text)
-        and survives_a_form(text)
+        and is_editable_text(text)
     )
 
 
@@ -244,14 +252,14 @@ def _types_of(value: Any) -> frozenset[str]:
 # Writing and reading
 
 
-def _plain(value: Any) -> str:
+def _format_plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _written(value: Any, indent: int | None = None) -> str:
+def _format_json(value: Any, indent: int | None = None) -> str:
     """JSON for a person; signs that nobody could see are written out."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return text if survives_a_form(text) else json.dumps(value, indent=indent)
+    return text if is_editable_text(text) else json.dumps(value, indent=indent)
 
 
 def _read_text(field: ArgumentField, typed: str) -> Any:
@@ -259,27 +267,27 @@ def _read_text(field: ArgumentField, typed: str) -> Any:
 
 
 def _read_number(field: ArgumentField, typed: str) -> Any:
-    return _nothing(field, NO_NUMBER) if not typed.strip() else _number(typed, field.whole)
+    return _read_empty(field, NO_NUMBER) if not typed.strip() else _parse_number(typed, field.whole)
 
 
-def _number(typed: str, whole: bool) -> int | float:
+def _parse_number(typed: str, whole: bool) -> int | float:
     text = typed.strip()
     if _WHOLE.fullmatch(text):
         return int(text)
     if whole:
-        raise Misread(NO_WHOLE_NUMBER)
+        raise UnreadableValue(NO_WHOLE_NUMBER)
     if not _DECIMAL.fullmatch(text):
-        raise Misread(NO_NUMBER)
+        raise UnreadableValue(NO_NUMBER)
     return float(text)
 
 
 def _read_choice(field: ArgumentField, typed: str) -> Any:
     if not typed:
-        return _nothing(field, NOT_OFFERED)
+        return _read_empty(field, NOT_OFFERED)
     for choice in field.choices:
-        if _written(choice) == typed:
+        if _format_json(choice) == typed:
             return choice
-    raise Misread(NOT_OFFERED)
+    raise UnreadableValue(NOT_OFFERED)
 
 
 def _read_list(field: ArgumentField, typed: str) -> Any:
@@ -287,13 +295,15 @@ def _read_list(field: ArgumentField, typed: str) -> Any:
     if not lines and not isinstance(field.value, list):
         return field.value
     return (
-        lines if field.entries == "string" else [_number(line, field.entries == "integer") for line in lines]
+        lines
+        if field.entries == "string"
+        else [_parse_number(line, field.entries == "integer") for line in lines]
     )
 
 
 def _read_json(field: ArgumentField, typed: str) -> Any:
     if not typed.strip():
-        return _nothing(field, NO_NAMES if not field.path else message("Write JSON here."))
+        return _read_empty(field, NO_NAMES if not field.path else message("Write JSON here."))
     try:
         value = json.loads(typed, parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -302,11 +312,11 @@ def _read_json(field: ArgumentField, typed: str) -> Any:
             line=error.lineno,
             place=error.colno,
         )
-        raise Misread(words) from error
+        raise UnreadableValue(words) from error
     except (ValueError, RecursionError) as error:
-        raise Misread(message("This cannot be read as JSON.")) from error
+        raise UnreadableValue(message("This cannot be read as JSON.")) from error
     if not field.path and not isinstance(value, dict):
-        raise Misread(NO_NAMES)
+        raise UnreadableValue(NO_NAMES)
     return value
 
 
@@ -314,11 +324,11 @@ def _refuse(word: str) -> None:
     raise ValueError(word)
 
 
-def _nothing(field: ArgumentField, needed: Message) -> Any:
+def _read_empty(field: ArgumentField, needed: Message) -> Any:
     if field.nullable:
         return None
     if not field.blank:
-        raise Misread(needed)
+        raise UnreadableValue(needed)
     return ABSENT
 
 
@@ -333,7 +343,7 @@ _READERS = {
 }
 
 
-def _put(arguments: dict[str, Any], field: ArgumentField, value: Any) -> dict[str, Any]:
+def _set_value(arguments: dict[str, Any], field: ArgumentField, value: Any) -> dict[str, Any]:
     """The arguments with this value in its place; what stays untouched stays the same object."""
     if value is field.value:
         return arguments
@@ -344,11 +354,11 @@ def _put(arguments: dict[str, Any], field: ArgumentField, value: Any) -> dict[st
     if rest:
         inner = arguments.get(first)
         known = inner if isinstance(inner, dict) else {}
-        value = _with(known, rest[0], value)
-    return _with(arguments, first, value)
+        value = _set_member(known, rest[0], value)
+    return _set_member(arguments, first, value)
 
 
-def _with(values: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+def _set_member(values: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
     if value is ABSENT:
         return {key: part for key, part in values.items() if key != name}
     return {**values, name: value}

@@ -8,13 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from placet.cases.grant_terms import field_of, grantable, read_terms
+from placet.cases.grant_terms import grant_field_name, is_grantable, read_terms
 from placet.protocol.argument_patterns import as_glob
 from placet.reviews.answer import build_field_error
-from placet.reviews.tool_calls.requested_calls import Group
-from placet.reviews.tool_calls.schema import find_descriptions
+from placet.reviews.tool_calls.requested_calls import CallGroup
+from placet.reviews.tool_calls.schema import read_subschema
 from placet.reviews.tool_calls.secrets import holds_secret
-from placet.text.wording import counted, message
+from placet.text.wording import message, plural_message
 
 LONGEST_LINE = 200
 MOST_ARGUMENTS = 20
@@ -31,16 +31,16 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 class PageGrants:
     """Grants as the page asks for them and the desk keeps them."""
 
-    def offered(self, group: Group, typed: Mapping[str, str]) -> dict[str, Any] | None:
+    def build_boxes(self, group: CallGroup, typed: Mapping[str, str]) -> dict[str, Any] | None:
         """The boxes beside a call, with what was typed; None where it cannot be granted."""
-        if not _may_be_granted(group):
+        if not _is_grantable_group(group):
             return None
         return {
-            "field": field_of(group.ids[0]),
+            "field": grant_field_name(group.ids[0]),
             "number": group.number,
             "on": bool(typed.get("on")),
             "arguments": [
-                _box(place, name, value, typed)
+                _build_box(place, name, value, typed)
                 for place, (name, value) in enumerate(group.call.arguments.items(), start=1)
             ],
             "uses": typed.get("uses", USES),
@@ -49,11 +49,11 @@ class PageGrants:
         }
 
     def read(
-        self, group: Group, typed: Mapping[str, str], decision: Mapping[str, Any]
+        self, group: CallGroup, typed: Mapping[str, str], decision: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         """The grant that was asked for beside a call that runs; what cannot be read is left for the judge."""
         runs = decision.get("decision") in ("approve", "edit")
-        if not typed.get("on") or not runs or not _may_be_granted(group):
+        if not typed.get("on") or not runs or not _is_grantable_group(group):
             return None
         edited = decision.get("arguments")
         arguments = group.call.arguments if edited is None else edited
@@ -62,7 +62,9 @@ class PageGrants:
         return {
             "call_id": group.ids[0],
             "patterns": {
-                name: _pattern(group.call.arguments.get(name), value, typed.get(f"like.{places.get(name)}"))
+                name: _build_pattern(
+                    group.call.arguments.get(name), value, typed.get(f"like.{places.get(name)}")
+                )
                 for name, value in arguments.items()
             },
             "uses": int(uses) if _WHOLE.fullmatch(uses) else uses,
@@ -79,70 +81,70 @@ class PageGrants:
         schemas = {call["id"]: call.get("schema") for call in calls}
         for terms in granted:
             values = {name: pattern.get("exact") for name, pattern in terms.patterns.items()}
-            if holds_secret(values, find_descriptions(schemas[terms.call_id])):
-                raise build_field_error(field_of(terms.call_id), SECRET)
+            if holds_secret(values, read_subschema(schemas[terms.call_id])):
+                raise build_field_error(grant_field_name(terms.call_id), SECRET)
         return [terms.to_dict() for terms in granted]
 
-    def told(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
+    def describe(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
         """What was allowed: each argument as it must be."""
-        name = counted(
+        name = plural_message(
             "{call}: one more call like it allowed for {length}",
             "{call}: {count} more calls like it allowed for {length}",
             count=grant["uses"],
             call=call,
             length=grant["for"],
         )
-        return name, {argument: _told(pattern) for argument, pattern in grant["patterns"].items()}
+        return name, {argument: _describe_pattern(pattern) for argument, pattern in grant["patterns"].items()}
 
 
-def _told(pattern: Mapping[str, Any]) -> Any:
+def _describe_pattern(pattern: Mapping[str, Any]) -> Any:
     if "exact" in pattern:
         return pattern["exact"]
     return pattern["glob"] if "glob" in pattern else f"{pattern['from']} – {pattern['to']}"
 
 
-def _may_be_granted(group: Group) -> bool:
+def _is_grantable_group(group: CallGroup) -> bool:
     call = group.call
     return (
         len(call.arguments) <= MOST_ARGUMENTS
-        and not holds_secret(call.arguments, find_descriptions(call.schema))
-        and grantable({"arguments": call.arguments, "high_risk": call.high_risk})
+        and not holds_secret(call.arguments, read_subschema(call.schema))
+        and is_grantable({"arguments": call.arguments, "high_risk": call.high_risk})
     )
 
 
-def _widening(value: Any) -> Widening:
+def _choose_widening(value: Any) -> Widening:
     if isinstance(value, str):
         plain = value.isprintable() and value == value.strip()
         return "text" if plain and value and len(value) <= LONGEST_LINE else "same"
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else "same"
 
 
-def _box(place: int, name: str, value: Any, typed: Mapping[str, str]) -> dict[str, Any]:
-    widening = _widening(value)
+def _build_box(place: int, name: str, value: Any, typed: Mapping[str, str]) -> dict[str, Any]:
+    widening = _choose_widening(value)
     return {
         "place": place,
         "name": name,
         "widening": widening,
         "value": value,
-        "like": typed.get(f"like.{place}", _proposed(value)) if widening != "same" else None,
+        "like": typed.get(f"like.{place}", _propose_text(value)) if widening != "same" else None,
         "least": min(0, value) if widening == "number" else None,
     }
 
 
-def _proposed(value: Any) -> str:
+def _propose_text(value: Any) -> str:
     return as_glob(value) if isinstance(value, str) else str(value)
 
 
-def _pattern(asked: Any, decided: Any, like: str | None) -> dict[str, Any]:
+def _build_pattern(asked: Any, decided: Any, like: str | None) -> dict[str, Any]:
     """Exactly what was decided, unless the person widened what the agent asked for."""
-    widening = _widening(asked)
-    if like is None or widening == "same" or like.strip() == _proposed(asked):
+    widening = _choose_widening(asked)
+    if like is None or widening == "same" or like.strip() == _propose_text(asked):
         return {"exact": decided}
     if widening == "text":
         return {"glob": like.strip()}
-    return {"from": min(type(asked)(0), asked), "to": _number(like.strip(), type(asked))}
+    return {"from": min(type(asked)(0), asked), "to": _parse_number(like.strip(), type(asked))}
 
 
-def _number(like: str, kind: type[int] | type[float]) -> Any:
+def _parse_number(like: str, kind: type[int] | type[float]) -> Any:
     fits = (_WHOLE if kind is int else _DECIMAL).fullmatch(like)
     return kind(like) if fits else like

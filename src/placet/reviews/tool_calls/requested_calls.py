@@ -14,7 +14,7 @@ CALLS, AUTOMATIC = "tool_calls", "automatic"
 MOST_CALLS = 200
 MOST_AUTOMATIC = 1_000
 
-Word = Literal["approve", "edit", "reject", "respond"]
+DecisionName = Literal["approve", "edit", "reject", "respond"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -26,49 +26,49 @@ class AutomaticCall(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
 
 
-class AskedCall(AutomaticCall, frozen=True, kw_only=True):
+class RequestedCall(AutomaticCall, frozen=True, kw_only=True):
     """A call that waits for a decision, with what a person needs for it."""
 
     description: Annotated[str, Meta(max_length=10_000)] = ""
     schema: dict[str, Any] | None = None
-    allowed_decisions: Annotated[tuple[Word, ...], Meta(min_length=1)] = ("approve", "edit", "reject")
+    allowed_decisions: Annotated[tuple[DecisionName, ...], Meta(min_length=1)] = ("approve", "edit", "reject")
     path: Annotated[tuple[Name, ...], Meta(max_length=32)] = ()
     high_risk: bool | None = None
     """None where the agent did not say."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RequestedCalls(Struct, frozen=True, kw_only=True):
     """All that one turn of an agent wants to call."""
 
-    calls: tuple[AskedCall, ...]
+    calls: tuple[RequestedCall, ...]
     automatic: tuple[AutomaticCall, ...] = ()
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class CallGroup(Struct, frozen=True, kw_only=True):
     """Calls that differ in nothing but their ids: they are decided once."""
 
     number: int
     ids: tuple[str, ...]
-    call: AskedCall
+    call: RequestedCall
 
 
-def asks_for_calls(context: Mapping[str, Any]) -> bool:
+def has_tool_calls(context: Mapping[str, Any]) -> bool:
     """Whether a context is about tool calls."""
     return CALLS in context
 
 
-def read_asked(context: Mapping[str, Any]) -> Asked:
+def read_requested_calls(context: Mapping[str, Any]) -> RequestedCalls:
     """The calls of a context; raises ValidationFailed naming the place that does not fit."""
     where = f"context.{CALLS}"
-    calls = convert_input(context.get(CALLS), tuple[AskedCall, ...], ValidationFailed, where)
+    calls = convert_input(context.get(CALLS), tuple[RequestedCall, ...], ValidationFailed, where)
     if not 0 < len(calls) <= MOST_CALLS:
         raise ValidationFailed(f"{where} holds {len(calls)} calls; send 1 to {MOST_CALLS}.", path=where)
     automatic = _read_automatic(context)
     _check_distinct([*calls, *automatic], where)
-    return Asked(calls=calls, automatic=automatic)
+    return RequestedCalls(calls=calls, automatic=automatic)
 
 
-def check_schemas(asked: Asked) -> None:
+def check_schemas(asked: RequestedCalls) -> None:
     """Raises ValidationFailed for a schema that no edited arguments could be checked against."""
     for number, call in enumerate(asked.calls):
         path = f"context.{CALLS}[{number}].schema"
@@ -80,18 +80,18 @@ def check_schemas(asked: Asked) -> None:
             raise ValidationFailed(f"{path} cannot be used: {reason}.", path=path) from error
 
 
-def group_calls(asked: Asked) -> tuple[Group, ...]:
+def group_calls(asked: RequestedCalls) -> tuple[CallGroup, ...]:
     """The calls in their order, identical ones together where the first of them stands."""
-    found: dict[bytes, list[AskedCall]] = {}
+    found: dict[bytes, list[RequestedCall]] = {}
     for call in asked.calls:
-        found.setdefault(_likeness(call), []).append(call)
+        found.setdefault(_grouping_key(call), []).append(call)
     return tuple(
-        Group(number=number, ids=tuple(call.id for call in alike), call=alike[0])
+        CallGroup(number=number, ids=tuple(call.id for call in alike), call=alike[0])
         for number, alike in enumerate(found.values(), start=1)
     )
 
 
-def _likeness(call: AskedCall) -> bytes:
+def _grouping_key(call: RequestedCall) -> bytes:
     return msgspec.json.encode({**msgspec.structs.asdict(call), "id": ""}, order="deterministic")
 
 

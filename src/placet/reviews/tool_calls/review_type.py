@@ -5,14 +5,14 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.reviews.answer import check_known, drop_empty, read_text
-from placet.reviews.form_post import Turn
+from placet.reviews.form_post import PostResult
 from placet.reviews.page_form import Pairs
-from placet.reviews.reason_presets import presets_name, presets_of, with_preset
-from placet.reviews.review_type import ReviewType, without
+from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
+from placet.reviews.review_type import ReviewType, context_without
 from placet.reviews.tool_calls.call_view import build_automatic_views, build_entry_view, format_call_name
 from placet.reviews.tool_calls.decision_sheet import (
     MOST_GRANT_BOXES,
-    Entry,
+    SheetEntry,
     decide_call,
     load_sheet,
     read_posted_sheet,
@@ -22,16 +22,16 @@ from placet.reviews.tool_calls.granting import PageGrants
 from placet.reviews.tool_calls.requested_calls import (
     AUTOMATIC,
     CALLS,
-    Asked,
-    Group,
-    asks_for_calls,
+    CallGroup,
+    RequestedCalls,
     check_schemas,
     group_calls,
-    read_asked,
+    has_tool_calls,
+    read_requested_calls,
 )
-from placet.reviews.tool_calls.schema import find_descriptions
+from placet.reviews.tool_calls.schema import read_subschema
 from placet.reviews.tool_calls.secrets import mask_change, mask_secrets
-from placet.reviews.tool_calls.verdicts import FIELD, WHOLE, Verdicts, action_of, check_decisions
+from placet.reviews.tool_calls.verdicts import FIELD, WHOLE, Verdicts, check_decisions, combine_decisions
 from placet.text.wording import Message, message
 
 PREVIEW = "x-preview"
@@ -54,33 +54,33 @@ class ToolCalls(ReviewType):
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
         """Every context that names tool calls, whether or not they can be asked."""
-        return asks_for_calls(context)
+        return has_tool_calls(context)
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """What every call allows: a button decides them all."""
-        return _whole(read_asked(context))
+        return _find_shared_decisions(read_requested_calls(context))
 
-    def understand(self, context: Mapping[str, Any]) -> Asked:
+    def read_context(self, context: Mapping[str, Any]) -> RequestedCalls:
         """The calls; raises ValidationFailed if they cannot be asked."""
-        asked = read_asked(context)
+        asked = read_requested_calls(context)
         check_schemas(asked)
         return asked
 
-    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """A decision for every call, a note for all, and grants if someone here keeps them."""
         check_known(data, (FIELD, "note", GRANTS))
-        verdicts = check_decisions(read_asked(offer.context), action, data.get(FIELD))
+        verdicts = check_decisions(read_requested_calls(offer.context), action, data.get(FIELD))
         grants = self._grants.check(offer.context[CALLS], verdicts, data.get(GRANTS))
         return drop_empty(decisions=verdicts, note=read_text(data, "note"), grants=grants or None)
 
     # The page
 
-    def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+    def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
         """An answer, as the button and the decisions say together; or a look at one's own changes."""
-        sheet = self._posted(offer, pairs, saved)
+        sheet = self._read_post(offer, pairs, saved)
         values = self._values(offer, sheet, pairs)
         if move == PREVIEW:
-            return Turn(values=values, ready=False)
+            return PostResult(values=values, ready=False)
         verdicts: Verdicts = {}
         problems: dict[str, str] = {}
         for entry in sheet:
@@ -88,106 +88,117 @@ class ToolCalls(ReviewType):
             problems |= wrong
             verdicts |= dict.fromkeys(entry.group.ids, verdict)
         if problems:
-            return Turn(values=values, ready=False, problems=problems)
+            return PostResult(values=values, ready=False, problems=problems)
         asked = (self._grants.read(one.group, one.grant, verdicts[one.group.ids[0]]) for one in sheet)
         grants = [grant for grant in asked if grant is not None]
         data = drop_empty(decisions=verdicts, note=values.get("note"), grants=grants or None)
-        action = action_of(verdict["decision"] for verdict in verdicts.values())
-        return Turn(values=values, ready=True, action=action, data=data)
+        action = combine_decisions(verdict["decision"] for verdict in verdicts.values())
+        return PostResult(values=values, ready=True, action=action, data=data)
 
-    def typing(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+    def read_draft(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
         """Decisions made so far, kept while the others are still open."""
-        return Turn(values=self._values(offer, self._posted(offer, pairs, saved), pairs), ready=False)
+        return PostResult(
+            values=self._values(offer, self._read_post(offer, pairs, saved), pairs), ready=False
+        )
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """What was filled in beside each call, and the note."""
-        return self._values(offer, self._posted(offer, pairs, {}), pairs)
+        return self._values(offer, self._read_post(offer, pairs, {}), pairs)
 
-    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+    def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The calls with what was filled in beside each, those that run with them, and the other facts."""
-        asked = read_asked(offer.context)
+        asked = read_requested_calls(offer.context)
         sheet = load_sheet(group_calls(asked), values)
-        calls = [{**build_entry_view(entry), "grant": grant} for entry, grant in self._offered(sheet)]
+        calls = [{**build_entry_view(entry), "grant": grant} for entry, grant in self._add_grant_boxes(sheet)]
         return {
             "calls": calls,
             "automatic": build_automatic_views(asked),
             "count": len(asked.calls),
-            "whole": _whole(asked),
+            "whole": _find_shared_decisions(asked),
             "labels": {name: label for call in calls for name, label in call["labels"].items()},
-            "presets": presets_of(offer.context),
-            "facts": _facts(offer),
+            "presets": read_presets(offer.context),
+            "facts": _other_facts(offer),
         }
 
-    def _offered(self, sheet: Sequence[Entry]) -> Iterator[tuple[Entry, dict[str, Any] | None]]:
+    def _add_grant_boxes(
+        self, sheet: Sequence[SheetEntry]
+    ) -> Iterator[tuple[SheetEntry, dict[str, Any] | None]]:
         room = MOST_GRANT_BOXES
         for entry in sheet:
-            grant = self._grants.offered(entry.group, entry.grant) if room > 0 else None
+            grant = self._grants.build_boxes(entry.group, entry.grant) if room > 0 else None
             room -= len(entry.group.call.arguments) + 3 if grant else 0
             yield entry, grant
 
     # Afterwards
 
-    def outcome(self, offer: Offer, action: str) -> str:
+    def find_outcome(self, offer: Offer, action: str) -> str:
         """Not an approval's: an edit runs as decided, and no new version comes."""
         return _OUTCOMES.get(action, action)
 
-    def comparable(self, offer: Offer) -> dict[str, Any]:
+    def extract_comparable(self, offer: Offer) -> dict[str, Any]:
         """The arguments of each call beside the other facts, without secrets."""
-        groups = group_calls(read_asked(offer.context))
-        return {**{format_call_name(group): _masked(group) for group in groups}, **_facts(offer)}
+        groups = group_calls(read_requested_calls(offer.context))
+        return {
+            **{format_call_name(group): _mask_arguments(group) for group in groups},
+            **_other_facts(offer),
+        }
 
-    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """What was decided about each call, identical ones once, what was allowed beside it, and the note."""
         verdicts = data.get(FIELD, {})
-        groups = group_calls(read_asked(offer.context))
-        told = [_told(group, verdicts[group.ids[0]]) for group in groups if group.ids[0] in verdicts]
+        groups = group_calls(read_requested_calls(offer.context))
+        told = [
+            _describe_verdict(group, verdicts[group.ids[0]]) for group in groups if group.ids[0] in verdicts
+        ]
         names = {call_id: format_call_name(group) for group in groups for call_id in group.ids}
-        granted = [self._grants.told(names[one["call_id"]], one) for one in data.get(GRANTS, ())]
+        granted = [self._grants.describe(names[one["call_id"]], one) for one in data.get(GRANTS, ())]
         others = [(name, part) for name, part in data.items() if name not in (FIELD, GRANTS)]
         return [*told, *granted, *others]
 
-    def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
+    def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Edited arguments, under the name that `recap` gives them."""
-        groups = group_calls(read_asked(offer.context))
-        return {_said(group, "edit"): _masked(group) for group in groups}
+        groups = group_calls(read_requested_calls(offer.context))
+        return {_verdict_title(group, "edit"): _mask_arguments(group) for group in groups}
 
-    def _posted(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> list[Entry]:
-        return read_posted_sheet(group_calls(read_asked(offer.context)), pairs, saved)
+    def _read_post(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> list[SheetEntry]:
+        return read_posted_sheet(group_calls(read_requested_calls(offer.context)), pairs, saved)
 
-    def _values(self, offer: Offer, sheet: Sequence[Entry], pairs: Pairs) -> dict[str, Any]:
-        note = with_preset(offer.context, pairs, "note")
+    def _values(self, offer: Offer, sheet: Sequence[SheetEntry], pairs: Pairs) -> dict[str, Any]:
+        note = read_text_with_preset(offer.context, pairs, "note")
         calls = {str(entry.group.number): values for entry in sheet if (values := entry.values())}
         return drop_empty(calls=calls, note=note if note and note.strip() else None)
 
 
-def _whole(asked: Asked) -> tuple[str, ...]:
+def _find_shared_decisions(asked: RequestedCalls) -> tuple[str, ...]:
     return tuple(word for word in WHOLE if all(word in call.allowed_decisions for call in asked.calls))
 
 
-def _facts(offer: Offer) -> dict[str, Any]:
+def _other_facts(offer: Offer) -> dict[str, Any]:
     """What else the agent said; the names by which it finds its own way back tell a person nothing."""
-    facts = without(offer.context, CALLS, AUTOMATIC, INTERRUPTION, THREAD, presets_name(offer.context))
+    facts = context_without(
+        offer.context, CALLS, AUTOMATIC, INTERRUPTION, THREAD, find_presets_key(offer.context)
+    )
     return {name: value for name, value in facts.items() if name != AGENT or value != offer.agent}
 
 
-def _masked(group: Group) -> dict[str, Any]:
-    shown: dict[str, Any] = mask_secrets(group.call.arguments, find_descriptions(group.call.schema))
+def _mask_arguments(group: CallGroup) -> dict[str, Any]:
+    shown: dict[str, Any] = mask_secrets(group.call.arguments, read_subschema(group.call.schema))
     return shown
 
 
-def _told(group: Group, verdict: Mapping[str, Any]) -> tuple[str, Any]:
+def _describe_verdict(group: CallGroup, verdict: Mapping[str, Any]) -> tuple[str, Any]:
     word = verdict["decision"]
-    name = _said(group, word)
+    name = _verdict_title(group, word)
     if word == "edit":
         gone = dict.fromkeys(key for key in group.call.arguments if key not in verdict["arguments"])
-        said, before = find_descriptions(group.call.schema), group.call.arguments
+        said, before = read_subschema(group.call.schema), group.call.arguments
         return name, mask_change(verdict["arguments"], said, before) | gone
     if word == "approve":
-        return name, _masked(group)
+        return name, _mask_arguments(group)
     return name, verdict.get("answer") or verdict.get("reason") or message("No reason was given.")
 
 
-def _said(group: Group, word: str) -> Message:
+def _verdict_title(group: CallGroup, word: str) -> Message:
     call = format_call_name(group)
     return {
         "approve": message("{call}: approved", call=call),

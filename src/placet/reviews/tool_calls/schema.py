@@ -5,28 +5,28 @@ from typing import Any
 
 MOST_READ = 200
 MOST_STEPS = 32
-_EITHER = ("allOf", "anyOf", "oneOf")
+_COMBINATORS = ("allOf", "anyOf", "oneOf")
 _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
-class Said:
+class Subschema:
     """All that the schema says about one place: directly, by reference, and in each of its alternatives."""
 
     def __init__(self, schemas: Iterable[Any], root: Mapping[str, Any]) -> None:
         self._root = root
-        self.words = list(_read(schemas, root))
+        self.words = list(_collect_schemas(schemas, root))
 
     @property
     def types(self) -> frozenset[str]:
         """The types it names; without any, those of the values that it lists."""
-        named = [kind for word in self.words for kind in _listed(word.get("type"))]
+        named = [kind for word in self.words for kind in _as_list(word.get("type"))]
         values = [_type_of(value) for value in self.choices or ()]
         return frozenset(kind for kind in named or values if isinstance(kind, str))
 
     @property
     def choices(self) -> list[Any] | None:
         """The only values it allows, if it lists them in all its alternatives; null may stand beside them."""
-        leaves = [word for word in self.words if not word.keys() & {"$ref", *_EITHER}]
+        leaves = [word for word in self.words if not word.keys() & {"$ref", *_COMBINATORS}]
         lists = [_choices(word) for word in leaves if word.get("type") != "null"]
         if not lists or any(values is None for values in lists):
             return None
@@ -47,7 +47,7 @@ class Said:
     def required(self) -> frozenset[str]:
         """The properties that must be there."""
         return frozenset(
-            name for word in self.words for name in _listed(word.get("required")) if isinstance(name, str)
+            name for word in self.words for name in _as_list(word.get("required")) if isinstance(name, str)
         )
 
     @property
@@ -55,21 +55,21 @@ class Said:
         """The properties it knows, in its order."""
         return list(dict.fromkeys(name for word in self.words for name in _object(word.get("properties"))))
 
-    def of(self, name: str) -> "Said":
+    def for_property(self, name: str) -> "Subschema":
         """What it says about one property."""
         named = [
             _object(word["properties"])[name]
             for word in self.words
             if name in _object(word.get("properties"))
         ]
-        return Said(named or self._others(), self._root)
+        return Subschema(named or self._others(), self._root)
 
     @property
-    def items(self) -> "Said":
+    def items(self) -> "Subschema":
         """What it says about the entries of a list."""
         every = [word.get("items") for word in self.words]
-        first = [one for word in self.words for one in _listed(word.get("prefixItems"))]
-        return Said([*every, *first], self._root)
+        first = [one for word in self.words for one in _as_list(word.get("prefixItems"))]
+        return Subschema([*every, *first], self._root)
 
     def _others(self) -> list[Any]:
         """What it says about properties that it does not name."""
@@ -77,12 +77,12 @@ class Said:
         return [*patterned, *(word.get("additionalProperties") for word in self.words)]
 
 
-def find_descriptions(schema: Mapping[str, Any] | None) -> Said:
+def read_subschema(schema: Mapping[str, Any] | None) -> Subschema:
     """What a tool's schema says about its arguments; nothing, if there is none."""
-    return Said([schema], schema or {})
+    return Subschema([schema], schema or {})
 
 
-def _read(schemas: Iterable[Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _collect_schemas(schemas: Iterable[Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     waiting, seen = list(schemas), set[int]()
     while waiting and len(seen) < MOST_READ:
         word = waiting.pop(0)
@@ -90,12 +90,12 @@ def _read(schemas: Iterable[Any], root: Mapping[str, Any]) -> Iterator[Mapping[s
             continue
         seen.add(id(word))
         yield word
-        waiting.append(_target(word.get("$ref"), root))
-        waiting.extend(one for name in _EITHER for one in _listed(word.get(name)))
+        waiting.append(_resolve_reference(word.get("$ref"), root))
+        waiting.extend(one for name in _COMBINATORS for one in _as_list(word.get(name)))
         waiting.extend((word.get("then"), word.get("else")))
 
 
-def _target(reference: object, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(reference: object, root: Mapping[str, Any]) -> Any:
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     found: Any = root
@@ -115,7 +115,7 @@ def _type_of(value: object) -> str:
     return "null" if value is None else _SCALARS.get(type(value), "other")
 
 
-def _listed(value: object) -> Sequence[Any]:
+def _as_list(value: object) -> Sequence[Any]:
     if isinstance(value, list | tuple):
         return value
     return () if value is None else (value,)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from placet.protocol.conversion import quote
 from placet.protocol.json_schema import compile_schema
-from placet.text.wording import Message, counted, message
+from placet.text.wording import Message, message, plural_message
 
 MOST = 20
 MOST_NAMED = 10
@@ -16,50 +16,54 @@ MOST_NAMED = 10
 Path = tuple[str | int, ...]
 
 
-class Misfit(Struct, frozen=True, kw_only=True):
+class SchemaViolation(Struct, frozen=True, kw_only=True):
     """One place, and what to write there instead."""
 
     path: Path
     words: Message
 
 
-def misfits(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> list[Misfit]:
+def find_violations(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> list[SchemaViolation]:
     """What does not fit; empty if all does, or if there is no schema to fit."""
     if schema is None:
         return []
     found = islice(compile_schema(schema).iter_errors(dict(arguments)), MOST)
-    return [_misfit(error.kind.name, error.kind.as_dict(), tuple(error.instance_path)) for error in found]
+    return [
+        _build_violation(error.kind.name, error.kind.as_dict(), tuple(error.instance_path)) for error in found
+    ]
 
 
-def _misfit(keyword: str, told: Mapping[str, Any], path: Path) -> Misfit:
+def _build_violation(keyword: str, details: Mapping[str, Any], path: Path) -> SchemaViolation:
     if keyword == "required":
-        return Misfit(path=(*path, str(told.get("property"))), words=message("The tool needs this."))
-    words = _WORDS.get(keyword)
-    return Misfit(
-        path=path, words=words(told) if words else message("This does not fit what the tool takes.")
+        return SchemaViolation(
+            path=(*path, str(details.get("property"))), words=message("The tool needs this.")
+        )
+    words = _DESCRIPTIONS.get(keyword)
+    return SchemaViolation(
+        path=path, words=words(details) if words else message("This does not fit what the tool takes.")
     )
 
 
-def _type(told: Mapping[str, Any]) -> Message:
-    types = [kind for kind in told.get("types", ()) if kind != "null"]
+def _describe_type(details: Mapping[str, Any]) -> Message:
+    types = [kind for kind in details.get("types", ()) if kind != "null"]
     unknown = message("This does not fit what the tool takes.")
     return _TYPES.get(types[0], unknown) if len(types) == 1 else unknown
 
 
-def _choices(told: Mapping[str, Any]) -> Message:
-    options = told.get("options", [told.get("expected_value")])
+def _describe_choices(details: Mapping[str, Any]) -> Message:
+    options = details.get("options", [details.get("expected_value")])
     named = [quote(str(one), 40) for one in options[:MOST_NAMED]]
     more = ", …" if len(options) > MOST_NAMED else ""
     return message("The tool takes only these: {choices}.", choices=", ".join(named) + more)
 
 
-def _unexpected(told: Mapping[str, Any]) -> Message:
-    named = [quote(str(one), 40) for one in told.get("unexpected", ())[:MOST_NAMED]]
+def _describe_unexpected(details: Mapping[str, Any]) -> Message:
+    named = [quote(str(one), 40) for one in details.get("unexpected", ())[:MOST_NAMED]]
     return message("The tool does not take these: {names}.", names=", ".join(named))
 
 
-def _limit(told: Mapping[str, Any]) -> Any:
-    return told.get("limit")
+def _limit(details: Mapping[str, Any]) -> Any:
+    return details.get("limit")
 
 
 _TYPES: Mapping[str, Message] = {
@@ -70,37 +74,37 @@ _TYPES: Mapping[str, Message] = {
     "array": message("This must be a list."),
     "object": message("This must be an object."),
 }
-_WORDS: Mapping[str, Callable[[Mapping[str, Any]], Message]] = {
-    "type": _type,
-    "enum": _choices,
-    "const": _choices,
-    "additionalProperties": _unexpected,
-    "unevaluatedProperties": _unexpected,
-    "minimum": lambda told: message("Write {minimum} or more.", minimum=_limit(told)),
-    "maximum": lambda told: message("Write {maximum} or less.", maximum=_limit(told)),
-    "exclusiveMinimum": lambda told: message("Write more than {limit}.", limit=_limit(told)),
-    "exclusiveMaximum": lambda told: message("Write less than {limit}.", limit=_limit(told)),
-    "multipleOf": lambda told: message("Write a multiple of {factor}.", factor=told.get("multiple_of")),
-    "minLength": lambda told: counted(
+_DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any]], Message]] = {
+    "type": _describe_type,
+    "enum": _describe_choices,
+    "const": _describe_choices,
+    "additionalProperties": _describe_unexpected,
+    "unevaluatedProperties": _describe_unexpected,
+    "minimum": lambda details: message("Write {minimum} or more.", minimum=_limit(details)),
+    "maximum": lambda details: message("Write {maximum} or less.", maximum=_limit(details)),
+    "exclusiveMinimum": lambda details: message("Write more than {limit}.", limit=_limit(details)),
+    "exclusiveMaximum": lambda details: message("Write less than {limit}.", limit=_limit(details)),
+    "multipleOf": lambda details: message("Write a multiple of {factor}.", factor=details.get("multiple_of")),
+    "minLength": lambda details: plural_message(
         "Write at least {minimum} character.",
         "Write at least {minimum} characters.",
-        count=_limit(told),
-        minimum=_limit(told),
+        count=_limit(details),
+        minimum=_limit(details),
     ),
-    "maxLength": lambda told: counted(
-        "At most one character.", "At most {count} characters.", count=_limit(told)
+    "maxLength": lambda details: plural_message(
+        "At most one character.", "At most {count} characters.", count=_limit(details)
     ),
-    "minItems": lambda told: counted(
-        "At least one entry is needed.", "At least {count} entries are needed.", count=_limit(told)
+    "minItems": lambda details: plural_message(
+        "At least one entry is needed.", "At least {count} entries are needed.", count=_limit(details)
     ),
-    "maxItems": lambda told: counted(
-        "At most one entry fits.", "At most {count} entries fit.", count=_limit(told)
+    "maxItems": lambda details: plural_message(
+        "At most one entry fits.", "At most {count} entries fit.", count=_limit(details)
     ),
-    "uniqueItems": lambda told: message("No two entries may be the same."),
-    "pattern": lambda told: message(
-        "This must match the pattern {pattern}.", pattern=quote(str(told.get("pattern")), 100)
+    "uniqueItems": lambda details: message("No two entries may be the same."),
+    "pattern": lambda details: message(
+        "This must match the pattern {pattern}.", pattern=quote(str(details.get("pattern")), 100)
     ),
-    "format": lambda told: message(
-        "This must have the format {format}.", format=quote(str(told.get("format")), 40)
+    "format": lambda details: message(
+        "This must have the format {format}.", format=quote(str(details.get("format")), 40)
     ),
 }

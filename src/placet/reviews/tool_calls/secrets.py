@@ -4,37 +4,37 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
-from placet.reviews.tool_calls.schema import Said
+from placet.reviews.tool_calls.schema import Subschema
 
 MASK = "••••••••"
 CHANGED = "••••••••••••"
 
 
-def mask_secrets(value: Any, said: Said) -> Any:
+def mask_secrets(value: Any, subschema: Subschema) -> Any:
     """The value with every secret in it masked."""
-    return _walked(value, said, value)
+    return _mask(value, subschema, value)
 
 
-def mask_change(value: Any, said: Said, before: Any) -> Any:
+def mask_change(value: Any, subschema: Subschema, before: Any) -> Any:
     """The same for a value that was changed: a secret that is no longer what it was is masked differently."""
-    return _walked(value, said, before)
+    return _mask(value, subschema, before)
 
 
-def holds_secret(value: Any, said: Said) -> bool:
+def holds_secret(value: Any, subschema: Subschema) -> bool:
     """Whether a secret stands anywhere in the value, or would."""
-    return said.secret or mask_secrets(value, said) != value
+    return subschema.secret or mask_secrets(value, subschema) != value
 
 
-def _walked(value: Any, said: Said, before: Any) -> Any:
-    if not said.words:
+def _mask(value: Any, subschema: Subschema, before: Any) -> Any:
+    if not subschema.words:
         return value
-    if said.secret:
+    if subschema.secret:
         return MASK if value == before else CHANGED
     if isinstance(value, Mapping):
         known = before if isinstance(before, Mapping) else {}
-        return {key: _walked(part, said.of(key), known.get(key)) for key, part in value.items()}
-    every = said.items if isinstance(value, list | tuple) else None
+        return {key: _mask(part, subschema.for_property(key), known.get(key)) for key, part in value.items()}
+    every = subschema.items if isinstance(value, list | tuple) else None
     if every is None or not every.words:
         return value
     old = before if isinstance(before, list | tuple) else ()
-    return [_walked(part, every, was) for part, was in zip_longest(value, old[: len(value)])]
+    return [_mask(part, every, was) for part, was in zip_longest(value, old[: len(value)])]

@@ -6,8 +6,8 @@ from typing import Any
 from placet.errors import BadRequest, InvalidSubmission
 from placet.protocol.json_schema import UnusableSchema
 from placet.reviews.answer import build_field_error, drop_empty, format_ids, read_text
-from placet.reviews.tool_calls.requested_calls import Asked, AskedCall
-from placet.reviews.tool_calls.schema_violations import misfits
+from placet.reviews.tool_calls.requested_calls import RequestedCall, RequestedCalls
+from placet.reviews.tool_calls.schema_violations import find_violations
 from placet.text.wording import message
 
 FIELD = "decisions"
@@ -19,26 +19,26 @@ Verdict = dict[str, Any]
 Verdicts = dict[str, Verdict]
 
 
-def action_of(words: Iterable[str]) -> str:
+def combine_decisions(words: Iterable[str]) -> str:
     """The action that these decisions come to: approve or reject if all agree, else edit."""
     said = set(words)
     return said.pop() if said in ({"approve"}, {"reject"}) else "edit"
 
 
-def decide_alike(asked: Asked, action: str) -> Verdicts:
+def decide_alike(asked: RequestedCalls, action: str) -> Verdicts:
     """The same decision for every call."""
     return {call.id: {"decision": action} for call in asked.calls}
 
 
-def check_decisions(asked: Asked, action: str, given: object) -> Verdicts:
+def check_decisions(asked: RequestedCalls, action: str, given: object) -> Verdicts:
     """The decisions as they will be kept, in the order of the calls; raises InvalidSubmission."""
     if given is None and action in WHOLE:
         given = decide_alike(asked, action)
     if not isinstance(given, Mapping):
         raise build_field_error(FIELD, message("Send what is decided about each call, by its id."))
     _check_complete(asked, given)
-    verdicts = {call.id: _verdict(call, given[call.id]) for call in asked.calls}
-    comes_to = action_of(verdict["decision"] for verdict in verdicts.values())
+    verdicts = {call.id: _read_verdict(call, given[call.id]) for call in asked.calls}
+    comes_to = combine_decisions(verdict["decision"] for verdict in verdicts.values())
     if action != comes_to:
         complaint = message(
             "These decisions come to {action}; send them as that, not as {given}.",
@@ -49,7 +49,7 @@ def check_decisions(asked: Asked, action: str, given: object) -> Verdicts:
     return verdicts
 
 
-def _check_complete(asked: Asked, given: Mapping[str, Any]) -> None:
+def _check_complete(asked: RequestedCalls, given: Mapping[str, Any]) -> None:
     ids = {call.id for call in asked.calls}
     unknown = [call_id for call_id in given if call_id not in ids]
     if unknown:
@@ -62,57 +62,59 @@ def _check_complete(asked: Asked, given: Mapping[str, Any]) -> None:
         )
 
 
-def _verdict(call: AskedCall, given: object) -> Verdict:
+def _read_verdict(call: RequestedCall, given: object) -> Verdict:
     if not isinstance(given, Mapping):
-        raise _refused(call, "Send an object with a decision.")
+        raise _build_error(call, "Send an object with a decision.")
     word = given.get("decision")
     if word not in call.allowed_decisions:
         allowed = ", ".join(call.allowed_decisions)
-        raise _refused(call, f"Decide this by one of {allowed}.")
+        raise _build_error(call, f"Decide this by one of {allowed}.")
     unknown = [key for key in given if key not in MEMBERS]
     if unknown:
-        raise _refused(call, f"A decision has no {format_ids(unknown)}.")
+        raise _build_error(call, f"A decision has no {format_ids(unknown)}.")
     if given.get("arguments") is not None and word != "edit":
-        raise _refused(call, "Only an edit changes arguments.")
+        raise _build_error(call, "Only an edit changes arguments.")
     if given.get("answer") is not None and word != "respond":
-        raise _refused(call, "Only a response carries an answer.")
+        raise _build_error(call, "Only a response carries an answer.")
     return drop_empty(
         decision=word,
-        reason=_text(call, given, "reason"),
-        answer=_answer(call, given) if word == "respond" else None,
-    ) | ({"arguments": _arguments(call, given)} if word == "edit" else {})
+        reason=_read_text_member(call, given, "reason"),
+        answer=_read_answer(call, given) if word == "respond" else None,
+    ) | ({"arguments": _read_arguments(call, given)} if word == "edit" else {})
 
 
-def _answer(call: AskedCall, given: Mapping[str, Any]) -> str:
-    answer = _text(call, given, "answer")
+def _read_answer(call: RequestedCall, given: Mapping[str, Any]) -> str:
+    answer = _read_text_member(call, given, "answer")
     if answer is None:
-        raise _refused(call, message("Write what the agent should hear in the tool’s place."))
+        raise _build_error(call, message("Write what the agent should hear in the tool’s place."))
     return answer
 
 
-def _text(call: AskedCall, given: Mapping[str, Any], name: str) -> str | None:
+def _read_text_member(call: RequestedCall, given: Mapping[str, Any], name: str) -> str | None:
     try:
         return read_text(given, name)
     except BadRequest as error:
-        raise _refused(call, error.details["fields"][name]) from error
+        raise _build_error(call, error.details["fields"][name]) from error
 
 
-def _arguments(call: AskedCall, given: Mapping[str, Any]) -> dict[str, Any]:
+def _read_arguments(call: RequestedCall, given: Mapping[str, Any]) -> dict[str, Any]:
     arguments = given.get("arguments")
     if not isinstance(arguments, Mapping):
-        raise _refused(call, "An edit needs the arguments to run with, as an object.")
+        raise _build_error(call, "An edit needs the arguments to run with, as an object.")
     try:
-        found = misfits(call.schema, arguments)
+        found = find_violations(call.schema, arguments)
     except UnusableSchema as error:  # it was usable when the case was opened
-        raise _refused(call, "The tool's schema cannot be checked.") from error
+        raise _build_error(call, "The tool's schema cannot be checked.") from error
     if found:
         first = found[0]
         where = ".".join(str(step) for step in first.path)
         more = f" And {len(found) - 1} more." if len(found) > 1 else ""
-        raise _refused(call, first.words, place=f"arguments.{where}" if where else "arguments", names=more)
+        raise _build_error(
+            call, first.words, place=f"arguments.{where}" if where else "arguments", names=more
+        )
     return dict(arguments)
 
 
-def _refused(call: AskedCall, words: str, place: str = "", names: str = "") -> BadRequest:
+def _build_error(call: RequestedCall, words: str, place: str = "", names: str = "") -> BadRequest:
     path = f"{FIELD}.{call.id[:100]}{'.' if place else ''}{place[:200]}"
     return InvalidSubmission(f"{path}: {words}{names}", fields={FIELD: words}, path=path)

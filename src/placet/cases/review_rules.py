@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from placet.cases.case import Offer
 
 
-class ReviewKind(Protocol):
+class ReviewRules(Protocol):
     """One review type. Pure: it judges, it does not act."""
 
     name: str
@@ -19,7 +19,7 @@ class ReviewKind(Protocol):
     offers_grants: bool
     """Whether an answer on the page may pre-approve further calls."""
 
-    def variant_for(self, context: Mapping[str, Any]) -> "ReviewKind":
+    def variant_for(self, context: Mapping[str, Any]) -> "ReviewRules":
         """The kind of this type that is made for such a context; mostly this one."""
         ...
 
@@ -31,7 +31,7 @@ class ReviewKind(Protocol):
         """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
         ...
 
-    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+    def build_inline_data(self, offer: Offer, action: str) -> dict[str, Any]:
         """The data that a bare press of this action's button stands for, where nothing can be ticked."""
         ...
 

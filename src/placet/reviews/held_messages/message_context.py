@@ -54,7 +54,7 @@ class HeldPolicy(Struct, frozen=True, kw_only=True):
     level: str
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class HeldMessageContext(Struct, frozen=True, kw_only=True):
     """All that a reviewer is told of a message."""
 
     matter: Literal["request", "response", "input"]
@@ -84,20 +84,20 @@ class Segment(Struct, frozen=True, kw_only=True):
     found: tuple[str, ...] = ()
 
 
-def read_held(context: Mapping[str, Any]) -> Held:
+def read_held_message(context: Mapping[str, Any]) -> HeldMessageContext:
     """The message in a context; raises ValidationFailed if it is none."""
     held = context.get(FIELD)
     if not isinstance(held, Mapping):
         raise ValidationFailed(f"context.{FIELD} must be an object.", path=f"context.{FIELD}")
-    return convert_input(dict(held), Held, ValidationFailed, f"context.{FIELD}")
+    return convert_input(dict(held), HeldMessageContext, ValidationFailed, f"context.{FIELD}")
 
 
-def segments(excerpt: Excerpt, policy: HeldPolicy | None) -> list[Segment]:
+def split_at_marks(excerpt: Excerpt, policy: HeldPolicy | None) -> list[Segment]:
     """The excerpt cut where marks begin and end; `policy` is the one that is named elsewhere."""
-    return list(_cut(excerpt.text, excerpt.marks, None if policy is None else policy.name))
+    return list(_split(excerpt.text, excerpt.marks, None if policy is None else policy.name))
 
 
-def _cut(text: str, marks: Sequence[Mark], known: str | None) -> Iterator[Segment]:
+def _split(text: str, marks: Sequence[Mark], known: str | None) -> Iterator[Segment]:
     places = {0, len(text), *(min(place, len(text)) for one in marks for place in (one.start, one.end))}
     edges = sorted(places)
     for start, end in pairwise(edges):
