@@ -1,4 +1,4 @@
-"""Placet's public API: every name here is a promise, and is loaded only when it is first used."""
+"""Placet's public API. Names are loaded on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

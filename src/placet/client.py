@@ -1,4 +1,4 @@
-"""A small synchronous client for services that run Placet beside them: Flask, Django, scripts."""
+"""A synchronous client for services that run Placet as a separate server: Flask, Django, scripts."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Placet inside your own ASGI app: create it, mount it, and return its 202 from a handler."""
+"""Placet inside your own ASGI app: create it, mount it and return its 202 from a handler."""
 
 import asyncio
 import inspect

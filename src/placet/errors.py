@@ -1,4 +1,4 @@
-"""Every error of Placet: what went wrong, its code on the wire, and its HTTP status.
+"""Every error of Placet, with its wire code and HTTP status.
 
 PlacetError
 ├── RequestError               the caller can fix it

@@ -1,4 +1,4 @@
-"""One frozen settings object from defaults, a TOML file, the environment and flags, each with its origin."""
+"""One frozen settings object from defaults, a TOML file, the environment and flags."""
 
 import os.path
 import re

@@ -1,4 +1,4 @@
-"""The agent's side of the protocol: whoever asks, the person is told, and the decision comes back."""
+"""The agent's side of the protocol: follows any service's question to a decision."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,1 +1,1 @@
-"""The life of a case as pure data and one state machine; nothing here acts or reads a clock."""
+"""The life of a case as pure data and one state machine: commands, events, transitions."""

@@ -1,1 +1,1 @@
-"""How closed cases reach other machines; nothing here decides what is delivered."""
+"""Sends webhooks to other machines, through guarded HTTP."""

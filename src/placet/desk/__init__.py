@@ -1,1 +1,1 @@
-"""The application: opening, showing, answering and following up cases; no transport lives here."""
+"""The application: opens, shows, answers, withdraws and follows up cases. No transport."""

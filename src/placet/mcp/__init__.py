@@ -1,1 +1,1 @@
-"""Placet as an MCP server: tools with which an assistant asks a person, and learns what they decided."""
+"""Placet as an MCP server: tools with which an assistant asks a person."""

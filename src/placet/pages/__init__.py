@@ -1,4 +1,4 @@
-"""Render cases as HTML pages, without HTTP."""
+"""Renders a case as HTML. No HTTP."""
 
 from placet.pages.assets import assets
 from placet.pages.languages import Languages

@@ -1,1 +1,1 @@
-"""Every seam to the world, as interfaces; no implementation lives here."""
+"""Interfaces to the world, one per concern, without implementations."""

@@ -1,1 +1,1 @@
-"""What travels on the wire, one module per idea of the specification; nothing here acts or reads a clock."""
+"""The HITL Protocol on the wire, one module per part of the specification. Pure."""

@@ -1,1 +1,1 @@
-"""The HTTP server: the API, review pages and inbox on top of the desk; case rules are elsewhere."""
+"""The ASGI app: API, review pages, inbox and discovery on top of the desk."""

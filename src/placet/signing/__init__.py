@@ -1,1 +1,1 @@
-"""How answers are proved: keys and signatures; nothing here decides what is signed."""
+"""Keys and signatures that prove a decision."""

@@ -1,1 +1,1 @@
-"""Where cases are kept, one folder per engine; no engine knows another."""
+"""Storage engines, one folder each."""

@@ -1,1 +1,1 @@
-"""Shipped test parts: clocks, recorders, scripted people and the contract suite of every port."""
+"""Test parts that ship with the package: clock, fakes, reviewers, and the contract suite of every port."""
