@@ -16,7 +16,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # would compile all it imports.
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full lint format docs gallery languages bench faults lock clean
+.PHONY: help demo test test-full compat lint format docs gallery languages bench faults lock clean
 .PHONY: test-schemathesis test-frameworks test-others setup-base setup-test browser redis load-generator
 
 help: ## Show this list
@@ -31,6 +31,9 @@ test: ## Run every check; PYTHON=python3.12 picks the interpreter
 
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full
+
+compat: setup-test redis ## Run each adapter's tests on the lowest and the newest version that its extra allows
+	$(BIN)/python -m scripts.compat $(ARGS)
 
 test-schemathesis: setup-test
 	$(BIN)/python -m pytest --quiet $(FULL) $(SCHEMATHESIS)
