@@ -102,7 +102,10 @@ def read_versions(python: Path, names: Sequence[str]) -> str:
 
 
 def try_versions(extra: str, pins: Sequence[str]) -> tuple[str, str, bool]:
-    """Install an extra with these pins and run its tests; return the versions, the result and whether all passed."""
+    """Install an extra with these pins and run its tests.
+
+    Return the installed versions, pytest's last line, and whether all tests passed.
+    """
     adapter = ADAPTERS[extra]
     with TemporaryDirectory(prefix="compat-") as folder:
         python = Path(folder, "venv", "bin", "python")
