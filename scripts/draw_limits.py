@@ -12,7 +12,7 @@ from placet.desk.draft import CaseDraft
 from placet.desk.idempotency import MAX_KEY_LENGTH
 from placet.desk.limits import Limits
 from placet.desk.review_desk import MAX_LINKS
-from placet.desk.reviewer_notes import LONGEST_REMARK
+from placet.desk.reviewer_notes import MAX_NOTE_LENGTH
 from placet.http.paging import MAX_LIMIT
 from placet.protocol import (
     argument_patterns,
@@ -104,7 +104,7 @@ def _answers() -> list[Row]:
         ("`data` of an answer, as JSON", _size(answers.MAX_BYTES), ""),
         ("Nesting of `data`", f"{answers.MAX_DEPTH} levels", ""),
         ("Feedback, note, reason in an answer", f"{answers.MAX_TEXT:,} characters", ""),
-        ("Reason of a withdrawal, note on a passed-on link", f"{LONGEST_REMARK:,} characters", ""),
+        ("Reason of a withdrawal, note on a passed-on link", f"{MAX_NOTE_LENGTH:,} characters", ""),
         ("Selected or confirmed ids", f"{answers.MAX_IDS:,}", ""),
         ("Answers to an input without a form", MAX_ANSWERS, ""),
         ("Session of a review page", _hours(sessions.LAST_FOR), ""),

@@ -10,7 +10,7 @@ import pytest
 from placet.cases.case import Case
 from placet.cases.events import find_broken_link
 from placet.desk.review_desk import MAX_LINKS
-from placet.desk.reviewer_notes import LONGEST_REMARK
+from placet.desk.reviewer_notes import MAX_NOTE_LENGTH
 from placet.errors import (
     AlreadyClosed,
     CaseExpired,
@@ -275,7 +275,7 @@ async def test_declining_withdraws_with_the_reason(kit: DeskForTests) -> None:
         await human.answer("approve")
 
 
-@pytest.mark.parametrize("reason", ["x" * (LONGEST_REMARK + 1), "\x00", "\ud800"])
+@pytest.mark.parametrize("reason", ["x" * (MAX_NOTE_LENGTH + 1), "\x00", "\ud800"])
 async def test_a_reason_that_cannot_be_kept_is_refused(kit: DeskForTests, reason: str) -> None:
     opened = await kit.open()
     human = kit.human(opened)

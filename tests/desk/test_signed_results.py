@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placet.desk.signatures import FULL
+from placet.desk.signatures import MAX_BATCH
 from placet.errors import SignatureInvalid, ValidationFailed
 from placet.ports.signer import Claim
 from placet.ports.store import Store
@@ -168,6 +168,6 @@ async def test_a_quiet_desk_signs_at_once(store: Store) -> None:
 async def test_a_full_group_is_signed_while_more_answers_come(store: Store) -> None:
     signer = CountingSigner()
     kit = desk_for_tests(store=store, signer=signer)
-    cases = [await kit.open() for _ in range(FULL + 1)]
+    cases = [await kit.open() for _ in range(MAX_BATCH + 1)]
     await asyncio.gather(*(kit.human(case).answer("approve") for case in cases))
-    assert signer.groups == [FULL, 1]
+    assert signer.groups == [MAX_BATCH, 1]

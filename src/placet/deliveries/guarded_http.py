@@ -1,4 +1,4 @@
-"""HTTP to addresses that came from outside: guarded, pinned, bounded, with nothing of ours attached."""
+"""HTTP requests to addresses from outside: checked, pinned, limited in size, without our credentials."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ USER_AGENT = f"placet/{__version__}"
 CONNECT_FOR = timedelta(seconds=5)
 LOOKUP_FOR = timedelta(seconds=2)
 
-# The first match says what happened. Never the exception's own text: it may quote what the other side sent.
+# The first match is the message. The exception's own text is not used: it may quote the response.
 FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ConnectionTimeoutError, "no connection could be made in time"),
     (TimeoutError, "it did not answer in time"),
@@ -39,11 +39,11 @@ FAILURES: tuple[tuple[type[Exception], str], ...] = (
 
 
 class GuardedReply(Struct, frozen=True, kw_only=True):
-    """An answer as far as it was read."""
+    """A response, as far as it was read."""
 
     status: int
     headers: dict[str, str]
-    """By lower-case name; of a repeated header the first."""
+    """By lower-case name; the first value of a repeated header."""
     body: bytes
     truncated: bool
 
@@ -81,7 +81,7 @@ class GuardedHttp:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> GuardedReply:
-        """Make one request and read at most `max_bytes` of the answer; with 0 its body is not waited for.
+        """Send one request and read at most `max_bytes` of the response; with 0 the body is not read.
 
         Raises `AddressRefused` for an address that may not be called, and `Unreachable` when no answer came
         within `timeout_for` or the connection failed.
@@ -101,7 +101,7 @@ class GuardedHttp:
                 return await _read(response, max_bytes)
 
     async def fetch(self, url: str, *, timeout_for: timedelta, max_bytes: int) -> FetchedReply:
-        """Get a document; see `Fetcher`. Raises `Unreachable` for an encoding that was not asked for too."""
+        """Get a document; see `Fetcher`. Also raises `Unreachable` for a compressed response."""
         reply = await self.request(
             "GET", url, timeout_for=timeout_for, max_bytes=max_bytes, headers={"Accept": "application/json"}
         )
@@ -138,7 +138,7 @@ class GuardedHttp:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    # Each new connection asks our resolver, whose answer is used once and not kept.
+                    # Each new connection uses our resolver, whose result is not cached.
                     resolver=self._resolver,
                     use_dns_cache=False,
                     ssl=True if self._tls is None else self._tls,

@@ -1,4 +1,4 @@
-"""Names into addresses that were checked; what is connected to is exactly what was checked."""
+"""Resolution of host names to checked addresses. Connections go to exactly the checked addresses."""
 
 import asyncio
 import socket
@@ -11,15 +11,15 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from placet.protocol.addresses import Network, check_address
 
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
-"""From a host name to its addresses; raises OSError when it has none."""
+"""Returns the addresses of a host name. Raises OSError if it has none."""
 
 LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
-# A name with a thousand addresses must not turn one delivery into a thousand connections.
+# Limits the connection attempts of one delivery to a name with many addresses.
 MOST_ADDRESSES = 8
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves a name once for each connection and refuses it whole if any of its addresses is forbidden.
+    """Resolves a name once per connection, and refuses it if any of its addresses is forbidden.
 
     Addresses in `networks` are allowed: only for calling what the operator has put there, nothing else.
     """
@@ -32,7 +32,7 @@ class GuardedResolver(AbstractResolver):
         self._networks = tuple(networks)
 
     async def addresses(self, host: str) -> list[str]:
-        """The checked addresses of `host`; raises `AddressRefused`, or OSError when there are none."""
+        """Return the checked addresses of `host`. Raises `AddressRefused`, or OSError if there are none."""
         # RFC 6761: localhost is this machine whatever a name server says, and plain HTTP to it is allowed.
         found = LOOPBACK_ADDRESSES if host == "localhost" else await self._lookup(host)
         for address in found:
@@ -44,35 +44,35 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """What aiohttp connects to: numeric addresses only, so that nobody looks the name up again."""
+        """Return numeric addresses for aiohttp, so that it does not resolve the name again."""
         return [_pin_address(host, address, port) for address in await self.addresses(host)]
 
     async def close(self) -> None:
-        """Nothing to let go of: the lookup belongs to whoever passed it."""
+        """Do nothing: the caller closes the lookup."""
 
 
 class SystemLookup:
-    """The operating system's resolver, in threads of its own so that slow names hold up nothing else."""
+    """The operating system's resolver, in separate threads so that slow lookups do not block other work."""
 
     def __init__(self, *, threads: int = 8) -> None:
         self._size = threads
         self._threads: ThreadPoolExecutor | None = None
 
     async def __call__(self, host: str) -> list[str]:
-        """All stream addresses of `host`; raises OSError when there are none."""
+        """Return all stream addresses of `host`. Raises OSError if there are none."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="placet-lookup")
         return await asyncio.get_running_loop().run_in_executor(self._threads, _look_up, host)
 
     def close(self) -> None:
-        """Drop the lookups that wait; those under way end by themselves."""
+        """Cancel the waiting lookups. Running ones end by themselves."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
 
 
 def _look_up(host: str) -> list[str]:
-    # As bytes, so that Python's own IDNA codec does not read the name once more.
+    # As bytes, so that Python's IDNA codec does not change the name.
     name = host.encode("ascii")
     found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     return [str(address[0]) for *_, address in found]

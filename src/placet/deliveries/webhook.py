@@ -1,4 +1,4 @@
-"""Callbacks by HTTP: one signed POST, and a reply that says how it went."""
+"""Delivery of callbacks by HTTP POST."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ LONGEST_RETRY_AFTER = timedelta(hours=24)
 
 
 class WebhookCourier:
-    """A `Courier` that POSTs through the address guard; the answer's body is never read."""
+    """A `Courier` that POSTs to checked addresses. It does not read the body of the response."""
 
     def __init__(self, http: GuardedHttp, *, timeout_for: timedelta = ANSWER_FOR) -> None:
         self._http = http
         self._timeout_for = timeout_for
 
     async def deliver(self, request: OutgoingRequest) -> DeliveryReply:
-        """POST once. Whatever goes wrong on the way is in the reply, a forbidden address as `refused`."""
+        """POST once. Failures are in the reply, a forbidden address as `refused`."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         reply = await self._attempt(request)
@@ -49,7 +49,7 @@ class WebhookCourier:
 
 
 def read_retry_after(headers: Mapping[str, str]) -> timedelta | None:
-    """How long a reply asks to wait, at most a day; None if it does not say or cannot be read.
+    """Return the delay of a Retry-After header, at most a day, or None if it is missing or invalid.
 
     A date is measured from the reply's own `Date`, so that neither clock has to be right.
     """

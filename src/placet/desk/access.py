@@ -1,4 +1,4 @@
-"""Who may see a case and who may answer it. Three tokens, three purposes; every crossing is refused."""
+"""Access checks: who may see a case, and who may answer it. Each kind of token serves one purpose only."""
 
 from placet.cases.case import Case
 from placet.cases.tokens import find_matching_digest
@@ -7,18 +7,18 @@ from placet.ports.identity import Principal
 
 
 def actor_of(principal: Principal) -> str:
-    """How the log names this principal."""
+    """Return the name of this principal in the event log."""
     return f"key:{principal.name}" if principal.name else "anonymous"
 
 
 def require_scope(principal: Principal, scope: str) -> None:
-    """Raises NotPermitted unless the principal carries the scope."""
+    """Raise NotPermitted unless the principal has the scope."""
     if scope not in principal.scopes and "admin" not in principal.scopes:
         raise NotPermitted(f"This key lacks the scope {scope}.")
 
 
 def require_owner(case: Case | None, principal: Principal) -> Case:
-    """The case, for the principal that opened it; to everyone else it does not exist (ruling 10)."""
+    """Return the case if this principal opened it; anyone else gets CaseNotFound (ruling 10)."""
     if case is None or case.erased_at is not None:
         raise CaseNotFound()
     if case.owner is not None and case.owner != principal.name:
@@ -29,7 +29,7 @@ def require_owner(case: Case | None, principal: Principal) -> Case:
 
 
 def require_review_token(case: Case | None, token: str) -> str:
-    """The digest of the review link this token belongs to."""
+    """Return the digest of the review link that this token belongs to. Raises InvalidToken."""
     digest = find_matching_digest(token, case.review_digests) if case else None
     if digest is None:
         raise InvalidToken("This review link is not valid.")
@@ -37,6 +37,6 @@ def require_review_token(case: Case | None, token: str) -> str:
 
 
 def require_submit_token(case: Case, token: str | None) -> None:
-    """Raises InvalidToken unless this is the token for answering this case inline."""
+    """Raise InvalidToken unless this is the token for answering this case inline."""
     if token is None or case.submit_digest is None or not find_matching_digest(token, (case.submit_digest,)):
         raise InvalidToken("Send the case's submit_token as a Bearer token.")

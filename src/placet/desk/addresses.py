@@ -1,10 +1,10 @@
-"""Where a case can be reached: every address that is handed out is made here."""
+"""The public URLs of a case."""
 
 from placet.cases.wire import CaseLinks
 
 
 class Addresses:
-    """Addresses under one public base URL."""
+    """Builds URLs under one public base URL."""
 
     def __init__(self, base_url: str) -> None:
         self.base = base_url.rstrip("/")
@@ -13,15 +13,15 @@ class Addresses:
         self._pages = f"{self.base}/review/"
 
     def page(self, case_id: str) -> str:
-        """The review page, without a token."""
+        """Return the URL of the review page, without a token."""
         return f"{self._pages}{case_id}"
 
     def review(self, case_id: str, token: str) -> str:
-        """The review link, which carries its token."""
+        """Return the review link, which contains its token."""
         return f"{self._pages}{case_id}?token={token}"
 
     def links(self, case_id: str, *, review_token: str, submit_token: str | None) -> CaseLinks:
-        """All the addresses of a new case."""
+        """Return all URLs of a new case."""
         reviews = self._reviews + case_id
         return CaseLinks(
             review_url=self.review(case_id, review_token),

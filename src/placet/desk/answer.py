@@ -1,4 +1,4 @@
-"""An answer on its way to the desk, and the decision it becomes."""
+"""A reviewer's answer, its validation, and the decision it becomes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from placet.protocol.verification import Evidence, SubmitPath, VerificationResul
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a person chose, by which path, and what came with it."""
+    """The action and data that a reviewer submitted, and how they were submitted."""
 
     action: str
     data: dict[str, Any]
@@ -27,7 +27,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def check_answer(answer: Answer, offer: Offer, kind: ReviewRules) -> dict[str, Any]:
-    """The data to keep; raises InvalidAction, ActionNotInline or the kind's own refusal."""
+    """Return the data to store. Raises InvalidAction, ActionNotInline, or an error of the review type."""
     if answer.action not in offer.actions:
         raise InvalidAction(
             f"{answer.action[:64]!r} is not an action of this case; use {', '.join(offer.actions)}."
@@ -40,7 +40,7 @@ def check_answer(answer: Answer, offer: Offer, kind: ReviewRules) -> dict[str, A
 
 
 def decide(answer: Answer, result: Result, verification: VerificationResult | None) -> Decision:
-    """The decision as it is kept. What the caller says of itself never becomes an identity (ruling 13)."""
+    """Return the decision to store. `submitted_by` is not verified, so it is not an identity (ruling 13)."""
     return Decision(
         result=result,
         submission=SubmissionContext(

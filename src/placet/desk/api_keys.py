@@ -1,4 +1,4 @@
-"""API keys: made and revoked here; only their digests are kept."""
+"""Creation and revocation of API keys. Only their digests are stored."""
 
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ from placet.ports.key_store import ApiKey, KeyStore
 DEFAULT_SCOPES = ("cases:write", "cases:read")
 LONGEST_NAME = 100
 RESERVED = "relay:"
-"""Names that begin so are the relay's own: held messages belong to them."""
+"""Prefix of the names under which the relay owns held messages."""
 
 
 async def create_key(
@@ -23,7 +23,7 @@ async def create_key(
     scopes: tuple[str, ...] = DEFAULT_SCOPES,
     expires_for: timedelta | None = None,
 ) -> str:
-    """A new key for the principal of this name; the caller shows it once."""
+    """Create a key for the principal with this name and return it. It cannot be read again."""
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValidationFailed(f"A key's name is 1 to {LONGEST_NAME} printable characters.")
     if name.startswith(RESERVED):
@@ -43,7 +43,7 @@ async def create_key(
 
 
 async def revoke_key(store: KeyStore, key_id: str, now: datetime) -> None:
-    """End a key; revoking it again changes nothing."""
+    """Revoke a key. Revoking it again changes nothing."""
     found = next((key for key in await store.list_api_keys() if key.id == key_id), None)
     if found is None:
         raise ValidationFailed(f"There is no key {key_id[:50]!r}.")

@@ -1,4 +1,4 @@
-"""From a draft to a case: everything that is checked before a question may be put to a person."""
+"""Validation of a draft, and the offer and case that are built from it."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -22,19 +22,19 @@ from placet.protocol.verification import VerificationPolicy
 from placet.protocol.versions import DEFAULT_VERSION, check_version, require_fields_in_version
 from placet.text.characters import is_storable
 
-_parsed = lru_cache(maxsize=256)(parse_duration)  # a service asks for the same few timeouts again and again
-# What `is_storable` refuses, as it looks in JSON: escaped below the space, as it is from DEL on.
-_UNKEEPABLE = re.compile(
+_parse_duration = lru_cache(maxsize=256)(parse_duration)  # services use the same few timeouts
+# The characters that `is_storable` refuses, in JSON: escaped if below the space, literal from DEL on.
+_UNSTORABLE = re.compile(
     rb"(?<!\\)(?:\\\\)*\\(?:b|u00(?:0[0-8ef]|1[0-9a-f]))|\x7f|\xc2(?:[\x80-\x84]|[\x86-\x9f])"
 )
-_SUSPECT = (b"\\u00", b"\\b", b"\x7f", b"\xc2")  # without these there is no need to look closer
+_SUSPECT = (b"\\u00", b"\\b", b"\x7f", b"\xc2")  # without these, the regular expression cannot match
 NEVER_APPROVED_BY_DEFAULT = frozenset({"x-tool-approval"})
 """Custom types that may not be approved by default; other types declare it themselves."""
-_SILENCE_IS_NO = "default_action approve is never offered for this type of review: silence is no."
+_NO_DEFAULT_APPROVAL = "default_action approve is never offered for this type of review: silence is no."
 
 
-class Minted(Struct, frozen=True, kw_only=True):
-    """The id and the tokens of a new case; the tokens leave with the 202 and are never stored."""
+class CaseCredentials(Struct, frozen=True, kw_only=True):
+    """The id and the tokens of a new case. The tokens are sent with the 202 and never stored."""
 
     case_id: str
     review_token: str
@@ -44,16 +44,16 @@ class Minted(Struct, frozen=True, kw_only=True):
 def prepare_offer(
     draft: CaseDraft, kind: ReviewRules, *, limits: Limits, service: str | None, salt: str
 ) -> Offer:
-    """What will be shown; raises ValidationFailed or InvalidForm naming what cannot be asked."""
+    """Return what the reviewer will see. Raises ValidationFailed or InvalidForm, naming the invalid field."""
     if not draft.prompt.strip():
         raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
     if kind.requires_answer and draft.default_action == "approve":
-        raise ValidationFailed(_SILENCE_IS_NO)
+        raise ValidationFailed(_NO_DEFAULT_APPROVAL)
     _check_texts(draft)
     _check_context(draft.context, limits)
     context = kind.prepare(draft.context)
     if "form" in context and not kind.reads_form:
-        parse_form(context["form"])  # the published schemas fix its shape for every type
+        parse_form(context["form"])  # the published schemas define its shape for every type
     return Offer(
         type=draft.type,
         prompt=draft.prompt,
@@ -73,14 +73,14 @@ def prepare_offer(
 def build_case(
     draft: CaseDraft,
     offer: Offer,
-    minted: Minted,
+    credentials: CaseCredentials,
     *,
     owner: str | None,
     subject: Subject,
     now: datetime,
     limits: Limits,
 ) -> Case:
-    """The case as it begins; raises ValidationFailed for a deadline, default or version that cannot hold."""
+    """Return the new case. Raises ValidationFailed for an invalid timeout, default action or version."""
     version = check_version(DEFAULT_VERSION if draft.spec_version is None else draft.spec_version)
     require_fields_in_version(
         version,
@@ -88,15 +88,15 @@ def build_case(
     )
     expires_at = now + _timeout(draft, limits)
     return Case(
-        id=minted.case_id,
+        id=credentials.case_id,
         type=draft.type,
         spec_version=version,
         created_at=now,
         expires_at=expires_at,
         default_action=_default_action(draft),
-        offer_digest=offer_digest(minted.case_id, offer),
-        review_digests=(token_digest(minted.review_token),),
-        submit_digest=token_digest(minted.submit_token) if offer.inline_actions is not None else None,
+        offer_digest=offer_digest(credentials.case_id, offer),
+        review_digests=(token_digest(credentials.review_token),),
+        submit_digest=token_digest(credentials.submit_token) if offer.inline_actions is not None else None,
         owner=owner,
         callback_url=draft.callback_url,
         reminders=_reminders(draft, now, expires_at),
@@ -106,7 +106,7 @@ def build_case(
 
 
 def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) -> None:
-    """Refuse a policy that nobody here could ever satisfy on the page."""
+    """Raise ValidationFailed for a policy that no answer on the page could satisfy."""
     if policy and policy.requires_evidence("browser_submit") and "browser_submit" not in verifiable:
         raise ValidationFailed(
             "verification_policy asks for evidence on browser_submit; this server has no verifier for pages."
@@ -114,7 +114,7 @@ def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) 
 
 
 def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
-    asked = _parsed(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
+    asked = _parse_duration(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
     if asked > limits.max_timeout_for:
         raise ValidationFailed(
             f"timeout {draft.timeout!r} is over the {format_duration(limits.max_timeout_for)} allowed here."
@@ -126,7 +126,7 @@ def _default_action(draft: CaseDraft) -> DefaultAction:
     if draft.default_action != "approve":
         return draft.default_action or "skip"
     if draft.type in NEVER_APPROVED_BY_DEFAULT:
-        raise ValidationFailed(_SILENCE_IS_NO)
+        raise ValidationFailed(_NO_DEFAULT_APPROVAL)
     if not draft.allow_default_approve:
         raise ValidationFailed("default_action approve needs allow_default_approve: true beside it.")
     return "approve"
@@ -166,39 +166,39 @@ def _inline_actions(draft: CaseDraft, kind: ReviewRules, context: dict[str, Any]
 def _check_texts(draft: CaseDraft) -> None:
     for name in ("prompt", "message", "service", "agent"):
         if not is_storable(getattr(draft, name) or ""):
-            raise _unkeepable(name)
+            raise _unstorable_error(name)
     if draft.surface is not None:
         parse_surface(msgspec.to_builtins(draft.surface))
     if draft.verification_policy is not None:
-        _plain_json("verification_policy", draft.verification_policy)
+        _encode_json("verification_policy", draft.verification_policy)
 
 
 def _check_context(context: dict[str, Any], limits: Limits) -> None:
-    encoded = _plain_json("context", context)
+    encoded = _encode_json("context", context)
     if len(encoded) > limits.max_context_bytes:
         raise ValidationFailed(f"context is larger than {limits.max_context_bytes} bytes.")
-    # Few brackets cannot nest deeply: most contexts need no walk.
+    # Nesting needs brackets: with few of them, the depth need not be measured.
     brackets = encoded.count(b"{") + encoded.count(b"[")
-    if brackets > limits.max_context_depth and _deeper_than(context, limits.max_context_depth):
+    if brackets > limits.max_context_depth and _is_deeper_than(context, limits.max_context_depth):
         raise ValidationFailed(f"context is nested deeper than {limits.max_context_depth} levels.")
 
 
-def _plain_json(name: str, value: Any) -> bytes:
+def _encode_json(name: str, value: Any) -> bytes:
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError):
         raise ValidationFailed(f"{name} must be plain JSON of sane depth.") from None
-    if any(mark in encoded for mark in _SUSPECT) and _UNKEEPABLE.search(encoded):
-        raise _unkeepable(name)
+    if any(mark in encoded for mark in _SUSPECT) and _UNSTORABLE.search(encoded):
+        raise _unstorable_error(name)
     return encoded
 
 
-def _unkeepable(name: str) -> ValidationFailed:
+def _unstorable_error(name: str) -> ValidationFailed:
     return ValidationFailed(f"{name} holds control characters or half a character; remove them.")
 
 
-def _deeper_than(value: Any, levels: int) -> bool:
+def _is_deeper_than(value: Any, levels: int) -> bool:
     if not isinstance(value, dict | list | tuple):
         return False
     children = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_deeper_than(child, levels - 1) for child in children)
+    return levels == 0 or any(_is_deeper_than(child, levels - 1) for child in children)

@@ -1,4 +1,4 @@
-"""Where questions come in: a draft is checked, becomes a case, and is filed in one transaction."""
+"""Creation of a case from a draft, in one transaction."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,7 +19,7 @@ from placet.cases.wire import human_input_required
 from placet.desk import idempotency, random_values
 from placet.desk.access import actor_of
 from placet.desk.addresses import Addresses
-from placet.desk.case_building import Minted, build_case, check_policy, prepare_offer
+from placet.desk.case_building import CaseCredentials, build_case, check_policy, prepare_offer
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.limits import Limits
@@ -36,21 +36,21 @@ BuildHold = Callable[[str], HoldCreation]
 
 
 class CreatedCase(Struct, frozen=True, kw_only=True):
-    """A case just opened, with the bytes of its 202 body."""
+    """A new case, with the bytes of its 202 body."""
 
     case_id: str
     body: bytes
 
 
 class IdempotentRequest(Struct, frozen=True, kw_only=True):
-    """A request that may come again: its key and what it asked."""
+    """The idempotency key of a request and the digest of its content."""
 
     key: str
     request_digest: str
 
 
 class CaseCreator:
-    """Opens cases."""
+    """Creates cases."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class CaseCreator:
         self._check_callback = check_callback
         self._service_name = service_name
         self._observe = observe
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(
         self,
@@ -91,21 +91,21 @@ class CaseCreator:
         the id of the hold identifies the request. Raises CaseConflict if that id is taken.
         """
         if idempotency_key is None or hold is not None:
-            return await self._file(draft, principal, subject, None, hold)
+            return await self._create(draft, principal, subject, None, hold)
         key = idempotency.check_key(idempotency_key)
         asked = msgspec.json.encode([draft, subject], order="deterministic")
-        # With the key in it, so that it confirms no guess of what was asked once that is erased.
+        # The digest includes the key: without it, a guess of the erased content could be confirmed.
         repeatable = IdempotentRequest(key=key, request_digest=idempotency.digest(key, asked))
         for _ in range(ATTEMPTS):
-            if first := await self._first_answer(repeatable, principal):
+            if first := await self._first_response(repeatable, principal):
                 return first
             try:
-                return await self._file(draft, principal, subject, repeatable, None)
+                return await self._create(draft, principal, subject, repeatable, None)
             except CaseConflict:
                 continue
         raise Unavailable()
 
-    async def _first_answer(self, request: IdempotentRequest, principal: Principal) -> CreatedCase | None:
+    async def _first_response(self, request: IdempotentRequest, principal: Principal) -> CreatedCase | None:
         replay = await self._store.get_idempotency_record(
             principal.name or "", idempotency.digest(request.key)
         )
@@ -114,7 +114,7 @@ class CaseCreator:
         case_id, body = idempotency.unseal(replay, key=request.key, request_digest=request.request_digest)
         return CreatedCase(case_id=case_id, body=body)
 
-    async def _file(
+    async def _create(
         self,
         draft: CaseDraft,
         principal: Principal,
@@ -122,64 +122,68 @@ class CaseCreator:
         repeatable: IdempotentRequest | None,
         hold: BuildHold | None,
     ) -> CreatedCase:
-        case, offer, minted = self._case(draft, principal, subject)
+        case, offer, credentials = self._case(draft, principal, subject)
         if case.callback_url is not None:
             await self.require_callable(case.callback_url)
-        body = self._body(case, offer, minted)
+        body = self._body(case, offer, credentials)
         created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
-        filed, event = begin(case, created, actor=actor_of(principal), salt=random_values.generate_salt())
-        filing = CaseCreation(
-            case=filed,
+        new_case, event = begin(case, created, actor=actor_of(principal), salt=random_values.generate_salt())
+        creation = CaseCreation(
+            case=new_case,
             offer=offer,
             events=(event,),
-            due_at=due_at(filed, keep_for=self._limits.keep_for),
-            idempotency=self._replay(repeatable, filed, body) if repeatable else None,
-            endpoint=await self._endpoint(filed) if filed.callback_url else None,
-            hold=hold(filed.id) if hold is not None else None,
+            due_at=due_at(new_case, keep_for=self._limits.keep_for),
+            idempotency=self._replay(repeatable, new_case, body) if repeatable else None,
+            endpoint=await self._endpoint(new_case) if new_case.callback_url else None,
+            hold=hold(new_case.id) if hold is not None else None,
         )
-        if filed.previous_case_id is None:
-            await self._store.create_case(filing)
+        if new_case.previous_case_id is None:
+            await self._store.create_case(creation)
         else:
-            filing = await self._create_linked(filing, principal)
+            creation = await self._create_linked(creation, principal)
         if self._observe is not None:
-            self._observe(filing)
-        return CreatedCase(case_id=filed.id, body=body)
+            self._observe(creation)
+        return CreatedCase(case_id=new_case.id, body=body)
 
-    async def _create_linked(self, filing: CaseCreation, principal: Principal) -> CaseCreation:
-        """Write a case that follows another. In this process those that follow the same one take turns."""
-        turn = self._turns.setdefault(filing.case.previous_case_id or "", asyncio.Lock())
-        async with turn:
+    async def _create_linked(self, creation: CaseCreation, principal: Principal) -> CaseCreation:
+        """Write a follow-up case. Within this process, follow-ups of the same case are written one by one."""
+        lock = self._locks.setdefault(creation.case.previous_case_id or "", asyncio.Lock())
+        async with lock:
             for _ in range(ATTEMPTS):
-                linked = replace(filing, link=await self._link(filing.case, principal))
+                linked = replace(creation, link=await self._link(creation.case, principal))
                 try:
                     await self._store.create_case(linked)
                 except CaseConflict:
-                    if filing.idempotency is not None:
+                    if creation.idempotency is not None:
                         raise
                 else:
                     return linked
         raise Unavailable()
 
-    def _case(self, draft: CaseDraft, principal: Principal, subject: Subject) -> tuple[Case, Offer, Minted]:
+    def _case(
+        self, draft: CaseDraft, principal: Principal, subject: Subject
+    ) -> tuple[Case, Offer, CaseCredentials]:
         check_policy(draft.verification_policy, self._verifiable)
         kind = self._kind(draft.type, draft.context)
         offer = prepare_offer(
             draft, kind, limits=self._limits, service=self._service_name, salt=random_values.generate_salt()
         )
         now = self._now()
-        minted = Minted(
+        credentials = CaseCredentials(
             case_id=random_values.generate_case_id(now),
             review_token=random_values.generate_token(),
             submit_token=random_values.generate_token(),
         )
         case = build_case(
-            draft, offer, minted, owner=principal.name, subject=subject, now=now, limits=self._limits
+            draft, offer, credentials, owner=principal.name, subject=subject, now=now, limits=self._limits
         )
-        return case, offer, minted
+        return case, offer, credentials
 
-    def _body(self, case: Case, offer: Offer, minted: Minted) -> bytes:
-        submit_token = minted.submit_token if case.submit_digest else None
-        links = self._addresses.links(case.id, review_token=minted.review_token, submit_token=submit_token)
+    def _body(self, case: Case, offer: Offer, credentials: CaseCredentials) -> bytes:
+        submit_token = credentials.submit_token if case.submit_digest else None
+        links = self._addresses.links(
+            case.id, review_token=credentials.review_token, submit_token=submit_token
+        )
         return msgspec.json.encode(human_input_required(case, offer, links))
 
     def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> IdempotencyRecord:
@@ -193,7 +197,7 @@ class CaseCreator:
         )
 
     async def _link(self, case: Case, principal: Principal) -> CaseStep:
-        """The step by which the earlier round points to this one; owners do not see each other's cases."""
+        """Return the step that links the previous case to this one. Both must have the same owner."""
         previous = await self._store.get_case(case.previous_case_id or "")
         if previous is None or previous.owner != principal.name or previous.erased_at is not None:
             raise ValidationFailed(f"previous_case_id {case.previous_case_id!r} is not a case of yours.")
@@ -201,7 +205,7 @@ class CaseCreator:
         return apply(previous, command, now=case.created_at, salt=random_values.generate_salt())
 
     async def _endpoint(self, case: Case) -> Endpoint | None:
-        """A new endpoint with its own secret, unless this owner has called this address before."""
+        """Return a new endpoint with a new secret, or None if the owner has an endpoint with this URL."""
         owner, url = case.owner or "", case.callback_url or ""
         if await self._store.get_endpoint(owner, url) is not None:
             return None
@@ -210,7 +214,7 @@ class CaseCreator:
         )
 
     async def require_callable(self, url: str) -> None:
-        """Raises ValidationFailed for an address that callbacks may not go to."""
+        """Raise ValidationFailed for a URL that callbacks may not be sent to."""
         if self._check_callback is None:
             raise ValidationFailed("This server sends no callbacks; leave callback_url out.")
         try:

@@ -1,14 +1,14 @@
-"""The only reader of time."""
+"""The only module that reads the system clock."""
 
 import time
 from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The present, aware and in UTC."""
+    """Return the current time in UTC, as an aware datetime."""
     return datetime.now(UTC)
 
 
 def monotonic() -> float:
-    """Seconds that never run backwards, for measuring."""
+    """Return seconds of a clock that never goes backwards, for measuring durations."""
     return time.monotonic()

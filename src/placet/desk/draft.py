@@ -1,4 +1,4 @@
-"""A question as a service drafts it: the body of POST /v1/cases, in the `hitl` object's own names."""
+"""The body of POST /v1/cases. Its fields have the names of the `hitl` object."""
 
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ Reminders = Annotated[tuple[Timestamp, ...], Meta(max_length=20)]
 InlineActions = Annotated[tuple[Action, ...], Meta(max_length=20)]
 CustomActions = Annotated[tuple[Action, ...], Meta(min_length=1, max_length=20)]
 
-# What stands in extra_json_schema is for readers of the schema: the code that judges has better words.
+# extra_json_schema only documents the rule: the code that enforces it has better error messages.
 Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT, extra_json_schema={"pattern": r"\S"})]
 Timeout = Annotated[str, Meta(max_length=50, extra_json_schema={"pattern": duration.PATTERN})]
 CallbackUrl = Annotated[str, Meta(max_length=2048, extra_json_schema={"pattern": "^https?://"})]
@@ -40,7 +40,7 @@ def _about(text: str) -> Meta:
 
 
 class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a service asks of a person."""
+    """The question of a service to a reviewer."""
 
     type: CaseType
     prompt: Annotated[Prompt, _about("The question in one sentence, for a person.")]
@@ -79,5 +79,5 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
 
 def draft_from(fields: dict[str, Any]) -> CaseDraft:
-    """The draft in plain Python values; raises ValidationFailed naming what to fix."""
+    """Return the draft from plain Python values. Raises ValidationFailed, naming the invalid field."""
     return convert_input(fields, CaseDraft, ValidationFailed, "draft")

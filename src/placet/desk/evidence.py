@@ -1,4 +1,4 @@
-"""Verification evidence at the desk: whether an answer by this path may stand (spec 0.8)."""
+"""Verification evidence (spec 0.8): whether an answer by this path has the evidence that it needs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ from placet.protocol.verification import (
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    """What came of the evidence, and which of it is now spent."""
+    """The outcome of verification, and the digests of the evidence that is now used up."""
 
     result: VerificationResult | None = None
     spent: tuple[str, ...] = ()
@@ -43,8 +43,8 @@ async def judge_evidence(
     store: CaseStore,
     now: datetime,
 ) -> Judgement:
-    """Refuses with VerificationRequired or VerificationFailed; otherwise the outcome to record."""
-    if policy is None:  # nothing was asked and nothing is verified: what was presented proves nothing
+    """Return the outcome to record. Raises VerificationRequired or VerificationFailed."""
+    if policy is None:  # no policy: the evidence is not verified and proves nothing
         return Judgement(result=VerificationResult(satisfied=False)) if evidence else NOTHING_ASKED
     if not evidence:
         if policy.requires_evidence(path):
@@ -83,7 +83,7 @@ async def _verify(
         raise VerificationFailed(f"This server has no verifier for provider {evidence.provider[:50]!r}.")
     try:
         found = await verifier.verify(evidence, case=case, action=action, policy=policy)
-    except Exception as error:  # a verifier in trouble proves nothing
+    except Exception as error:  # a verifier that fails has verified nothing
         raise VerificationFailed("The evidence could not be verified.") from error
     if found is None or (found.proof_type, found.provider) != (evidence.proof_type, evidence.provider):
         raise VerificationFailed()
@@ -108,7 +108,7 @@ def _check_binding(
 
 
 def _check_findings(found: VerifiedEvidence, policy: VerificationPolicy) -> None:
-    """What the evidence says of itself anyone can write: the verifier must have found it to be so."""
+    """Check what the verifier found: the claims in the evidence itself are not verified."""
     binding = policy.binding
     demanded = {"bound_to_case": binding.case_id, "bound_to_action": binding.action, "fresh": True}
     for name, is_demanded in demanded.items():

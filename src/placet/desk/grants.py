@@ -1,4 +1,4 @@
-"""Grants at the desk: made with an answer, spent call by call, revoked; each step is in its case's log."""
+"""Creation, use and revocation of grants. Each step is an event of the grant's case."""
 
 import asyncio
 import hashlib
@@ -26,14 +26,14 @@ from placet.ports.identity import Principal
 
 ATTEMPTS = 16
 LARGEST_LOGGED = 4 * 1024
-"""Larger arguments stand in the log as their digest alone."""
+"""Of larger arguments, only the digest is logged."""
 
 
 class GrantedCall(Struct, frozen=True, kw_only=True):
-    """A call that its caller would like to run without asking."""
+    """A tool call that may be covered by a grant."""
 
     key: str
-    """Names this one call: asked again under it, a use is not counted again."""
+    """Identifies this call. A repeated request with the same key is counted once."""
     id: str
     tool: str
     arguments: dict[str, Any]
@@ -44,7 +44,7 @@ class GrantedCall(Struct, frozen=True, kw_only=True):
 def build_grants(
     case: Case, offer: Offer, answer: Answer, data: Mapping[str, Any], *, now: datetime
 ) -> tuple[Grant, ...]:
-    """The grants that this answer gives; raises InvalidSubmission if it may not give them.
+    """Return the grants that this answer gives. Raises InvalidSubmission if it may not give them.
 
     The page shows what is granted, so only an answer from the page can grant: a button cannot, nor can the
     agent that relays one.
@@ -74,11 +74,11 @@ def build_grants(
 
 
 class CaseGrantStore(CaseStore, GrantStore, Protocol):
-    """Grants are written with the case in which they were given."""
+    """The storage that grants need. A grant is written together with its case."""
 
 
 class GrantService:
-    """Every grant of a store: whoever opened the case may list, use and revoke what was granted there."""
+    """Lists, uses and revokes grants. A grant belongs to the principal that opened its case."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class GrantService:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def use(self, call: GrantedCall, principal: Principal) -> Grant | None:
-        """Spend one use on this call; None if nobody allowed it. Asked again, it is not counted again."""
+        """Use a grant for this call; return None if no grant covers it. A repeated request counts once."""
         owner = principal.name or ""
         key, digest = _digest(call.key), _call_digest(call)
         for _ in range(ATTEMPTS):
@@ -114,23 +114,23 @@ class GrantService:
         raise Unavailable()
 
     async def list_grants(self, principal: Principal, *, before: str | None, limit: int) -> Sequence[Grant]:
-        """The principal's grants, newest first; an administrator's are everyone's."""
+        """Return the principal's grants, newest first. An administrator gets all grants."""
         owner = None if "admin" in principal.scopes else principal.name or ""
         return await self._store.list_grants(owner, before=before, limit=limit)
 
     async def get_owned_grant(self, grant_id: str, principal: Principal) -> Grant:
-        """One grant; raises CaseNotFound for anyone else's."""
+        """Return a grant of this principal. Raises CaseNotFound for a grant of another one."""
         grant = await self._store.get_grant(grant_id)
         if grant is None or ("admin" not in principal.scopes and grant.owner != (principal.name or "")):
             raise CaseNotFound("There is no such grant for you.")
         return grant
 
     async def revoke(self, grant_id: str, principal: Principal) -> Grant:
-        """End a grant, whatever is left of it; revoking it again changes nothing."""
+        """Revoke a grant. Revoking it again changes nothing."""
         return await self._revoke(await self.get_owned_grant(grant_id, principal), actor_of(principal))
 
     async def revoke_as(self, grant_id: str, actor: str) -> Grant:
-        """As `revoke`, by someone who need not own it: the person who gave it, or whoever keeps the store."""
+        """Revoke a grant without a check of its owner: for the reviewer who gave it, or an operator."""
         grant = await self._store.get_grant(grant_id)
         if grant is None:
             raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
@@ -160,7 +160,7 @@ class GrantService:
     async def _spend(
         self, grant_id: str, call: GrantedCall, principal: Principal, key: str, digest: str
     ) -> Grant | None:
-        """One use less, in its case's turn; None if the grant no longer covers the call: look again."""
+        """Use the grant once. Return None if it no longer covers the call; another one may."""
         async with self._turn((await self._current(grant_id))[1].case_id):
             case, grant = await self._current(grant_id)
             if not grant.covers(call.tool, call.arguments, agent=call.agent, now=self.now()):
@@ -178,7 +178,7 @@ class GrantService:
             return spent if await self._commit(case, order, spent, use) else None
 
     async def _current(self, grant_id: str) -> tuple[Case, Grant]:
-        """The case before the grant: if the grant moves in between, the case's version is out of date."""
+        """Read the case, then the grant: if the grant changes in between, the case's version is outdated."""
         first = await self._store.get_grant(grant_id)
         case = await self._store.get_case(first.case_id) if first is not None else None
         grant = await self._store.get_grant(grant_id)
@@ -190,16 +190,16 @@ class GrantService:
         step = apply(case, order, now=self.now(), salt=random_values.generate_salt())
         if not step.events:
             return False
-        commitment = CaseUpdate(
+        update = CaseUpdate(
             step=step, due_at=due_at(step.case, keep_for=self._keep_for), grants=(grant,), grant_use=use
         )
-        await self._store.update_case(commitment)
+        await self._store.update_case(update)
         if self._observe is not None:
-            self._observe(commitment)
+            self._observe(update)
         return True
 
     def _turn(self, case_id: str) -> asyncio.Lock:
-        """Uses in this process take turns; between processes the case's version decides."""
+        """Return the lock of a case in this process; between processes, the case's version decides."""
         return self._turns.setdefault(case_id, asyncio.Lock())
 
 

@@ -1,7 +1,7 @@
-"""Idempotency keys: the first answer is kept, sealed under the key itself for its holder to read again.
+"""Idempotency keys: the first response is stored, encrypted with the idempotency key.
 
-The answer to opening a case carries tokens whose digests alone may be stored; sealing it under something the
-store does not hold keeps that promise.
+The response contains tokens, and only digests of tokens may be stored. The idempotency key is not stored, so
+the response can only be read by a client that sends the same key again.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ _NONCE = bytes(12)  # each sealing key is used for one message only
 
 
 def check_key(key: str) -> str:
-    """The Idempotency-Key, or a refusal that says what one looks like."""
+    """Return the Idempotency-Key if it is valid. Raises ValidationFailed."""
     if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         raise ValidationFailed(f"Idempotency-Key must be 1 to {MAX_KEY_LENGTH} printable characters.")
     return key
 
 
 def digest(*parts: str | bytes) -> str:
-    """One digest over several parts that cannot run into each other."""
+    """Return one digest of several parts. Each part is preceded by its length."""
     hashed = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -33,12 +33,12 @@ def digest(*parts: str | bytes) -> str:
 
 
 def seal(answer: bytes, *, owner: str, key: str, case_id: str) -> bytes:
-    """The answer, readable again only with the same key."""
+    """Encrypt the response with a key derived from the idempotency key."""
     return case_id.encode() + b"\n" + AESGCM(_sealing_key(owner, key, case_id)).encrypt(_NONCE, answer, None)
 
 
 def unseal(replay: IdempotencyRecord, *, key: str, request_digest: str) -> tuple[str, bytes]:
-    """The case's id and the first answer; raises ValidationFailed if the key was used for another request."""
+    """Return the case's id and the first response. Raises ValidationFailed if the request is another one."""
     if replay.request_digest != request_digest:
         raise ValidationFailed("This Idempotency-Key was used with a different body; use a new key.")
     case_id, _, sealed = replay.sealed_response.partition(b"\n")

@@ -1,4 +1,4 @@
-"""Which cases a person may see and decide in the inbox: one rule for the list and for every case in it."""
+"""Which cases a reviewer may see and decide in the inbox, for the list and for each case."""
 
 from msgspec import Struct
 
@@ -10,24 +10,24 @@ NO_INBOX = f"This key does not open the inbox; it lacks the scope {INBOX}."
 
 
 class InboxScope(Struct, frozen=True, kw_only=True):
-    """Whose cases somebody sees."""
+    """The owners whose cases a reviewer sees."""
 
     own: str
     everyone: bool = False
     holds: str | None = None
-    """Whose held messages, as the relay's approvals API says; None: nobody's."""
+    """The owner whose held messages are visible, as in the relay's approvals API; None for no owner."""
 
     def sees(self, owner: str | None) -> bool:
-        """Whether cases of this owner are in sight. Tenants of the relay are walls, for everyone."""
+        """Return whether cases of this owner are visible. No scope crosses the tenants of the relay."""
         if owner is not None and owner.startswith(RESERVED):
             return owner == self.holds
         return self.everyone or owner == self.own
 
 
 def require_inbox(principal: Principal) -> str:
-    """The principal's name; raises NotPermitted unless its key was made for the inbox.
+    """Return the principal's name. Raises NotPermitted unless its key has an inbox scope.
 
-    `admin` is not enough: keys that programs hold must not begin to decide.
+    `admin` is not enough: keys that programs use must not be able to decide cases.
     """
     if principal.name is None or principal.scopes.isdisjoint({INBOX, INBOX_ALL}):
         raise NotPermitted(NO_INBOX)
@@ -35,6 +35,6 @@ def require_inbox(principal: Principal) -> str:
 
 
 def sight_of(principal: Principal, holds: str | None) -> InboxScope:
-    """What this principal sees; raises NotPermitted for a key that does not open the inbox."""
+    """Return what this principal sees. Raises NotPermitted for a key without an inbox scope."""
     name = require_inbox(principal)
     return InboxScope(own=name, everyone=INBOX_ALL in principal.scopes, holds=holds)

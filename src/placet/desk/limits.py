@@ -1,4 +1,4 @@
-"""How much a case may ask for; each limit is a setting and stands in the docs."""
+"""Limits on the size and the duration of a case. Each limit is a setting."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Bounds on what is accepted."""
+    """Limits on cases, their retention and their idempotency keys."""
 
     max_body_bytes: int = 1024 * 1024
     max_context_bytes: int = 256 * 1024

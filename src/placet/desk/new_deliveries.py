@@ -1,4 +1,4 @@
-"""What a step owes to machines: a delivery for each closing event that somebody waits for (ruling 18)."""
+"""The outbox deliveries of a step: callbacks and releases when a case closes (ruling 18)."""
 
 from collections.abc import Callable
 
@@ -16,14 +16,14 @@ WEBHOOK, RELAY = "webhook", "relay"
 
 
 class Release(Struct, frozen=True, kw_only=True):
-    """What the relay is told when a case has closed: which of the messages it holds was decided on."""
+    """Notifies the relay that the case of a held message has closed."""
 
     hold_id: str
     case_id: str
 
 
 def build_deliveries(step: CaseStep, message_id: Callable[[], str]) -> tuple[Delivery, ...]:
-    """Deliveries to write in the step's own transaction; each body is fixed here, once."""
+    """Return the deliveries to write in the transaction of the step. Their bodies do not change later."""
     if step.case.callback_url is None and step.case.subject.entry_point != RELAY:
         return ()
     closing = [event for event in step.events if event.type in FINAL]
@@ -36,7 +36,7 @@ def _owed(case: Case, event: Event, message_id: Callable[[], str]) -> list[Deliv
         body = callback_body(case, event)
         owed.append(_delivery(case, event, message_id(), WEBHOOK, case.callback_url, body))
     if case.subject.entry_point == RELAY and case.subject.ref is not None:
-        # Each hold is a target of its own: an agent that takes its time holds up nothing else.
+        # Each hold is a separate target: a slow agent delays only its own deliveries.
         target = f"{RELAY}:{case.subject.ref}"
         body = msgspec.json.encode(Release(hold_id=case.subject.ref, case_id=case.id))
         owed.append(_delivery(case, event, message_id(), RELAY, target, body))

@@ -1,4 +1,4 @@
-"""The outbox: leases what is owed, sends it, writes down how it went; at least once, never silently lost."""
+"""The outbox: leases due deliveries, sends them at least once, and records each attempt."""
 
 import asyncio
 import logging
@@ -19,9 +19,9 @@ from placet.protocol.callback import judge_reply, next_attempt_in, sign_callback
 
 LEASE_FOR = timedelta(seconds=60)
 AT_ONCE = 128
-# A receiver that has this many under way gets no more until it answers one: it holds up nobody but itself.
+# A receiver with this many requests in flight gets no more until it answers one.
 PER_TARGET = 16
-# How soon a delivery that comes due is seen while others are still under way.
+# How often due deliveries are looked up while others are in flight.
 LOOK_EVERY = timedelta(milliseconds=100)
 
 UnderWay = dict["asyncio.Task[None]", str]
@@ -44,9 +44,10 @@ class Outbox:
         self._now = clock
 
     async def once(self) -> int:
-        """Send what is due until nothing is left or under way; returns how many attempts were made.
+        """Send due deliveries until none is left or in flight; return the number of attempts.
 
-        When it is cancelled or the store fails, it lets go of what is under way: the leases bring it back.
+        If it is cancelled or the store fails, attempts in flight are cancelled; they are repeated when their
+        leases end.
         """
         under_way: UnderWay = {}
         made = 0
@@ -62,11 +63,11 @@ class Outbox:
             await asyncio.gather(*under_way, return_exceptions=True)
 
     async def next_at(self) -> datetime | None:
-        """When the next delivery is due."""
+        """Return when the next delivery is due, or None."""
         return await self._store.get_next_delivery_at()
 
     async def replay(self, delivery_id: str) -> Delivery:
-        """Send a delivery again, whatever became of it; raises RequestError if its content is gone."""
+        """Queue a delivery again, whatever its state. Raises RequestError if its content was erased."""
         again = await self._store.requeue_delivery(delivery_id, now=self._now())
         if again is not None:
             return again
@@ -97,7 +98,7 @@ class Outbox:
         for attempt in done:
             del under_way[attempt]
         for attempt in done:
-            attempt.result()  # only the store fails here, and then there is no going on
+            attempt.result()  # raises if the store failed
 
     async def _attempt(self, delivery: Delivery) -> None:
         try:
@@ -109,7 +110,7 @@ class Outbox:
         await self._store.save_delivery_attempt(settled, disable_endpoint=disable)
 
     async def _prepare(self, delivery: Delivery) -> OutgoingRequest:
-        """What travels: a webhook with its endpoint's signature, what stays in the house as it is."""
+        """Return the request to send. Only webhooks are signed."""
         last = next_attempt_in(delivery.attempts + 1, 0.0) is None
         headers = await self._sign_headers(delivery) if delivery.courier == WEBHOOK else {}
         return OutgoingRequest(url=delivery.target, body=delivery.body, headers=headers, last=last)
@@ -152,7 +153,7 @@ class Outbox:
 
 
 async def _reply_of(courier: Courier, request: OutgoingRequest) -> DeliveryReply:
-    """How the attempt went; a courier that breaks its promise not to raise has failed like any other."""
+    """Return the reply to the request. An exception of the courier counts as a failed attempt."""
     try:
         return await courier.deliver(request)
     except Exception as error:

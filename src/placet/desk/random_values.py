@@ -1,4 +1,4 @@
-"""The only source of ids, tokens and dice."""
+"""The only source of ids, tokens, secrets and random numbers."""
 
 import base64
 import os
@@ -6,77 +6,76 @@ import random
 import secrets
 from datetime import datetime
 
-_dice = random.SystemRandom()
-_SALT_BYTES, _DRAWN = 16, 256
+_system_random = random.SystemRandom()
+_SALT_BYTES, _BATCH = 16, 256
 _salts: list[str] = []
 os.register_at_fork(after_in_child=_salts.clear)
 
 
 def generate_case_id(now: datetime) -> str:
-    """A new case's id: the millisecond, then 80 random bits, URL-safe, in the form the spec recommends.
+    """Return an id for a case: the millisecond, then 80 random bits, in the form the spec recommends.
 
-    Cases opened together stand together in a store's indexes, which is where they are looked for together.
+    Ids created close in time are close in a store's indexes.
     """
     return f"review_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
 
 
 def generate_grant_id(now: datetime) -> str:
-    """A new grant's id, made as a case's is."""
+    """Return an id for a grant, in the same form as that of a case."""
     return f"grant_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
 
 
 def generate_token() -> str:
-    """A bearer token: 32 random bytes as 43 base64url characters (ruling 9)."""
+    """Return a bearer token: 32 random bytes as 43 base64url characters (ruling 9)."""
     return secrets.token_urlsafe(32)
 
 
 def generate_api_key() -> str:
-    """An API key with a prefix that scanners of leaked secrets can recognise."""
+    """Return an API key with a prefix that secret scanners can recognise."""
     return f"placet_{secrets.token_urlsafe(32)}"
 
 
 def generate_callback_secret() -> str:
-    """A shared secret in the Standard Webhooks form."""
+    """Return a shared secret in the Standard Webhooks form."""
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def generate_salt() -> str:
-    """What keeps erased event data from being guessed back; drawn many at a time, and each given once."""
+    """Return a salt, so that erased event data cannot be guessed from digests. Salts are drawn in batches."""
     while True:
         try:
             return _salts.pop()
         except IndexError:
-            drawn = os.urandom(_SALT_BYTES * _DRAWN).hex()
+            drawn = os.urandom(_SALT_BYTES * _BATCH).hex()
             width = 2 * _SALT_BYTES
             _salts.extend(drawn[at : at + width] for at in range(0, len(drawn), width))
 
 
 def generate_message_id() -> str:
-    """The id of a delivery."""
+    """Return an id for a delivery."""
     return f"msg_{secrets.token_hex(16)}"
 
 
 def generate_correlation_id(now: datetime) -> str:
-    """An id for a call and all that belongs to it; they rise with the time, so that neighbours in time are
-    neighbours in a store's indexes."""
+    """Return an id for a call and its events. Ids rise with time, so they are close in a store's indexes."""
     return f"{int(now.timestamp() * 1_000_000):014x}{os.urandom(9).hex()}"
 
 
 def generate_short_id() -> str:
-    """An id for a key or a request."""
+    """Return a short id for a key or a request."""
     return secrets.token_hex(6)
 
 
 def generate_jitter() -> float:
-    """A number in [0, 1) that spreads retries."""
-    return _dice.random()
+    """Return a number in [0, 1) that spreads retries."""
+    return _system_random.random()
 
 
 def generate_secret() -> str:
-    """A server's own key, as hex."""
+    """Return a secret key for a server, in hexadecimal."""
     return secrets.token_hex(32)
 
 
 def generate_record_id(kind: str, now: datetime) -> str:
-    """The id of something an operator sets up, made as a case's is."""
+    """Return an id for a configuration record, in the same form as that of a case."""
     return f"{kind}_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"

@@ -1,4 +1,4 @@
-"""The desk: opens cases, looks at them, takes answers, withdraws. All three doors come here."""
+"""The review desk: creates, shows, answers and cancels cases. Every entry point uses it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -42,11 +42,11 @@ from placet.protocol.poll import Progress, Result, Status
 from placet.text.wording import message
 
 MAX_LINKS = 50
-ATTEMPTS = 16  # two writers meet rarely; sixteen in a row is a broken store
+ATTEMPTS = 16  # conflicts are rare: sixteen in a row mean that the store does not work
 
 
 class ReviewDesk:
-    """Where questions wait for people. Every method either happened durably or raised."""
+    """The operations on cases. When a method returns, its change is durable; otherwise it raises."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ReviewDesk:
         self.grants = GrantService(store=store, clock=clock, keep_for=self.limits.keep_for, observe=observe)
         self._kinds = kinds
         self._custom_kind = custom_kind
-        self._reception = CaseCreator(
+        self._creator = CaseCreator(
             store=store,
             kind=self.kind,
             addresses=addresses,
@@ -87,7 +87,7 @@ class ReviewDesk:
         )
 
     def kind(self, type: str, context: Mapping[str, Any]) -> ReviewRules:
-        """The review kind of this type that suits the context; custom types share one."""
+        """Return the review type with this name, in the variant for this context. Custom types share one."""
         return self._kinds.get(type, self._custom_kind).variant_for(context)
 
     async def open(
@@ -100,45 +100,45 @@ class ReviewDesk:
         hold: BuildHold | None = None,
     ) -> CreatedCase:
         """Create a case and its hold in one transaction; a repeated Idempotency-Key returns the first."""
-        return await self._reception.open(
+        return await self._creator.open(
             draft, principal, idempotency_key=idempotency_key, subject=subject or Subject(), hold=hold
         )
 
     async def require_callable(self, url: str) -> None:
-        """Raises ValidationFailed for an address that callbacks may not go to."""
-        await self._reception.require_callable(url)
+        """Raise ValidationFailed for a URL that callbacks may not be sent to."""
+        await self._creator.require_callable(url)
 
-    # Looking
+    # Reading
 
     async def get_owned_case(self, case_id: str, principal: Principal) -> Case:
-        """The principal's own case; raises CaseNotFound for anyone else's."""
+        """Return a case of this principal. Raises CaseNotFound for a case of another one."""
         return require_owner(await self.store.get_case(case_id), principal)
 
     async def current(self, case_id: str, principal: Principal) -> Case:
-        """The principal's own case as it stands now; past its deadline it expires here, if not before."""
+        """Return the current state of a case of this principal. A case past its deadline is expired first."""
         case = require_owner(await self.store.get_case(case_id), principal)
         if not case.live or self.now() < case.expires_at:
             return case
         return await self._order(case_id, Expire(actor=SYSTEM))
 
     async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:
-        """The case behind a review link and the digest of that link; changes nothing."""
+        """Return the case of a review link and the digest of that link. Changes nothing."""
         case = await self._require_case(case_id)
         return case, require_review_token(case, review_token)
 
     async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer]:
-        """A case with what it shows."""
+        """Return a case with its offer. Raises CaseNotFound."""
         found = await self.store.get_case_and_offer(case_id)
         if found is None:
             raise CaseNotFound()
         return found
 
     async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
-        """The case's log after a sequence."""
+        """Return the case's events with a sequence number above `after`."""
         return await self.store.list_events(case_id, after=after)
 
     async def rounds(self, case: Case, *, limit: int = 50) -> list[Case]:
-        """The whole chain this case belongs to, oldest first."""
+        """Return the case with its previous and next cases, oldest first."""
         chain = [case]
         while chain[0].previous_case_id and len(chain) < limit:
             earlier = await self.store.get_case(chain[0].previous_case_id)
@@ -155,31 +155,31 @@ class ReviewDesk:
     async def list_cases(
         self, principal: Principal, *, status: Status | None, before: str | None, limit: int
     ) -> Sequence[Case]:
-        """The principal's cases, newest first."""
+        """Return the principal's cases, newest first."""
         return await self.store.list_cases(principal.name, status=status, before=before, limit=limit)
 
-    # The person at the page
+    # The reviewer
 
     async def view(self, case_id: str, *, actor: str) -> Case:
-        """Note that the person has the page before them."""
+        """Record that the reviewer has opened the page."""
         return await self._order(case_id, View(actor=actor))
 
     async def work(
         self, case_id: str, *, actor: str, values: dict[str, Any], step: int, progress: Progress | None
     ) -> Case:
-        """Keep what was typed so far, and report how far it got; sensitive values stay in the draft."""
+        """Save the values entered so far and record the progress. Sensitive values stay in the draft."""
         command = Work(actor=actor, progress=progress)
         case = await self._order(case_id, command)
         try:
             await self.store.save_draft(
                 FormDraft(case_id=case_id, values=values, step=step, saved_at=self.now())
             )
-        except CaseConflict:  # closed meanwhile: the machine says how
+        except CaseConflict:  # the case was closed meanwhile: this raises the error for its state
             return await self._order(case_id, command)
         return case
 
     async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
-        """A new review link for a colleague; who passed it on stands in the log."""
+        """Return a new review link for a colleague. The event log records who passed the case on."""
         token = random_values.generate_token()
         command = PassOn(actor=actor, review_digest=token_digest(token), note=check_note(note))
         if len((await self._require_case(case_id)).review_digests) >= MAX_LINKS:
@@ -191,12 +191,12 @@ class ReviewDesk:
         return self.addresses.review(case_id, token)
 
     async def decline(self, case_id: str, *, actor: str, reason: str | None) -> Case:
-        """The person will not decide this: the case is withdrawn with their reason (ruling 5)."""
+        """Cancel the case because the reviewer will not decide it, with their reason (ruling 5)."""
         command = Cancel(actor=actor, reason=check_note(reason))
         return await self._order(case_id, command)
 
     async def answer(self, case_id: str, answer: Answer, *, shown: str | None = None) -> Case:
-        """Take the one answer. `shown` is the digest of what the person saw; a different one is refused."""
+        """Apply the answer. Raises ContentChanged if `shown` is not the digest of the case's offer."""
         case, offer = await self.get_case_and_offer(case_id)
         return await self._take(case, offer, answer, shown)
 
@@ -213,13 +213,13 @@ class ReviewDesk:
         raise Unavailable()
 
     async def require_submitter(self, case_id: str, token: str | None) -> None:
-        """Raises InvalidToken unless this token answers this case inline."""
+        """Raise InvalidToken unless this token may answer this case inline."""
         require_submit_token((await self.get_case_and_offer(case_id))[0], token)
 
     async def submit_inline(
         self, case_id: str, token: str | None, request: SubmitRequest, *, replay_digest: str | None = None
     ) -> SubmitReceipt:
-        """Take an answer that an agent relays from a native button."""
+        """Apply an answer that an agent submits for a messenger's button."""
         case, offer = await self.get_case_and_offer(case_id)
         require_submit_token(case, token)
         answer = Answer(
@@ -236,7 +236,7 @@ class ReviewDesk:
             case = await self._take(case, offer, answer, None)
         except RequestError as error:
             error.details.setdefault("case_id", case_id)
-            if error.status == 403:  # spec 0.7: where the person can go instead, without a token
+            if error.status == 403:  # spec 0.7: the page to open instead, without a token
                 error.details.setdefault("review_url", self.addresses.page(case_id))
             raise
         return SubmitReceipt(
@@ -244,7 +244,7 @@ class ReviewDesk:
         )
 
     async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
-        require(case, Respond, now=self.now())  # a late or second answer hears that first
+        require(case, Respond, now=self.now())  # a late or second answer gets this error before any other
         kind = self.kind(case.type, offer.context)
         data = check_answer(answer, offer, kind)
         judgement = await judge_evidence(
@@ -257,7 +257,7 @@ class ReviewDesk:
             store=self.store,
             now=self.now(),
         )
-        now = self.now()  # verifying takes time, and the deadline counts when the answer is applied
+        now = self.now()  # the deadline is checked after verification, which takes time
         result = Result(action=answer.action, data=data)
         if self._signatures is not None:
             result = await self._signatures.sign(result, case=case, now=now)
@@ -278,15 +278,15 @@ class ReviewDesk:
     # The owner
 
     async def cancel(self, case_id: str, principal: Principal, *, reason: str | None) -> Case:
-        """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
+        """Cancel a case. Raises AlreadyClosed or CaseExpired if it is closed."""
         await self.get_owned_case(case_id, principal)
         command = Cancel(actor=actor_of(principal), reason=check_note(reason))
         return await self._order(case_id, command)
 
-    # Moving
+    # Writing
 
     async def order(self, case: Case, command: Command) -> Case:
-        """Apply one command to this very version of a case."""
+        """Apply a command to this version of the case. Raises CaseConflict if it has changed."""
         step = apply(case, command, now=self.now(), salt=random_values.generate_salt())
         return await self._commit(case, step) if step.events else case
 
@@ -312,7 +312,7 @@ class ReviewDesk:
         spent_evidence: tuple[str, ...] = (),
         grants: tuple[Grant, ...] = (),
     ) -> Case:
-        commitment = CaseUpdate(
+        update = CaseUpdate(
             step=step,
             due_at=due_at(step.case, keep_for=self.limits.keep_for),
             deliveries=build_deliveries(step, random_values.generate_message_id),
@@ -320,7 +320,7 @@ class ReviewDesk:
             clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
             grants=grants,
         )
-        await self.store.update_case(commitment)
+        await self.store.update_case(update)
         if self.observe is not None:
-            self.observe(commitment)
+            self.observe(update)
         return step.case

@@ -1,9 +1,8 @@
-"""Has the answers that come in together signed together.
+"""Signs answers that arrive together as one batch.
 
-A signature needs tables that do not stay in the processor's cache while other work goes on: signed each for
-itself, every answer pays for fetching them anew, which doubles its cost. And many at once can be handed to
-whoever signs beside the loop. What a group costs beyond its signatures is paid once, and all of it is then
-written together too: so a group is begun when a turn of the loop brings no more answers, or when it is full.
+A signature uses tables that other work evicts from the processor's cache: signing each answer alone costs
+twice as much. A batch can also be signed by a worker process, and its answers are then written in one
+transaction. A batch starts when an iteration of the event loop brings no more answers, or when it is full.
 """
 
 import asyncio
@@ -14,23 +13,23 @@ from placet.ports.signer import Claim, Signer
 from placet.protocol.poll import Result, Signature
 from placet.protocol.signed_result import build_signing_payload, format_wire_time
 
-FULL = 24  # answers: others can be taken in while they are signed and written
+MAX_BATCH = 24  # more answers arrive while these are signed and written
 
 Signed = tuple[str, str]  # the algorithm and the detached JWS
 
 
 class Signatures:
-    """A signer for a desk; waits until the loop has taken in all answers that are there."""
+    """Signs results in batches. Each batch has the answers that arrived in the same loop iterations."""
 
     def __init__(self, signer: Signer, *, jwks_url: str) -> None:
         self._signer = signer
         self._jwks_url = jwks_url
         self._waiting: list[tuple[Claim, asyncio.Future[Signed]]] = []
         self._signing: set[asyncio.Task[None]] = set()
-        self._looking = False
+        self._is_collecting = False
 
     async def sign(self, result: Result, *, case: Case, now: datetime) -> Result:
-        """The result with its signature; raises ValidationFailed if it has no canonical form."""
+        """Return the result with its signature. Raises ValidationFailed if it has no canonical form."""
         payload = build_signing_payload(
             case_id=case.id,
             shown=case.offer_digest,
@@ -46,20 +45,20 @@ class Signatures:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Signed] = loop.create_future()
         self._waiting.append((claim, future))
-        if len(self._waiting) == FULL:
+        if len(self._waiting) == MAX_BATCH:
             self._start()
-        elif not self._looking:
-            self._looking = True
-            loop.call_soon(self._look, loop, 1)
+        elif not self._is_collecting:
+            self._is_collecting = True
+            loop.call_soon(self._collect, loop, 1)
         return future
 
-    def _look(self, loop: asyncio.AbstractEventLoop, seen: int) -> None:
-        """Begin if there are no more than were seen a turn ago."""
+    def _collect(self, loop: asyncio.AbstractEventLoop, previous: int) -> None:
+        """Start the batch unless more answers have arrived since the previous iteration."""
         count = len(self._waiting)
-        if count > seen:
-            loop.call_soon(self._look, loop, count)
+        if count > previous:
+            loop.call_soon(self._collect, loop, count)
             return
-        self._looking = False
+        self._is_collecting = False
         if count:
             self._start()
 
@@ -71,12 +70,12 @@ class Signatures:
 
     async def _sign(self, waiting: list[tuple[Claim, asyncio.Future[Signed]]]) -> None:
         try:
-            algorithm = self._signer.algorithm  # before the wait: a rotation meanwhile may change it
+            algorithm = self._signer.algorithm  # read before signing: a rotation may change it
             values = await self._signer.sign_all([claim for claim, _ in waiting])
             for (_, future), value in zip(waiting, values, strict=True):
                 if not future.done():
                     future.set_result((algorithm, value))
-        except Exception as error:  # whoever has no signature by now gets none
+        except Exception as error:  # every answer without a signature fails
             for _, future in waiting:
                 if not future.done():
                     future.set_exception(error)

@@ -1,4 +1,4 @@
-"""The clock's own orders: remind, expire and erase what is due, whichever process opened it."""
+"""Reminders, expiry and erasure of cases that are due."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,69 +18,69 @@ BATCH = 200
 
 
 class Sweep:
-    """Moves due cases on; safe to run in many processes, since each step is guarded by its version."""
+    """Applies what is due to cases. Several processes may run it: a case's version guards each step."""
 
     def __init__(self, desk: ReviewDesk) -> None:
         self._desk = desk
 
     async def once(self) -> int:
-        """Handle everything that is due now; returns how many cases moved or were put off."""
-        moved = 0
+        """Handle every due case; return how many were changed or postponed."""
+        changed = 0
         while batch := await self._desk.store.list_due_cases(self._desk.now(), limit=BATCH):
-            done = await self._move_all(batch)
-            moved += done
+            done = await self._apply_due(batch)
+            changed += done
             if not done:
                 break
-        return moved
+        return changed
 
     async def catch_up(self) -> int:
-        """Erase what was closed under a longer retention than today's; returns how many cases."""
+        """Erase cases closed under a longer retention period than the current one; return how many."""
         erased = 0
         owners = await self._desk.store.list_owners()
-        over = InboxCursor(at=self._desk.now() - self._keep_for, case_id="")
-        while batch := await self._desk.store.list_closed_cases(owners, after=over, limit=BATCH):
-            done = await self._move_all([case for case, _ in batch])
+        cutoff = InboxCursor(at=self._desk.now() - self._keep_for, case_id="")
+        while batch := await self._desk.store.list_closed_cases(owners, after=cutoff, limit=BATCH):
+            done = await self._apply_due([case for case, _ in batch])
             erased += done
             if not done:
                 break
         return erased
 
     async def next_at(self) -> datetime | None:
-        """When the next case comes due."""
+        """Return when the next case is due, or None."""
         return await self._desk.store.get_next_due_at()
 
-    async def _move_all(self, cases: Sequence[Case]) -> int:
-        done = await asyncio.gather(*(self._move(case) for case in cases), return_exceptions=True)
+    async def _apply_due(self, cases: Sequence[Case]) -> int:
+        done = await asyncio.gather(*(self._apply_one(case) for case in cases), return_exceptions=True)
         for outcome in done:
             if isinstance(outcome, BaseException):
                 raise outcome
         return done.count(True)
 
-    async def _move(self, case: Case) -> bool:
+    async def _apply_one(self, case: Case) -> bool:
         command = due_command(case, self._desk.now(), keep_for=self._keep_for)
         try:
             if command is None:
-                return not case.live and await self._put_off(case)
+                return not case.live and await self._postpone(case)
             if isinstance(command, Erase):
                 return await self._erase(case, command)
             return (await self._desk.order(case, command)).version > case.version
-        except CaseConflict:  # someone answered meanwhile; the next round looks again
+        except CaseConflict:  # the case changed meanwhile; the next batch reads it again
             return False
 
-    async def _put_off(self, case: Case) -> bool:
-        """It was closed under a shorter retention than today's, and would be found due for ever."""
-        unmoved = CaseStep(case=case, events=(), expected_version=case.version)
+    async def _postpone(self, case: Case) -> bool:
+        """Postpone the erasure of a case that was closed under a shorter retention period."""
+        unchanged = CaseStep(case=case, events=(), expected_version=case.version)
         due = due_at(case, keep_for=self._keep_for)
-        await self._desk.store.update_case(CaseUpdate(step=unmoved, due_at=due))
+        await self._desk.store.update_case(CaseUpdate(step=unchanged, due_at=due))
         return True
 
     async def _erase(self, case: Case, command: Erase) -> bool:
         step = apply(case, command, now=self._desk.now(), salt=random_values.generate_salt())
         due = due_at(step.case, keep_for=self._keep_for)
-        commitment = CaseUpdate(step=step, due_at=due, clear_draft=True)
-        await self._desk.store.erase_case(commitment)
+        update = CaseUpdate(step=step, due_at=due, clear_draft=True)
+        await self._desk.store.erase_case(update)
         if self._desk.observe is not None:
-            self._desk.observe(commitment)
+            self._desk.observe(update)
         return True
 
     @property

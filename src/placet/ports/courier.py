@@ -1,4 +1,4 @@
-"""The seam to other machines: a courier takes one message to one address and says how it went."""
+"""The interface to other machines: a courier sends one message to one address."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -7,34 +7,34 @@ from msgspec import Struct
 
 
 class OutgoingRequest(Struct, frozen=True, kw_only=True):
-    """One message, ready to travel: its bytes and headers are fixed, signatures included."""
+    """One message, ready to send, with its signatures."""
 
     url: str
     body: bytes
     headers: dict[str, str]
     last: bool = False
-    """Whether no other attempt follows if this one fails."""
+    """Whether this is the last attempt."""
 
 
 class DeliveryReply(Struct, frozen=True, kw_only=True):
-    """How one attempt went; nothing of the answer's body is in it."""
+    """The outcome of one attempt, without the body of the response."""
 
     status: int | None
-    """None when no answer came."""
+    """The HTTP status; None without a response."""
     error: str | None
-    """What went wrong, in our own words; None when an answer came."""
+    """What went wrong, without text of the receiver; None if there was a response."""
     took_for: timedelta
     retry_after: timedelta | None = None
-    """How long the receiver asked us to wait."""
+    """How long the receiver asks to wait."""
     refused: bool = False
-    """The address may not be called, now or later."""
+    """Whether the address is forbidden, so that a retry is useless."""
     under_way: bool = False
-    """The message arrived and is being worked on: look again after `retry_after`, and count no attempt."""
+    """Whether the receiver still processes the message: retry after `retry_after`, without counting it."""
 
 
 class Courier(Protocol):
-    """Delivers messages to machines; channels are for people."""
+    """Delivers messages to machines. Channels deliver to people."""
 
     async def deliver(self, request: OutgoingRequest) -> DeliveryReply:
-        """Make one attempt. Failures on the way are replies, not exceptions."""
+        """Make one attempt. Failures are replies, not exceptions."""
         ...

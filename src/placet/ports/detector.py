@@ -1,4 +1,4 @@
-"""The seam to whatever finds things in texts: patterns, analyzers, services, plug-ins.
+"""The interface to detectors, which find content in texts: patterns, analyzers, services, plug-ins.
 
 A detector only says what it found and where. What follows from it is decided elsewhere.
 """
@@ -11,24 +11,24 @@ from msgspec import Struct, field
 
 
 class Scannable(Struct, frozen=True):
-    """A text of a message, and where in the message it stands, such as `message.parts[0].text`."""
+    """A text of a message, and its path in the message, such as `message.parts[0].text`."""
 
     path: str
     text: str
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """What one policy looks for."""
+    """What a policy looks for."""
 
     what: str = ""
     """The pattern, or the name of an entity type; empty for a plug-in that has only options."""
     threshold: float = 0.0
-    """Whatever scores lower is no match."""
+    """Lower scores are ignored."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Match(Struct, frozen=True, kw_only=True):
-    """A place where a rule fits: character offsets into the text of a piece."""
+    """A match of a rule: character offsets in the text of a piece."""
 
     rule: int
     piece: int
@@ -39,18 +39,18 @@ class Match(Struct, frozen=True, kw_only=True):
 
 
 class Scan(Struct, frozen=True, kw_only=True):
-    """What came of one scan. A rule that is in neither was checked on every piece, and found nothing."""
+    """The result of one scan. A rule in neither field was checked on every piece and did not match."""
 
     matches: Sequence[Match] = ()
     unchecked: Mapping[int, str] = field(default_factory=dict)
-    """Rule -> why it could not be checked; such a message is held, whatever else was found."""
+    """Rule -> why it could not be checked. The message is then held."""
 
 
 CLEAN = Scan()
 
 
 class PreparedRules(Protocol):
-    """Rules made ready once, so that no message waits for a pattern to be compiled."""
+    """Prepared rules, so that patterns are compiled only once."""
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Look for the wanted rules, or for all, in every piece.
@@ -61,21 +61,21 @@ class PreparedRules(Protocol):
 
 
 class Detector(Protocol):
-    """One way to find things, chosen by a policy's `type`."""
+    """Finds content in texts. A policy chooses it by its `type`."""
 
     type: str
-    """What policies call it: `REGEX_DETECTION`, or `x-…` for a plug-in."""
+    """The `type` in policies: `REGEX_DETECTION`, or `x-…` for a plug-in."""
     within: timedelta
-    """How long a scan may take; whoever asks stops waiting then, and holds the message."""
+    """The timeout of a scan. After it, the message is held."""
 
     def check(self, rule: Rule) -> None:
-        """Raise `ValidationFailed` for a rule that could never be checked, and say why."""
+        """Raise `ValidationFailed` with the reason for a rule that cannot be checked."""
         ...
 
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
-        """Make the rules ready. A rule that cannot be is reported `unchecked` by every scan."""
+        """Prepare the rules. Every scan reports an invalid rule as `unchecked`."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of threads, processes and connections."""
+        """Release threads, processes and connections."""
         ...

@@ -1,4 +1,4 @@
-"""The seam to documents elsewhere: whatever a URL from outside points to is read through it."""
+"""The interface to read documents at URLs from outside."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -7,17 +7,17 @@ from msgspec import Struct
 
 
 class FetchedReply(Struct, frozen=True, kw_only=True):
-    """What the other side answered, whatever its status."""
+    """The response, with any status."""
 
     status: int
     content_type: str | None
     body: bytes
     truncated: bool = False
-    """Set when there was more than the caller wanted to read."""
+    """Whether the body was longer than the caller's limit."""
 
 
 class Fetcher(Protocol):
-    """Reads documents without trusting their addresses or their contents."""
+    """Reads documents. Their addresses and contents are not trusted."""
 
     async def fetch(self, url: str, *, timeout_for: timedelta, max_bytes: int) -> FetchedReply:
         """Get `url` once, without credentials and without following redirects.

@@ -1,26 +1,26 @@
-"""Who is asking: a service that embeds Placet brings its own answer."""
+"""The principal of a request. A service that embeds Placet can authenticate requests itself."""
 
 from typing import Protocol
 
 from msgspec import Struct
 
 INBOX = "inbox"
-"""Lets a person decide what the key's own principal asks."""
+"""The inbox with the cases of the key's principal."""
 INBOX_ALL = "inbox:all"
-"""Lets a person decide what anyone asks here."""
+"""The inbox with the cases of all principals."""
 ALL_SCOPES = ("cases:write", "cases:read", INBOX, INBOX_ALL, "admin")
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Someone who may open and follow cases; None as a name is the anonymous one of a demo."""
+    """A client that may open and follow cases. The name None is the anonymous principal of a demo."""
 
     name: str | None
     scopes: frozenset[str] = frozenset({"cases:write", "cases:read"})
 
 
 class Authenticator(Protocol):
-    """Turns a request into a principal."""
+    """Authenticates requests."""
 
     async def __call__(self, headers: dict[bytes, bytes]) -> Principal:
-        """The principal behind these headers; raises InvalidToken."""
+        """Return the principal of a request with these headers. Raises InvalidToken."""
         ...

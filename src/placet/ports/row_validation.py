@@ -1,4 +1,4 @@
-"""What every relay store can keep: bounded text that is Unicode, bounded bytes, moments with a zone."""
+"""Validation of relay rows: limited Unicode text, limited bytes, times with a time zone."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,7 +13,7 @@ MAX_NUMBER = 2**63 - 1
 
 
 def check_rows(rows: Iterable[Struct]) -> None:
-    """Raise ValidationFailed for a row with a value that cannot be kept, and name the field."""
+    """Raise ValidationFailed, naming the field, for a row with a value that cannot be stored."""
     for row in rows:
         for name in row.__struct_fields__:
             if (fault := _find_fault(getattr(row, name))) is not None:
@@ -21,12 +21,12 @@ def check_rows(rows: Iterable[Struct]) -> None:
 
 
 def can_be_stored(*values: object) -> bool:
-    """Whether each of these could be kept."""
+    """Return whether all of these can be stored."""
     return all(_find_fault(value) is None for value in values)
 
 
 def check_page(page: int, size: int) -> None:
-    """Raise ValidationFailed for what is no page."""
+    """Raise ValidationFailed for an invalid page number or size."""
     if page < 0 or size < 1:
         raise ValidationFailed("Pages are counted from 0 and have at least one place.")
 

@@ -1,4 +1,4 @@
-"""Judges verification evidence; providers plug in here, none is required."""
+"""The interface to verifiers of evidence."""
 
 from typing import Protocol
 
@@ -7,14 +7,14 @@ from placet.protocol.verification import Evidence, SubmitPath, VerificationPolic
 
 
 class EvidenceVerifier(Protocol):
-    """Checks proofs of one or more providers, server-side."""
+    """Verifies the evidence of one or more providers, on the server."""
 
     paths: frozenset[SubmitPath]
 
     async def verify(
         self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
     ) -> VerifiedEvidence | None:
-        """What held, or None. Any exception counts as a failed verification.
+        """Return what was verified, or None. Any exception counts as a failed verification.
 
         Whatever the policy binds must be found out here and said: `bound_to_case` and `bound_to_action` where
         its binding asks for them, `fresh` always. What is left unsaid counts as not found.

@@ -1,4 +1,4 @@
-"""The three algorithms of a signed result: which key each takes, how one is made, read and used."""
+"""The three algorithms of signed results, and how their keys are generated, read and used."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ _MEMBER = re.compile(r"[A-Za-z0-9_-]{1,1024}")
 
 
 class Algorithm(Struct, frozen=True, kw_only=True):
-    """One JWS algorithm and the only shape of key that goes with it."""
+    """A JWS algorithm and the type of key that it uses."""
 
     name: str
     kind: type[ECKey] | type[RSAKey] | type[OKPKey]
@@ -35,7 +35,7 @@ class Algorithm(Struct, frozen=True, kw_only=True):
 
 
 def _sign_es256(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
-    digest = hashlib.sha256(message).digest()  # cheaper to hash here than to have a context set up for it
+    digest = hashlib.sha256(message).digest()  # faster than letting the library set up a hashing context
     r, s = decode_dss_signature(key.sign(digest, _ECDSA))
     return r.to_bytes(_COORDINATE_BYTES, "big") + s.to_bytes(_COORDINATE_BYTES, "big")
 
@@ -69,7 +69,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 
 def import_key(algorithm: Algorithm, jwk: Mapping[str, Any], *, private: bool = False) -> Key:
-    """The key in `jwk`, the private one only if asked for; raises ValueError saying why it does not fit."""
+    """Return the key in `jwk`, with its private part if `private`. Raises ValueError if it is unusable."""
     if any(jwk.get(name) != value for name, value in algorithm.fixed.items()):
         raise ValueError(f"{algorithm.name} takes another type of key")
     names = (*algorithm.members, *(_private_members(algorithm) if private else ()))
@@ -79,7 +79,7 @@ def import_key(algorithm: Algorithm, jwk: Mapping[str, Any], *, private: bool = 
         key = algorithm.kind.import_key({**algorithm.fixed, **members})
     except (JoseError, TypeError, KeyError) as error:
         raise ValueError("the key is malformed") from error
-    # Written out anew, a private key cannot carry a public half that is not its own.
+    # Importing the raw private key again recomputes the public part, which the JWK could have altered.
     return algorithm.kind.import_key(key.raw_value) if private else key  # type: ignore[arg-type]
 
 

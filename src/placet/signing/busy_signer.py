@@ -1,4 +1,4 @@
-"""Signs the answers of a quiet server where they come in, and those of a busy one in a process apart."""
+"""Signs small batches in this process and large ones in a worker process."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,12 +10,12 @@ from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, SigningKey
 from placet.signing.worker_process import SigningProcess
 
-MANY = 4  # fewer are signed before another process has even heard of them
-REST_S = 10.0  # a process that died may have to die again: not at every answer
+MANY = 4  # smaller batches are signed faster in this process
+REST_S = 10.0  # how long to wait before a worker process that died is started again
 
 
 class BusySigner:
-    """A Signer over a key ring; its process starts with the first large group, and is not relied on."""
+    """A Signer with a key ring. The worker process starts with the first large batch, and may fail."""
 
     def __init__(
         self, ring: KeyRing, *, start: Callable[[SigningKey], SigningProcess] = SigningProcess
@@ -28,22 +28,22 @@ class BusySigner:
 
     @property
     def algorithm(self) -> str:
-        """The JWS algorithm of the next signature."""
+        """Return the JWS algorithm of the next signature."""
         return self._here.algorithm
 
     async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
-        """The detached JWS over each payload, in their order."""
+        """Return the detached JWS of each payload, in order."""
         if len(claims) >= MANY:
             with suppress(ConnectionError):
                 return await self._apart().sign_all(claims)
         return await self._here.sign_all(claims)
 
     def jwks(self) -> dict[str, Any]:
-        """The JSON Web Key Set to publish."""
+        """Return the JSON Web Key Set to publish."""
         return self._here.jwks()
 
     async def aclose(self) -> None:
-        """End the process, if there is one."""
+        """Stop the worker process, if there is one."""
         if self._process is not None:
             await self._process.aclose()
 

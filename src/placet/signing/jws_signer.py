@@ -1,4 +1,4 @@
-"""Signs results with a key held in this process."""
+"""Signs results with a key in this process."""
 
 from binascii import b2a_base64
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class JwsSigner:
-    """A Signer over a key ring; raises SettingsError when a key of the ring cannot be read.
+    """A Signer with a key ring. Raises SettingsError when a key of the ring cannot be read.
 
     The compact form is assembled here: the library's checks of a header that we wrote ourselves would add two
     thirds to the cost of every answer. What comes out is verified with that library.
@@ -33,22 +33,22 @@ class JwsSigner:
 
     @property
     def algorithm(self) -> str:
-        """The JWS algorithm of the next signature."""
+        """Return the JWS algorithm of the next signature."""
         return self._algorithm.name
 
     def sign(self, payload: bytes, *, shown: str) -> str:
-        """The detached JWS over `payload`, its header carrying `shown`."""
+        """Return the detached JWS of `payload`, with `shown` in its header."""
         header = ProtectedHeader(alg=self._algorithm.name, kid=self._kid, shown=shown, typ="hitl-result+jws")
         protected = _base64url(msgspec.json.encode(header))
         signature = self._algorithm.sign(self._private_key, protected + b"." + _base64url(payload))
         return (protected + b".." + _base64url(signature)).decode()
 
     async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
-        """The detached JWS over each payload, in their order."""
+        """Return the detached JWS of each payload, in order."""
         return [self.sign(payload, shown=shown) for payload, shown in claims]
 
     def jwks(self) -> dict[str, Any]:
-        """The JSON Web Key Set to publish: the current key first, then every earlier one."""
+        """Return the JSON Web Key Set to publish: the current key first, then every earlier one."""
         return {"keys": [dict(key) for key in self._published]}
 
 

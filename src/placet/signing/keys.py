@@ -1,4 +1,4 @@
-"""Signing keys: making one, keeping it as text, and the ring of the current key and all that came before."""
+"""Signing keys: generation, serialisation, and the key ring of the current and all earlier keys."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class SigningKey(Struct, frozen=True, kw_only=True):
-    """One key: `jwk` is its private JWK as JSON text while in use, the public one alone once retired."""
+    """A signing key. `jwk` is the private JWK as JSON while in use, and the public JWK once retired."""
 
     kid: str
     algorithm: str
@@ -28,7 +28,7 @@ class SigningKey(Struct, frozen=True, kw_only=True):
         return f"SigningKey(kid={self.kid!r}, algorithm={self.algorithm!r}, retired_at={self.retired_at!r})"
 
     def read(self) -> Key:
-        """The key itself; raises SettingsError if the text is not the key that its name and algorithm say."""
+        """Return the key. Raises SettingsError if the text does not match its key id or algorithm."""
         try:
             jwk = msgspec.json.decode(self.jwk, type=dict[str, str])
             key = import_key(_algorithm(self.algorithm), jwk, private="d" in jwk)
@@ -39,30 +39,30 @@ class SigningKey(Struct, frozen=True, kw_only=True):
         return key
 
     def retire(self, *, now: datetime) -> Self:
-        """This key from `now` on: it verifies what it signed, and its private half is gone."""
+        """Return this key as retired: without its private part, for verification only."""
         return replace(self, jwk=_text(self.read().as_dict(private=False)), retired_at=now)
 
     def to_public_jwk(self) -> dict[str, Any]:
-        """The public JWK as it stands in the key set."""
+        """Return the public JWK for the key set."""
         public = dict(self.read().as_dict(private=False))
         return {**public, "kid": self.kid, "alg": self.algorithm, "use": "sig"}
 
 
 class KeyRing(Struct, frozen=True, kw_only=True):
-    """The key that signs and every earlier one, which stay published so that old results keep verifying."""
+    """The key that signs, and all earlier keys, which stay published to verify old results."""
 
     current: SigningKey
     earlier: tuple[SigningKey, ...] = ()
 
     @classmethod
     def of(cls, keys: Sequence[SigningKey]) -> Self:
-        """The ring of these keys, in any order: the newest that is not retired signs.
+        """Return the ring of these keys, in any order. The newest key that is not retired signs.
 
         Raises SettingsError if no key can sign or two share a name.
         """
         if len({key.kid for key in keys}) != len(keys):
             raise SettingsError("Two signing keys share one kid.")
-        # Two servers that start at once may each make a key; all must agree on which one signs.
+        # Two servers that start at once may each create a key: the order decides which one signs.
         newest_first = sorted(keys, key=lambda key: (key.created_at, key.kid), reverse=True)
         current = next((key for key in newest_first if key.retired_at is None), None)
         if current is None:
@@ -71,18 +71,18 @@ class KeyRing(Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[SigningKey, ...]:
-        """All keys, the current one first."""
+        """Return all keys, the current one first."""
         return (self.current, *self.earlier)
 
     def rotate(self, *, now: datetime, algorithm: str | None = None) -> Self:
-        """The ring with a new current key, of the same algorithm unless told; every other key is retired."""
+        """Return the ring with a new current key, by default of the same algorithm. Others are retired."""
         new = generate_key(algorithm or self.current.algorithm, now=now)
         retired = tuple(key if key.retired_at else key.retire(now=now) for key in self.keys)
         return replace(self, current=new, earlier=retired)
 
 
 def generate_key(algorithm: str = "ES256", *, now: datetime) -> SigningKey:
-    """A new key, named by its RFC 7638 thumbprint; raises SettingsError for an unknown algorithm."""
+    """Return a new key, named by its RFC 7638 thumbprint. Raises SettingsError for an unknown algorithm."""
     key = _algorithm(algorithm).generate()
     return SigningKey(
         kid=key.thumbprint(), algorithm=algorithm, jwk=_text(key.as_dict(private=True)), created_at=now
@@ -90,12 +90,12 @@ def generate_key(algorithm: str = "ES256", *, now: datetime) -> SigningKey:
 
 
 def dump_key(key: SigningKey) -> str:
-    """The key as JSON text for a store; whoever reads it can sign."""
+    """Return the key as JSON for a store. It contains the private key."""
     return msgspec.json.encode(key).decode()
 
 
 def load_key(text: str | bytes) -> SigningKey:
-    """The key that `dump_key` wrote; raises SettingsError if the text was damaged or altered."""
+    """Return the key that `dump_key` wrote. Raises SettingsError if the text was damaged or altered."""
     try:
         key = msgspec.json.decode(text, type=SigningKey)
     except ValueError:

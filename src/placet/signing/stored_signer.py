@@ -1,4 +1,4 @@
-"""The signer of a server: its keys live in the store, are made on first start and may be rotated."""
+"""The signer of a server. Its keys are in the store, are created on first start and can be rotated."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ DEFAULT_ALGORITHM = "ES256"
 
 
 class StoredSigner:
-    """Signs with the current key of the store; `refresh` notices a rotation by another process."""
+    """Signs with the current key of the store. `refresh` reads the keys again after a rotation."""
 
     def __init__(self, store: KeyStore, ring: KeyRing) -> None:
         self._store = store
@@ -22,7 +22,7 @@ class StoredSigner:
 
     @classmethod
     async def open(cls, store: KeyStore, *, algorithm: str, clock: Callable[[], datetime]) -> Self:
-        """The signer over the store's keys; makes a first one, or one of the algorithm now asked for."""
+        """Return a signer with the store's keys. Creates a key if there is none with this algorithm."""
         keys = [load_key(text) for text in await store.list_signing_keys()]
         ring = KeyRing.of(keys) if keys else await add_key(store, algorithm, clock())
         if ring.current.algorithm != algorithm:
@@ -31,19 +31,19 @@ class StoredSigner:
 
     @property
     def algorithm(self) -> str:
-        """The JWS algorithm of the next signature."""
+        """Return the JWS algorithm of the next signature."""
         return self._signer.algorithm
 
     async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
-        """The detached JWS over each payload, in their order."""
+        """Return the detached JWS of each payload, in order."""
         return await self._signer.sign_all(claims)
 
     def jwks(self) -> dict[str, Any]:
-        """The published keys."""
+        """Return the JSON Web Key Set to publish."""
         return self._signer.jwks()
 
     async def refresh(self) -> None:
-        """Take up keys that were rotated elsewhere."""
+        """Read the keys again, in case another process rotated them."""
         ring = KeyRing.of([load_key(text) for text in await self._store.list_signing_keys()])
         if _kids(ring) != self._kids:
             self._kids = _kids(ring)
@@ -51,23 +51,23 @@ class StoredSigner:
             await earlier.aclose()
 
     async def aclose(self) -> None:
-        """Let go of what signs."""
+        """Stop the worker process."""
         await self._signer.aclose()
 
 
 async def read_published_keys(store: KeyStore) -> dict[str, Any]:
-    """The JSON Web Key Set of all that ever signed here, newest first, whether or not anything signs now."""
+    """Return the JSON Web Key Set of all keys in the store, newest first, also if signing is off."""
     keys = [load_key(text) for text in await store.list_signing_keys()]
     return {"keys": [key.to_public_jwk() for key in reversed(keys)]}
 
 
 async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:
-    """Make and keep the first key."""
+    """Create and store the first key."""
     return await _save(store, KeyRing.of([generate_key(algorithm, now=now)]))
 
 
 async def rotate_keys(store: KeyStore, *, now: datetime, algorithm: str | None = None) -> KeyRing:
-    """Replace the current key, or make the first; earlier ones stay published without their private half."""
+    """Replace the current key, or create the first. Earlier keys stay published, without private parts."""
     keys = [load_key(text) for text in await store.list_signing_keys()]
     if not keys:
         return await add_key(store, algorithm or DEFAULT_ALGORITHM, now)

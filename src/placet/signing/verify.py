@@ -1,4 +1,4 @@
-"""Whether a result is what the person answered: checked offline with a poll response and a key set."""
+"""Offline verification of a signed result, from a poll response and a key set."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from placet.signing.algorithms import ALGORITHMS, Key, import_key
 
 
 class VerifiedResult(Struct, frozen=True, kw_only=True):
-    """What the signature proves, and by which key."""
+    """The content that a signature proves, and the key that made it."""
 
     case_id: str
     action: str
@@ -25,10 +25,10 @@ class VerifiedResult(Struct, frozen=True, kw_only=True):
 
 
 class _ResultRegistry(jws.JWSRegistry):
-    """The library's rules with our header and our three algorithms."""
+    """The library's registry, with our header and our three algorithms."""
 
     def get_alg(self, name: str) -> Any:
-        # The library's own lookup warns at every use of EdDSA, which RFC 9864 renames.
+        # The lookup of the library warns at every use of EdDSA, which RFC 9864 renames.
         if name not in ALGORITHMS:
             raise UnsupportedAlgorithmError(name)
         return self.algorithms[name]
@@ -41,7 +41,7 @@ _REGISTRY = _ResultRegistry(header_registry={"shown": _SHOWN})
 def verify_result(
     poll: Mapping[str, Any], jwks: Mapping[str, Any], *, shown: str | None = None
 ) -> VerifiedResult:
-    """What a completed poll response proves under the keys of `jwks`; raises SignatureInvalid with a reason.
+    """Verify a completed poll response with the keys of `jwks`. Raises SignatureInvalid with the reason.
 
     Give `shown`, the digest of an offer, to prove that this is what the person saw. Only what is returned and
     the result's data are proved; `signer` is a hint, so decide for yourself whose keys you pass in.

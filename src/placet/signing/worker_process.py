@@ -1,4 +1,4 @@
-"""A process that signs for a busy server, on a core of its own.
+"""A worker process that signs for a busy server on another core.
 
 A signature takes longer than any other part of an answer and keeps the interpreter to itself, in whichever
 thread it is made. The process gets the key and then the claims through one socket, and ends with it.
@@ -20,8 +20,8 @@ from placet.ports.signer import Claim
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, SigningKey, dump_key, load_key
 
-PATIENCE_S = 2.0  # a group is signed in milliseconds: whoever takes this long is not coming back
-# Modules come from where they are installed, never from the folder that a server happens to be started in.
+PATIENCE_S = 2.0  # a batch takes milliseconds: after this time the process is considered dead
+# Modules are imported from where they are installed, never from the current folder of the server.
 COMMAND = (sys.executable, "-P", "-m", "placet.signing.worker_process")
 
 _LENGTH = struct.Struct(">I")
@@ -30,7 +30,7 @@ _values_from = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class SigningProcess:
-    """Signs with one key elsewhere; raises ConnectionError while it cannot, and for good once it is gone."""
+    """Signs with one key in another process. Raises ConnectionError if the process is not ready or gone."""
 
     def __init__(
         self, key: SigningKey, *, command: Sequence[str] = COMMAND, patience_s: float = PATIENCE_S
@@ -44,11 +44,11 @@ class SigningProcess:
 
     @property
     def gone(self) -> bool:
-        """Whether it has ended, for whatever reason."""
+        """Return whether the process has ended."""
         return self._life.done()
 
     async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
-        """The detached JWS over each payload, in their order."""
+        """Return the detached JWS of each payload, in order."""
         if self._to is None:
             raise ConnectionError
         future: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
@@ -61,13 +61,13 @@ class SigningProcess:
             raise ConnectionError from None
 
     async def aclose(self) -> None:
-        """End the process; what it has not signed by now it does not sign."""
+        """Stop the process. Requests in progress fail."""
         self._life.cancel()
         await asyncio.wait([self._life])
 
     async def _live(self) -> None:
         ours, theirs = socket.socketpair()
-        with ours, suppress(OSError, EOFError, msgspec.MsgspecError):  # whoever asked hears of it
+        with ours, suppress(OSError, EOFError, msgspec.MsgspecError):  # the caller gets the error
             with theirs:
                 process = await asyncio.to_thread(self._start, theirs)
             try:
@@ -77,14 +77,14 @@ class SigningProcess:
                 process.wait()
 
     def _start(self, theirs: socket.socket) -> "subprocess.Popen[bytes]":
-        # In a session of its own it outlives an interrupt from the keyboard, as the server's last answers do.
+        # In a new session it survives Ctrl-C, so that the server can sign its last answers.
         end = theirs.fileno()
         return subprocess.Popen(self._command, stdin=end, stdout=end, start_new_session=True)  # noqa: S603
 
     async def _converse(self, replies: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
         try:
             to.write(_encode_frame(dump_key(self._key)))
-            await _read_frame(replies)  # it has read the key and is ready
+            await _read_frame(replies)  # the process has read the key and is ready
             self._to = to
             while True:
                 values = _values_from(await _read_frame(replies))
@@ -110,13 +110,13 @@ def _encode_frame(message: Any) -> bytes:
 
 
 def _read(stream: BinaryIO) -> bytes:
-    """The next message, or nothing once the other side has gone."""
+    """Return the next message, or nothing if the other side has closed."""
     head = stream.read(_LENGTH.size)
     return stream.read(*_LENGTH.unpack(head)) if len(head) == _LENGTH.size else b""
 
 
 def serve(asked: BinaryIO, replies: BinaryIO) -> None:
-    """Read a key and say so, then sign one group of claims after the other until nobody asks any more."""
+    """Read a key, report ready, then sign batches of claims until the input is closed."""
     signer = JwsSigner(KeyRing(current=load_key(msgspec.msgpack.decode(_read(asked), type=str))))
     replies.write(_encode_frame([]))
     replies.flush()
