@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from placet.channels.texts import TextLimits, lines_of
-from placet.desk.case_building import _UNKEEPABLE
+from placet.desk.case_building import _UNSTORABLE
 from placet.errors import AddressRefused
 from placet.hook.terminal import _mark_hidden as shown_by_the_hook
 from placet.pages.content.markup_writer import MarkupWriter
@@ -108,7 +108,7 @@ def test_a_case_refuses_in_json_what_cannot_be_stored():
     for one in HIDDEN:
         if "\ud800" <= one <= "\udfff":
             continue  # JSON of a lone surrogate is refused before
-        found = _UNKEEPABLE.search(json.dumps(one, ensure_ascii=False).encode()) is not None
+        found = _UNSTORABLE.search(json.dumps(one, ensure_ascii=False).encode()) is not None
         assert found is not is_storable(one), f"U+{ord(one):04X}"
 
 
