@@ -1,4 +1,4 @@
-"""What a service calls the actions of its case: words on a button, while the action stays the protocol's."""
+"""The labels that a service gives to the actions of its case. The actions keep their protocol names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ LONGEST = 40
 
 
 def action_labels(context: Mapping[str, Any]) -> dict[str, str]:
-    """The labels worth showing, by action: one line, readable, short; none at all if two are the same."""
+    """Return the usable labels by action: printable, one line, short. Return none if two are the same."""
     raw = context.get(NAME)
     if not isinstance(raw, Mapping):
         return {}
@@ -18,5 +18,5 @@ def action_labels(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_label(label: object) -> bool:
-    # Printable leaves out line ends, control characters and whatever hides or reorders text.
+    # isprintable() excludes line ends, control characters, and characters that hide or reorder text.
     return isinstance(label, str) and 0 < len(label.strip()) <= LONGEST and label.strip().isprintable()

@@ -1,4 +1,4 @@
-"""A case, where it stands; an offer, what was put before the person; a decision, what they answered."""
+"""A case and its state, the offer that the reviewer sees, and the decision that the reviewer makes."""
 
 import hashlib
 from datetime import datetime
@@ -12,18 +12,18 @@ from placet.protocol.poll import Progress, RespondedBy, Result, Status, Submissi
 from placet.protocol.surface import Surface
 from placet.protocol.verification import VerificationPolicy
 
-NO_EVENT = "0" * 64  # what the first event of a case follows
+NO_EVENT = "0" * 64  # the previous digest of a case's first event
 
 
 class Subject(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Through which door a case came, and what that door ties to it."""
+    """The entry point that created a case, and what that entry point refers to by it."""
 
     entry_point: str = "service"
     ref: str | None = None
 
 
 class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the person is shown and asked. It never changes; retention erases it."""
+    """What the reviewer sees and is asked. It never changes; the end of retention erases it."""
 
     type: str
     prompt: str
@@ -36,11 +36,11 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     verification_policy: VerificationPolicy | None = None
     service: str | None = None
     agent: str | None = None
-    salt: str = ""  # erased with the rest, so that the digest that stays cannot be guessed back
+    salt: str = ""  # erased with the offer, so that nobody can guess the offer from the digest that remains
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One answer, with the path it took."""
+    """One answer, with how it was submitted."""
 
     result: Result
     submission: SubmissionContext
@@ -49,7 +49,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where one question stands. The machine returns the next value and leaves the last alone."""
+    """The state of one case. A transition returns a new value; it never changes this one."""
 
     id: str
     type: str
@@ -79,11 +79,11 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def live(self) -> bool:
-        """Whether an answer is still possible, the clock aside."""
+        """Whether the case can still be answered, ignoring its deadline."""
         return not self.status.terminal
 
 
 def offer_digest(case_id: str, offer: Offer) -> str:
-    """SHA-256 of exactly what is shown, bound to its case: an approval is an approval of this."""
+    """Return the SHA-256 of the case id and exactly what is shown. An approval is bound to it."""
     shown = msgspec.json.encode([case_id, offer], order="deterministic")
     return hashlib.sha256(shown).hexdigest()

@@ -1,4 +1,4 @@
-"""What can be ordered of a case. Commands order, events report."""
+"""The commands that change a case. The events that follow are in `events`."""
 
 from datetime import datetime
 from typing import Any
@@ -11,30 +11,30 @@ from placet.protocol.poll import Progress
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """An order to a case, with who gives it."""
+    """A command to a case, and who gives it."""
 
     actor: str
 
 
 class View(Command, frozen=True, kw_only=True):
-    """The person has the page before them."""
+    """The reviewer opened the page."""
 
 
 class Work(Command, frozen=True, kw_only=True):
-    """The person has begun to fill in."""
+    """The reviewer started to fill in the page."""
 
     progress: Progress | None = None
 
 
 class Respond(Command, frozen=True, kw_only=True):
-    """The person answers, and perhaps allows more of the same."""
+    """The reviewer answers, and may grant further calls."""
 
     decision: Decision
     grants: tuple[Grant, ...] = ()
 
 
 class Cancel(Command, frozen=True, kw_only=True):
-    """The case is withdrawn, by its owner or by the person who will not decide it."""
+    """The owner withdraws the case, or a reviewer declines to decide it."""
 
     reason: str | None = None
 
@@ -44,13 +44,13 @@ class Expire(Command, frozen=True, kw_only=True):
 
 
 class Remind(Command, frozen=True, kw_only=True):
-    """A reminder has come due."""
+    """A reminder is due."""
 
     reminder_at: datetime
 
 
 class PassOn(Command, frozen=True, kw_only=True):
-    """The person hands the question to a colleague by a link of their own."""
+    """The reviewer passes the case on to a colleague with a new link."""
 
     review_digest: str
     note: str | None = None
@@ -63,20 +63,20 @@ class Link(Command, frozen=True, kw_only=True):
 
 
 class UseGrant(Command, frozen=True, kw_only=True):
-    """A call runs without asking, because the answer to this case allowed it."""
+    """A call runs without a new case, because a grant from this case covers it."""
 
     grant: Grant
     call: dict[str, Any]
 
 
 class RevokeGrant(Command, frozen=True, kw_only=True):
-    """What the answer to this case allowed is allowed no longer."""
+    """A grant from this case is revoked."""
 
     grant: Grant
 
 
 class Erase(Command, frozen=True, kw_only=True):
-    """Retention is over: content goes, the chain stays."""
+    """Retention has ended: erase the content and keep the chain of events."""
 
 
 COMMANDS: tuple[type[Command], ...] = (

@@ -1,4 +1,4 @@
-"""When a case wants attention next: a reminder, its expiry, or the end of its retention."""
+"""When a case is due next: for a reminder, its expiry, or the end of its retention."""
 
 from datetime import datetime, timedelta
 
@@ -9,7 +9,7 @@ SYSTEM = "system"
 
 
 def due_at(case: Case, *, keep_for: timedelta) -> datetime | None:
-    """The moment at which the sweep must look at this case again, or None for never."""
+    """Return when the sweep must process this case next, or None for never."""
     if case.live:
         return min((*case.reminders, case.expires_at))
     if case.erased_at is not None or case.closed_at is None:
@@ -18,7 +18,7 @@ def due_at(case: Case, *, keep_for: timedelta) -> datetime | None:
 
 
 def due_command(case: Case, now: datetime, *, keep_for: timedelta) -> Command | None:
-    """The command the clock gives to this case now, if any."""
+    """Return the command that is due for this case now, or None."""
     moment = due_at(case, keep_for=keep_for)
     if moment is None or now < moment:
         return None

@@ -1,7 +1,7 @@
-"""What happened to a case: an append-only chain in which each event carries the digest of the one before.
+"""The events of a case: an append-only chain in which each event holds the digest of the previous one.
 
-An event's data can be erased and the chain still verifies: the digest covers a salted digest of the data,
-and the salt goes with the data, so that erased answers cannot be guessed back.
+The data of an event can be erased and the chain still verifies, because the digest covers a salted digest of
+the data. The salt is erased with the data, so that nobody can guess an erased answer from its digest.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """One fact about a case; `data` is the JSON that streams and callbacks carry."""
+    """One event of a case; `data` is the JSON that streams and callbacks send."""
 
     case_id: str
     seq: int
@@ -54,7 +54,7 @@ class Event(Struct, frozen=True, kw_only=True):
 def record(
     *, case_id: str, seq: int, type: str, at: datetime, actor: str, data: bytes, salt: str, previous: str
 ) -> Event:
-    """Seal one event onto the chain that ends in `previous`."""
+    """Return a new event for the chain that ends in `previous`."""
     data_digest = _data_digest(salt, data)
     digest = _link_digest(case_id, seq, type, at, actor, data_digest, previous)
     return Event(
@@ -72,9 +72,9 @@ def record(
 
 
 def find_broken_link(events: Iterable[Event], *, head: str | None = None) -> int | None:
-    """The sequence of the first event that does not fit the chain, or None if all of it holds.
+    """Return the sequence number of the first event that breaks the chain, or None if it is intact.
 
-    A chain cannot show what was cut off its end: give `head`, the case's own `chain`, to find that too.
+    Events removed from the end leave no trace in the chain. Pass `head`, the case's `chain`, to find those.
     """
     previous, expected = NO_EVENT, 0
     for expected, event in enumerate(events, start=1):

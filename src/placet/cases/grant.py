@@ -1,4 +1,7 @@
-"""A grant: what a person allowed in advance, how often and how long. For hooks too: standard library only."""
+"""A grant: calls that a reviewer allowed in advance, how many, and until when.
+
+Hooks import this module, so it uses the standard library only.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,42 +14,42 @@ MOST_USES = 1_000
 LONGEST = timedelta(days=7)
 SHORTEST = timedelta(minutes=1)
 RETRY_WITHIN = timedelta(minutes=2)
-"""So long a counted use holds when it is asked for once more. After that its key covers nothing: whoever uses
-the keys of its calls again would otherwise run as often as it likes."""
+"""How long a retry under the same key is not counted again. Without this limit, a caller that reuses a key
+could run the call any number of times."""
 
 GrantState = Literal["live", "used_up", "expired", "revoked", "erased"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """Calls of one tool by one agent whose arguments all fit: `uses` times, until `expires_at`."""
+    """Allows calls of one tool by one agent with matching arguments: `uses` times, until `expires_at`."""
 
     id: str
     owner: str
-    """The principal that opened the case: nobody else's calls are covered."""
+    """The principal that opened the case. Only its calls are covered."""
     tool: str
     agent: str | None
     patterns: Mapping[str, Mapping[str, Any]] | None
-    """Argument -> pattern; None once the content of the case was erased, which ends the grant."""
+    """The pattern of each argument, or None after the case's content was erased, which ends the grant."""
     uses: int
     used: int = 0
     granted_at: datetime
     expires_at: datetime
     granted_by: str
-    """The person, as far as the server knows them; otherwise the link that was used."""
+    """The reviewer, if the server knows them; otherwise the link that was used."""
     case_id: str
     call_id: str
-    """The call that the person had before them."""
+    """The call that the reviewer decided."""
     revoked_at: datetime | None = None
     revoked_by: str | None = None
 
     @property
     def uses_left(self) -> int:
-        """How many calls are still covered."""
+        """The number of calls that are still covered."""
         return max(0, self.uses - self.used)
 
     def state(self, now: datetime) -> GrantState:
-        """Whether the grant covers anything, and if not, why."""
+        """Return `live`, or why the grant no longer covers calls."""
         if self.revoked_at is not None:
             return "revoked"
         if self.uses_left == 0:
@@ -56,15 +59,15 @@ class Grant:
         return "live" if self.patterns is not None else "erased"
 
     def holds_again(self, used_at: datetime, now: datetime) -> bool:
-        """Whether a use that was counted then still holds when it is asked for once more."""
+        """Whether a retry of a use that was counted at `used_at` is still covered."""
         return self.holds(now) and now < used_at + RETRY_WITHIN
 
     def holds(self, now: datetime) -> bool:
-        """Whether calls whose use was counted may still run: it has not ended, though it may be used up."""
+        """Whether calls that were already counted may run: the grant has not ended, but it may be used up."""
         return self.revoked_at is None and now < self.expires_at and self.patterns is not None
 
     def covers(self, tool: str, arguments: Mapping[str, Any], *, agent: str | None, now: datetime) -> bool:
-        """Whether this very call is allowed: same tool, same agent, every argument named and fitting."""
+        """Whether this call is covered: same tool, same agent, and every argument matches its pattern."""
         return (
             self.state(now) == "live"
             and self.tool == tool
@@ -74,17 +77,17 @@ class Grant:
         )
 
     def spend(self) -> "Grant":
-        """The grant with one use less."""
+        """Return the grant with one more use counted."""
         return replace(self, used=self.used + 1)
 
     def revoke(self, *, by: str, now: datetime) -> "Grant":
-        """The grant ended; the first revocation stands."""
+        """Return the revoked grant. A second revocation changes nothing."""
         return self if self.revoked_at is not None else replace(self, revoked_at=now, revoked_by=by)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GrantUse:
-    """A call that a grant covered, under the key that its caller chose: asked again, it counts no more."""
+    """A call that a grant covered, under the caller's key. A retry under the same key is not counted."""
 
     owner: str
     key: str
@@ -92,16 +95,16 @@ class GrantUse:
     call_digest: str
     used_at: datetime
     expires_at: datetime
-    """When the grant ends; nobody needs to know the key after that."""
+    """When the grant ends; the key is not needed after that."""
 
 
 def grant_agent_name(agent: Any, path: Iterable[str] = ()) -> str | None:
-    """The name that a grant knows an agent by: an agent inside others is another one than by itself."""
+    """Return the name of an agent in a grant; a nested agent has another name than the same agent alone."""
     return ">".join([agent, *path]) if isinstance(agent, str) and agent else None
 
 
 def call_fits(patterns: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> bool:
-    """Whether the call has exactly the arguments that are named, and each fits."""
+    """Whether the call has exactly the arguments in `patterns`, and each matches."""
     return patterns.keys() == arguments.keys() and all(
         fits(pattern, arguments[name]) for name, pattern in patterns.items()
     )
@@ -110,6 +113,6 @@ def call_fits(patterns: Mapping[str, Mapping[str, Any]], arguments: Mapping[str,
 def find_covering_grant(
     grants: Iterable[Grant], tool: str, arguments: Mapping[str, Any], *, agent: str | None, now: datetime
 ) -> Grant | None:
-    """The grant to spend on this call, the one that ends first; None if nobody allowed it."""
+    """Return the grant that covers this call and ends first, or None."""
     found = [grant for grant in grants if grant.covers(tool, arguments, agent=agent, now=now)]
     return min(found, key=lambda grant: (grant.expires_at, grant.uses_left, grant.id), default=None)

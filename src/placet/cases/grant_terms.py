@@ -1,7 +1,7 @@
-"""What a person allows in advance beside an answer: `data.grants`, read against the calls that were decided.
+"""The grants in an answer, `data.grants`, validated against the calls that were decided.
 
-A grant is never wider than what its person saw: its patterns must fit the call it was given with, name every
-argument of it, and say something; and a call of high risk is never granted.
+A grant must cover the call that the reviewer decided: its patterns name every argument of that call, match
+it, and exclude something. A high-risk call is never granted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,18 +26,18 @@ Call = Mapping[str, Any]
 
 
 class GrantTerms(Struct, frozen=True, kw_only=True):
-    """One grant as it was asked for, checked."""
+    """The validated terms of one requested grant."""
 
     call_id: str
     tool: str
     path: tuple[str, ...] = ()
-    """The agents between the one that was called and the one that asks, outermost first."""
+    """The nested agents that lead to the one that makes the call, outermost first."""
     patterns: dict[str, dict[str, Any]]
     uses: int
     lasts_for: timedelta
 
     def to_dict(self) -> dict[str, Any]:
-        """The member of `data.grants` that says this."""
+        """Return the terms as a member of `data.grants`."""
         return {
             "call_id": self.call_id,
             "patterns": self.patterns,
@@ -47,12 +47,12 @@ class GrantTerms(Struct, frozen=True, kw_only=True):
 
 
 def grant_field_name(call_id: str) -> str:
-    """Under which name a page finds what is wrong with the grant of a call."""
+    """Return the field name under which errors report problems with the grant of a call."""
     return f"grant.{call_id}"
 
 
 def is_grantable(call: Call) -> bool:
-    """Whether a page may offer a grant for this call at all."""
+    """Whether a page may offer a grant for this call."""
     if call.get("high_risk", False) is not False:
         return False
     arguments = _arguments(call)
@@ -63,7 +63,7 @@ def is_grantable(call: Call) -> bool:
 def read_terms(
     given: Any, calls: Sequence[Call], decisions: Mapping[str, Mapping[str, Any]]
 ) -> list[GrantTerms]:
-    """The grants of an answer; raises InvalidSubmission naming, by call, what does not fit.
+    """Return the grants of an answer; raise InvalidSubmission that names the problem by call.
 
     `calls` are the case's `tool_calls`, and `decisions` those of the same answer, by call id.
     """

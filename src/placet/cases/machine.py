@@ -1,8 +1,8 @@
 """The life of a case: one table keyed by status and command, and one pure function over it.
 
-Rules of this file: everything that decides a transition is in TRANSITIONS or in `_is_too_late`; `apply` never
-touches the case it is given, reads no clock and rolls no dice; what is not in the table cannot happen. An
-effect without a fact to report changes nothing.
+Every rule about transitions is in TRANSITIONS or in `_is_too_late`. `apply` is pure: it never changes the
+case that it is given, and time and randomness are arguments. A command without an event to report changes
+nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,11 +39,11 @@ COMPLETED, EXPIRED, CANCELLED = Status.COMPLETED, Status.EXPIRED, Status.CANCELL
 
 
 class Stay(Struct, frozen=True):
-    """Nothing happens and nobody is told off: the order comes too late to matter."""
+    """The command has no effect and is not an error."""
 
 
 class Refuse(Struct, frozen=True):
-    """The order is refused with this error."""
+    """The command is refused with this error."""
 
     error: type[RequestError]
 
@@ -127,11 +127,11 @@ Changes = dict[str, Any]  # fields of the case and their next values
 Fact = tuple[str, dict[str, Any]]
 Effect = tuple[Changes, list[Fact]]
 
-_CLEARED_ON_CLOSE: Changes = {"progress": None, "reminders": ()}  # what a closed case has no more of
+_CLEARED_ON_CLOSE: Changes = {"progress": None, "reminders": ()}  # fields that a closed case does not have
 
 
 class CaseStep(Struct, frozen=True, kw_only=True):
-    """The next value of a case with the events that led there; empty when nothing happened."""
+    """The next value of a case and the events that lead to it; no events if nothing changed."""
 
     case: Case
     events: tuple[Event, ...]
@@ -139,7 +139,7 @@ class CaseStep(Struct, frozen=True, kw_only=True):
 
 
 def apply(case: Case, command: Command, *, now: datetime, salt: str) -> CaseStep:
-    """What `command` makes of `case`; raises AlreadyClosed or CaseExpired where the table refuses."""
+    """Return the result of `command` on `case`; raise AlreadyClosed or CaseExpired if it is refused."""
     rule = require(case, type(command), now=now)
     if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
         return CaseStep(case=case, events=(), expected_version=case.version)
@@ -147,7 +147,7 @@ def apply(case: Case, command: Command, *, now: datetime, salt: str) -> CaseStep
 
 
 def require(case: Case, command: type[Command], *, now: datetime) -> Status | Stay:
-    """The rule for this order at this moment; raises where the table or the deadline refuses it."""
+    """Return the rule for this command now; raise if the table or the deadline refuses it."""
     rule = TRANSITIONS[case.status, command]
     if isinstance(rule, Refuse):
         raise rule.error()
@@ -157,13 +157,13 @@ def require(case: Case, command: type[Command], *, now: datetime) -> Status | St
 
 
 def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[Case, Event]:
-    """The first value of a case as it is stored, with the event that reports it."""
+    """Return the first stored value of a case and the event that reports its creation."""
     event = _record(case, (log.CREATED, data), None, case.created_at, actor, salt)
     return replace(case, version=event.seq, chain=event.digest), event
 
 
 def _is_too_late(case: Case, command: type[Command], now: datetime) -> bool:
-    """Ruling 3: the deadline counts when an answer is applied, not only when the timer fires."""
+    """Check the deadline when a command is applied, not only when the timer fires (ruling 3)."""
     return case.live and command in _BOUND_BY_DEADLINE and now >= case.expires_at
 
 
@@ -199,7 +199,7 @@ def _view(case: Case, command: Command, now: datetime) -> Effect:
 
 def _work(case: Case, command: Work, now: datetime) -> Effect:
     if case.status is IN_PROGRESS and command.progress == case.progress:
-        return {}, []  # pages save at every pause in typing; the log keeps only what is new
+        return {}, []  # pages save often; only changes are logged
     opened_at = case.opened_at or now
     data: dict[str, Any] = {"opened_at": opened_at}
     if command.progress is not None:

@@ -1,4 +1,4 @@
-"""Tokens: only their digests are kept, and digests are compared in constant time (ruling 9)."""
+"""Tokens: only their digests are stored, and they are compared in constant time (ruling 9)."""
 
 import hashlib
 import hmac
@@ -8,12 +8,12 @@ TOKEN_LENGTH = 43  # 32 random bytes as base64url
 
 
 def token_digest(token: str) -> str:
-    """SHA-256 of a token: all that is ever stored of it."""
+    """Return the SHA-256 of a token, the only part of it that is stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def find_matching_digest(token: str, digests: Iterable[str]) -> str | None:
-    """The digest this token opens, or None; every candidate is compared, in constant time."""
+    """Return the digest that matches this token, or None. Compare every candidate in constant time."""
     presented = token_digest(token)
     found = None
     for digest in digests:

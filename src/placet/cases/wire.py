@@ -1,4 +1,4 @@
-"""What a case looks like to those who ask: the 202 body, the poll response, the callback body."""
+"""A case on the wire: the 202 body, the poll response, and the callback body."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from placet.protocol.versions import list_absent_fields
 
 
 class CaseLinks(Struct, frozen=True, kw_only=True):
-    """The addresses of one case, tokens included; they exist only at the moment of opening."""
+    """The URLs of one case with their tokens. They exist only when the case is created."""
 
     review_url: str
     poll_url: str
@@ -27,7 +27,7 @@ class CaseLinks(Struct, frozen=True, kw_only=True):
 
 
 def human_input_required(case: Case, offer: Offer, links: CaseLinks) -> HumanInputRequired:
-    """The body of the 202 for a case just opened, in the fields of its version."""
+    """Return the 202 body for a new case, with the fields of its protocol version."""
     hitl = HitlObject(
         spec_version=case.spec_version,
         case_id=case.id,
@@ -59,14 +59,14 @@ def human_input_required(case: Case, offer: Offer, links: CaseLinks) -> HumanInp
 
 
 def wire_context(context: dict[str, Any]) -> dict[str, Any]:
-    """The context as the published schemas allow it: a form keeps to its wire shape."""
+    """Return the context as the published schemas allow it, with a form in its wire shape."""
     if "form" not in context:
         return context
     return {**context, "form": form_to_wire(parse_form(context["form"]))}
 
 
 def poll_response(case: Case) -> PollResponse:
-    """Where the case stands, in the fields of its state and version."""
+    """Return the poll response, with the fields of the case's state and protocol version."""
     return _POLLS[case.status](case)
 
 
@@ -138,7 +138,7 @@ _POLLS: Mapping[Status, Callable[[Case], PollResponse]] = {
 
 
 def callback_body(case: Case, event: Event) -> bytes:
-    """The bytes of a callback, fixed once: the event's data with its name, status and moment in front."""
+    """Return the body of a callback: the event's name, status and time, then its data."""
     data = msgspec.json.decode(event.data or b"{}")
     head = {"event": event.type, "status": case.status.value, "timestamp": event.at}
     return msgspec.json.encode({**head, **data})

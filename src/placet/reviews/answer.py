@@ -1,4 +1,4 @@
-"""Reading the pieces of an answer's data, each refused by its name when it does not fit."""
+"""Read and validate the members of an answer's data; errors name the field."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -17,14 +17,14 @@ def build_field_error(
     names: str = "",
     **details: Any,
 ) -> BadRequest:
-    """An error that names one field; `fields` tells a page where to show it, without the ids in `names`."""
+    """Return an error about one field. `fields` tells a page where to show it, without the ids in `names`."""
     return error(f"{field}: {complaint}{names}", fields={field: complaint}, **details)
 
 
 def check_known(
     data: Mapping[str, Any], known: Collection[str], error: type[BadRequest] = InvalidSubmission
 ) -> None:
-    """Raise `error` naming the keys that nobody asked for."""
+    """Raise `error` if the data has keys other than the known ones."""
     unknown = [quote(key) for key in data if key not in known]
     if unknown:
         names = ", ".join(unknown[:10])
@@ -32,7 +32,7 @@ def check_known(
 
 
 def read_text(data: Mapping[str, Any], field: str) -> str | None:
-    """The text under `field`, None where there is nothing worth keeping; raises for no text or too much."""
+    """Return the text under `field`, or None if it is empty; raise if it is not text or too long."""
     value = data.get(field)
     if value is None:
         return None
@@ -44,7 +44,7 @@ def read_text(data: Mapping[str, Any], field: str) -> str | None:
 
 
 def read_object(data: Mapping[str, Any], field: str) -> dict[str, Any]:
-    """The object under `field`, empty when absent; raises when it is anything else."""
+    """Return the object under `field`, empty if absent; raise if it is anything else."""
     value = data.get(field)
     if value is None:
         return {}
@@ -54,7 +54,7 @@ def read_object(data: Mapping[str, Any], field: str) -> dict[str, Any]:
 
 
 def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
-    """A list of distinct, non-empty ids; raises `error` naming those that come twice."""
+    """Return a list of distinct, non-empty ids; raise `error` that names duplicates."""
     if not isinstance(value, list | tuple):
         raise build_field_error(field, message("This must be a list of ids."), error)
     if len(value) > MAX_IDS:
@@ -73,7 +73,7 @@ def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
 
 
 def format_ids(ids: Iterable[str], limit: int = 10) -> str:
-    """Ids as a short, harmless list for a message."""
+    """Return ids as a short, quoted list for a message."""
     given = list(ids)
     more = f" and {len(given) - limit} more" if len(given) > limit else ""
     return ", ".join(quote(item) for item in given[:limit]) + more
@@ -90,5 +90,5 @@ def _too_many(given: int) -> Message:
 
 
 def drop_empty(**parts: Any) -> dict[str, Any]:
-    """The data worth keeping: whatever is not None and not an empty object."""
+    """Return the parts that are neither None nor an empty object."""
     return {name: part for name, part in parts.items() if part is not None and part != {}}

@@ -27,28 +27,28 @@ ValueKind = Literal[
 
 
 class ActionDeclaration(Struct, frozen=True, kw_only=True):
-    """One action: its texts, and what it means."""
+    """One action: its texts and its meaning."""
 
     name: str
     label: str
-    """What its button says on the page."""
+    """The label of its button on the page."""
     answered: str
-    """What became of the case, as a headline."""
+    """The heading after this answer."""
     afterwards: str
-    """What happens now, on the page after the answer."""
+    """What happens next, on the page after the answer."""
     guidance: str
     """What an assistant should do after this answer."""
     messenger_label: str = ""
-    """What its button says in a messenger, if that differs from the page."""
+    """The label of its button in a messenger, if it differs from the page."""
     is_against: bool = False
-    """Whether the person said no, or not like this."""
+    """Whether the reviewer did not approve: a rejection or a request for changes."""
     is_inline: bool = False
-    """Whether one press of a button can be the whole answer."""
+    """Whether one button press can be the complete answer."""
     tone: Tone = "neutral"
 
 
 class OutcomeDeclaration(Struct, frozen=True, kw_only=True):
-    """A result that has other texts than the action it came from."""
+    """An outcome whose texts differ from those of its action."""
 
     name: str
     answered: str
@@ -60,7 +60,7 @@ class CommandOption(Struct, frozen=True, kw_only=True):
 
     flag: str
     argument: str
-    """The argument of `build_context` that takes the value."""
+    """The argument of `build_context` that receives the value."""
     help: str
     metavar: str | None = None
     value: ValueKind = "text"
@@ -68,7 +68,7 @@ class CommandOption(Struct, frozen=True, kw_only=True):
     required: bool = False
     minimum: int | None = None
     title_key: str = "title"
-    """What the title of an entry ID=TITLE is called in the context."""
+    """The key in the context for the title of an entry ID=TITLE."""
 
 
 class CommandDeclaration(Struct, frozen=True, kw_only=True):
@@ -77,14 +77,14 @@ class CommandDeclaration(Struct, frozen=True, kw_only=True):
     help: str
     options: tuple[CommandOption, ...]
     build_context: Callable[..., dict[str, Any]]
-    """The context made of the options' values; raises ValueError with a sentence if they contradict."""
+    """Builds the context from the option values; raises ValueError with a message if they conflict."""
 
 
 class TypeDeclaration(Struct, frozen=True, kw_only=True):
     """One review type, or a variant of a type that has its own page."""
 
     name: str
-    """What Placet calls it. The same as `type`, except for variants."""
+    """The name inside Placet. The same as `type`, except for variants."""
     type: str
     """The type on the wire."""
     package: str
@@ -93,26 +93,26 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
     example: Mapping[str, Any]
     """The body that opens a sample case."""
     question: str = ""
-    """Who asks for what, above the question: names `{service}`."""
+    """The line above the question, with `{service}` for the name of the service."""
     if_answered: tuple[str, str] | None = None
-    """A heading and a sentence about what an answer does."""
+    """A heading and a sentence about the effect of an answer."""
     link_label: str = "Open the review"
-    """What the button with the review link says in a messenger."""
+    """The label of the button with the review link in a messenger."""
     template: str = ""
     outcomes: tuple[OutcomeDeclaration, ...] = ()
     command: CommandDeclaration | None = None
     entry_point: str = "service"
-    """Where its cases usually come from."""
+    """The entry point that usually creates its cases."""
     requires_answer: bool = False
-    """Whether no answer may never count as a yes."""
+    """Whether a missing answer must never count as a yes."""
     page_word: str | None = None
-    """The name in the context of a word that must be typed on the page before anything affirmative."""
+    """The context key of a word that the reviewer must type on the page before confirming."""
     is_first_sample: bool = False
-    """Whether the demo opens this type if none is named."""
+    """Whether the demo opens this type by default."""
 
     @property
     def is_askable(self) -> bool:
-        """Whether a command and an assistant can ask it: variants come from one entry point only."""
+        """Whether the command line and MCP can create its cases. Variants come from one entry point only."""
         return self.command is not None
 
     @property
@@ -122,11 +122,11 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
 
     @property
     def inline_actions(self) -> tuple[str, ...]:
-        """The names of the actions that one press can take."""
+        """The names of the actions that one button press can complete."""
         return tuple(action.name for action in self.actions if action.is_inline)
 
     def pressable_actions(self, context: Mapping[str, Any]) -> tuple[str, ...]:
-        """The inline actions for this context: a word that must be typed leaves only those against."""
+        """Return the inline actions for this context. If a word must be typed, confirming needs the page."""
         typed = self.page_word is not None and self.page_word in context
         return tuple(one.name for one in self.actions if one.is_inline and (one.is_against or not typed))
 

@@ -1,4 +1,4 @@
-"""Things listed in a context to be picked or ticked: each has an id, a title, and further details."""
+"""Lists of entries in a context to select or confirm. Each entry has an id, a title, and details."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ LONGEST_ID = 500
 
 
 class ListEntry(Struct, frozen=True, kw_only=True):
-    """One thing of a list."""
+    """One entry of a list."""
 
     id: str
     title: str
@@ -24,7 +24,7 @@ class ListEntry(Struct, frozen=True, kw_only=True):
 
 
 def find_spelling(context: Mapping[str, Any], spellings: Sequence[str]) -> str | None:
-    """The first of the spellings under which the context has something."""
+    """Return the first of the spellings that the context has a value for, or None."""
     for name in spellings:
         if context.get(name) is not None:
             return name
@@ -32,7 +32,7 @@ def find_spelling(context: Mapping[str, Any], spellings: Sequence[str]) -> str |
 
 
 def read_entries(context: Mapping[str, Any], name: str) -> tuple[ListEntry, ...]:
-    """The things listed under `name`; raises ValidationFailed unless each has an id of its own."""
+    """Return the entries under `name`; raise ValidationFailed unless each has a unique id."""
     raw = context[name]
     path = f"context.{name}"
     if not isinstance(raw, list | tuple) or not raw:
@@ -45,7 +45,7 @@ def read_entries(context: Mapping[str, Any], name: str) -> tuple[ListEntry, ...]
 
 
 def list_ids(context: Mapping[str, Any], name: str) -> list[str]:
-    """The ids alone, of a list that was read when its case was opened."""
+    """Return the ids of a list that was validated when its case was opened."""
     return [
         entry if isinstance(entry, str) else str(entry[find_spelling(entry, ID_SPELLINGS)])
         for entry in context[name]
@@ -87,7 +87,7 @@ def _is_text(value: object) -> bool:
 def _check_distinct(listed: tuple[ListEntry, ...], path: str) -> None:
     seen: set[str] = set()
     for number, entry in enumerate(listed):
-        identity = normalize_newlines(entry.id)  # a form cannot tell apart what only differs in line ends
+        identity = normalize_newlines(entry.id)  # forms cannot distinguish ids that differ only in line ends
         if identity in seen:
             where = f"{path}[{number}]"
             raise ValidationFailed(f"{where} repeats the id {quote(entry.id)}.", path=where)

@@ -1,4 +1,4 @@
-"""One post of a page's form: where it leaves the person, and whether it is an answer yet."""
+"""The result of one POST of a page's form."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ NEXT, BACK = "x-next", "x-back"
 
 
 class PostResult(Struct, frozen=True, kw_only=True):
-    """What to keep, which step to show, and what to say there; once `ready`, the values are the answer.
+    """The values to save, the step to show, and its problems. If `ready`, the values are the answer.
 
-    `asked` are the questions on that step that these values leave open to the person. Where what stands in
-    the page is not the answer itself, `action` and `data` say what it comes to.
+    `asked` are the keys of the questions that the step shows for these values. `action` and `data` are the
+    answer if it differs from the submitted action and values.
     """
 
     values: dict[str, Any]

@@ -1,4 +1,4 @@
-"""How large and how deep JSON from outside may be; what exceeds it is refused before anyone reads it."""
+"""Limits on the size, depth and content of JSON from outside, checked before it is used."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -14,18 +14,18 @@ from placet.text.wording import message
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
-MAX_NUMBER = 2**53 - 1  # what every JSON reader keeps exactly
+MAX_NUMBER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
 MAX_TEXT = 10_000
 MAX_IDS = 1_000
 MAX_NAMED = 20
-# However they are written, these fit: a character takes six bytes at most, a member six more.
+# Below these counts the JSON always fits: a character takes at most six bytes, a member six more.
 FEW_CHARACTERS, FEW_MEMBERS = MAX_BYTES // 12, MAX_BYTES // 12
 
 _CONTAINERS = (Mapping, list, tuple)
 
 
 def check_data(value: object, name: str, error: type[BadRequest]) -> None:
-    """Raise `error` unless `value` is an object of sound JSON that fits into an answer."""
+    """Raise `error` unless `value` is a valid JSON object within the limits of an answer."""
     if value == {}:
         return
     if not isinstance(value, Mapping):
@@ -44,7 +44,7 @@ def check_data(value: object, name: str, error: type[BadRequest]) -> None:
 
 
 def find_unstorable(data: object) -> dict[str, str]:
-    """The members of an answer that hold characters which nobody keeps, each with what to do about it."""
+    """Return the members of an answer with characters that cannot be stored, each with a message."""
     parts = data.items() if isinstance(data, Mapping) else ()
     named = ((key, part) for key, part in parts if isinstance(key, str) and is_storable(key))
     wrong = (key for key, part in named if not all(map(is_storable, _texts(part))))
@@ -52,7 +52,7 @@ def find_unstorable(data: object) -> dict[str, str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in it, names too."""
+    """Yield every text in the value, including keys."""
     rest = [value]
     while rest:
         part = rest.pop()

@@ -1,4 +1,4 @@
-"""What a page's form sends: pairs of strings, with the line ends that browsers make of every newline."""
+"""The name-value pairs that a page's form sends. Browsers change every newline to CRLF."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,50 +11,50 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 
 
 def last_value(pairs: Pairs, name: str) -> str | None:
-    """The last value sent under `name`."""
+    """Return the last value sent under `name`, or None."""
     return next((normalize_newlines(value) for key, value in reversed(pairs) if key == name), None)
 
 
 def all_values(pairs: Pairs, name: str) -> list[str]:
-    """All values sent under `name`, in order, kept as they are."""
+    """Return all values sent under `name`, in order and unchanged."""
     return [value for key, value in pairs if key == name]
 
 
 def find_picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
-    """The ids sent under `name`, each as it was offered: a browser changes the line ends of an id."""
+    """Return the ids sent under `name`, spelled as offered: browsers change the line ends of an id."""
     ids = {normalize_newlines(identity): identity for identity in offered}
     return [ids.get(normalize_newlines(value), value) for value in all_values(pairs, name)]
 
 
 def values_under(pairs: Pairs, prefix: str) -> dict[str, str]:
-    """The values of all names that start with `prefix`, without it; the last of each counts."""
+    """Return the values of all names that start with `prefix`, by name without it; the last one counts."""
     return {
         key.removeprefix(prefix): normalize_newlines(value) for key, value in pairs if key.startswith(prefix)
     }
 
 
 def is_editable_text(text: str) -> bool:
-    """Whether a person can edit this in a page and leave the rest untouched: nothing in it is invisible."""
+    """Whether a text box can hold this text without changing it: it has no invisible characters."""
     return all(character.isprintable() or character in "\n\r\t\u00a0" for character in text)
 
 
 def read_grouping(pairs: Pairs) -> str | None:
-    """What the page that sent this writes between thousands, where that is a point."""
+    """Return the thousands separator of the page that sent this, if it is a point."""
     return last_value(pairs, "grouping")
 
 
 def may_be_thousands(text: str, grouping: str | None) -> bool:
-    """Whether a person may mean thousands where a decimal point would be read: 12.500 on such a page."""
+    """Whether a point may separate thousands, as in 12.500, although it would be read as a decimal point."""
     return grouping == "." and _THOUSANDS.fullmatch(text.strip()) is not None
 
 
 def is_form_name(text: str) -> bool:
-    """Whether this comes back from a form as it was: a line end would not, and might name something else."""
+    """Whether a form returns this name unchanged. A name with a line end would come back as another one."""
     return text.isprintable()
 
 
 def format_value(value: object) -> str:
-    """A scalar as the page's form holds it."""
+    """Return a scalar as the text that a form field holds."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return normalize_newlines(str(value))

@@ -1,4 +1,4 @@
-"""Reasons that a service suggests, for a person to take up instead of writing their own."""
+"""Reasons that a service suggests, which the reviewer can choose instead of writing one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,17 +14,17 @@ LONGEST_TEXT = 1000
 
 
 def read_presets(context: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The suggested reasons, each a `label` and the `text` it stands for; none unless all can be read."""
+    """Return the suggested reasons, each with `label` and `text`; none if one of them is not valid."""
     return next((read for name in SPELLINGS if (read := _read(context.get(name)))), [])
 
 
 def find_presets_key(context: Mapping[str, Any]) -> str | None:
-    """Where in the context the suggestions stand, so that they are not shown as facts once more."""
+    """Return the context key of the suggestions, so that they are not shown again as facts."""
     return next((name for name in SPELLINGS if _read(context.get(name))), None)
 
 
 def read_text_with_preset(context: Mapping[str, Any], pairs: Pairs, field: str) -> str | None:
-    """What was written under `field`, with the picked suggestion before it unless it is there already."""
+    """Return the text under `field`, preceded by the chosen suggestion unless the text contains it."""
     written = last_value(pairs, field)
     picked = _find_preset_text(read_presets(context), last_value(pairs, FIELD) or "")
     if picked is None or picked in (written or ""):
@@ -33,7 +33,7 @@ def read_text_with_preset(context: Mapping[str, Any], pairs: Pairs, field: str) 
 
 
 def _find_preset_text(presets: list[dict[str, str]], number: str) -> str | None:
-    """Forms send the number of the suggestion: its text would change on the way through a browser."""
+    """Find a suggestion by its number, which forms send because browsers would change its text."""
     known = {str(place): preset["text"] for place, preset in enumerate(presets, start=1)}
     return known.get(number)
 

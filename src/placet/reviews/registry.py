@@ -25,24 +25,24 @@ DECLARATIONS: dict[str, TypeDeclaration] = {
 
 
 def find_declaration(type: str) -> TypeDeclaration | None:
-    """Return what the type with this name on the wire declares; None for types that Placet does not know."""
+    """Return the declaration of the type with this wire name, or None for custom types."""
     declared = DECLARATIONS.get(type)
     return declared if declared is not None and declared.type == type else None
 
 
 def find_action(name: str) -> ActionDeclaration | None:
-    """Return the action with this name, of whichever type; the first type that has it counts."""
+    """Return the action with this name from the first type that has it, or None."""
     return next((one for each in DECLARATIONS.values() for one in each.actions if one.name == name), None)
 
 
 def find_outcome(name: str) -> ActionDeclaration | OutcomeDeclaration | None:
-    """Return the result with this name: one that a type declares, else the action."""
+    """Return the outcome with this name, or the action if no type declares such an outcome."""
     declared = (one for each in DECLARATIONS.values() for one in each.outcomes if one.name == name)
     return next(declared, None) or find_action(name)
 
 
 class ActionTexts(Mapping[str, str]):
-    """One text of every action by the action's name, for templates."""
+    """Maps each action's name to one of its texts, for templates."""
 
     def __init__(self, text: Literal["label", "answered", "afterwards"]) -> None:
         self._text = text
@@ -64,7 +64,7 @@ class ActionTexts(Mapping[str, str]):
 
 
 class LoadedTypes(Mapping[str, "ReviewType"]):
-    """The rules of every type by its name; a variant is only part of it where variants are wanted."""
+    """Maps each type's name to its rules, loaded on first use. Includes variants if `variants` is true."""
 
     def __init__(self, *, variants: bool) -> None:
         self._variants = variants
@@ -85,22 +85,22 @@ class LoadedTypes(Mapping[str, "ReviewType"]):
 REVIEW_TYPES: Mapping[str, "ReviewType"] = LoadedTypes(variants=False)
 """The types on the wire."""
 SAMPLES: Mapping[str, "ReviewType"] = LoadedTypes(variants=True)
-"""One for every sample that the demo opens: the types and their variants."""
+"""The types and their variants, one for each sample that the demo opens."""
 
 
 def load_custom_type() -> "ReviewType":
-    """Return the rules for types that a service declares itself."""
+    """Return the rules for custom types."""
     return _load(CUSTOM)
 
 
 def load_review_type(offer: "Offer") -> "ReviewType":
-    """Return the rules for what is offered: of its type, of a variant, or of custom types."""
+    """Return the rules for an offer: of its type, of a variant, or for custom types."""
     found = REVIEW_TYPES[offer.type] if offer.type in REVIEW_TYPES else load_custom_type()
     return found.variant_for(offer.context)
 
 
 def first_sample() -> str:
-    """Return the name of the sample that the demo opens if none is named."""
+    """Return the name of the sample that the demo opens by default."""
     return next(name for name, one in DECLARATIONS.items() if one.is_first_sample)
 
 

@@ -1,4 +1,4 @@
-"""What all review types do alike: refuse unknown actions and unsound data before they judge."""
+"""The base class of all review types."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from placet.text.wording import Message, message
 
 
 class ReviewType(ABC):
-    """The rules of a review type: subclasses say what they need and which answers fit."""
+    """The rules of a review type: which contexts and answers are valid, and what its page shows."""
 
     declaration: ClassVar[TypeDeclaration]
     name: str
@@ -28,14 +28,14 @@ class ReviewType(ABC):
     requires_answer: bool
     entry_point: str
     never_saved: frozenset[str] = frozenset()
-    """The fields that are not saved while a person fills in the page."""
+    """The fields that are not saved while the reviewer fills in the page."""
     reads_form: bool = False
     """Whether `prepare` checks `context.form` itself."""
     offers_grants: bool = False
     """Whether an answer on the page may pre-approve further calls."""
 
     def __init_subclass__(cls) -> None:
-        """Take over what the declaration says."""
+        """Copy the attributes of the declaration."""
         declared = cls.__dict__.get("declaration")
         if declared is not None:
             cls.name, cls.template, cls.entry_point = declared.type, declared.template, declared.entry_point
@@ -43,7 +43,7 @@ class ReviewType(ABC):
             cls.requires_answer = declared.requires_answer
 
     def __init__(self, *variants: "ReviewType") -> None:
-        """`variants` have the same type and take over the contexts that they recognise."""
+        """Create the rules. `variants` have the same type and handle the contexts that they recognise."""
         self._variants = variants
 
     def variant_for(self, context: Mapping[str, Any]) -> "ReviewType":
@@ -51,28 +51,28 @@ class ReviewType(ABC):
         return next((one for one in self._variants if one.recognises(context)), self)
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
-        """Whether this variant is made for this context; only variants are asked."""
+        """Whether this variant handles this context. Called for variants only."""
         return False
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
-        """The actions that may be taken inline for this context."""
+        """Return the actions that can be taken inline for this context."""
         return self.inline_actions
 
     def prepare(self, context: dict[str, Any]) -> dict[str, Any]:
-        """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
+        """Return the context for the offer; raise ValidationFailed or InvalidForm if it is not valid."""
         self.read_context(context)
         return context
 
     def read_context(self, context: Mapping[str, Any]) -> object:
-        """Read what the kind needs from the context; raises as `prepare` does."""
+        """Read what the type needs from the context; raise as `prepare` does."""
         return None
 
     def build_inline_data(self, offer: Offer, action: str) -> dict[str, Any]:
-        """The data that a bare press of this action's button stands for; nothing, for most kinds."""
+        """Return the data that an inline answer with this action implies; empty for most types."""
         return {}
 
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
+        """Return the answer's data as it will be stored; raise a BadRequest that names what is wrong."""
         offered = self.list_actions(offer)
         if action not in offered:
             raise InvalidAction(_describe_offered(action, offered))
@@ -84,7 +84,7 @@ class ReviewType(ABC):
         return self.validate(offer, action, data)
 
     def list_actions(self, offer: Offer) -> tuple[str, ...]:
-        """The actions this offer leaves open."""
+        """Return the actions that this offer allows."""
         if not offer.actions:
             return self.actions
         if offer.actions == self.actions:
@@ -92,50 +92,50 @@ class ReviewType(ABC):
         return tuple(action for action in self.actions if action in offer.actions)
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """What one post of the page's form comes to; `saved` is what earlier posts left."""
+        """Return the result of one POST of the page's form; `saved` are the values of earlier ones."""
         return PostResult(values=self.form_data(offer, pairs), ready=True)
 
     def read_draft(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """What to keep of a form that is still being filled in; `saved` is what earlier posts left."""
+        """Return what to save of an unfinished form; `saved` are the values of earlier POSTs."""
         typed = self.form_data(offer, pairs)
         return PostResult(
             values={key: typed[key] for key in typed if key not in self.never_saved}, ready=False
         )
 
     def find_step(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
-        """Which step to show when this one is asked for; None where a page has no steps."""
+        """Return the step to show if `step` is requested, or None if the page has no steps."""
         return None
 
     def find_outcome(self, offer: Offer, action: str) -> str:
-        """The name under which the pages have words for what became of it."""
+        """Return the name of the outcome that the pages describe after this action."""
         return action
 
     def extract_comparable(self, offer: Offer) -> dict[str, Any]:
-        """What a person is shown, for comparing one round of a chain with the next."""
+        """Return the values that are compared between one round and the next."""
         return context_without(offer.context, find_presets_key(offer.context))
 
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The answer's data for a person to read: each part by its name, nothing sensitive in it."""
+        """Return the answer's data for display, as pairs of name and value, with sensitive values masked."""
         return list(data.items())
 
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
-        """By its name, what a part of an answer would change: the values that were shown."""
+        """Return the values that were shown, under the name of the answer's part that changes them."""
         return {}
 
     @abstractmethod
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The kind's own rules, on data that is sound JSON and an action that is offered."""
+        """Apply the type's own rules to valid JSON data and an allowed action; return the data to store."""
 
     @abstractmethod
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What the kind's page template shows, with what was typed so far in its places."""
+        """Return the values for the type's page template, including what was entered so far."""
 
     @abstractmethod
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """The data that a post of the page's form means; names it does not know are left aside."""
+        """Return the data of a POST of the page's form, ignoring unknown names."""
 
     def example(self) -> dict[str, Any]:
-        """A body for opening a case of this type, yours to change."""
+        """Return a new copy of the body that opens a sample case of this type."""
         return deepcopy(dict(self.declaration.example))
 
 
@@ -148,6 +148,6 @@ def _describe_offered(action: object, offered: tuple[str, ...]) -> Message:
 
 
 def context_without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
-    """The facts of a context that the page does not show in a place of their own."""
+    """Return the context without `taken` and the action labels, which the page shows elsewhere."""
     set_apart = {*taken, action_labels.NAME if action_labels.action_labels(context) else None}
     return {name: value for name, value in context.items() if name not in set_apart}

@@ -11,15 +11,15 @@ NONE: list[Any] = []
 
 
 def dump_models(models: Iterable[BaseModel]) -> list[dict[str, Any]]:
-    """Return what was given of each model, without what was left out."""
+    """Return each model as a dict without empty values."""
     return [dump_model(one) for one in models]
 
 
 def dump_model(model: BaseModel) -> dict[str, Any]:
-    """Return what was given of one model."""
+    """Return the model as a dict without empty values."""
     return drop_empty(model.model_dump(mode="json"))
 
 
 def drop_empty(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what was given; zero and False are values, empty texts and lists are not."""
+    """Return the members that are not empty. Zero and False are not empty."""
     return {name: value for name, value in given.items() if value not in ("", None, [], {})}

@@ -43,7 +43,7 @@ HIDDEN = f"{ALWAYS_HIDDEN}{JOINERS}{EMOJI_STYLES}"
 OPEN, CLOSE = "\u27e6", "\u27e7"
 """The brackets around the number of a hidden character."""
 MAX_NUMBERED = 1000
-"""So many hidden characters of a text are shown by number; the others by a mark without a number."""
+"""How many hidden characters of a text are shown by number; further ones get a mark without a number."""
 
 # The neighbours between which a joiner is part of ordinary writing.
 _CONNECTED_SCRIPTS = "\u0600-\u109f\u1780-\u18af"

@@ -1,4 +1,4 @@
-"""Text cut to the room that there is, and brought to one line, without tearing characters apart."""
+"""Truncate text and bring it to one line without splitting characters."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ from placet.text.characters import CLOSE, OPEN, mark_hidden
 Size = Callable[[str], int]
 
 MAX_READ = 20_000
-"""So many characters of a text are read; no messenger and no list shows more."""
+"""How many characters of a text are read; no messenger and no list shows more."""
 ELLIPSIS = "…"
 
 # Characters that depend on the one before them: a cut in between changes what is left.
@@ -55,7 +55,7 @@ def to_paragraphs(text: str) -> str:
 
 
 def _whole_characters(text: str, end: int) -> int:
-    """Return where to cut at or before `end`, so that nothing is torn apart."""
+    """Return where to cut at or before `end` without splitting a character or a mark."""
     for here in range(end, end - min(end, _MAX_BACKTRACK), -1):
         if not (_is_dependent(text[here : here + 1]) or text[here - 1] == "\u200d"):
             end = here

@@ -1,7 +1,7 @@
-"""The parts of an artifact that a person can change on the page, and what their changes come to.
+"""The parts of an artifact that the reviewer can edit on the page, and the resulting edits.
 
 Edits name the fields of the artifact that changed, each with its whole new value: `{**artifact, **edits}` is
-the artifact as the person wants it.
+the artifact as the reviewer wants it.
 """
 
 import re
@@ -23,18 +23,18 @@ Path = tuple[str | int, ...]
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """One text, number or yes-or-no of an artifact, by the way that leads to it."""
+    """One text, number or boolean of an artifact, and its path."""
 
     path: Path
     value: str | int | float | bool
 
     @property
     def name(self) -> str:
-        """What a form calls it: a JSON pointer without its first slash."""
+        """The name in the form: a JSON pointer without its first slash."""
         return "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
 
     def read(self, typed: str, grouping: str | None = None) -> Any:
-        """The typed text as a value of this part's type; the text itself where it cannot be that."""
+        """Return the typed text converted to this part's type, or the text itself if that fails."""
         if typed == format_value(self.value):
             return self.value
         if isinstance(self.value, bool):
@@ -44,19 +44,19 @@ class Part(Struct, frozen=True, kw_only=True):
         return typed if may_be_thousands(typed, grouping) else _parse_number(typed.strip())
 
     def is_not_a_number(self, value: Any) -> bool:
-        """Whether this is text where a number was."""
+        """Whether the value is text although the original is not."""
         return isinstance(value, str) and not isinstance(self.value, str)
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """What can be edited, and whether that is everything."""
+    """The editable parts, and whether they cover the whole artifact."""
 
     root: Mapping[str, Any] = {}
     parts: tuple[Part, ...] = ()
     complete: bool = True
 
     def collect_edits(self, typed: Mapping[str, str], grouping: str | None = None) -> dict[str, Any]:
-        """The fields of the artifact that changed, with their new values."""
+        """Return the fields of the artifact that changed, with their new values."""
         edits: dict[str, Any] = {}
         for part in self.parts:
             value = part.read(typed[part.name], grouping) if part.name in typed else part.value
@@ -65,7 +65,7 @@ class Parts(Struct, frozen=True, kw_only=True):
         return edits
 
     def find_value(self, part: Part, edits: object) -> Any:
-        """The part's value with these edits."""
+        """Return the part's value after these edits."""
         found: Any = edits
         for step in part.path:
             inside = found if isinstance(found, Mapping) else dict(enumerate(_as_list(found)))
@@ -76,12 +76,12 @@ class Parts(Struct, frozen=True, kw_only=True):
 
 
 def editable_fields(source: str, artifact: Any) -> Mapping[str, Any]:
-    """What edits may name of an artifact; a plain value is edited under its own name."""
+    """Return the fields of an artifact that edits can name; a plain value is one field named `source`."""
     return artifact if isinstance(artifact, Mapping) else {source: artifact}
 
 
 def find_parts(source: str, artifact: Any) -> Parts:
-    """The editable parts of an artifact."""
+    """Return the editable parts of an artifact."""
     root = editable_fields(source, artifact)
     parts: list[Part] = []
     room, complete = LONGEST_TOGETHER, True
@@ -98,7 +98,7 @@ def find_parts(source: str, artifact: Any) -> Parts:
 
 
 def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """Every leaf; None in place of a field that could not be sent back whole."""
+    """Yield every leaf with its path; the value is None for a field that is too large to edit."""
     for key, value in root.items():
         containers = isinstance(value, Mapping | list | tuple)
         if containers and len(msgspec.json.encode(value)) > LARGEST_FIELD:
@@ -126,7 +126,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _is_editable(path: Path, value: Any) -> bool:
-    # A name with a line end or a hidden character would not come back from a form as it was.
+    # A form does not return a name with a line end or a hidden character unchanged.
     named = all(isinstance(step, int) or is_form_name(step) for step in path)
     return named and (not isinstance(value, str) or is_editable_text(value))
 

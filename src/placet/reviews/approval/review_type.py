@@ -1,4 +1,4 @@
-"""The approval's rules: approve, ask for changes, or reject exactly what was shown."""
+"""The rules of approvals: approve, request changes, or reject exactly what was shown."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,12 +20,12 @@ NO_NUMBER = message("Type a number here, with a point before decimals.")
 
 
 class Approval(ReviewType):
-    """Go or no go for an artifact, or a request for changes that leads to another round."""
+    """Approves or rejects an artifact, or requests changes that lead to another round."""
 
     declaration = APPROVAL
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Feedback and edits; an edit needs one of them, and only an edit may carry edits."""
+        """Return feedback and edits. The edit action requires one of them; the others allow no edits."""
         check_known(data, ("feedback", "edits"))
         feedback, edits = read_text(data, "feedback"), read_object(data, "edits")
         if action == "edit" and not (feedback or edits):
@@ -39,7 +39,7 @@ class Approval(ReviewType):
         return drop_empty(feedback=feedback, edits=edits)
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """An answer, a look at one's own changes, or all of them undone; no number is guessed."""
+        """Answer, preview the changes, or undo them. A value that is not a number is a problem."""
         values = self.form_data(offer, pairs)
         if move == UNDO:
             values.pop("edits", None)
@@ -53,7 +53,7 @@ class Approval(ReviewType):
         )
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The artifact, the parts of it that can be edited in place, and the other facts."""
+        """Return the artifact, its editable parts, and the other facts."""
         source, aside = find_spelling(offer.context, ARTIFACT_SPELLINGS), find_presets_key(offer.context)
         parts = self._find_editable_parts(offer)
         return {
@@ -65,7 +65,7 @@ class Approval(ReviewType):
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """Feedback, and as edits the parts that are no longer what was shown."""
+        """Return the feedback, and the changed parts as edits."""
         feedback = read_text_with_preset(offer.context, pairs, "feedback")
         edits = self._find_editable_parts(offer).collect_edits(
             values_under(pairs, "edit."), read_grouping(pairs)
@@ -73,7 +73,7 @@ class Approval(ReviewType):
         return drop_empty(feedback=feedback, edits=edits)
 
     def extract_comparable(self, offer: Offer) -> dict[str, Any]:
-        """The artifact's fields beside the other facts."""
+        """Return the artifact's fields and the other facts."""
         facts = super().extract_comparable(offer)
         source = find_spelling(facts, ARTIFACT_SPELLINGS)
         artifact = facts.get(source) if source else None
@@ -83,12 +83,12 @@ class Approval(ReviewType):
         return {**artifact, **others}
 
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
-        """Edits change fields of the artifact."""
+        """Return the fields of the artifact, which edits change."""
         source = find_spelling(offer.context, ARTIFACT_SPELLINGS)
         return {"edits": editable_fields(source, offer.context[source])} if source else {}
 
     def _find_editable_parts(self, offer: Offer) -> Parts:
-        """What may be edited: nothing where nobody could ask for changes."""
+        """Return the editable parts; none if the offer does not allow the edit action."""
         source = find_spelling(offer.context, ARTIFACT_SPELLINGS)
         if source is None or "edit" not in self.list_actions(offer):
             return Parts()

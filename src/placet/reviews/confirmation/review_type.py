@@ -1,4 +1,4 @@
-"""The confirmation's rules: every item, by name, or nothing; a typed word where one is asked for."""
+"""The rules of confirmations: which items must be confirmed, and the word to type if there is one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,22 +19,22 @@ LONGEST_WORD = 100
 
 
 class Confirmation(ReviewType):
-    """The last gate before something that may not be undone."""
+    """The last check before something that may be irreversible."""
 
     declaration = CONFIRMATION
-    never_saved: frozenset[str] = frozenset({"confirm_word"})  # typing it is the deed
+    never_saved: frozenset[str] = frozenset({"confirm_word"})  # typing it is part of confirming
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
-        """Both, unless a word must be typed: then only the page can confirm."""
+        """Return both actions, or only cancel if a word must be typed on the page."""
         return ("cancel",) if read_confirm_word(context) else self.inline_actions
 
     def build_inline_data(self, offer: Offer, action: str) -> dict[str, Any]:
-        """A button confirms every item: it cannot tick."""
+        """Return all items for confirm: a button confirms every item."""
         name = _find_items_key(offer.context) if action == "confirm" else None
         return {"confirmed_items": list_ids(offer.context, name)} if name else {}
 
     def read_context(self, context: Mapping[str, Any]) -> tuple[ListEntry, ...]:
-        """The items; raises ValidationFailed for items without ids, an unusable word, a flag that is none."""
+        """Return the items; raise ValidationFailed for missing ids, an unusable word, or an invalid flag."""
         read_confirm_word(context)
         for flag in ("allow_partial", "irreversible"):
             if not isinstance(context.get(flag, False), bool):
@@ -42,7 +42,7 @@ class Confirmation(ReviewType):
         return read_items(context)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What is confirmed, and a note; the typed word is compared and dropped."""
+        """Return the confirmed items and a note. The typed word is compared and not stored."""
         check_known(data, ("confirmed_items", "confirm_word", "note"))
         note = read_text(data, "note")
         if action == "cancel":
@@ -58,7 +58,7 @@ class Confirmation(ReviewType):
         return drop_empty(confirmed_items=confirmed, note=note)
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The items with what is ticked so far, the warning, the word to type, and the other facts."""
+        """Return the items with their checkboxes, the warning, the word to type, and the other facts."""
         context, ticked = offer.context, values.get("confirmed_items")
         confirmed = ticked if isinstance(ticked, list | tuple) else []
         return {
@@ -82,7 +82,7 @@ class Confirmation(ReviewType):
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """The ticked items, the typed word and the note."""
+        """Return the ticked items, the typed word and the note."""
         items = [item.id for item in read_items(offer.context)]
         confirmed = find_picked(pairs, "confirmed_items", items) if items else None
         word = last_value(pairs, "confirm_word") if read_confirm_word(offer.context) else None
@@ -90,7 +90,7 @@ class Confirmation(ReviewType):
         return drop_empty(confirmed_items=confirmed, confirm_word=word, note=note)
 
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The confirmed items by their titles, then the note."""
+        """Return the confirmed items by their titles, then the note."""
         titles = {item.id: item.title for item in read_items(offer.context)}
         named_by_title = {
             "confirmed_items": [titles.get(one, one) for one in data.get("confirmed_items", ())]
@@ -99,13 +99,13 @@ class Confirmation(ReviewType):
 
 
 def read_items(context: Mapping[str, Any]) -> tuple[ListEntry, ...]:
-    """The items to confirm, if the context lists any; raises ValidationFailed where they have no ids."""
+    """Return the items to confirm, if there are any; raise ValidationFailed if one has no id."""
     name = _find_items_key(context)
     return read_entries(context, name) if name else ()
 
 
 def read_confirm_word(context: Mapping[str, Any]) -> str | None:
-    """The word that must be typed; raises ValidationFailed for one that nobody could type."""
+    """Return the word that must be typed, or None; raise ValidationFailed if it cannot be typed."""
     word = context.get("confirm_word")
     if word is None:
         return None

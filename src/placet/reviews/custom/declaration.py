@@ -1,4 +1,4 @@
-"""What all types share that a service declares itself."""
+"""The declaration for all custom types."""
 
 from placet.reviews.custom.example import EXAMPLE
 from placet.reviews.declaration import TypeDeclaration

@@ -1,4 +1,4 @@
-"""Custom `x-…` types: their actions were declared when the case was opened, their data is theirs."""
+"""The rules of custom `x-…` types: the service declares the actions, and any data is valid."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,25 +12,25 @@ from placet.reviews.review_type import ReviewType, context_without
 
 
 class Custom(ReviewType):
-    """Any type of a service's own; one instance serves them all."""
+    """All custom types; one instance serves them all."""
 
     declaration = CUSTOM
 
     def list_actions(self, offer: Offer) -> tuple[str, ...]:
-        """The actions declared when the case was opened (ruling 7)."""
+        """Return the actions declared when the case was opened (ruling 7)."""
         return offer.actions
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Whatever sound JSON object came."""
+        """Return the data unchanged: any valid JSON object is accepted."""
         return dict(data)
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole context as facts, but for the reasons it suggests."""
+        """Return the context as facts, without the suggested reasons."""
         aside = find_presets_key(offer.context)
         return {"presets": read_presets(offer.context), "facts": context_without(offer.context, aside)}
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """The note."""
+        """Return the note."""
         note = read_text_with_preset(offer.context, pairs, "note")
         return drop_empty(note=note if note and note.strip() else None)
 

@@ -1,10 +1,10 @@
-"""What failed, read from a context: the message, its type and code apart, since when, how often tried."""
+"""Read a failure from a context: message, type, code, start time, and attempts."""
 
 from collections.abc import Mapping
 from typing import Any
 
 ERROR_SPELLINGS = ("error", "exception", "failure")
-# What to look for in the error itself, and how the context spells it beside the error.
+# INSIDE lists the keys inside the error object, BESIDE the keys next to it in the context.
 MESSAGES = ("message", "summary", "detail", "description", "reason", "title", "error")
 TYPES = ("type", "error_type", "name", "class", "exception")
 CODES = ("code", "error_code", "status_code", "status", "errno")
@@ -30,9 +30,9 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
 
 
 def read_failure(context: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """The parts of the failure, and the names in the context that they were taken from.
+    """Return the parts of the failure and the context keys that they came from.
 
-    Whatever the error holds besides stays under `rest`; an error that is neither text nor object is `other`.
+    `rest` holds the other members of the error; `other` is an error that is neither text nor an object.
     """
     name = next((name for name in ERROR_SPELLINGS if context.get(name) is not None), None)
     error = context[name] if name else None

@@ -34,14 +34,14 @@ _LEVEL_NAMES = ("level", "severity", "lvl")
 
 
 def read_logs(source: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The logs among these facts, by their names there."""
+    """Return the logs in these facts by key."""
     read = {name: _read_lines(source.get(name), name) for name in TITLES}
     return {name: {"title": TITLES[name], **_split_newest(lines)} for name, lines in read.items() if lines}
 
 
 def _read_lines(raw: object, name: str) -> list[dict[str, Any]]:
     if isinstance(raw, str) and ("\n" in raw.strip() or name.startswith("log")):
-        # Only line ends part lines: a form feed is a hidden character, to be shown.
+        # Split at line ends only: a form feed is a hidden character that must be shown.
         lines = raw.strip("\r\n").replace("\r\n", "\n").split("\n")
         return [_read_plain_line(line) for line in lines] if raw.strip() else []
     if not isinstance(raw, list | tuple) or not raw:
@@ -70,14 +70,14 @@ def _read_one(entry: object) -> dict[str, Any] | None:
 
 
 def _read_plain_line(text: str) -> dict[str, Any]:
-    """A line as it was written; its level is in it already, and only its grade is told."""
+    """Return a text line. Its level is part of the text, so only the grade is set."""
     found = _LEVEL.search(text)
     grade = GRADES.get(LEVELS[found[0].lower()]) if found else None
     return {"level": None, "said_level": None, "grade": grade, "at": None, "text": text}
 
 
 def _split_newest(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """The newest lines apart from the others, whichever end they stand at."""
+    """Separate the newest lines from the earlier ones, in either order."""
     times = [line["at"] for line in (lines[0], lines[-1])]
     newest_first = None not in times and times[0] > times[1]
     newest = lines[:NEWEST] if newest_first else lines[-NEWEST:]

@@ -1,4 +1,4 @@
-"""A retry's parameters as a person edits them: text on the page, of the same type as before in the answer."""
+"""The parameters of a retry: edited as text on the page, with their original types in the answer."""
 
 import re
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?")
 
 
 def is_editable(key: str, value: object) -> bool:
-    """Whether a page can offer this value for editing: a scalar that survives a form, under its name."""
+    """Whether a page can offer this value for editing: a scalar that a form returns unchanged."""
     if not is_form_name(key):
         return False
     return isinstance(value, bool | int | float) or (isinstance(value, str) and is_editable_text(value))
 
 
 def format_param(key: str, value: Any, modified: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter as the page shows it: with what was typed, whether that is a change, and what is wrong."""
+    """Return a parameter for the page: its original and typed value, whether it changed, and any problem."""
     before, typed = format_value(value), format_value(modified.get(key, value))
     wrong = key in modified and not has_same_type(modified[key], value)
     return {
@@ -56,7 +56,7 @@ def _describe_expected(value: object, before: str) -> str:
 
 
 def parse_param(text: str, before: object, grouping: str | None = None) -> Any:
-    """The typed text as a value of the type it had before; the text itself where it cannot be that."""
+    """Return the typed text converted to the original type, or the text itself if that fails."""
     if isinstance(before, bool):
         return _WORDS.get(text.strip().lower(), text)
     if may_be_thousands(text, grouping):
@@ -69,7 +69,7 @@ def parse_param(text: str, before: object, grouping: str | None = None) -> Any:
 
 
 def has_same_type(value: object, before: object) -> bool:
-    """Whether a changed value has the type of the one before; null may become anything."""
+    """Whether a changed value has the type of the original; null may become anything."""
     if before is None:
         return True
     if isinstance(before, bool) or isinstance(value, bool):

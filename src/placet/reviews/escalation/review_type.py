@@ -1,4 +1,4 @@
-"""The escalation's rules: try again, perhaps with other parameters, go on without, or stop."""
+"""The rules of escalations: retry, perhaps with other parameters, skip, or abort."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,16 +27,16 @@ from placet.text.wording import message, plural_message
 
 
 class Escalation(ReviewType):
-    """Something failed; how to go on."""
+    """Decides how to continue after a failure."""
 
     declaration = ESCALATION
 
     def read_context(self, context: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The parameters of a retry; raises ValidationFailed if they are no object."""
+        """Return the parameters of a retry; raise ValidationFailed if they are not an object."""
         return read_params(context)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A reason, and for a retry the parameters that change."""
+        """Return the reason, and for a retry the changed parameters."""
         check_known(data, ("reason", "modified_params"))
         modified = read_object(data, "modified_params")
         if modified and action != "retry":
@@ -46,7 +46,7 @@ class Escalation(ReviewType):
         return drop_empty(reason=read_text(data, "reason"), modified_params=modified)
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What failed, its logs, what is suggested, the parameters of a retry, and the other facts."""
+        """Return the failure, its logs, the suggestions, the parameters of a retry, and the other facts."""
         context = offer.context
         failure, taken = read_failure(context)
         error_logs, logs = read_logs(failure["rest"]), read_logs(context)
@@ -65,16 +65,16 @@ class Escalation(ReviewType):
         }
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """The answer that the page promises: changed parameters count only for another try."""
+        """Return the answer; changed parameters are dropped unless the action is retry."""
         typed = self.form_data(offer, pairs)
         reason = typed.get("reason") or ""
-        # A reason that will be refused brings the page back, with everything that was typed.
+        # A reason that is too long shows the page again, with everything that was entered.
         if move != "retry" and move in self.list_actions(offer) and len(reason) <= MAX_TEXT:
             typed.pop("modified_params", None)
         return PostResult(values=typed, ready=True)
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """The reason, and the parameters whose text is no longer what was shown."""
+        """Return the reason and the parameters that were changed."""
         typed, params = values_under(pairs, "param."), read_params(offer.context) or {}
         modified = {
             key: parse_param(typed[key], value, read_grouping(pairs))
@@ -86,13 +86,13 @@ class Escalation(ReviewType):
         )
 
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
-        """Another try may change parameters."""
+        """Return the parameters, which a retry can change."""
         params = read_params(offer.context)
         return {"modified_params": params} if params else {}
 
 
 def read_params(context: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a retry may change, or None if the context does not say; raises ValidationFailed for no object."""
+    """Return the parameters of a retry, or None; raise ValidationFailed if they are not an object."""
     params = context.get("params")
     if params is not None and not isinstance(params, Mapping):
         raise ValidationFailed("context.params must be an object.", path="context.params")

@@ -1,4 +1,4 @@
-"""What a service suggests doing about a failure: shown as its advice, never chosen for anyone."""
+"""The actions that a service suggests after a failure. They are shown, never preselected."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _TEXTS = ("title", "label", "text", "description", "reason", "summary", "message
 def read_suggestions(
     context: Mapping[str, Any], actions: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The suggestions, each with the action it names if this case offers it, and where they stood."""
+    """Return the suggestions, each with its action if the case offers it, and their context key."""
     for name in SPELLINGS:
         raw = context.get(name)
         entries = raw if isinstance(raw, list | tuple) else [raw]

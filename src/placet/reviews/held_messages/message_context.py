@@ -1,4 +1,4 @@
-"""A held message as its case tells of it."""
+"""A held message as the context of its case describes it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -26,7 +26,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
-    """A stretch of a text, from its character `at` on."""
+    """A part of a text that starts at character `at`."""
 
     at: Count
     text: str
@@ -42,7 +42,7 @@ class HeldText(Struct, frozen=True, kw_only=True):
 
     @property
     def left_out(self) -> int:
-        """How many characters are not shown."""
+        """The number of characters that are not shown."""
         return max(0, self.length - sum(len(one.text) for one in self.excerpts))
 
 
@@ -55,7 +55,7 @@ class HeldPolicy(Struct, frozen=True, kw_only=True):
 
 
 class HeldMessageContext(Struct, frozen=True, kw_only=True):
-    """All that a reviewer is told of a message."""
+    """Everything that the reviewer sees about a held message."""
 
     matter: Literal["request", "response", "input"]
     leg: Leg
@@ -78,14 +78,14 @@ class HeldMessageContext(Struct, frozen=True, kw_only=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """A run of text that is marked alike: by nothing, or by what was found there."""
+    """A run of text with the same findings, or with none."""
 
     text: str
     found: tuple[str, ...] = ()
 
 
 def read_held_message(context: Mapping[str, Any]) -> HeldMessageContext:
-    """The message in a context; raises ValidationFailed if it is none."""
+    """Return the held message in a context; raise ValidationFailed if it is not valid."""
     held = context.get(FIELD)
     if not isinstance(held, Mapping):
         raise ValidationFailed(f"context.{FIELD} must be an object.", path=f"context.{FIELD}")
@@ -93,7 +93,7 @@ def read_held_message(context: Mapping[str, Any]) -> HeldMessageContext:
 
 
 def split_at_marks(excerpt: Excerpt, policy: HeldPolicy | None) -> list[Segment]:
-    """The excerpt cut where marks begin and end; `policy` is the one that is named elsewhere."""
+    """Split the excerpt where marks begin and end; findings of `policy` are shown without its name."""
     return list(_split(excerpt.text, excerpt.marks, None if policy is None else policy.name))
 
 

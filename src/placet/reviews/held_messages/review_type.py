@@ -1,4 +1,4 @@
-"""The rules of a held message: it goes on exactly as it is, or not at all."""
+"""The rules of held messages: the message is forwarded unchanged, or not at all."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,20 +24,20 @@ class HeldMessages(ReviewType):
     declaration = HELD_MESSAGES
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
-        """Every context that names a held message, whether or not it can be asked."""
+        """Whether the context has a held message, valid or not."""
         return FIELD in context
 
     def read_context(self, context: Mapping[str, Any]) -> HeldMessageContext:
-        """The message; raises ValidationFailed if it cannot be shown."""
+        """Return the held message; raise ValidationFailed if it is not valid."""
         return read_held_message(context)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A message: for an agent that asked, its answer; else for the records."""
+        """Return the reviewer's message: the answer if the agent asked for input, else a note."""
         check_known(data, ("message",))
         return drop_empty(message=read_text(data, "message"))
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The texts cut where something was found, and who says them to whom."""
+        """Return the message, and its texts split at the findings."""
         held = read_held_message(offer.context)
         texts = [
             {
@@ -55,17 +55,17 @@ class HeldMessages(ReviewType):
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """What the reviewer wrote."""
+        """Return the reviewer's message."""
         said = last_value(pairs, "message")
         return drop_empty(message=said if said and said.strip() else None)
 
     def find_outcome(self, offer: Offer, action: str) -> str:
-        """Whoever lets an agent that asked go on has answered it."""
+        """Return `submit` if the reviewer answered an agent that asked for input, else the action."""
         asked = read_held_message(offer.context).matter == "input"
         return "submit" if asked and action == "approve" else action
 
     def extract_comparable(self, offer: Offer) -> dict[str, Any]:
-        """The texts, by where they stand."""
+        """Return the texts by path."""
         return {
             text.path: "\n…\n".join(one.text for one in text.excerpts)
             for text in read_held_message(offer.context).texts

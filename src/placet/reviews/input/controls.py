@@ -1,4 +1,4 @@
-"""Which control each type of field gets, and which keyboard and fill-in help a phone offers for it."""
+"""The control for each type of field, and its keyboard and autocomplete attributes."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ CONTROLS: Mapping[str, str] = {
     "multiselect": "checks",
     CUSTOM: "line",
 }
-# Keys that services commonly give to facts about a person: browsers fill those in by themselves.
+# Common keys for personal data that browsers can fill in.
 FILL_IN: Mapping[str, str] = {
     "name": "name",
     "full_name": "name",
@@ -40,7 +40,7 @@ _PHONE_TYPES = frozenset({"x-tel", "x-phone"})
 
 
 def choose_control(field: Field) -> str:
-    """The control's name; a few options are all in view, many are in a menu."""
+    """Return the name of the control; few options become radio buttons, many a menu."""
     if field.kind == "select" and len(field.options) <= MOST_RADIOS:
         return "radios"
     if field.kind == CUSTOM and field.bounds != (None, None):
@@ -49,7 +49,7 @@ def choose_control(field: Field) -> str:
 
 
 def keyboard_attributes(field: Field) -> dict[str, str]:
-    """The attributes that bring up the right keyboard and offer what the browser knows."""
+    """Return the attributes for the right keyboard and autocomplete."""
     if field.sensitive:
         mode = {"inputmode": _number_mode(field)} if choose_control(field) in ("number", "range") else {}
         return {"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false", **_drop_none(mode)}
@@ -69,7 +69,7 @@ def keyboard_attributes(field: Field) -> dict[str, str]:
 
 
 def _number_mode(field: Field) -> str | None:
-    """Number pads of some phones have no minus sign."""
+    """Return the input mode for a number; the number pads of some phones have no minus sign."""
     smallest = field.bounds[0]
     return None if isinstance(smallest, int | float) and smallest < 0 else "decimal"
 

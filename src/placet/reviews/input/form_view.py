@@ -1,4 +1,4 @@
-"""A form as its page shows it: what stands in each field, what a review lists, and nothing sensitive."""
+"""The view of a form for its page: the fields, the recap of the answers, and no sensitive values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,9 +16,9 @@ MASK = "••••••••"
 
 
 def build_form_view(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The steps in order, each with its fields visible for these values and a recap of their answers.
+    """Return the steps in order, each with its visible fields and a recap of their answers.
 
-    `every` also holds the fields that an answer on the same step may bring up or take away.
+    `every` also holds the fields that an answer on the same step can show or hide.
     """
     filled = {**collect_defaults(form), **values}
     visible = {field.key for field in find_visible_fields(form, filled)}
@@ -41,7 +41,7 @@ def build_form_view(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any
 
 
 def build_review_view(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page before sending needs to know: where it stands, whether it is ours, and its mark."""
+    """Return the view of the review step: its number, whether we added it, and its fingerprint."""
     filled = {**collect_defaults(form), **values}
     return {
         "page": last_page(form),
@@ -52,7 +52,7 @@ def build_review_view(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_recap(form: Form, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The answers given, under the form's own labels."""
+    """Return the answers under the form's labels."""
     given = [field for field in form.every_field if field.key in data]
     return [(Title(field.label), _describe_answer(field, data[field.key])) for field in given]
 

@@ -1,4 +1,4 @@
-"""The page before sending: all answers once more, and a mark that tells whether they changed since."""
+"""The review step before sending: it lists all answers, and a fingerprint detects later changes."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,23 +10,23 @@ from placet.protocol.field_values import is_blank
 from placet.protocol.form_answers import find_visible_fields
 from placet.protocol.forms import Form
 
-LONG_FORM = 8  # fields on one page that a person still oversees
+LONG_FORM = 8  # a form with more fields than this gets a review step
 
 
 def adds_review(form: Form) -> bool:
-    """Whether we add this page: to several steps and to long forms, unless the last step is one already."""
+    """Whether we add a review step: to multi-step and long forms, unless the last step is one already."""
     if not form.groups[-1]:
         return False
     return len(form.groups) > 1 or len(form.every_field) > LONG_FORM
 
 
 def last_page(form: Form) -> int:
-    """The number of the page with the answer's button, counted from 0."""
+    """Return the number of the step with the submit button, counted from 0."""
     return len(form.groups) if adds_review(form) else len(form.groups) - 1
 
 
 def fingerprint(form: Form, values: Mapping[str, Any]) -> str:
-    """A mark of the answers a review lists; of sensitive ones only that they are there, as it lists them."""
+    """Return a digest of the answers that a review step lists; of sensitive ones only that they exist."""
     listed = [
         (field.key, True if field.sensitive else values[field.key])
         for field in find_visible_fields(form, values)

@@ -1,4 +1,4 @@
-"""The input's rules: the form judges; without one, any flat set of answers fits."""
+"""The rules of inputs: the form validates the answers; without a form, any flat object is valid."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,22 +32,22 @@ ANSWER = "answer"
 
 
 class Input(ReviewType):
-    """Facts that only the person has."""
+    """Asks for information that only the reviewer has."""
 
     declaration = INPUT
     reads_form = True
 
     def read_context(self, context: Mapping[str, Any]) -> Form | None:
-        """The form, if there is one; raises InvalidForm saying what is wrong with it and where."""
+        """Return the form, if there is one; raise InvalidForm that says what is wrong and where."""
         return read_form(context)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The visible answers; raises InvalidInput with `fields`, a message for each that does not fit."""
+        """Return the visible answers; raise InvalidInput with a message for each invalid field."""
         form = read_form(offer.context)
         return _check_free_answers(data) if form is None else check_answers(form, data)
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """One step of the wizard: forward, back, or the answer."""
+        """Move forward or back in the wizard, or answer."""
         form, posted = read_form(offer.context), self._read_post(offer, pairs, saved)
         if form is None:
             return PostResult(values=posted, ready=True)
@@ -62,19 +62,19 @@ class Input(ReviewType):
         )
 
     def read_draft(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """The fields posted, over what was saved before: what another device saved beside them stays."""
+        """Return the saved values updated with the submitted fields; other saved fields stay."""
         form, posted = read_form(offer.context), self._read_post(offer, pairs, saved)
         if form is None:
             return PostResult(values=posted, ready=False)
         return read_step_draft(form, step=_read_step(pairs), values={**saved, **posted})
 
     def find_step(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
-        """The step, or an earlier one that still lacks something."""
+        """Return the step, or an earlier one that is incomplete."""
         form = read_form(offer.context)
         return find_reachable_step(form, values, step) if form and last_page(form) > 0 else None
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The steps with the fields to show for these values, or a single box without a form."""
+        """Return the steps with the fields to show, or a single text box if there is no form."""
         form = read_form(offer.context)
         return {
             "steps": build_form_view(form, values) if form else [],
@@ -85,7 +85,7 @@ class Input(ReviewType):
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """The answers in one post: typed where they fit, as text where they do not, None where unticked."""
+        """Return the answers of one POST: converted if possible, else as text, and None if not ticked."""
         return self._read_post(offer, pairs, {})
 
     def _read_post(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Input(ReviewType):
             if is_number_field(fields[key]) and may_be_thousands(text, read_grouping(pairs))
         }
         answers = {**unticked, **answers_from_strings(form, posted), **doubtful}
-        # A saved sensitive answer never comes back to the page, so an empty box means: as it was.
+        # A saved sensitive answer is never sent to the page, so an empty box means that it is unchanged.
         emptied = set(all_values(pairs, "emptied"))
         return {
             key: value
@@ -112,19 +112,19 @@ class Input(ReviewType):
         }
 
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The answers under the form's own labels, sensitive ones masked."""
+        """Return the answers under the form's labels, with sensitive ones masked."""
         form = read_form(offer.context)
         return list(data.items()) if form is None else build_recap(form, data)
 
 
 def read_form(context: Mapping[str, Any]) -> Form | None:
-    """The form in a context; raises InvalidForm."""
+    """Return the form in a context, or None; raise InvalidForm if it is not valid."""
     raw = context.get("form")
     return None if raw is None else parse_form(raw)
 
 
 def _drop_unseen_secrets(form: Form, pairs: Pairs, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Secrets that were saved since the page was drawn, by somebody else: it showed an empty box."""
+    """Clear secrets that another page saved after this page was rendered with an empty box."""
     asked, shown_as_saved = set(all_values(pairs, "asked")), set(all_values(pairs, "saved"))
     typed = {
         name.removeprefix("field.") for name, value in pairs if value.strip() and name.startswith("field.")

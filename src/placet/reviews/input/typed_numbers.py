@@ -1,4 +1,4 @@
-"""Numbers as phones let people type them: their keypads offer the digits and the mark of the language."""
+"""Normalize numbers typed with the digits and decimal mark of the reviewer's language."""
 
 import re
 import unicodedata
@@ -13,14 +13,14 @@ _MARKS = str.maketrans(
 
 
 def is_number_field(field: Field) -> bool:
-    """Whether a number is asked for."""
+    """Whether the field takes a number."""
     return choose_control(field) in ("number", "range")
 
 
 def normalize_number(field: Field, text: str) -> str:
-    """The text with digits 0 to 9 and a decimal point, if the field asks for a number.
+    """Return the text with digits 0 to 9 and a decimal point, if the field takes a number.
 
-    A comma is a decimal mark unless it may stand between thousands: 1,000 is left for the person to clear up.
+    A comma is a decimal mark unless it may separate thousands: 1,000 is ambiguous and stays as it is.
     """
     if not is_number_field(field):
         return text

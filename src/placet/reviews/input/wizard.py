@@ -1,4 +1,4 @@
-"""A form taken step by step; the server decides every move, so that no page needs a script."""
+"""Multi-step forms. The server decides every move, so that pages work without JavaScript."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,9 +27,9 @@ def apply_move(
     values: Mapping[str, Any],
     reviewed: str | None = None,
 ) -> PostResult:
-    """Where a move from `step` leads; `asked` are the fields that the page showed.
+    """Return the result of a move from `step`; `asked` are the fields that the page showed.
 
-    `reviewed` is the fingerprint of the answers that the person checked, if the page listed them.
+    `reviewed` is the fingerprint of the answers that the reviewer checked, if the page listed them.
     """
     last = last_page(form)
     here = min(step, last)
@@ -39,7 +39,10 @@ def apply_move(
     if goal is not None and goal <= here:
         return _show_step(form, goal, values)
     if goal is not None or reviewed is not None:
-        values = {**collect_defaults(form), **values}  # a review lists them, so they count as answers
+        values = {
+            **collect_defaults(form),
+            **values,
+        }  # the review step lists defaults, so they count as answers
     problems = find_problems(form, values)
     if stay := _stay_on_step(form, here, asked, values, problems):
         return stay
@@ -55,7 +58,7 @@ def apply_move(
 
 
 def read_step_draft(form: Form, *, step: int, values: Mapping[str, Any]) -> PostResult:
-    """What stands on one step between two moves: what is asked there now, and what is wrong with it."""
+    """Return the state of a step that is being filled in: its visible questions and their problems."""
     here = min(step, last_page(form))
     keys = {field.key for field in form.groups[here]} if here < len(form.groups) else set()
     untouched = {key: value for key, value in collect_defaults(form).items() if key in keys}
@@ -66,7 +69,7 @@ def read_step_draft(form: Form, *, step: int, values: Mapping[str, Any]) -> Post
 
 
 def find_reachable_step(form: Form, values: Mapping[str, Any], wanted: int) -> int:
-    """The wanted page, unless an earlier one still needs something."""
+    """Return the wanted step, or the first incomplete one before it."""
     problems = find_problems(form, values)
     furthest = _find_problem_step(form, problems) if problems else last_page(form)
     return min(wanted, furthest)
@@ -80,7 +83,7 @@ def _parse_requested_step(move: str, last: int) -> int | None:
 
 
 def _find_nearest_step(form: Form, number: int, direction: int, values: Mapping[str, Any]) -> int:
-    """The first page from here on that has something to show: a step may lose all its questions."""
+    """Return the nearest step in this direction with visible fields; conditions can hide all of them."""
     while 0 < number < len(form.groups) and form.groups[number]:
         if find_visible_fields_in_step(form, values, number):
             break

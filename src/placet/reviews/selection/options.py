@@ -1,4 +1,4 @@
-"""What a selection offers: its options, and how many of them may be picked."""
+"""The options of a selection, and how many of them can be selected."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ LIMIT_NAMES = (*LEAST_SPELLINGS, *MOST_SPELLINGS, "multiple")
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """The options in their order, the name they stood under, and the limits."""
+    """The options in order, their context key, and the limits."""
 
     source: str | None
     options: tuple[ListEntry, ...]
@@ -27,7 +27,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 def read_choice(context: Mapping[str, Any]) -> Choice:
-    """What there is to choose from; raises ValidationFailed where options or limits make no choice."""
+    """Return the options and limits; raise ValidationFailed if nothing can be selected."""
     source = _find_options_key(context)
     options = read_entries(context, source) if source else ()
     count = len(options) if options else MAX_IDS
@@ -46,7 +46,7 @@ def read_choice(context: Mapping[str, Any]) -> Choice:
 
 
 def find_recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozenset[str], str | None]:
-    """The ids of the options that the service recommends beside its list, and where it says so."""
+    """Return the ids of the options that the service recommends, and the context key that names them."""
     name = find_spelling(context, ADVICE_SPELLINGS)
     raw = context[name] if name else None
     ids = [raw] if isinstance(raw, str) else raw
@@ -59,7 +59,7 @@ def find_recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozen
 def _find_options_key(context: Mapping[str, Any]) -> str | None:
     if context.get("options") is not None:
         return "options"
-    # Words like `items` or `results` may also stand for a plain fact, such as a count.
+    # Keys such as `items` or `results` may also hold a plain fact, such as a count.
     lists = {name: value for name, value in context.items() if isinstance(value, list | tuple)}
     return find_spelling(lists, OPTION_SPELLINGS)
 

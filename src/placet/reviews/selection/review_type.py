@@ -1,4 +1,4 @@
-"""The selection's rules: known options, each once, neither too few nor too many."""
+"""The rules of selections: known options, each once, within the limits."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,11 +20,11 @@ class Selection(ReviewType):
     declaration = SELECTION
 
     def read_context(self, context: Mapping[str, Any]) -> Choice:
-        """The options and how many may be picked; raises ValidationFailed where they make no choice."""
+        """Return the options and limits; raise ValidationFailed if nothing can be selected."""
         return read_choice(context)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The picked ids under `selected`, whatever common name they came by, and a note."""
+        """Return the selected ids under `selected`, also if sent as `selected_…`, and a note."""
         name = _find_selection_key(data)
         check_known(data, (name, "note"), InvalidSelection)
         choice = read_choice(offer.context)
@@ -33,7 +33,7 @@ class Selection(ReviewType):
         return {"selected": selected, **drop_empty(note=read_text(data, "note"))}
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The options with what is picked so far, the limits, and the other facts."""
+        """Return the options with the current selection, the limits, and the other facts."""
         choice = read_choice(offer.context)
         picked = values.get("selected")
         selected = picked if isinstance(picked, list | tuple) else []
@@ -60,14 +60,14 @@ class Selection(ReviewType):
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """The ticked options, or one id per line where none were offered, and the note."""
+        """Return the selected options, or one id per line if there are no options, and the note."""
         typed = (last_value(pairs, "selected_text") or "").split("\n")
         options = (option.id for option in read_choice(offer.context).options)
         selected = find_picked(pairs, "selected", options) or [line.strip() for line in typed if line.strip()]
         return {"selected": selected, **drop_empty(note=read_text_with_preset(offer.context, pairs, "note"))}
 
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """The picked options by their titles, then the note."""
+        """Return the selected options by their titles, then the note."""
         titles = {option.id: option.title for option in read_choice(offer.context).options}
         picked = [titles.get(identity, identity) for identity in data.get("selected", ())]
         return [("selected", picked), *((name, part) for name, part in data.items() if name != "selected")]

@@ -59,7 +59,7 @@ class ArgumentField(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What a form calls it: a JSON pointer without its first slash."""
+        """The name in the form: a JSON pointer without its first slash."""
         return "/".join(step.replace("~", "~0").replace("/", "~1") for step in self.path)
 
     @property
