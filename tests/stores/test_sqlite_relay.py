@@ -27,7 +27,13 @@ from placet.stores.sqlite.relay_filters import (
     build_ordered_event_query,
 )
 from placet.testing.clock import DAYBREAK
-from placet.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
+from placet.testing.relay_samples import (
+    create_held_case,
+    sample_audit,
+    sample_hold,
+    sample_record,
+    sample_task,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +62,7 @@ async def test_of_two_processes_each_revision_has_one_writer_and_each_hold_one_d
     await store.save_record(sample_record(id="shared"))
     holds = [sample_hold() for _ in range(25)]
     for hold in holds:
-        await store.add_hold(hold)
+        await create_held_case(store, hold)
     async with asyncio.timeout(PATIENCE_S):
         said = await rivals(path)
     assert [climbed for climbed, _ in said] == [b"25", b"25"]
@@ -138,7 +144,7 @@ async def _crowd(store: SqliteStore, number: int) -> None:
     at = DAYBREAK + timedelta(seconds=number)
     names = {"tenant": tenant, "correlation_id": f"trace {number // 4}", "task_id": f"task {number // 10}"}
     hold = sample_hold(**names, status=STATUSES[number % 8 // 2], created_at=at)
-    await store.add_hold(hold, events=[sample_audit(**names, at=at)])
+    await create_held_case(store, hold, events=[sample_audit(**names, at=at)])
 
 
 @pytest.mark.parametrize(

@@ -62,16 +62,7 @@ class HoldFilter(Struct, frozen=True, kw_only=True):
 
 
 class HoldStore(Protocol):
-    """Stores holds with the task rows and audit events that are written together with them."""
-
-    async def add_hold(
-        self, hold: HoldRow, *, tasks: Sequence[TaskRow] = (), events: Sequence[AuditRow] = ()
-    ) -> None:
-        """Write a new hold, its tasks and its audit events.
-
-        Raises RelayConflict if its id or its case is taken.
-        """
-        ...
+    """Changes and reads holds. `CaseStore.create_case` writes a new hold together with its case."""
 
     async def update_hold(
         self, hold: HoldRow, *, tasks: Sequence[TaskRow] = (), events: Sequence[AuditRow] = ()

@@ -1,17 +1,21 @@
-"""What the relay keeps, plain enough to fill any store."""
+"""Sample rows of the relay for tests of stores."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from placet.ports.audit_store import AuditRow
 from placet.ports.config_store import ConfigRecord
-from placet.ports.hold_store import HoldRow
+from placet.ports.hold_store import HoldCreation, HoldRow
+from placet.ports.store import Store
 from placet.ports.task_store import TaskRow
 from placet.testing.clock import DAYBREAK
-from placet.testing.samples import new_id
+from placet.testing.samples import new_id, sample_creation
 
 
 def sample_record(**changes: Any) -> ConfigRecord:
-    """A policy of the tenant acme, new."""
+    """Return a new policy of the tenant acme."""
     fields: dict[str, Any] = {
         "tenant": "acme",
         "kind": "policy",
@@ -24,7 +28,7 @@ def sample_record(**changes: Any) -> ConfigRecord:
 
 
 def sample_task(**changes: Any) -> TaskRow:
-    """A task of the agent clerk."""
+    """Return a task of the agent clerk."""
     fields: dict[str, Any] = {
         "tenant": "acme",
         "agent": "clerk",
@@ -37,7 +41,7 @@ def sample_task(**changes: Any) -> TaskRow:
 
 
 def sample_hold(**changes: Any) -> HoldRow:
-    """A message from desk to clerk that waits."""
+    """Return a held message from desk to clerk."""
     fields: dict[str, Any] = {
         "id": new_id("hold"),
         "tenant": "acme",
@@ -57,8 +61,17 @@ def sample_hold(**changes: Any) -> HoldRow:
     return HoldRow(**fields | changes)
 
 
+async def create_held_case(
+    store: Store, hold: HoldRow, *, tasks: Sequence[TaskRow] = (), events: Sequence[AuditRow] = ()
+) -> None:
+    """Write a new case with this hold, its tasks and its audit events."""
+    creation = sample_creation(id=hold.case_id)
+    held = HoldCreation(hold=hold, tasks=tuple(tasks), events=tuple(events))
+    await store.create_case(replace(creation, hold=held))
+
+
 def sample_audit(**changes: Any) -> AuditRow:
-    """A message from desk to clerk that passed."""
+    """Return the audit event of a message from desk to clerk that passed."""
     fields: dict[str, Any] = {
         "id": new_id("event"),
         "tenant": "acme",

@@ -9,6 +9,7 @@ from placet.desk import clock
 from placet.ports.hold_store import HoldRow
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.stores.sqlite import SqliteStore
+from placet.testing.relay_samples import create_held_case
 from tests.relay.audit.samples import subscription
 
 BETWEEN_HOLDS = 20
@@ -48,7 +49,7 @@ async def main(path: str) -> None:
                 trail.row(kind, subscription(), correlation_id=f"held-{number}")
                 for kind in ("HITL", "HITL_GUARD")
             ]
-            await store.add_hold(hold(number), events=events)
+            await create_held_case(store, hold(number), events=events)
             say("held", number, time.monotonic())
 
 

@@ -19,7 +19,7 @@ from placet.stores.sqlite.migrate import prepare_file
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.store import SqliteStore
 from placet.stores.sqlite.threaded_reader import ThreadedReader
-from placet.testing.relay_samples import sample_hold
+from placet.testing.relay_samples import create_held_case, sample_hold
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -155,7 +155,7 @@ async def test_what_is_written_with_a_hold_stands_from_then_on(
     await book.write("acme", "clerk", "task", entry("one"))
     masked = replace(entry("one"), approved=("digest",))
     rows = [row_from_task("acme", "clerk", "task", masked, clock.now())]
-    await store.add_hold(sample_hold(), tasks=rows)
+    await create_held_case(store, sample_hold(), tasks=rows)
     book.adopt(rows)
     assert await book.find("acme", "clerk", "task", "one") == masked
     await book.flush()

@@ -13,7 +13,6 @@ from placet.ports.task_store import TaskRow
 from placet.stores.sqlite import relay_rows as rows
 from placet.stores.sqlite.batch import Rows
 from placet.stores.sqlite.operation import (
-    INSERT_HOLD,
     WriteOperation,
     audit_statements,
     single_statement,
@@ -144,24 +143,13 @@ class SqliteRelayStore:
 
     # Holds
 
-    async def add_hold(
-        self, hold: HoldRow, *, tasks: Sequence[TaskRow] = (), events: Sequence[AuditRow] = ()
-    ) -> None:
-        """Write a new hold, its tasks and its audit events."""
-        await self._write_hold(INSERT_HOLD, hold, tasks, events)
-
     async def update_hold(
         self, hold: HoldRow, *, tasks: Sequence[TaskRow] = (), events: Sequence[AuditRow] = ()
     ) -> None:
         """Write a changed hold, its tasks and its audit events."""
-        await self._write_hold(UPDATE_HOLD, hold, tasks, events)
-
-    async def _write_hold(
-        self, sql: str, hold: HoldRow, tasks: Sequence[TaskRow], events: Sequence[AuditRow]
-    ) -> None:
         check_rows((hold, *tasks, *events))
         statements = (*task_statements(tasks), *audit_statements(events))
-        await self._write(WriteOperation(((sql, rows.hold_row(hold)),), statements))
+        await self._write(WriteOperation(((UPDATE_HOLD, rows.hold_row(hold)),), statements))
 
     async def get_hold(self, hold_id: str) -> HoldRow | None:
         """Return one hold, or None if it does not exist."""

@@ -10,7 +10,7 @@ from placet.errors import RelayConflict
 from placet.ports.audit_store import AuditFilter, AuditRow, Trace
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
-from placet.testing.relay_samples import sample_audit, sample_hold, sample_task
+from placet.testing.relay_samples import create_held_case, sample_audit, sample_hold, sample_task
 
 SECOND = timedelta(seconds=1)
 
@@ -155,7 +155,7 @@ class AuditContract:
         settled = [sample_hold(status=status, resolved_at=DAYBREAK) for status in ("APPROVED", "EXPIRED")]
         just = sample_hold(status="REJECTED", resolved_at=later)
         for hold in (waiting, *settled, just, sample_hold(status="APPROVED", tenant="other")):
-            await store.add_hold(hold)
+            await create_held_case(store, hold)
         conversation = sample_task(kind="context")
         young, foreign = sample_task(saved_at=later), sample_task(tenant="other")
         await store.save_tasks([task, held, conversation, young, foreign])

@@ -14,7 +14,13 @@ from placet.ports.row_validation import MAX_BYTES, MAX_TEXT_LENGTH
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.relay_audit import AuditContract
-from placet.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
+from placet.testing.relay_samples import (
+    create_held_case,
+    sample_audit,
+    sample_hold,
+    sample_record,
+    sample_task,
+)
 from placet.testing.samples import sample_creation
 
 SECOND = timedelta(seconds=1)
@@ -167,7 +173,7 @@ class HoldContract:
 
     async def test_a_hold_is_kept_with_what_belongs_to_it(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
-        await store.add_hold(hold, tasks=[task], events=[event])
+        await create_held_case(store, hold, tasks=[task], events=[event])
         assert await store.get_hold(hold.id) == hold
         assert await store.get_hold_of_case(hold.case_id) == hold
         assert await store.get_task("acme", "clerk", "task", task.id) == task
@@ -176,10 +182,10 @@ class HoldContract:
 
     async def test_an_id_and_a_case_are_taken_once(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
-        await store.add_hold(hold)
+        await create_held_case(store, hold)
         for rival in (sample_hold(id=hold.id), sample_hold(case_id=hold.case_id)):
-            with pytest.raises(RelayConflict):
-                await store.add_hold(rival, tasks=[task], events=[event])
+            with pytest.raises(CaseConflict):
+                await create_held_case(store, rival, tasks=[task], events=[event])
         assert await list_hold_ids(store) == [hold.id]
         assert await store.get_task("acme", "clerk", "task", task.id) is None
         assert await store.get_audit_event("acme", event.id) is None
@@ -195,7 +201,7 @@ class HoldContract:
 
     async def test_a_case_whose_hold_is_taken_is_not_written(self, store: Store) -> None:
         hold, task = sample_hold(), sample_task()
-        await store.add_hold(hold)
+        await create_held_case(store, hold)
         rival = HoldCreation(hold=sample_hold(id=hold.id, case_id="review_held"), tasks=(task,))
         with pytest.raises(CaseConflict):
             await store.create_case(replace(sample_creation(id="review_held"), hold=rival))
@@ -214,7 +220,7 @@ class HoldContract:
 
     async def test_a_changed_hold_is_written_with_what_belongs_to_it(self, store: Store) -> None:
         hold, task, event = sample_hold(policy_name=None), sample_task(), sample_audit()
-        await store.add_hold(hold, tasks=[task])
+        await create_held_case(store, hold, tasks=[task])
         changed = replace(
             hold, rev=2, status="APPROVED", resolved_at=DAYBREAK + SECOND, body=b"{}", envelope=b""
         )
@@ -226,7 +232,7 @@ class HoldContract:
 
     async def test_only_the_next_revision_of_a_hold_is_taken(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
-        await store.add_hold(hold)
+        await create_held_case(store, hold)
         wrong = [
             replace(hold, rev=1, status="APPROVED"),
             replace(hold, rev=3, status="APPROVED"),
@@ -243,7 +249,7 @@ class HoldContract:
 
     async def test_of_many_who_resolve_a_hold_one_wins(self, store: Store) -> None:
         hold = sample_hold()
-        await store.add_hold(hold)
+        await create_held_case(store, hold)
         changes = [replace(hold, rev=2, status="APPROVED", body=b"%d" % number) for number in range(16)]
         events = [sample_audit() for _ in changes]
         writes = (
@@ -260,7 +266,7 @@ class HoldContract:
     async def test_holds_come_page_by_page_with_their_number(self, store: Store) -> None:
         holds = [sample_hold(created_at=DAYBREAK + SECOND * (number // 2)) for number in range(7)]
         for hold in (*holds, sample_hold(tenant="other")):
-            await store.add_hold(hold)
+            await create_held_case(store, hold)
         pages = [await store.list_holds("acme", HoldFilter(), page=number, size=3) for number in range(4)]
         assert [total for _, total in pages] == [7] * 4
         assert [hold for page, _ in pages for hold in page] == holds[::-1]
@@ -295,7 +301,7 @@ class HoldContract:
         one, other = sample_hold(), sample_hold(**{field: value})
         elsewhere = sample_hold(tenant="other", **{field: value})
         for hold in (one, other, elsewhere):
-            await store.add_hold(hold)
+            await create_held_case(store, hold)
         assert await list_hold_ids(store, **{field: value}) == [other.id]
         assert await list_hold_ids(store, **{field: getattr(one, field)}) == [one.id]
         assert await list_hold_ids(store, **{field: value}, since=DAYBREAK + SECOND) == []
@@ -305,7 +311,7 @@ class HoldContract:
         for status in ("PENDING", "APPROVED"):
             for sink in ("clerk", "cook"):
                 holds[status + sink] = sample_hold(status=status, sink=sink, correlation_id="trace")
-                await store.add_hold(holds[status + sink])
+                await create_held_case(store, holds[status + sink])
         assert await list_hold_ids(store, status="PENDING", sink="cook") == [holds["PENDINGcook"].id]
         asked = {"correlation_id": "trace", "status": "APPROVED", "until": DAYBREAK + SECOND}
         assert await list_hold_ids(store, **asked) == [holds["APPROVEDclerk"].id, holds["APPROVEDcook"].id]
@@ -313,7 +319,7 @@ class HoldContract:
     async def test_holds_are_found_by_when_they_were_made(self, store: Store) -> None:
         holds = [sample_hold(created_at=DAYBREAK + SECOND * number) for number in range(4)]
         for hold in holds:
-            await store.add_hold(hold)
+            await create_held_case(store, hold)
         ids = [hold.id for hold in holds]
         assert await list_hold_ids(store, since=DAYBREAK + SECOND) == ids[1:]
         assert await list_hold_ids(store, until=DAYBREAK + SECOND * 3) == ids[:3]
@@ -321,7 +327,7 @@ class HoldContract:
 
     async def test_a_large_message_is_kept_byte_by_byte(self, store: Store) -> None:
         hold = sample_hold(envelope=bytes(range(256)) * 2**15)
-        await store.add_hold(hold)
+        await create_held_case(store, hold)
         assert await store.get_hold(hold.id) == hold
 
 
@@ -337,7 +343,7 @@ class HostileValuesContract:
         with pytest.raises(ValidationFailed):
             await store.save_tasks([task, bad])
         with pytest.raises(ValidationFailed):
-            await store.add_hold(hold, tasks=[task, bad], events=[event])
+            await create_held_case(store, hold, tasks=[task, bad], events=[event])
         with pytest.raises(ValidationFailed):
             await store.change_records(save=[record, bad_record], events=[event])
         assert await store.get_task("acme", "clerk", "task", task.id) is None
@@ -365,7 +371,7 @@ class HostileValuesContract:
             store.save_record(sample_record()),
             store.get_record("acme", "policy", "one"),
             store.save_tasks([sample_task()]),
-            store.add_hold(sample_hold()),
+            create_held_case(store, sample_hold()),
             store.list_holds("acme", HoldFilter(), page=0, size=1),
             store.add_audit_events([sample_audit()]),
             store.list_audit_events("acme", AuditFilter(), page=0, size=1),
