@@ -25,33 +25,33 @@ PlacetError
 │       └── ValidationFailed   400  invalid_request
 │           ├── InvalidChoice  400  VALIDATION_ERROR
 │           └── BodyTooLarge   413  invalid_request
-├── CaseConflict               409  conflict: two writers met; the desk looks again and decides
-├── RelayConflict              409  conflict: two writers met over what the relay keeps
+├── CaseConflict               409  conflict: the case changed while it was written; the desk retries
+├── RelayConflict              409  conflict: a record of the relay changed while it was written
 ├── Unavailable                503  unavailable
 │   └── Unreachable            503  unavailable
 ├── SettingsError              the operator can fix it
 │   └── MigrationError
-├── MissingExtra               a part whose optional dependencies are not installed
+├── MissingExtra               an optional part whose extra is not installed
 ├── FollowFailed               an agent could not follow a case to its end
-│   ├── UnreadableAnswer       a service's answer that cannot be understood
-│   ├── CaseLost               the service no longer tells how the case stands
-│   ├── CredentialsRefused     the service wants other credentials to tell it
-│   ├── NotificationFailed                the link reached nobody
-│   ├── CaseNotSaved                the file for pending cases takes nothing
-│   └── StillWaiting           the agent's patience ended before the case did
+│   ├── UnreadableAnswer       the service's response cannot be read
+│   ├── CaseLost               the service no longer reports the status of the case
+│   ├── CredentialsRefused     the service refuses the agent's credentials
+│   ├── NotificationFailed                the review link could not be sent
+│   ├── CaseNotSaved                the file of pending cases cannot be written
+│   └── StillWaiting           the agent's max_wait is over and the case is still open
 ├── HookError                  a tool call could not be gated, answered or resumed
-│   ├── InvalidFeedback        answers that do not fit the calls that wait
-│   ├── NothingToResume        a thread that waits for nobody
-│   ├── ThreadPaused           a message to a thread that waits for a person
-│   ├── ThreadBusy             a thread that another process works on
-│   ├── CaseNotOpened            calls that no case could be opened for
-│   ├── CheckpointConflict     a thread that someone else has moved on
-│   ├── ApprovalPending        a call that a person has to decide first
-│   ├── CallRejected           a call that a person rejected
-│   └── ModelMisbehaved        a model's reply that is no message
-├── ChannelRefused             a messenger that will not take a message
-├── AddressRefused             an address the guard will not call
-└── SignatureInvalid           a signed result or callback that does not hold
+│   ├── InvalidFeedback        the answers do not match the waiting calls
+│   ├── NothingToResume        no call of the thread waits for an answer
+│   ├── ThreadPaused           a new message to a thread that waits for a person
+│   ├── ThreadBusy             another process is running the thread
+│   ├── CaseNotOpened            no case can be opened for the calls
+│   ├── CheckpointConflict     another process has saved a newer checkpoint
+│   ├── ApprovalPending        a person has to decide about the call first
+│   ├── CallRejected           a person rejected the call
+│   └── ModelMisbehaved        the model's reply is not an assistant message
+├── ChannelRefused             a messenger refused a message
+├── AddressRefused             an address that must not be called
+└── SignatureInvalid           the signature of a result or callback is not valid
 """
 
 from typing import Any, Self
@@ -69,107 +69,107 @@ class PlacetError(Exception):
         super().__init__(self.message)
 
     def body(self) -> dict[str, Any]:
-        """The flat body that travels: `error`, `message` and whatever details help."""
+        """Return the response body: `error`, `message` and the details, in one flat object."""
         details = {name: _plain(detail) for name, detail in self.details.items()}
         return {"error": self.code, "message": _plain(self.message), **details}
 
 
 def _plain(detail: Any) -> Any:
-    """A detail whose texts are nothing but text, however they were made."""
+    """Return a detail whose texts are plain `str`, not subclasses such as translatable messages."""
     if isinstance(detail, dict):
         return {name: _plain(part) for name, part in detail.items()}
     return str(detail) if isinstance(detail, str) else detail
 
 
 class RequestError(PlacetError):
-    """The request cannot be served as it stands."""
+    """The request cannot be served. Correct it and send it again."""
 
     code = "bad_request"
     status = 400
 
 
 class InvalidToken(RequestError):
-    """The token is missing, wrong, or meant for something else."""
+    """Not authenticated: the token is missing, wrong, or for another resource."""
 
     code = "invalid_token"
     status = 401
 
 
 class SessionEnded(InvalidToken):
-    """Open your link again; this page no longer knows that you came by it."""
+    """Your session has ended. Open your link again."""
 
 
 class NotPermitted(RequestError):
-    """This key does not carry the scope that the request needs."""
+    """The API key does not have the scope that this request requires."""
 
     code = "not_permitted"
     status = 403
 
 
 class ActionNotInline(RequestError):
-    """This action cannot be taken inline; open the review link."""
+    """This action is not available inline. Open the review link."""
 
     code = "action_not_inline"
     status = 403
 
 
 class VerificationRequired(RequestError):
-    """This case asks for verification evidence; open the review link."""
+    """This case requires verification evidence. Open the review link."""
 
     code = "verification_required"
     status = 403
 
 
 class VerificationFailed(RequestError):
-    """The verification evidence does not hold; open the review link."""
+    """The verification evidence is not valid. Open the review link."""
 
     code = "verification_failed"
     status = 403
 
 
 class CaseNotFound(RequestError):
-    """There is no such case for you."""
+    """Case not found."""
 
     code = "not_found"
     status = 404
 
 
 class MethodNotAllowed(RequestError):
-    """This address does not take that method."""
+    """This URL does not support the request method."""
 
     code = "method_not_allowed"
     status = 405
 
 
 class AlreadyClosed(RequestError):
-    """This case has already been closed; the first answer stands."""
+    """This case is already closed. The first answer counts."""
 
     code = "duplicate_submission"
     status = 409
 
 
 class ContentChanged(AlreadyClosed):
-    """What you answered is not what this case shows; nothing was recorded."""
+    """The answer is for other content than this case shows. Nothing was recorded; open the case again."""
 
     code = "content_changed"
 
 
 class CaseExpired(RequestError):
-    """This case expired before the answer arrived."""
+    """This case expired before the answer arrived. Nothing was recorded."""
 
     code = "case_expired"
     status = 410
 
 
 class RateLimited(RequestError):
-    """Too many requests for this case; wait and try again."""
+    """Too many requests for this case. Wait and try again."""
 
     code = "rate_limited"
     status = 429
 
 
 class BadRequest(RequestError):
-    """The request breaks a rule."""
+    """The request is not valid."""
 
 
 class InvalidJson(BadRequest):
@@ -179,7 +179,7 @@ class InvalidJson(BadRequest):
 
 
 class InvalidSubmission(BadRequest):
-    """The answer does not have the shape this case asks for."""
+    """The answer does not have the shape that this case requires."""
 
     code = "invalid_submission"
 
@@ -191,19 +191,19 @@ class InvalidAction(BadRequest):
 
 
 class InvalidSelection(BadRequest):
-    """The selection does not fit what was offered."""
+    """The selection does not match the offered options."""
 
     code = "invalid_selection"
 
 
 class InvalidInput(BadRequest):
-    """Some answers are missing or do not fit their fields."""
+    """Some answers are missing or not valid. `fields` says which."""
 
     code = "invalid_input"
 
 
 class InvalidForm(BadRequest):
-    """The form itself is not well defined."""
+    """The form definition is not valid."""
 
     code = "invalid_form"
 
@@ -215,7 +215,7 @@ class ChoiceRequired(BadRequest):
 
 
 class ValidationFailed(BadRequest):
-    """The request does not fit the documented shape."""
+    """The request does not match the documented schema."""
 
     code = "invalid_request"
 
@@ -227,48 +227,48 @@ class InvalidChoice(ValidationFailed):
 
 
 class BodyTooLarge(ValidationFailed):
-    """The body is larger than this server accepts."""
+    """The request body is larger than this server accepts."""
 
     status = 413
 
 
 class CaseConflict(PlacetError):
-    """The case changed while it was being written; look again."""
+    """The case changed while it was being written. Read it again and retry."""
 
     code = "conflict"
     status = 409
 
 
 class RelayConflict(PlacetError):
-    """Someone else changed this first; look again."""
+    """Another request changed this first. Read it again and retry."""
 
     code = "conflict"
     status = 409
 
 
 class Unavailable(PlacetError):
-    """The store cannot take this right now; nothing was recorded."""
+    """Temporarily unavailable. Nothing was recorded; try again."""
 
     code = "unavailable"
     status = 503
 
 
 class Unreachable(Unavailable):
-    """The other side could not be reached, or gave no proper answer in time."""
+    """The remote server could not be reached, or did not answer correctly in time."""
 
 
 class SettingsError(PlacetError):
-    """A setting is missing, unknown, or does not fit."""
+    """A setting is missing, unknown or not valid."""
 
     code = "settings"
 
 
 class MigrationError(SettingsError):
-    """The database's schema does not fit this version of Placet."""
+    """The database schema does not match this version of Placet."""
 
 
 class MissingExtra(PlacetError, ImportError):
-    """A part of Placet is used whose extra is not installed."""
+    """An optional part of Placet is used, but its extra is not installed."""
 
     code = "missing_extra"
     extra: str = ""
@@ -282,37 +282,37 @@ class MissingExtra(PlacetError, ImportError):
 
 
 class FollowFailed(PlacetError):
-    """The case could not be followed to its end; nothing is known of its result."""
+    """The case could not be followed to its end. Its result is unknown."""
 
     code = "follow_failed"
 
 
 class UnreadableAnswer(FollowFailed):
-    """The service's answer cannot be understood."""
+    """The service's response cannot be read."""
 
     code = "unreadable_answer"
 
 
 class CaseLost(FollowFailed):
-    """The service does not let us follow this case any more."""
+    """The service no longer reports the status of this case."""
 
     code = "case_lost"
 
 
 class CredentialsRefused(FollowFailed):
-    """The service does not take our credentials for this case."""
+    """The service does not accept the agent's credentials for this case."""
 
     code = "credentials_refused"
 
 
 class NotificationFailed(FollowFailed):
-    """The person could not be told."""
+    """The review link could not be sent to the person."""
 
     code = "notification_failed"
 
 
 class CaseNotSaved(FollowFailed):
-    """The case cannot be kept, so that a restart would lose it."""
+    """The pending case could not be saved. A restart of the agent would lose it."""
 
     code = "case_not_saved"
 
@@ -324,37 +324,37 @@ class StillWaiting(FollowFailed):
 
 
 class HookError(PlacetError):
-    """The tool calls of this agent cannot go on as asked."""
+    """The agent's tool calls cannot continue."""
 
     code = "hook_error"
 
 
 class InvalidFeedback(HookError):
-    """The answers do not fit the calls that wait for them; nothing was stored."""
+    """The answers do not match the calls that wait for them. Nothing was stored."""
 
     code = "invalid_feedback"
 
 
 class NothingToResume(HookError):
-    """This thread waits for nobody."""
+    """This thread has nothing to resume: no call waits for an answer."""
 
     code = "nothing_to_resume"
 
 
 class ThreadPaused(HookError):
-    """This thread waits for a person; answer its calls first, or say what becomes of them."""
+    """This thread waits for a person. Answer or reject its waiting calls first."""
 
     code = "thread_paused"
 
 
 class ThreadBusy(HookError):
-    """Another process is working on this thread."""
+    """Another process is running this thread. Try again later."""
 
     code = "thread_busy"
 
 
 class CaseNotOpened(HookError):
-    """No case can be opened for these calls; they wait, and can be answered in code."""
+    """No case can be opened for these calls. They wait; answer them in code."""
 
     code = "case_not_opened"
 
@@ -365,19 +365,19 @@ class CaseNotOpened(HookError):
 
 
 class CheckpointConflict(HookError):
-    """Someone else has moved this thread on."""
+    """Another process has saved a newer checkpoint of this thread. Load it again."""
 
     code = "checkpoint_conflict"
 
 
 class ApprovalPending(HookError):
-    """A person has to decide this call first; nothing was run."""
+    """A person has to decide about this call first. Nothing was run."""
 
     code = "approval_pending"
 
 
 class CallRejected(HookError):
-    """A person rejected this call; nothing was run."""
+    """A person rejected this call. Nothing was run."""
 
     code = "call_rejected"
 
@@ -389,13 +389,13 @@ class ModelMisbehaved(HookError):
 
 
 class ChannelRefused(PlacetError):
-    """The messenger does not take this message."""
+    """The messenger refused the message."""
 
     code = "channel_refused"
 
 
 class AddressRefused(PlacetError):
-    """This address may not be called from here."""
+    """This address must not be called."""
 
     code = "address_refused"
 

@@ -76,7 +76,7 @@ def test_who_could_not_be_told_is_told_when_the_agent_resumes(
         raise trouble
 
     cases = PendingCases(tmp_path / "agent.db")
-    with pytest.raises(NotificationFailed, match="could not be told") as raised:
+    with pytest.raises(NotificationFailed, match="could not be sent") as raised:
         drive(fails, opened(server), pending=cases)
     assert raised.value.__cause__ is trouble
     assert "secret" not in raised.value.message

@@ -121,7 +121,7 @@ def test_an_address_that_refuses_is_quoted(folder: Path, client: httpx.Client) -
     address = str(client.base_url.join("/v1/reviews/review_nothing/status"))
     run = placet(folder, "verify", address)
     assert run.returncode == 1
-    assert run.stderr == f"placet: {address} answered 404: There is no such case for you.\n"
+    assert run.stderr == f"placet: {address} answered 404: Case not found.\n"
 
 
 def test_whoever_shows_no_key_for_a_poll_address_is_told_to(folder: Path, client: httpx.Client) -> None:

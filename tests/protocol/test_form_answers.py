@@ -163,7 +163,7 @@ def test_a_required_yes_or_no_may_be_answered_with_no():
 def test_every_problem_is_reported_at_once_in_the_order_of_the_form():
     error = refusal(ALL_TYPES, {key: {"wrong": True} for key in reversed(FITTING)})
     assert list(error.details["fields"]) == list(FITTING)
-    assert error.message == "Some answers are missing or do not fit their fields."
+    assert error.message == "Some answers are missing or not valid. `fields` says which."
 
 
 def test_problems_can_be_had_for_translation():

@@ -254,7 +254,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         except Exception as error:
             # The text of an error that is not ours may carry a secret.
             reason = error.message if isinstance(error, PlacetError) else f"{type(error).__name__}."
-            raise NotificationFailed(f"The person could not be told: {reason}") from error
+            raise NotificationFailed(f"The review link could not be sent to the person: {reason}") from error
 
     def _pass_on(self, notice: Notice) -> Generator[Any, Any, None]:
         """Pass on a notice; a failure is logged, since it must not cost the decision."""

@@ -148,10 +148,10 @@ class Flow:
             self._read(headers, body, now)
         elif status in (401, 403) and now - self._ahead < self.case.expires_at + OVERDUE_FOR:
             raise CredentialsRefused(
-                f"The service does not take our credentials for this case (HTTP {status})."
+                f"The service does not accept the agent's credentials for this case (HTTP {status})."
             )
         elif status in (401, 403, 404, 410):
-            raise CaseLost(f"The service does not let us follow this case any more (HTTP {status}).")
+            raise CaseLost(f"The service no longer reports the status of this case (HTTP {status}).")
         else:
             self._handle_failure(f"The service answered HTTP {status}.", headers, now)
 

@@ -141,7 +141,7 @@ class EmbeddedReviews:
 
 
 def _case_not_opened_error(interruption: InterruptionMetadata, refused: PlacetError) -> CaseNotOpened:
-    said = f"No case can be opened for these calls: {refused.message} They wait, and can be answered in code."
+    said = f"No case can be opened for these calls: {refused.message} They wait; answer them in code."
     return CaseNotOpened(said, waiting=interruption, interruption=interruption.id)
 
 

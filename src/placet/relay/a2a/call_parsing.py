@@ -163,7 +163,7 @@ def _match_route(
             return operation, named.get("tenant"), named.get("task"), named.get("push")
         allowed = True
     if allowed:
-        raise A2AError("not_allowed", "This address does not take that method.")
+        raise A2AError("not_allowed", "This URL does not support the request method.")
     raise A2AError("method", "There is no such method.")
 
 
