@@ -73,7 +73,7 @@ def blocking(url: str, within_s: float) -> Any:
 
 @pytest.mark.parametrize("get", [awaited, blocking])
 def test_headers_that_never_end_are_not_waited_for(get: Any, dripping: str) -> None:
-    with pytest.raises(httpx.ReadTimeout, match="does not end"):
+    with pytest.raises(httpx.ReadTimeout, match="took too long"):
         get(dripping, SHORT_S)
 
 
@@ -85,7 +85,7 @@ def test_a_service_that_never_ends_takes_no_connections_from_the_others(service:
     service.replies["/poll"] = Reply(body=b"{}")
     with Agent(tell=lambda notice: None) as agent:
         for _ in range(STUCK_AT_MOST + 2):
-            with pytest.raises(httpx.ReadTimeout, match="does not end"):
+            with pytest.raises(httpx.ReadTimeout, match="took too long"):
                 agent._fetch(Fetch(url, {}, SHORT_S))
         assert agent._fetch(Fetch(f"{service.url}/poll", {}, LONG_S))[0] == 200
         stuck = [thread for threads in agent._stuck.values() for thread in threads]

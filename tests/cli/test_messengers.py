@@ -97,8 +97,8 @@ async def test_a_messenger_that_takes_nothing_is_an_error_and_the_case_is_kept(d
         await asyncio.to_thread(asking.printed, 1)
         error, hint, command = asking.said.splitlines()
         assert error == (
-            "placet: The review link could not be sent to the person: Telegram does not know this bot;"
-            " look at PLACET_TELEGRAM_BOT_TOKEN."
+            "placet: The review link could not be sent to the person: Telegram does not know this bot."
+            " Check PLACET_TELEGRAM_BOT_TOKEN."
         )
         assert hint.startswith("The case is still open. Nobody knows of it yet")
         assert command.startswith("  placet pending resume review_")

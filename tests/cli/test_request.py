@@ -248,7 +248,7 @@ def test_a_service_that_points_elsewhere_is_not_followed(service: StrangeService
         service.asks(poll_url=f"{other.url}/poll")
         asking = desk.start("request", "POST", f"{service.url}/act", "-H", "Authorization: Bearer s3cret")
         assert asking.printed(1) == b""
-        assert "was not told to trust" in asking.said
+        assert "is not trusted" in asking.said
         assert (other.calls, desk.kept()) == ([], [])
 
 

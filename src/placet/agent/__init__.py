@@ -38,7 +38,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The receiver brings a web server along, which few agents need."""
+    """Import the receiver on first use, since it loads a web server that few agents need."""
     if name == "CallbackReceiver":
         from placet.agent.receiver import CallbackReceiver
 

@@ -47,7 +47,7 @@ class AsyncListener(Listener):
         if step.listen is not None and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._listen(step.listen, step.last_event_id))
         seconds = (step.until - self._now()).total_seconds()
-        with suppress(TimeoutError):  # wait_for would swallow a cancellation that meets a nudge (Python 3.11)
+        with suppress(TimeoutError):  # wait_for loses a cancellation that meets a nudge (Python 3.11)
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._woken.wait()
         self._woken.clear()
@@ -75,10 +75,10 @@ class AsyncListener(Listener):
 
 
 class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
-    """Makes an agent's calls, and follows the case where a service needs a person.
+    """Makes an agent's calls, and follows the case if a service requires a person's decision.
 
-    `tell` gets every notice: "told" and "reminder" carry a link that a person must see. `trusted` names
-    further origins that a service's addresses may be at. `max_wait` bounds the wait; the case stays open.
+    `tell` is called with every notice: "told" and "reminder" carry a link that a person must see. `trusted`
+    lists further origins that a service's URLs may have. `max_wait` limits the wait; the case stays open.
     """
 
     _client = httpx.AsyncClient
@@ -87,7 +87,7 @@ class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
     async def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
     ) -> httpx.Response | Outcome:
-        """Make a call; if the service needs a person, wait for the decision."""
+        """Make a call; if the service requires a person, wait for the decision."""
         return await self.follow(await self._http.request(method, url, **options), reference=reference)
 
     async def follow(
@@ -95,8 +95,8 @@ class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
     ) -> httpx.Response | Outcome:
         """Return the response unchanged, or the outcome of the case that it opens.
 
-        `reference` is saved with a pending case, so that the agent knows what it was about. Raises
-        AddressRefused for addresses that may not be trusted, FollowFailed when no outcome can be read.
+        `reference` is saved with a pending case, so that the agent knows what the case is about. Raises
+        AddressRefused for URLs that are not trusted, and FollowFailed if no outcome can be read.
         """
         await response.aread()
         pending = self._read_pending(response, reference)

@@ -33,7 +33,7 @@ from placet.agent.sse import EventReader
 from placet.agent.trust import TrustedOrigins
 from placet.errors import CaseLost, NotificationFailed, PlacetError
 
-STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
+STREAMS_AT_MOST = 32  # per agent; more would leave no connection for polls
 
 TellT = TypeVar("TellT")
 HttpT = TypeVar("HttpT", httpx.Client, httpx.AsyncClient)
@@ -65,25 +65,25 @@ class Listener:
         raise NotImplementedError
 
     def request_options(self, last_event_id: str | None) -> dict[str, Any]:
-        """Return what the request of the stream carries."""
+        """Return the arguments of the request that opens the stream."""
         resume = {"Last-Event-ID": last_event_id} if last_event_id is not None else {}
         headers = {**self._credentials, **resume, "Accept": "text/event-stream"}
         return {"headers": headers, "timeout": LISTEN_TIMEOUT, "follow_redirects": False}
 
     def report_open(self) -> None:
-        """Tell the flow that the stream is open."""
+        """Report to the flow that the stream is open."""
         with self.lock:
             self._flow.report_stream_open(self._now())
 
     def report_events(self, reader: EventReader, chunk: bytes) -> None:
-        """Tell the flow about the events that this piece of the stream completes."""
+        """Report to the flow the events that this chunk of the stream completes."""
         for event in reader.feed(chunk):
             with self.lock:
                 self._flow.report_event(event.name, event.id, self._now(), event.data)
             self.wake()
 
     def report_end(self, *, failed: bool) -> None:
-        """Tell the flow that the stream ended or could not be opened."""
+        """Report to the flow that the stream ended or could not be opened."""
         with self.lock:
             self._flow.report_stream_end(self._now(), failed=failed)
         self.wake()
@@ -105,7 +105,7 @@ class RunBlocking(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """Get an address, and send back status, headers and body; a failure is thrown as `httpx.HTTPError`."""
+    """GET a URL, and send back status, headers and body; a failure is thrown as `httpx.HTTPError`."""
 
     url: str
     headers: dict[str, str]
@@ -113,7 +113,7 @@ class Fetch(NamedTuple):
 
 
 class Listen(NamedTuple, Generic[ListenerT]):
-    """Wait as the step says, with the event stream open if it names one."""
+    """Wait until the time of the step, with the event stream open if the step names one."""
 
     listener: ListenerT
     step: Wait
@@ -126,7 +126,7 @@ class StopListening(NamedTuple, Generic[ListenerT]):
 
 
 class BaseAgent(Generic[TellT, HttpT, ListenerT]):
-    """What both agents share: their settings, and the flow that follows a case."""
+    """Base of both agents: their settings, and the generator that follows a case."""
 
     _client: type[HttpT]
     _listener: Callable[[HttpT, Flow, dict[str, str], Callable[[], datetime]], ListenerT]
@@ -166,11 +166,11 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         return bool(found)
 
     def suggestions(self, response: httpx.Response) -> tuple[ServiceSuggestion, ...]:
-        """Return the service's suggestions for a next attempt; for the same call twice at most."""
+        """Return the service's suggestions for the next attempt, at most twice for the same call."""
         return self._advice.next_suggestions(response)
 
     def pending(self) -> list[PendingCase]:
-        """Return the cases that this agent's file lists as not ended."""
+        """Return the cases in this agent's file that have not ended."""
         return self._pending.all() if self._pending is not None else []
 
     def _read_pending(self, response: httpx.Response, reference: str | None) -> PendingCase | None:
@@ -189,7 +189,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         if not pending.is_notified:
             yield RunBlocking(saved.begin)
             yield from self._tell_person(self._rounds.number_notice(Notice(name="told", case=case)))
-            saved.mark_notified()  # at once: an agent killed before this would send the link again
+            saved.mark_notified()  # immediately: an agent killed before this sends the link again
         flow = self._flow(pending, began)
         listener = self._listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
@@ -238,7 +238,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
     def _verify(
         self, case: FollowedCase, outcome: Outcome, trust: TrustedOrigins
     ) -> Generator[Any, Any, Outcome]:
-        """Return the outcome with what its signature proves, if its keys can be fetched."""
+        """Return the outcome with `verified` set, if the keys of its signature can be fetched."""
         url = find_keys_url(case, outcome, trust)
         if url is None:
             return outcome
@@ -252,12 +252,12 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         try:
             yield Tell(notice)
         except Exception as error:
-            # The text of an error that is not ours may carry a secret.
+            # The text of a foreign exception may contain a secret.
             reason = error.message if isinstance(error, PlacetError) else f"{type(error).__name__}."
             raise NotificationFailed(f"The review link could not be sent to the person: {reason}") from error
 
     def _pass_on(self, notice: Notice) -> Generator[Any, Any, None]:
-        """Pass on a notice; a failure is logged, since it must not cost the decision."""
+        """Pass on a notice; log a failure instead of raising, so that the decision is not lost."""
         try:
             yield Tell(self._rounds.number_notice(notice))
         except Exception:
@@ -279,7 +279,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             pending.case,
             now=now,
             asks_first=pending.is_notified,
-            # Without a file, reminders of the past are taken as sent: nobody recorded which ones were.
+            # Without a file nothing records which reminders were sent: treat all past ones as sent.
             reminded_up_to=pending.reminded_up_to
             if self._pending is not None or not pending.is_notified
             else now,

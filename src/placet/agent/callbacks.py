@@ -1,8 +1,8 @@
-"""Callbacks as an agent takes them: a reason to look, never a reason to believe.
+"""Receive callbacks as hints to poll; their content is never used.
 
-What a callback says is not used. A genuine one, in either signature scheme, brings a poll at once; one that
-cannot be verified brings a poll too, but no more than one in a while, so that a stranger cannot make an agent
-hammer its service. A repeated one brings nothing.
+A callback with a valid signature, in either scheme, causes a poll at once. One that cannot be verified causes
+a poll too, but at a limited rate, so that an attacker cannot make an agent flood its service. A repeated
+callback is ignored.
 """
 
 from collections import OrderedDict
@@ -24,10 +24,10 @@ Taken = Literal["verified", "unverified", "repeated", "unreadable"]
 
 
 class Callbacks:
-    """Takes the callbacks of one agent, in its own web app or behind a `CallbackReceiver`.
+    """Handles the callbacks of one agent, in the agent's own web app or behind a `CallbackReceiver`.
 
-    `nudge` gets the id of a case to look at: an agent's `nudge`. `secrets` are what its services sign with,
-    the newest first; `tolerance_for` is how old a signed callback may be.
+    `nudge` is called with the id of a case to poll; pass an agent's `nudge`. `secrets` are the signing
+    secrets of the services, the newest first. `tolerance_for` is how old a signed callback may be.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Callbacks:
         self._unverified_at: OrderedDict[str, datetime] = OrderedDict()
 
     def take(self, body: bytes, headers: Mapping[str, str]) -> Taken:
-        """Take one callback, whatever it is; the sender needs to hear no more than that it arrived."""
+        """Handle one callback and return how it was classified; never raises for a malformed one."""
         case_id = _read_case_id(body)
         if case_id is None:
             return "unreadable"
@@ -57,7 +57,7 @@ class Callbacks:
             )
         except SignatureInvalid:
             return self._handle_unverified(case_id, now)
-        # The older scheme signs the body alone: a copy of it is the same callback.
+        # The older scheme signs only the body, so the same body is the same callback.
         if not _is_first(self._seen, message_id or f"body:{sha256(body).hexdigest()}"):
             return "repeated"
         self._nudge(case_id)

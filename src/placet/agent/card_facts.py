@@ -1,4 +1,4 @@
-"""Which facts of a case a messenger shows beside its question, and the names of what it does not show."""
+"""Select the facts of a case that a messenger shows, and name those that only the page shows."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ SHORT_NAME = 40
 
 
 def select_facts(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:
-    """The short, plain facts of a context; lists, objects and long texts are for the page.
+    """Return the short, scalar facts of a context; lists, objects and long texts are left to the page.
 
-    Where a button `decides`, the first fact names what only the page shows: nobody should say yes to what
-    they cannot see without knowing that.
+    If a button `decides`, the first fact names what only the page shows, so that nobody approves content
+    without knowing that part of it is not visible.
     """
     plain = {
         name: str(value)

@@ -1,7 +1,7 @@
-"""Following one case to its end, without doing anything: a driver asks what to do next, does it and reports.
+"""The state machine that follows one case: a driver asks for the next step, performs it and reports back.
 
-The flow never sleeps, calls or reads a clock; whatever is driven by it (async, sync, a test) behaves alike.
-Events and callbacks are hints that something happened: what happened is always read from the poll address.
+It does no I/O and reads no clock, so that the async agent, the sync agent and tests behave alike. Events and
+callbacks are only hints; the status is always read from the poll URL.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,13 +22,13 @@ SAME_REMINDER = timedelta(minutes=5)
 ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S = 30.0, 5.0
 UNREADABLE_AT_MOST = 3
 STREAM_FAILURES_AT_MOST = 3
-WHILE_LISTENING_S = 30.0  # a stream may fall silent without ending: ask now and then anyway
-BRIEF_FOR = timedelta(seconds=5)  # a stream that tells nothing and ends sooner is of no use
-HASTE_FOR = timedelta(seconds=0.5)  # however much happens, a service is asked no more often than that
+WHILE_LISTENING_S = 30.0  # a stream may go silent without ending, so poll anyway
+BRIEF_FOR = timedelta(seconds=5)  # a stream that ends sooner counts as failed
+HASTE_FOR = timedelta(seconds=0.5)  # the shortest time between two polls
 
 
 class Poll(Struct, frozen=True, kw_only=True):
-    """Ask the poll address now; an answer that takes longer is none."""
+    """Request the poll URL now; a response that takes longer than `within_s` is a failure."""
 
     url: str
     headers: dict[str, str]
@@ -36,7 +36,7 @@ class Poll(Struct, frozen=True, kw_only=True):
 
 
 class Wait(Struct, frozen=True, kw_only=True):
-    """Nothing to do until then, unless an event or a callback comes in; listen if a stream is named."""
+    """Do nothing until then or until an event or a callback arrives; open the stream if one is named."""
 
     until: datetime
     listen: str | None = None
@@ -54,7 +54,7 @@ NoticeName = Literal["told", "opened", "in_progress", "reminder", "trouble", "en
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """Something a person at the agent's side may want to see, or a link to be sent again."""
+    """Something to report to the user of the agent, or a link to send."""
 
     name: NoticeName
     case: FollowedCase
@@ -62,9 +62,9 @@ class Notice(Struct, frozen=True, kw_only=True):
     text: str | None = None
     outcome: Outcome | None = None
     reminder_at: datetime | None = None
-    """Which reminder this is; each is for the person once, whoever follows the case."""
+    """The time of the reminder; each is sent once, even if several processes follow the case."""
     round: int = 1
-    """Which round of its chain this question is, as far as this agent has seen it."""
+    """The round of this case in its chain, as far as this agent has seen the chain."""
 
 
 class Flow:
@@ -86,7 +86,7 @@ class Flow:
         self.last_poll: PollResult | None = None
         self._pace = PollInterval(interval_s=interval_s, dice=dice)
         self._give_up_at = give_up_at
-        # Whoever comes back without any patience wants to know how things stand.
+        # A resumed case is polled at least once, even if there is no time left to wait.
         self._must_ask = asks_first
         self._streams = streams and case.events_url is not None
         self._stream_failures = 0
@@ -96,10 +96,10 @@ class Flow:
         self._poll_at = now
         self._asked_at = self._not_before = now
         self._hinted = False
-        # An agent that comes back late, or whose clock is wrong, still has time to ask.
+        # An agent that resumes late, or whose clock is wrong, can still poll.
         self._lost_at = max(case.expires_at, now) + OVERDUE_FOR
         self._ahead = timedelta(0)
-        # Whoever comes back sends what came due meanwhile; a stream tells again of what went out long ago.
+        # After a resume, send the reminders that became due meanwhile; a stream repeats old ones.
         self._came_back = asks_first
         self._reminded_up_to = reminded_up_to
         since = max(case.created_at, reminded_up_to or case.created_at) if asks_first else now
@@ -110,7 +110,7 @@ class Flow:
         self._notices: list[Notice] = []
 
     def step(self, now: datetime) -> Step:
-        """What to do now; raises StillWaiting when it is time to give up."""
+        """Return the next step; raises StillWaiting when it is time to give up."""
         if self._outcome is not None:
             return Done(outcome=self._outcome)
         if self._give_up_at is not None and now >= self._give_up_at and not self._must_ask:
@@ -124,21 +124,21 @@ class Flow:
                 headers={"If-None-Match": self._etag} if self._etag is not None else {},
                 within_s=self._response_timeout_s(now),
             )
-        # What a stream that ended may have missed is asked for before the next one is opened.
+        # Poll for what an ended stream may have missed before the next stream is opened.
         listen = self.case.events_url if self._streams and not self._hinted else None
         return Wait(until=self._find_next_time(), listen=listen, last_event_id=self._last_event_id)
 
     def notices(self) -> list[Notice]:
-        """What happened since the last look."""
+        """Return the notices since the last call."""
         found, self._notices = self._notices, []
         return found
 
-    # What the driver reports
+    # Reports of the driver
 
     def report_response(self, status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
-        """The poll address answered; `headers` have lower-case names.
+        """Report a response of the poll URL; `headers` have lower-case names.
 
-        Raises CaseLost where there is no use in asking again, CredentialsRefused where others might do.
+        Raises CaseLost if polling again is useless, and CredentialsRefused if other credentials might work.
         """
         ahead = compute_clock_lead(headers, now)
         self._ahead = self._ahead if ahead is None else ahead
@@ -156,16 +156,16 @@ class Flow:
             self._handle_failure(f"The service answered HTTP {status}.", headers, now)
 
     def report_unreachable(self, reason: str, now: datetime) -> None:
-        """The poll address could not be reached; raises CaseLost once there is no use in trying."""
+        """Report that the poll URL could not be reached; raises CaseLost if retrying is useless."""
         self._handle_failure(reason, {}, now)
 
     def report_stream_open(self, now: datetime) -> None:
-        """The stream is open: polls may wait for it."""
+        """Report that the stream is open, which makes polls rarer."""
         self._listening_since = now
         self._poll_at = max(self._poll_at, now + timedelta(seconds=WHILE_LISTENING_S))
 
     def report_event(self, name: str, event_id: str | None, now: datetime, data: str = "") -> None:
-        """An event came in; whatever it says, the poll address says it better."""
+        """Report an event of the stream; it causes a poll, and its content is not used."""
         self._stream_failures = 0
         if event_id is not None:
             self._last_event_id = event_id[:200]
@@ -176,7 +176,7 @@ class Flow:
             self._hinted = True
 
     def report_stream_end(self, now: datetime, *, failed: bool) -> None:
-        """The stream ended, or could not be opened; after three failures on end it is left alone."""
+        """Report that the stream ended or could not be opened; three failures in a row disable it."""
         since, self._listening_since = self._listening_since, None
         lasted = since is not None and now - since >= BRIEF_FOR
         self._stream_failures = 0 if lasted and not failed else self._stream_failures + 1
@@ -184,10 +184,8 @@ class Flow:
         self._hinted = True
 
     def report_callback(self, now: datetime) -> None:
-        """A callback came in, verified or not: ask the poll address, which is the one to believe."""
+        """Report a callback, verified or not; it causes a poll."""
         self._hinted = True
-
-    # Inside
 
     def _read(self, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         try:
@@ -206,7 +204,7 @@ class Flow:
             self._add_status_notice(standing)
             self._poll_at = self._schedule(self._pace.after_response(headers, now), now)
         self.last_poll = standing
-        if self._outcome is None:  # here too: whoever has no patience takes no further step
+        if self._outcome is None:  # here too: the driver may not take another step
             self._remind(now)
 
     def _add_status_notice(self, standing: PollResult) -> None:
@@ -222,12 +220,12 @@ class Flow:
         self._poll_at = self._not_before = self._schedule(self._pace.after_failure(headers, now), now)
 
     def _require_time_left(self, now: datetime) -> None:
-        # Whether it is over is a matter of the service's clock: ours may be hours ahead of it.
+        # Compare with the service's clock: ours may be hours ahead.
         if now - self._ahead >= self._lost_at:
-            raise CaseLost("The case's time is over, and the service does not say how it ended.")
+            raise CaseLost("The case has expired, and the service does not report how it ended.")
 
     def _remind(self, now: datetime) -> None:
-        """The agent sends the link again by itself: a service may have no way to say that it is time."""
+        """Add the reminders that are due; the service may have no way to send an event for them."""
         due = [at for at in self._reminders if at <= now]
         if due and not self._may_have_ended():
             self._reminders = [at for at in self._reminders if at > now]
@@ -235,7 +233,7 @@ class Flow:
                 self._send_again(due[-1], now)
 
     def _send_again(self, reminder: datetime | None, now: datetime) -> None:
-        """Both the service and our own clock may say that it is time; the person hears it once."""
+        """Add a reminder notice, once even if both the service and our clock trigger it."""
         before = self._reminded_up_to
         if reminder is not None and before is not None and reminder <= before:
             return
@@ -245,19 +243,19 @@ class Flow:
             self._notices.append(Notice(name="reminder", case=self.case, reminder_at=reminder or now))
 
     def _may_have_ended(self) -> bool:
-        """Whether nobody should be reminded: it has ended, or did perhaps while nobody followed it."""
+        """Return whether the case has ended, or may have ended while it was not followed."""
         return self._outcome is not None or (self._came_back and self.last_poll is None)
 
     def _is_due(self, now: datetime) -> bool:
-        """Also where the clock was set back: nobody knows how long ago the last answer was."""
+        """Return whether to poll now; also if the clock was set back since the last poll."""
         return now < self._asked_at or now >= self._find_next_poll()
 
     def _find_next_poll(self) -> datetime:
-        """At the pace of the case; soon if something happened, even while the last answer was on its way."""
+        """Return the time of the next poll: as scheduled, or sooner after a hint."""
         return min(self._poll_at, self._not_before) if self._hinted else self._poll_at
 
     def _response_timeout_s(self, now: datetime) -> float:
-        """As long as there is patience, and never so short that no service could answer."""
+        """Return the timeout of a poll: the remaining wait, within a lower and an upper bound."""
         left = (self._give_up_at - now).total_seconds() if self._give_up_at is not None else ANSWER_WITHIN_S
         return min(max(left, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
 
@@ -269,7 +267,7 @@ class Flow:
         return min(moments)
 
     def _schedule(self, seconds: float, now: datetime) -> datetime:
-        """Never sleep past the deadline: what became of the case is known right after it."""
+        """Return the time after `seconds`, or right after the deadline if that is sooner."""
         if self._listening_since is not None:
             seconds = max(seconds, WHILE_LISTENING_S)
         soon_after = self.case.expires_at + timedelta(seconds=1)
@@ -278,7 +276,7 @@ class Flow:
 
 
 def _sendable_etag(tag: str | None) -> str | None:
-    """A service's tag, unless it could not stand in a request."""
+    """Return the ETag of a response if it can be sent in a request header."""
     return tag if tag is not None and tag.isascii() and tag.isprintable() else None
 
 

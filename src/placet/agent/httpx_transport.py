@@ -1,8 +1,8 @@
-"""A drop-in for httpx: a 202 that needs a person is followed, and its caller gets the decision as a response.
+"""httpx transports that follow a 202 which requires a person, and return the decision as a response.
 
-A decision is a 200 with the result as JSON; a no, an expired or a withdrawn question, and a decision whose
-signature does not hold, is a 409. So code that looks at nothing but the status never takes silence, a no or a
-forged answer for a yes. `extensions["placet"]` has the outcome.
+A decision is a 200 with the result as JSON. A rejection, an expired or cancelled case and a decision with an
+invalid signature are a 409, so code that checks only the status never mistakes them for an approval.
+`extensions["placet"]` has the outcome.
 """
 
 from typing import Any
@@ -16,14 +16,14 @@ from placet.agent.sync_agent import Agent
 
 
 class FollowingTransport(httpx.BaseTransport):
-    """Wraps the transport of a client that blocks: `httpx.Client(transport=FollowingTransport(agent))`."""
+    """Wraps the transport of a synchronous client: `httpx.Client(transport=FollowingTransport(agent))`."""
 
     def __init__(self, agent: Agent, inner: httpx.BaseTransport | None = None) -> None:
         self._agent = agent
         self._inner = inner or httpx.HTTPTransport()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """One request, followed if need be."""
+        """Send a request; if the response opens a case, follow it to its end."""
         response = self._inner.handle_request(request)
         response.request = request
         if response.status_code != 202:
@@ -38,14 +38,14 @@ class FollowingTransport(httpx.BaseTransport):
 
 
 class AsyncFollowingTransport(httpx.AsyncBaseTransport):
-    """Wraps the transport of a client that awaits."""
+    """Wraps the transport of an asynchronous client."""
 
     def __init__(self, agent: AsyncAgent, inner: httpx.AsyncBaseTransport | None = None) -> None:
         self._agent = agent
         self._inner = inner or httpx.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """One request, followed if need be."""
+        """Send a request; if the response opens a case, follow it to its end."""
         response = await self._inner.handle_async_request(request)
         response.request = request
         if response.status_code != 202:
@@ -60,13 +60,13 @@ class AsyncFollowingTransport(httpx.AsyncBaseTransport):
 
 
 def outcome_to_response(outcome: Outcome) -> httpx.Response:
-    """An outcome as code that knows nothing of it can read."""
+    """Return an outcome as a response for code that does not know outcomes."""
     yes = isinstance(outcome, Decided) and not outcome.against and outcome.verified is not False
     return httpx.Response(200 if yes else 409, json=outcome_to_dict(outcome), extensions={"placet": outcome})
 
 
 def outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as plain JSON, without the service's own words for it."""
+    """Return an outcome as JSON types, without the raw response of the service."""
     plain: dict[str, Any] = msgspec.to_builtins(outcome)
     plain.pop("raw")
     known = {name: value for name, value in plain.items() if value is not None}

@@ -1,4 +1,4 @@
-"""How a question ended. There are three ways, and none of them is made up by the agent."""
+"""The three ways in which a case ends, as the service reports them."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from placet.reviews.registry import find_action
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """A person decided; `verified` says whether the service's signature holds, None if nobody can tell.
+    """A person decided. `verified` says whether the service's signature is valid.
 
-    That is so where the service gave no signature, or its keys could not be fetched.
+    It is None if the result has no signature or the keys could not be fetched.
     """
 
     case_id: str
@@ -26,13 +26,13 @@ class Decided(Struct, frozen=True, kw_only=True):
 
     @property
     def against(self) -> bool:
-        """Whether the person said no, or not so: reject, cancel, abort, or edit, which asks for changes."""
+        """Whether the person did not approve: reject, cancel, abort, or edit, which requests changes."""
         declared = find_action(self.action)
         return declared is not None and declared.is_against
 
 
 class Expired(Struct, frozen=True, kw_only=True):
-    """Nobody answered in time; what that means is the service's rule, and never a person's approval."""
+    """Nobody answered in time. The service applies `default_action`; it is never a person's approval."""
 
     case_id: str
     default_action: str
@@ -42,7 +42,7 @@ class Expired(Struct, frozen=True, kw_only=True):
 
 
 class Cancelled(Struct, frozen=True, kw_only=True):
-    """The question was withdrawn, by the service or by a person who would not decide."""
+    """The case was cancelled, by the service or by a person who declined to decide."""
 
     case_id: str
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""How long to wait before asking again: as the service asks, else soon at first and then with patience."""
+"""The time between two polls: what Retry-After says, otherwise growing from short to long."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 FIRST_S, LONGEST_S = 2.0, 30.0
 GROWTH = 1.5
 TROUBLE_LONGEST_S = 60.0
-LONGEST_ASKED_S = 300.0  # a service may ask for patience, not for oblivion
+LONGEST_ASKED_S = 300.0  # the longest Retry-After that is honoured
 JITTER = 0.2
 
 
@@ -21,7 +21,7 @@ class PollInterval:
         self._troubles = 0
 
     def after_response(self, headers: Mapping[str, str], now: datetime) -> float:
-        """Seconds to wait after an answer that decided nothing."""
+        """Return the seconds to wait after a response without a decision."""
         self._troubles = 0
         if self._interval_s is not None:
             return self._interval_s
@@ -32,7 +32,7 @@ class PollInterval:
         return self._add_jitter(wait_s)
 
     def after_failure(self, headers: Mapping[str, str], now: datetime) -> float:
-        """Seconds to wait after being told off (429) or after a failure on the way."""
+        """Return the seconds to wait after a 429 or after a failed request."""
         self._troubles += 1
         asked = parse_retry_after(headers, now)
         backoff = min(FIRST_S * 2 ** min(self._troubles, 10), TROUBLE_LONGEST_S)
@@ -43,7 +43,7 @@ class PollInterval:
 
 
 def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """The Retry-After header in seconds, within reason; both of its forms (RFC 9110, 10.2.3)."""
+    """Return the Retry-After header in seconds, within limits; both of its forms (RFC 9110, 10.2.3)."""
     value = headers.get("retry-after")
     if value is None:
         return None
@@ -52,13 +52,13 @@ def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None
 
 
 def compute_clock_lead(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """How far our clock is ahead of the service's, which its answers name; None where one does not."""
+    """Return how far our clock is ahead of the service's Date header, or None without that header."""
     said = _parse_http_date(headers.get("date", ""))
     return max(now - said, timedelta(0)) if said is not None else None
 
 
 def _parse_seconds(value: str, now: datetime) -> float | None:
-    """From `now` by the service's own clock, which may be wrong; a moment that is over says nothing."""
+    """Return the seconds from `now`, the service's own time; None for a time that has passed."""
     if value.isascii() and value.isdigit():
         return float(value[:9])
     moment = _parse_http_date(value)

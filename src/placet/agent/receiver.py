@@ -24,7 +24,7 @@ class CallbackReceiver:
 
     @property
     def url(self) -> str:
-        """Where it listens, as this machine sees it."""
+        """The URL on which it listens, as seen from this machine."""
         return f"http://{self._host}:{self._port}{self._path}"
 
     async def __aenter__(self) -> Self:

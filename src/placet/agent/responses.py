@@ -25,14 +25,14 @@ CREDENTIALS = ("authorization", "x-api-key", "cookie")
 
 
 def require_safe_encoding(response: httpx.Response) -> None:
-    """Raise unless the body is packed in a way that cannot hide gigabytes in one piece."""
+    """Raise DecodingError unless the content encoding is one that was requested."""
     packed = response.headers.get("content-encoding", "identity").strip().lower()
     if packed not in ("", "identity", "gzip", "deflate"):
-        raise httpx.DecodingError("it is packed in a way that was not asked for")
+        raise httpx.DecodingError("its content encoding was not requested")
 
 
 class BoundedBody:
-    """The body of one answer as it comes in; raises where it is too long, or never ends."""
+    """Collects the body of one response; raises if it is too long or takes too long."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._body = bytearray()
@@ -40,10 +40,10 @@ class BoundedBody:
         self._until = seconds() + RESPONSE_WITHIN_S
 
     def add(self, chunk: bytes) -> None:
-        """Take in a piece."""
+        """Append a chunk."""
         self._body += chunk
         if len(self._body) > LARGEST:
-            raise httpx.RemoteProtocolError("the answer is too long")
+            raise httpx.RemoteProtocolError("the response is too long")
         if self._seconds() > self._until:
             raise slow_response_error()
 
@@ -52,31 +52,31 @@ class BoundedBody:
 
 
 def slow_response_error() -> httpx.ReadTimeout:
-    """What to say of an answer that takes longer than there is time for."""
-    return httpx.ReadTimeout("the answer does not end")
+    """Return the error for a response that takes too long."""
+    return httpx.ReadTimeout("the response took too long")
 
 
 def describe_failure(error: httpx.HTTPError) -> str:
-    """What to say of a call that went wrong on the way."""
+    """Return a sentence about a request that failed."""
     if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.ReadTimeout):
-        return f"The service gives no proper answer: {str(error) or type(error).__name__}."
+        return f"The service does not answer correctly: {str(error) or type(error).__name__}."
     return f"The service cannot be reached: {str(error) or type(error).__name__}."
 
 
 def credentials_of(request: httpx.Request | None) -> dict[str, str]:
-    """What the first request carried to say who the agent is; it goes to the same origin again."""
+    """Return the credentials in the headers of the first request, for requests to the same origin."""
     headers = request.headers if request is not None else {}
     return {name: headers[name] for name in CREDENTIALS if name in headers}
 
 
 def is_stream(response: httpx.Response) -> bool:
-    """Whether this is an event stream, and not an error or a page."""
+    """Return whether a response is an event stream."""
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return response.status_code == 200 and media == "text/event-stream"
 
 
 def find_keys_url(case: FollowedCase, outcome: Outcome, trust: TrustedOrigins) -> str | None:
-    """Where the keys for this result are published, if it is signed and the place is one we deal with."""
+    """Return the URL of the keys for a signed result, or None if it is unsigned or not trusted."""
     if not isinstance(outcome, Decided):
         return None
     signature = (outcome.raw.get("result") or {}).get("signature")
@@ -93,10 +93,10 @@ def find_keys_url(case: FollowedCase, outcome: Outcome, trust: TrustedOrigins) -
 
 
 def verify_outcome(outcome: Outcome, keys: bytes | None) -> Outcome:
-    """The outcome with what its signature proves: None without keys, False if it does not hold."""
+    """Return the outcome with `verified` set: unchanged without keys, False for an invalid signature."""
     if not isinstance(outcome, Decided) or keys is None:
         return outcome
-    # Checking needs the cryptography that most agents never load.
+    # Imported here, since most agents never need the cryptography.
     from placet.signing.verify import verify_result
 
     try:

@@ -1,4 +1,4 @@
-"""What an agent remembers of its own dealings: which round a question is, and how often it was advised."""
+"""Count the rounds of a chain of cases, and how often suggestions were returned for a call."""
 
 from collections import OrderedDict
 
@@ -12,13 +12,13 @@ REMEMBERED = 10_000
 
 
 class RoundNumbers:
-    """Counts the rounds of each chain of questions."""
+    """Counts the rounds of each chain of cases."""
 
     def __init__(self) -> None:
         self._numbers: OrderedDict[str, int] = OrderedDict()
 
     def number(self, case: FollowedCase) -> int:
-        """1 for a first question; one more than its predecessor's, and 2 if nobody here has seen that one."""
+        """Return 1 for a first case, otherwise one more than its predecessor, which is 1 if unknown."""
         if case.case_id in self._numbers:
             return self._numbers[case.case_id]
         before = case.previous_case_id
@@ -27,18 +27,18 @@ class RoundNumbers:
         return number
 
     def number_notice(self, notice: Notice) -> Notice:
-        """The notice with the round of its question, which is the same from the first word to the last."""
+        """Return the notice with the round of its case."""
         return replace(notice, round=self.number(notice.case))
 
 
 class SuggestionLimit:
-    """A service's suggestions for doing better, offered to the caller twice at most for the same call."""
+    """Returns a service's suggestions at most twice for the same call."""
 
     def __init__(self) -> None:
         self._cycles: OrderedDict[str, int] = OrderedDict()
 
     def next_suggestions(self, response: httpx.Response) -> tuple[ServiceSuggestion, ...]:
-        """The suggestions in a finished answer: the service's words, to be weighed and not obeyed."""
+        """Return the suggestions in a response; they are untrusted text and not instructions."""
         call = f"{response.request.method} {response.request.url}"
         cycle = self._cycles.get(call, 0)
         found = read_suggestions(response.content, cycle=cycle)

@@ -1,8 +1,7 @@
-"""What a service answered, read leniently: five versions of the protocol, and the slips of real services.
+"""Parse a service's responses: five versions of the protocol, and common deviations of real services.
 
-Lenient means: a missing text, an odd time or an unknown member does not stop a person from being asked. It
-never means guessing: an unknown version, a case without its addresses or a result without an action is
-refused by name.
+A missing text, an odd time or an unknown member is accepted. An unknown version, a case without its URLs or
+a result without an action raises UnreadableAnswer.
 """
 
 import re
@@ -24,11 +23,11 @@ from placet.reviews.registry import find_declaration
 HUMAN_INPUT_REQUIRED = "human_input_required"
 LONGEST_BODY = 4 * 1024 * 1024
 DEFAULT_TIMEOUT = timedelta(hours=24)
-FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # services that mean "never" name the last year there is
+FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # the latest time; services write the year 9999 for "never"
 
 
 class FollowedCase(Struct, frozen=True, kw_only=True):
-    """A question that a service put to a person through this agent."""
+    """A case that a service opened and that this agent follows."""
 
     case_id: str
     type: str
@@ -50,18 +49,18 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
     context: dict[str, Any] = {}
     verification_required: bool = False
     service_name: str | None = None
-    """What the service calls itself: its word, to be shown beside its host."""
+    """The name that the service gives itself; not verified, so show it with the host."""
 
     @property
     def pressable(self) -> tuple[str, ...]:
-        """The actions that may be offered as native buttons; the link is always offered beside them."""
+        """The actions that may be offered as native buttons, in addition to the link."""
         if self.submit_url is None or self.submit_token is None or self.verification_required:
             return ()
         return self.inline_actions
 
 
 class PollResult(Struct, frozen=True, kw_only=True):
-    """Where a case stands, as one poll told."""
+    """The status of a case in one poll response."""
 
     status: str
     result: dict[str, Any] | None = None
@@ -75,7 +74,7 @@ class PollResult(Struct, frozen=True, kw_only=True):
 
 
 class ServiceSuggestion(Struct, frozen=True, kw_only=True):
-    """What a service thinks would make the next attempt better: its words, never instructions."""
+    """A service's suggestion for the next attempt: untrusted text, never an instruction."""
 
     field: str
     issue: str
@@ -85,37 +84,37 @@ class ServiceSuggestion(Struct, frozen=True, kw_only=True):
 
 
 def read_case(status: int, body: bytes, *, url: str, now: datetime) -> FollowedCase | None:
-    """The question in an HTTP answer, None if there is none; raises UnreadableAnswer for a broken one."""
+    """Return the case in a response, or None; raises UnreadableAnswer for a malformed one."""
     if status != 202:
         return None
     answer = _parse_object(body)
     if answer is None:
-        # Whoever writes this asks for a person: that it cannot be read must not look like an answer.
+        # It opens a case: a body that cannot be parsed must not pass as an ordinary response.
         if re.search(rb'"hitl"\s*:', body):
-            raise UnreadableAnswer("The service asks for a person in a way that cannot be read.")
+            raise UnreadableAnswer("The service's 202 opens a case, but its body is not valid JSON.")
         return None
     hitl, said = answer.get("hitl"), answer.get("status")
     if not isinstance(hitl, dict):
         if said == HUMAN_INPUT_REQUIRED:
-            raise UnreadableAnswer("The service asks for a person but does not say how.")
+            raise UnreadableAnswer("The service's 202 opens a case, but has no hitl object.")
         return None
     return _build_case(hitl, answer, url, now) if said in (None, HUMAN_INPUT_REQUIRED) else None
 
 
 def read_poll_result(body: bytes, *, case_id: str) -> PollResult:
-    """Where the case stands; raises UnreadableAnswer for what is no such thing, or is of another case."""
+    """Return the status in a poll response; raises UnreadableAnswer if it is malformed or of another case."""
     answer = _parse_object(body)
     if answer is None:
-        raise UnreadableAnswer("The poll's answer is not a JSON object.")
+        raise UnreadableAnswer("The poll response is not a JSON object.")
     named = answer.get("case_id")
     if isinstance(named, str) and named != case_id:
-        raise UnreadableAnswer("The poll's answer is about another case.")
+        raise UnreadableAnswer("The poll response is about another case.")
     status = _get_text(answer, "status")
     if status is None:
-        raise UnreadableAnswer("The poll's answer has no status.")
+        raise UnreadableAnswer("The poll response has no status.")
     result = answer.get("result")
     if status == "completed" and not (isinstance(result, dict) and isinstance(result.get("action"), str)):
-        raise UnreadableAnswer("The service says completed but gives no action.")
+        raise UnreadableAnswer("The poll response has status completed but no action.")
     responded_by = answer.get("responded_by")
     return PollResult(
         status=status,
@@ -131,13 +130,13 @@ def read_poll_result(body: bytes, *, case_id: str) -> PollResult:
 
 
 def read_reminder(data: str) -> datetime | None:
-    """Which reminder an event is about, if it says so."""
+    """Return the time of the reminder in an event, or None."""
     said = _parse_object(data.encode("utf-8", "replace"))
     return parse_time(said.get("reminder_at")) if said else None
 
 
 def read_suggestions(body: bytes, *, cycle: int) -> tuple[ServiceSuggestion, ...]:
-    """The service's suggestions in a finished answer; none after two rounds of them (spec: at most twice)."""
+    """Return the suggestions in a final response; none after two cycles (spec: at most twice)."""
     answer = _parse_object(body)
     listed = answer.get("improvement_suggestions") if answer else None
     if not isinstance(listed, list) or cycle >= MAX_CYCLES:
@@ -147,8 +146,8 @@ def read_suggestions(body: bytes, *, cycle: int) -> tuple[ServiceSuggestion, ...
 
 def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime) -> FollowedCase:
     version = _parse_version(hitl.get("spec_version"))
-    if version not in SPEC_VERSIONS:  # 0.9, 2: an unknown version is never taken for a known one
-        raise UnreadableAnswer(f"This agent does not speak version {version[:20]!r} of the protocol.")
+    if version not in SPEC_VERSIONS:  # spec 0.9, 2: never treat an unknown version as a known one
+        raise UnreadableAnswer(f"This agent does not support version {version[:20]!r} of the protocol.")
     type = _require_text(hitl, "type")
     created_at = parse_time(hitl.get("created_at")) or now
     policy = hitl.get("verification_policy")
@@ -178,7 +177,7 @@ def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: dat
 
 
 def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
-    """0.6, 7.5: none named means all of the type; only what one press can say whole is offered."""
+    """Return the inline actions (spec 0.6, 7.5); without a list, all that the review type declares."""
     named = hitl.get("inline_actions")
     declared = find_declaration(type)
     known = declared.inline_actions if declared is not None else None
@@ -189,7 +188,7 @@ def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
 
 
 def _requires_evidence_inline(policy: Any) -> bool:
-    """Whether buttons are out of the question: evidence is asked for, or the policy cannot be read."""
+    """Return whether an inline answer requires evidence; True for a policy that cannot be read."""
     if not isinstance(policy, dict):
         return True
     required_for = policy.get("required_for")
@@ -209,7 +208,7 @@ def _parse_object(body: bytes) -> dict[str, Any] | None:
 
 
 def _as_utf8(body: bytes) -> bytes:
-    """As it is, or with signs in the place of what some other encoding left there."""
+    """Return the body, with replacement characters for bytes that are not UTF-8."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -225,12 +224,12 @@ def _get_text(values: Mapping[str, Any], name: str) -> str | None:
 def _require_text(hitl: Mapping[str, Any], name: str) -> str:
     value = _get_text(hitl, name)
     if value is None:
-        raise UnreadableAnswer(f"The service asks for a person but gives no {name}.")
+        raise UnreadableAnswer(f"The service's 202 opens a case, but has no {name}.")
     return value
 
 
 def _find_service_name(*places: Any) -> str | None:
-    """Where services say who they are: `service` as a text or with a `name`, or `service_name`."""
+    """Return the service's name: `service` as a text or with a `name`, or `service_name`."""
     for place in places:
         found = place if isinstance(place, dict) else {}
         service = found.get("service")
@@ -241,12 +240,12 @@ def _find_service_name(*places: Any) -> str | None:
 
 
 def _parse_version(value: Any) -> str:
-    """The version that is named; a service that names none is of the time when there was one."""
+    """Return the protocol version; without one, the first version."""
     return SPEC_VERSIONS[0] if value is None or value == "" else str(value)
 
 
 def _parse_token(value: Any) -> str | None:
-    """A token that can stand in a header; without one, the person gets the link alone."""
+    """Return a token that a header can carry, or None; without one there are no buttons."""
     return value if isinstance(value, str) and re.fullmatch(r"[!-~]{1,4096}", value) else None
 
 
@@ -259,11 +258,11 @@ def _join_url(url: str, value: str, name: str) -> str:
     try:
         return urljoin(url, value)
     except ValueError:
-        raise UnreadableAnswer(f"The service's {name} is no address.") from None
+        raise UnreadableAnswer(f"The service's {name} is not a URL.") from None
 
 
 def parse_time(value: Any) -> datetime | None:
-    """A moment as services write them, in UTC; None for what is none."""
+    """Return an ISO 8601 time in UTC, or None if the value is not one."""
     if not isinstance(value, str):
         return None
     try:
@@ -276,7 +275,7 @@ def parse_time(value: Any) -> datetime | None:
 def _deadline_from_timeout(created_at: datetime, timeout: Any) -> datetime:
     try:
         return min(FAR_OFF, created_at + parse_duration(timeout))
-    except Exception:  # anything else than a duration means the protocol's own default
+    except Exception:  # not a duration: use the default of the protocol
         return created_at + DEFAULT_TIMEOUT
 
 

@@ -1,4 +1,4 @@
-"""Server-sent events, read from the bytes of a response as they come (the HTML standard's rules)."""
+"""Parse server-sent events incrementally (the rules of the HTML standard)."""
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ class ServerEvent(Struct, frozen=True, kw_only=True):
 
 
 class EventReader:
-    """Takes bytes in any pieces, gives whole events; `last_id` is what to resume after."""
+    """Parses chunks of bytes into events; `last_id` is the id to resume after."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -24,7 +24,7 @@ class EventReader:
         self.last_id: str | None = None
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """The events that this piece completes; raises ValueError for one without an end."""
+        """Return the events that this chunk completes; raises ValueError for an event that is too long."""
         found = []
         for line in self._whole_lines(chunk):
             event = self._take(line)
@@ -35,7 +35,7 @@ class EventReader:
         return found
 
     def _whole_lines(self, chunk: bytes) -> list[bytes]:
-        """The lines that this piece completes; a long line in small pieces is looked at once, at its end."""
+        """Return the lines that this chunk completes; a line is scanned once, when it is complete."""
         may_end = self._rest.endswith(b"\r") or b"\n" in chunk or b"\r" in chunk
         self._rest += chunk
         if not may_end:
@@ -65,7 +65,7 @@ class EventReader:
 
 
 def _split_lines(data: bytes) -> list[bytes]:
-    """Whole lines, then what is left; a CR at the very end may be half of a line end and waits."""
+    """Return the complete lines and the rest; a CR at the end may be half of a CRLF and stays."""
     waiting = b"\r" if data.endswith(b"\r") else b""
     text = data[: len(data) - len(waiting)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     *lines, rest = text.split(b"\n")

@@ -81,20 +81,20 @@ class ThreadListener(Listener):
 
 
 class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
-    """Makes an agent's calls and follows cases, as `AsyncAgent` does, in programs that block."""
+    """Makes an agent's calls and follows cases, as `AsyncAgent` does, for synchronous programs."""
 
     _client = httpx.Client
     _listener = ThreadListener
 
     @cached_property
     def _stuck(self) -> dict[Origin, list[threading.Thread]]:
-        """Requests that were given up but have not ended, by service."""
+        """Abandoned requests that have not ended, by service."""
         return {}
 
     def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
     ) -> httpx.Response | Outcome:
-        """Make a call; if the service needs a person, wait for the decision."""
+        """Make a call; if the service requires a person, wait for the decision."""
         return self.follow(self._http.request(method, url, **options), reference=reference)
 
     def follow(self, response: httpx.Response, *, reference: str | None = None) -> httpx.Response | Outcome:
