@@ -173,7 +173,7 @@ def test_a_page_in_a_browser_cannot_reach_it(http: HttpServer, headers: dict[str
         (("--key", "k", "--http", "--host", "0.0.0.0"), "", "set PLACET_MCP_TOKEN"),
         (("--key", "k", "--http"), "short", "at least 20 characters"),
         (("--key", "k", "--via", "telegram"), "", "PLACET_TELEGRAM_BOT_TOKEN"),
-        (("--key", "k", "--pending", "taken/agent.db"), "", "cannot be kept in taken/agent.db"),
+        (("--key", "k", "--pending", "taken/agent.db"), "", "cannot be stored in taken/agent.db"),
     ],
     ids=["odd key", "insecure", "open to all", "short token", "no messenger", "no place"],
 )

@@ -1,7 +1,7 @@
-"""Between an agent's cases and a messenger: tells the person, takes the press, submits it, tidies up.
+"""Connect an agent's cases to a messenger: send the link, submit button presses, update the messages.
 
-A press is worth what the platform vouches for: who pressed must be among those who may answer, and nobody is
-unless named. The answer goes to the service under the case's own submit token, which no messenger ever sees.
+The platform authenticates who pressed a button. That user must be one of `answerers`; by default nobody is.
+The answer is sent to the service with the case's submit token, which the messenger never sees.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SETTLE_BREAKS_S = (1.0, 4.0)
 SHORT_NAME, LONGEST_SOURCE = 40, 76
-# What whoever pressed is told, by what the service answered.
+# The reply to the person who pressed a button, by the status code of the service.
 REPLIES = {
     200: "Your answer was recorded.",
     401: "This button does not work any more. Open the link to answer.",
@@ -55,7 +55,7 @@ REPLIES = {
 NOT_RECORDED = "The service did not take this answer. Open the link to answer."
 UNSURE = "Your answer may not have been recorded. Press again; it cannot be counted twice."
 STRANGER = "You are not among those who may answer this here."
-GONE = "This question is closed. If its link says otherwise, answer there."  # another agent may ask it
+GONE = "This question is closed. If its link says otherwise, answer there."  # another agent may have it
 
 T = TypeVar("T")
 
@@ -63,10 +63,10 @@ log = logging.getLogger("placet.agent")
 
 
 class ChannelBridge:
-    """One messenger for an agent's cases. `tell` is what an `AsyncAgent` calls with every notice.
+    """One messenger for an agent's cases. Pass `tell` to an `AsyncAgent`, which calls it with every notice.
 
-    `answerers` are the platform's ids of those who may answer by a button; without any, everyone gets the
-    link alone. `nudge` is the agent's own, so that a decision shows at once.
+    `answerers` are the platform's ids of the users who may answer with a button; without any, messages have
+    only the link. `nudge` is the agent's `nudge`, so that it polls as soon as somebody has answered.
     """
 
     def __init__(
@@ -95,16 +95,16 @@ class ChannelBridge:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def tell(self, notice: Notice) -> None:
-        """Send the link, send it again, or bring every copy up to date."""
+        """Send the link, send a reminder, or update every message after the end of the case."""
         if notice.name in ("told", "reminder"):
             await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
         elif notice.name == "ended" and notice.outcome is not None:
             await self._settle(notice.case, _build_closure(notice.outcome, self._now()), round=notice.round)
 
     async def handle_webhook(self, call: WebhookRequest) -> WebhookResult:
-        """A webhook call of the platform, answered within its deadline though a service may be slower.
+        """Handle a webhook request of the platform within its deadline, even if the service is slower.
 
-        Raises SignatureInvalid unless the platform itself made the call.
+        Raises SignatureInvalid unless the platform made the request.
         """
         heard = await self._channel.handle_webhook(call)
         if heard.reply is not None and len(heard.interactions) == 1:
@@ -113,22 +113,22 @@ class ChannelBridge:
         return heard
 
     async def listen(self) -> None:
-        """Take presses as they come, for an agent without a public address; runs until cancelled."""
+        """Receive interactions without a public URL; runs until cancelled."""
         async for presses in self._channel.listen():
             await self._handle_interactions(presses)
 
     async def handle_interaction(self, press: Interaction) -> None:
-        """Take one press to its service, and tell whoever pressed what came of it."""
+        """Submit one interaction to its service, and reply with the result to the user."""
         await self._answer(press, await self._reply(press))
 
     async def aclose(self) -> None:
-        """Finish the presses that are under way, and let go of connections."""
+        """Finish the running submissions and close the connections."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
         await self._channel.aclose()
 
     async def _handle_interactions(self, presses: Iterable[Interaction]) -> None:
-        """Side by side, so that a slow service holds up nobody; each is finished whoever leaves meanwhile."""
+        """Handle interactions concurrently, and finish each even if the caller is cancelled."""
         tasks = {self._start_task(self.handle_interaction(press)) for press in presses}
         if tasks:
             await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
@@ -136,7 +136,7 @@ class ChannelBridge:
     async def _reply_in_response(
         self, heard: WebhookResult, press: Interaction, reply: Callable[[str], bytes]
     ) -> WebhookResult:
-        """The response itself tells what came of a press, unless that takes longer than a platform waits."""
+        """Reply in the webhook response, or later if the service takes longer than the platform waits."""
         taking = self._start_task(self._reply(press))
         await asyncio.wait({taking}, timeout=ACKNOWLEDGE_WITHIN_S)
         if taking.done():
@@ -151,7 +151,7 @@ class ChannelBridge:
         try:
             await self._channel.reply(press, text)
         except PlacetError as error:
-            log.warning("a press could not be answered: %s", error.message)
+            log.warning("interaction_reply_failed error=%s", error.message)
 
     def _start_task(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work)
@@ -160,7 +160,7 @@ class ChannelBridge:
         return task
 
     async def _reply(self, press: Interaction) -> str:
-        """What came of it; a press that comes again while it is being taken waits for the same answer."""
+        """Return the reply to an interaction; a repeated one waits for the same reply."""
         reply = self._replies.get(press.id)
         if reply is not None:
             return reply
@@ -170,18 +170,18 @@ class ChannelBridge:
         return await asyncio.shield(taking)
 
     async def _process_safely(self, press: Interaction) -> str:
-        """Whatever is wrong with one press, the others go on."""
+        """Process an interaction; an unexpected error is logged and does not affect the others."""
         try:
             reply = await self._process(press)
         except Exception:
-            log.exception("a press could not be taken")
+            log.exception("interaction_failed")
             reply = UNSURE
         self._in_progress.pop(press.id, None)
         self._remember(press.id, reply)
         return reply
 
     async def _process(self, press: Interaction) -> str:
-        """Who may answer is named here, and was when the button was sent: the file may have others' cases."""
+        """Check the user against the current answerers and those stored with the button, then submit."""
         who = press.user.user_id
         found = await asyncio.to_thread(self._cases.button, press.reference)
         if who not in self._answerers:
@@ -210,8 +210,7 @@ class ChannelBridge:
         return await asyncio.shield(shared)
 
     async def _submit(self, case: FollowedCase, url: str, body: dict[str, Any], key: str) -> str:
-        """Once for the same answer of the same person, however often they tap: to some services a second
-        one is somebody else's."""
+        """Submit an answer once, however often the person presses; some services reject a second one."""
         headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": key}
         reply = UNSURE
         try:
@@ -227,7 +226,7 @@ class ChannelBridge:
         return reply
 
     async def _post_answer(self, url: str, body: dict[str, Any], headers: dict[str, str]) -> int:
-        """What a service answers in one number; what it writes under it is not read, and may never end."""
+        """Send an answer and return the status code; the body is not read."""
         try:
             async with (
                 asyncio.timeout(self._submit_within_s),
@@ -245,8 +244,8 @@ class ChannelBridge:
         ticket = await self._channel.send(card)
         try:
             await asyncio.to_thread(self._cases.add_ticket, case, ticket)
-        except CaseNotSaved as error:  # the person has it; it will only not be brought up to date
-            log.warning("%s", error.message)
+        except CaseNotSaved as error:  # the person has the message, but it will not be updated
+            log.warning("message_not_saved error=%s", error.message)
 
     def _list_button_actions(self, case: FollowedCase) -> tuple[str, ...]:
         return case.pressable if self._answerers else ()
@@ -254,20 +253,18 @@ class ChannelBridge:
     async def _settle(self, case: FollowedCase, ended: CaseClosure, *, round: int) -> None:
         card = build_card(case, {}, round=round)
         tickets = await asyncio.to_thread(self._cases.tickets, case)
-        # The file is for all messengers of an agent: a chat's number in one may be a stranger's in another.
-        breaks = list(
-            SETTLE_BREAKS_S
-        )  # for all copies together: whoever waits for the decision waits for this
+        # The file is shared by all messengers of an agent, and ids differ between platforms.
+        breaks = list(SETTLE_BREAKS_S)  # shared by all messages: the decision is delayed by these waits
         for ticket in (one for one in tickets if one.channel == self._channel.name):
             try:
                 await self._settle_one(ticket, card, ended, breaks)
-            except PlacetError as error:  # one copy that cannot be changed must not keep the others stale
-                log.warning("a message could not be brought up to date: %s", error.message)
+            except PlacetError as error:  # update the other messages nevertheless
+                log.warning("message_update_failed error=%s", error.message)
 
     async def _settle_one(
         self, ticket: SentMessage, card: Card, ended: CaseClosure, breaks: list[float]
     ) -> None:
-        """Again where the platform just was not there: what stays as it is looks open for ever."""
+        """Update one message; retry if the platform is unreachable."""
         while True:
             try:
                 return await self._channel.mark_closed(ticket, card, ended)
@@ -285,16 +282,16 @@ class ChannelBridge:
 
 
 def _parse_ids(answerers: Iterable[str]) -> frozenset[str]:
-    """The ids without what a list that was typed has around and between them."""
-    if isinstance(answerers, str):  # its letters would be taken for ids, and some are somebody's
-        raise SettingsError("Name those who may answer one by one: a list of ids, not one text.")
+    """Return the ids without surrounding spaces and empty entries."""
+    if isinstance(answerers, str):  # its letters would be treated as ids
+        raise SettingsError("answerers must be a list of user ids, not one text.")
     return frozenset(filter(None, (one.strip() for one in answerers)))
 
 
 def build_card(
     case: FollowedCase, references: dict[str, str], *, is_reminder: bool = False, round: int = 1
 ) -> Card:
-    """A case as a messenger shows it. Its buttons bear our own words: a service's could mean the opposite."""
+    """Return the card of a case. Button labels are ours: a service's labels could be misleading."""
     buttons = tuple(
         Button(action=action, label=_format_label(action), reference=reference)
         for reference, action in references.items()
@@ -315,7 +312,7 @@ def build_card(
 
 
 def _format_source(case: FollowedCase) -> str:
-    """The host that asks, which nobody can make up, behind the name that it gives itself."""
+    """Return the service's name, which is not verified, with its host, which is."""
     host = urlsplit(case.service_url).hostname or ""
     name = " ".join(re.sub(r"[()\[\]<>]", " ", case.service_name or "").split())
     fits = len(host) + SHORT_NAME < LONGEST_SOURCE
@@ -328,7 +325,7 @@ def _format_label(action: str) -> str:
 
 
 def _build_closure(outcome: Outcome, now: datetime) -> CaseClosure:
-    """When it ended is the service's to say: an agent may hear of it days later."""
+    """Return how the case closed, at the time that the service reports."""
     at = parse_time(outcome.raw.get(f"{outcome.status}_at")) or now
     if isinstance(outcome, Decided):
         named = (outcome.responded_by or {}).get("name")
@@ -340,7 +337,7 @@ def _build_closure(outcome: Outcome, now: datetime) -> CaseClosure:
 
 
 def _build_idempotency_key(case: FollowedCase, body: dict[str, Any]) -> str:
-    """The same for the same answer of the same person: who taps twice, or on two copies, answers once."""
+    """Return a key that is equal for equal answers of the same person, so that they count once."""
     said = json.dumps([case.case_id, body], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 

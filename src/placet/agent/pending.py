@@ -1,8 +1,8 @@
-"""What an agent is waiting for, kept in a small file: a process that is killed finds all its cases again.
+"""Store an agent's pending cases in a SQLite file, so that a restarted process can resume them.
 
-Addresses with tokens and the agent's own credentials are sealed; the key lies in a file beside, readable by
-its owner alone, or comes from the environment. Whoever has the database without the key learns only how many
-cases wait and until when.
+URLs with tokens and the agent's credentials are encrypted. The key is in a file beside the database, readable
+only by its owner, or in the environment. Without the key the database reveals only how many cases are pending
+and until when.
 """
 
 import logging
@@ -57,7 +57,7 @@ CREATE INDEX IF NOT EXISTS ticket_of_case ON ticket (id);
 
 
 class PendingCase(Struct, frozen=True, kw_only=True):
-    """A case that has not ended, and what it takes to follow it; `reference` is the agent's name for it."""
+    """A case that has not ended, with what is needed to follow it; `reference` is the agent's own label."""
 
     case: FollowedCase
     credentials: dict[str, str] = {}
@@ -65,25 +65,25 @@ class PendingCase(Struct, frozen=True, kw_only=True):
     is_notified: bool = False
     """Whether the person has received the link."""
     reminded_up_to: datetime | None = None
-    """The last reminder of which its person has heard."""
+    """The last reminder that was sent to the person."""
 
 
 class ButtonAudience(Struct, frozen=True, kw_only=True):
-    """In which messenger a button was put, and who may press it."""
+    """The messenger that a button was sent to, and the users who may press it."""
 
     channel: str
     answerers: tuple[str, ...]
 
 
 class SavedButton(Struct, frozen=True, kw_only=True):
-    """What a reference stands for; `pressable` is None for a button of a time when it was not kept."""
+    """The case and action of a button; `pressable` is None for one stored by an earlier version."""
 
     pending: PendingCase
     action: str
     pressable: ButtonAudience | None = None
 
     def is_for(self, channel: str, user_id: str) -> bool:
-        """Whether this person may press it there, as far as it was kept when it was sent."""
+        """Return whether this user may press the button; True if its audience was not stored."""
         kept = self.pressable
         return kept is None or (kept.channel == channel and user_id in kept.answerers)
 
@@ -99,7 +99,7 @@ class PendingCases:
         self._connection = _connect(self._path, busy_s)
 
     def require_room(self) -> None:
-        """Raise CaseNotSaved unless a case of ordinary size could be kept right now."""
+        """Raise CaseNotSaved unless a case of ordinary size can be stored now."""
         with self._writing() as connection:
             connection.execute(
                 "INSERT INTO pending (id, expires_at, sealed) VALUES ('', '', zeroblob(?))", (_ORDINARY,)
@@ -107,9 +107,9 @@ class PendingCases:
             connection.execute("DELETE FROM pending WHERE id = ''")
 
     def add(self, pending: PendingCase) -> None:
-        """Keep a case before its person is told, so that no link is out without someone waiting for it.
+        """Store a case before its link is sent, so that no link exists that nobody waits for.
 
-        This and all that writes raises CaseNotSaved if the file takes nothing.
+        Every method that writes raises CaseNotSaved if the file cannot be written.
         """
         row_id = _row_id(pending.case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(pending))
@@ -122,12 +122,12 @@ class PendingCases:
             )
 
     def mark_notified(self, case: FollowedCase) -> None:
-        """Note that the person has the link."""
+        """Record that the person has the link."""
         with self._writing() as connection:
             connection.execute("UPDATE pending SET notified = 1 WHERE id = ?", (_row_id(case),))
 
     def claim_reminder(self, case: FollowedCase, at: datetime) -> bool:
-        """Whether this reminder, or a later one, has not gone out yet; of all who ask, one hears yes."""
+        """Claim a reminder; return False if it or a later one was claimed before."""
         row_id, moment = _row_id(case), at.timestamp()
         with self._writing() as connection:
             claimed = connection.execute(
@@ -139,22 +139,22 @@ class PendingCases:
         return bool(claimed) or kept is None
 
     def remove(self, case: FollowedCase) -> None:
-        """Forget a case that has ended."""
+        """Delete a case that has ended."""
         with self._writing() as connection:
             connection.execute("DELETE FROM pending WHERE id = ?", (_row_id(case),))
 
     def all(self) -> list[PendingCase]:
-        """Every case that waits, the most urgent first; raises SettingsError if the key is another one."""
+        """Return all pending cases, the most urgent first; raises SettingsError if the key is wrong."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT id, notified, sealed, reminded_up_to FROM pending ORDER BY expires_at"
             ).fetchall()
         return [self._decrypt_case(*row) for row in rows]
 
-    # The copies of a question that are out in messengers
+    # The messages of a case in messengers
 
     def add_buttons(self, case: FollowedCase, actions: Mapping[str, str], pressable: ButtonAudience) -> None:
-        """Keep what each reference stands for, and for whom; raises for a case that is not pending."""
+        """Store the action and audience of each button; raises for a case that is not pending."""
         row_id = _row_id(case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(pressable))
         with self._writing() as connection:
@@ -164,7 +164,7 @@ class PendingCases:
             )
 
     def button(self, reference: str) -> SavedButton | None:
-        """What a button stands for, while its case is pending."""
+        """Return a button by its reference, or None unless its case is pending."""
         with self._lock:
             row = self._connection.execute(
                 "SELECT id, notified, sealed, reminded_up_to, action, pressable"
@@ -182,14 +182,14 @@ class PendingCases:
         )
 
     def add_ticket(self, case: FollowedCase, ticket: SentMessage) -> None:
-        """Keep where a card was put."""
+        """Store where a card was sent."""
         row_id = _row_id(case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(ticket))
         with self._writing() as connection:
             connection.execute("INSERT INTO ticket (id, sealed) VALUES (?, ?)", (row_id, sealed))
 
     def tickets(self, case: FollowedCase) -> list[SentMessage]:
-        """Every card of this case, in the order they were sent."""
+        """Return the cards of this case, in the order they were sent."""
         row_id = _row_id(case)
         with self._lock:
             cursor = self._connection.execute(
@@ -199,7 +199,7 @@ class PendingCases:
         return [msgspec.msgpack.decode(self._decrypt(row_id, sealed), type=SentMessage) for (sealed,) in rows]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
@@ -209,7 +209,7 @@ class PendingCases:
             with self._lock, self._connection:
                 yield self._connection
         except sqlite3.Error as error:
-            raise CaseNotSaved(f"Pending cases cannot be kept in {self._path}: {error}.") from error
+            raise CaseNotSaved(f"The pending case could not be saved in {self._path}: {error}.") from error
 
     def _encrypt(self, row_id: str, plain: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
@@ -226,18 +226,18 @@ class PendingCases:
         try:
             return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], row_id.encode())
         except (InvalidTag, ValueError):
-            raise SettingsError(f"{self._path} was sealed with another key, or is damaged.") from None
+            raise SettingsError(f"{self._path} was encrypted with another key, or is damaged.") from None
 
 
 class SavedCase:
-    """One case in the file, if there is one, from before its person is told until it has ended."""
+    """One case in the file, if the agent has a file, until the case has ended."""
 
     def __init__(self, cases: PendingCases | None, pending: PendingCase) -> None:
         self._cases = cases
         self._pending = pending
 
     def begin(self) -> None:
-        """Keep it."""
+        """Store the case."""
         if self._cases is not None:
             self._cases.add(self._pending)
 
@@ -254,7 +254,7 @@ class SavedCase:
         return True
 
     def end(self) -> None:
-        """Forget it; if that cannot be done, its end may be read twice."""
+        """Delete the case; if that fails, its outcome may be returned twice."""
         with self._log_failure():
             if self._cases is not None:
                 self._cases.remove(self._pending.case)
@@ -264,17 +264,17 @@ class SavedCase:
         try:
             yield
         except CaseNotSaved as error:
-            log.warning("%s", error.message)
+            log.warning("pending_case_not_saved error=%s", error.message)
 
 
 def _row_id(case: FollowedCase) -> str:
-    """Two services may use the same case id."""
+    """Return an id that includes the service, since two services may use the same case id."""
     return sha256("\n".join(map(str, (*parse_origin(case.service_url), case.case_id))).encode()).hexdigest()
 
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
     try:
-        with suppress(FileExistsError):  # untouched then: closing it would drop the locks this process holds
+        with suppress(FileExistsError):  # do not open it: closing it would drop locks of this process
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(path, timeout=busy_s, check_same_thread=False)
         _enable_wal(connection)
@@ -283,12 +283,12 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
         connection.executescript(_SCHEMA)
         _add_missing_columns(connection)
     except (OSError, sqlite3.Error) as error:
-        raise SettingsError(f"Pending cases cannot be kept in {path}: {error}.") from error
+        raise SettingsError(f"Pending cases cannot be stored in {path}: {error}.") from error
     return connection
 
 
 def _add_missing_columns(connection: sqlite3.Connection) -> None:
-    """Give a file of an earlier time the columns that came later; of two who do it at once, one has."""
+    """Add the columns that a file of an earlier version lacks; two processes may do it at once."""
     for table, column, kind in (("button", "pressable", "BLOB"), ("pending", "reminded_up_to", "REAL")):
         if _has_column(connection, table, column):
             continue
@@ -304,12 +304,12 @@ def _has_column(connection: sqlite3.Connection, table: str, column: str) -> bool
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Write ahead. Of two who switch at once one is told that the other is busy, however patient it is."""
+    """Enable write-ahead logging; of two processes that do it at once, one gets an error and retries."""
     for _ in range(SWITCH_ATTEMPTS):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError:
-            connection.execute("BEGIN IMMEDIATE")  # waits for the other, and fails if it never ends
+            connection.execute("BEGIN IMMEDIATE")  # waits for the other process, within the timeout
             connection.execute("COMMIT")
         else:
             return
@@ -326,11 +326,11 @@ def _load_key(path: Path) -> bytes:
             _decode_key(beside.read_text().strip(), str(beside)) if beside.exists() else _create_key(beside)
         )
     except OSError as error:
-        raise SettingsError(f"The key of pending cases cannot be kept in {beside}: {error}.") from error
+        raise SettingsError(f"The key of pending cases cannot be stored in {beside}: {error}.") from error
 
 
 def _create_key(beside: Path) -> bytes:
-    """Written whole and then put in place: of two agents that start at once, both use the first one's."""
+    """Create the key file atomically; two agents that start at once use the same key."""
     written = beside.with_name(f"{beside.name}.{os.getpid()}.{threading.get_ident()}")
     with os.fdopen(os.open(written, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write(urlsafe_b64encode(AESGCM.generate_key(bit_length=256)).decode())
@@ -349,12 +349,12 @@ def _decode_key(text: str, name: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != 32:
-        raise SettingsError(f"{name} must be 32 bytes as base64.")
+        raise SettingsError(f"{name} must be 32 bytes, encoded as base64.")
     return key
 
 
 def default_path() -> Path:
-    """Where an agent keeps its pending cases unless told otherwise."""
+    """Return the default path of the file of pending cases."""
     state = os.environ.get("XDG_STATE_HOME")
     folder = Path(state) if state else Path.home() / ".local" / "state"
     return folder / "placet" / "agent.db"

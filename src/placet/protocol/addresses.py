@@ -1,4 +1,4 @@
-"""Which addresses may be called from here: rules over URLs and IP addresses, decided without any network."""
+"""Which URLs and IP addresses may be called (protection against SSRF); no I/O."""
 
 import re
 import unicodedata
@@ -14,12 +14,12 @@ from placet.text.characters import is_hidden
 LONGEST_URL = 2048
 LONGEST_HOST = 253
 
-# The only hosts that plain HTTP may name: what never leaves this machine needs no TLS.
+# The only hosts for plain HTTP, since the traffic does not leave this machine.
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Network = IPv4Network | IPv6Network
 
-# Names that mean something in one's own network only.
+# Names that only a private network resolves.
 OWN_SUFFIXES = ("local", "internal", "intranet", "corp", "home", "lan", "svc", "home.arpa")
 FORBIDDEN_SUFFIXES = ("localhost", "localdomain", *OWN_SUFFIXES, "onion")
 NO_DOMAIN = "no domain"
@@ -28,7 +28,7 @@ METADATA_HOSTS = frozenset(
     {"metadata.goog", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"}
 )
 
-# The first match names the rule, so the narrow ranges stand before the wide ones.
+# The first match names the rule, so narrow ranges come before wide ones.
 FORBIDDEN_RANGES = tuple(
     (ip_network(network), rule)
     for network, rule in (
@@ -76,11 +76,11 @@ FORBIDDEN_RANGES = tuple(
         ("ff00::/8", "multicast"),
     )
 )
-# The ranges in which people number their own networks; no address in another is to be had by listing it.
+# Ranges of private networks; only addresses in these can be allowed by listing their network.
 OWN_RANGES = frozenset({"private", "unique local", "carrier-grade NAT"})
 OWN_RULES = OWN_RANGES | {NO_DOMAIN, *OWN_SUFFIXES}
-"""What is refused unless one's own networks are listed."""
-# IANA hands out global IPv6 unicast from here only; whatever lies outside is reserved.
+"""Rules that do not apply when private networks are listed."""
+# IANA assigns global IPv6 unicast addresses only from this range.
 GLOBAL_IPV6 = ip_network("2000::/3")
 # RFC 5214: an interface identifier 0000:5efe or 0200:5efe tunnels to the IPv4 address behind it.
 ISATAP_MARKS = frozenset({0x00005EFE, 0x02005EFE})
@@ -101,7 +101,7 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 class ParsedTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """A URL taken apart once, so that what was checked is what gets called."""
+    """A parsed URL, so that the checked URL is the one that is called."""
 
     url: str
     """Normalised: ASCII only, lower-case host, no default port."""
@@ -114,11 +114,11 @@ class ParsedTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_url(url: str, *, allow_loopback: bool = False, networks: Sequence[Network] = ()) -> ParsedTarget:
-    """Take a URL apart and judge it as a target of outgoing requests.
+    """Parse a URL and check that it may be the target of an outgoing request.
 
-    `networks` are one's own: their addresses pass, and the names that only they know. Raises
-    `AddressRefused` naming the rule that the URL breaks. A name that passes here still has to be resolved,
-    and each of its addresses put to `check_address`.
+    `networks` are private networks that may be called, by address or by a private name. Raises
+    `AddressRefused` naming the rule that the URL violates. A host name must still be resolved, and each of
+    its addresses passed to `check_address`.
     """
     target = _parse(url)
     if target.scheme != "https" and not _is_loopback_host(target):
@@ -137,23 +137,23 @@ def check_address(
     networks: Sequence[Network] = (),
     host: str = "",
 ) -> None:
-    """Pass a public unicast address, or one in one's own `networks`; raise `AddressRefused` for any other.
+    """Raise `AddressRefused` unless the address is public unicast or in one of the private `networks`.
 
-    A `host` whose name only one's own networks know leads into them, and nowhere else.
+    A `host` with a private name must resolve to an address in `networks`.
     """
     ip = _parse_address(address)
     rule = _find_range_rule(ip)
     if rule in OWN_RANGES and _is_within(ip, networks):
         return
     if networks and _is_own_name(host):
-        raise AddressRefused(f"{host} leads out of the networks that are listed, to {ip}.", rule="own name")
+        raise AddressRefused(f"{host} resolves to {ip}, outside the listed networks.", rule="own name")
     if rule is None or (allow_loopback and rule == "loopback"):
         return
     raise AddressRefused(f"{ip} is a forbidden address ({rule}).", rule=rule)
 
 
 def is_secure_or_loopback(url: str) -> bool:
-    """Whether a URL is https, or http on localhost, 127.0.0.1 or [::1]; False for anything malformed."""
+    """Return whether a URL is https, or http on localhost, 127.0.0.1 or [::1]; False if malformed."""
     try:
         target = _parse(url)
     except AddressRefused:
@@ -162,7 +162,7 @@ def is_secure_or_loopback(url: str) -> bool:
 
 
 def normalize_url(url: str) -> str:
-    """A URL as browsers spell it: scheme and host in lower case, no default port, ASCII only.
+    """Return a URL as browsers write it: scheme and host in lower case, no default port, ASCII only.
 
     Raises `AddressRefused` for anything malformed.
     """
@@ -262,7 +262,7 @@ def _to_ascii_name(name: str) -> str:
 
 
 def _to_idna(name: str) -> str:
-    # Its tables cost milliseconds to load, and few hosts need them.
+    # Imported here: loading its tables takes milliseconds, and few hosts need them.
     import idna
 
     try:
@@ -301,7 +301,7 @@ def _is_own_name(host: str) -> bool:
 
 
 def _is_within(ip: IPv4Address | IPv6Address, networks: Sequence[Network]) -> bool:
-    # An address that tunnels leads elsewhere, wherever it stands itself.
+    # A tunnel address leads to another network than its own.
     return not _is_isatap(ip) and any(ip.version == one.version and ip in one for one in networks)
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with an answer: stable codes, and the words a person reads."""
+"""The problems that an answer can have: stable codes and the texts that a person reads."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ CATALOGUE: Mapping[str, str] = {
     "control_characters": phrase("Remove the invisible control characters; typing it again usually does."),
     "unknown_field": phrase("This form does not ask for this."),
 }
-# Those whose words depend on the number.
+# Texts with a singular and a plural form.
 _COUNTED: Mapping[str, tuple[str, str]] = {
     "too_short": phrases("Write at least {minimum} character.", "Write at least {minimum} characters."),
     "too_long": phrases(
@@ -42,7 +42,7 @@ _COUNTED: Mapping[str, tuple[str, str]] = {
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """One thing wrong with one answer; carries bounds from the form, never the answer itself."""
+    """One problem of one answer; has bounds from the form, never the answer itself."""
 
     code: str
     message: str
@@ -50,7 +50,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 def problem(code: str, **params: object) -> Problem:
-    """The problem of this code, in English that a page can translate."""
+    """Return the problem with this code, with a message that pages can translate."""
     bounds = {name: _whole(value) for name, value in params.items()}
     shown = {name: str(value) for name, value in bounds.items()}
     return Problem(code=code, message=_build_message(code, bounds), params=shown)

@@ -1,7 +1,7 @@
-"""Which values of an argument a person allowed: `{"exact": …}`, `{"glob": "…"}` or `{"from": …, "to": …}`.
+"""Patterns for allowed argument values: `{"exact": …}`, `{"glob": "…"}` or `{"from": …, "to": …}`.
 
-What is not certainly allowed is not allowed: another type, an odd pattern and a value too long to look at all
-fit nothing. Matching takes time in proportion to the text, whatever the pattern.
+In doubt a value does not match: another type, an invalid pattern or a value that is too long. Matching takes
+time linear in the length of the text, whatever the pattern.
 """
 
 from collections import defaultdict
@@ -19,10 +19,10 @@ LONGEST_TEXT = 10_000
 DEEPEST = 32
 LARGEST_NUMBER = 2**53 - 1
 FEWEST_LETTERS = 3
-"""A glob with fewer characters of its own in a row says next to nothing."""
+"""A glob whose longest literal part is shorter matches almost anything."""
 
 NAME_SIGNS = frozenset("_-.~+")
-"""What one star stands for besides letters and digits: it never leaves a name, a folder or an address."""
+"""Characters that one star matches besides letters and digits; it never matches a separator."""
 STAR, ESCAPE = "*", "\\"
 SLASHES = ("/", ESCAPE)
 STEPS = ("..", ".")
@@ -30,7 +30,7 @@ NO_RANGE = message("Write a number here that is not smaller than the one of this
 
 
 def fits(pattern: Any, value: Any) -> bool:
-    """Whether this value of an argument is allowed."""
+    """Return whether a pattern allows this argument value."""
     if find_pattern_error(pattern) is not None:
         return False
     if "exact" in pattern:
@@ -41,7 +41,7 @@ def fits(pattern: Any, value: Any) -> bool:
 
 
 def find_pattern_error(pattern: Any) -> str | None:
-    """What is wrong with a pattern, or None."""
+    """Return what is wrong with a pattern, or None."""
     if not isinstance(pattern, Mapping):
         return "A pattern is an object."
     if pattern.keys() == {"exact"}:
@@ -54,7 +54,7 @@ def find_pattern_error(pattern: Any) -> str | None:
 
 
 def matches_almost_anything(pattern: Mapping[str, Any]) -> bool:
-    """Whether a pattern lets nearly any text pass."""
+    """Return whether a pattern matches nearly any text."""
     if "glob" not in pattern:
         return False
     runs = groupby(_read(pattern["glob"]), key=lambda token: token.literal is not None)
@@ -62,7 +62,7 @@ def matches_almost_anything(pattern: Mapping[str, Any]) -> bool:
 
 
 def identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
-    """Whether two JSON values are the same, types included: 1, 1.0, true and "1" are four values."""
+    """Return whether two JSON values are equal in value and type: 1, 1.0, true and "1" all differ."""
     if type(one) is not type(other) or depth < 0:
         return False
     if isinstance(one, dict):
@@ -77,7 +77,7 @@ def identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
 
 
 def is_json(value: Any, *, depth: int = DEEPEST) -> bool:
-    """Whether this is plain JSON that is kept exactly wherever it travels."""
+    """Return whether a value is JSON that every JSON implementation preserves exactly."""
     if depth < 0:
         return False
     if isinstance(value, dict):
@@ -93,15 +93,15 @@ def is_json(value: Any, *, depth: int = DEEPEST) -> bool:
 
 
 def as_glob(text: str) -> str:
-    """The glob that fits this text and nothing else, to begin widening from."""
+    """Return the glob that matches only this text."""
     return text.replace(ESCAPE, ESCAPE * 2).replace(STAR, ESCAPE + STAR)
 
 
 def matches(glob: str, text: str) -> bool:
-    """Whether the whole text fits: `*` is letters, digits and `_-.~+`, `**` any text, a backslash escapes.
+    """Return whether the whole text matches: `*` matches letters, digits and `_-.~+`, `**` any text.
 
-    A star between slashes is a name, which is not empty. Steps upwards (`..` between slashes), and those that
-    stay where they are (`.`), fit only if the glob itself has as many.
+    A backslash escapes the next character. A star between slashes matches at least one character. The path
+    segments `..` and `.` match only if the glob has as many of them.
     """
     if len(text) > LONGEST_TEXT or any(_steps(text, step) > _steps(glob, step) for step in STEPS):
         return False
@@ -123,13 +123,13 @@ class _Token(NamedTuple):
 
 
 class _Machine(NamedTuple):
-    """Bit n of a set of places: the first n tokens are behind us."""
+    """A non-deterministic automaton; bit n of a state set means that the first n tokens have matched."""
 
     start: int
     end: int
     stars: int
     firsts: int
-    """The first character of a name: one star before another that stands for the rest of it."""
+    """The first character of a non-empty name; the next star matches the rest of it."""
     names: int
     anything: int
     literals: Mapping[str, int]
@@ -154,13 +154,13 @@ def _machine(glob: str) -> _Machine:
 
 
 def _onward(machine: _Machine, character: str) -> int:
-    """The places from which this character leads to the next one."""
+    """Return the states that advance on this character."""
     literal = machine.literals.get(character, 0)
     return literal | machine.firsts if _in_a_name(character) else literal
 
 
 def _with_names_begun(tokens: list[_Token]) -> list[_Token]:
-    """The tokens, where a star that is a whole name between slashes has a first character of its own."""
+    """Return the tokens, with an extra token for the first character of a star between slashes."""
     begun: list[_Token] = []
     for place, token in enumerate(tokens):
         around = [*tokens[max(0, place - 1) : place], *tokens[place + 1 : place + 2]]
@@ -171,7 +171,7 @@ def _with_names_begun(tokens: list[_Token]) -> list[_Token]:
 
 
 def _read(glob: str) -> list[_Token]:
-    """The tokens, with no two stars side by side: then one step leads past any of them."""
+    """Return the tokens of a glob; adjacent stars are merged into one."""
     tokens: list[_Token] = []
     for token in _split(glob):
         if token.literal is None and tokens and tokens[-1].literal is None:
@@ -197,7 +197,7 @@ def _in_a_name(character: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_letter(character: str) -> bool:
-    """Whether it stays one for software that takes look-alikes for the same: some become signs and spaces."""
+    """Return whether it is still a letter after NFKC normalization, which turns some into punctuation."""
     return all(
         part.isalnum() or part in NAME_SIGNS or category(part).startswith("M")
         for part in normalize("NFKC", character)

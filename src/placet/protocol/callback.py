@@ -1,9 +1,9 @@
-"""Callbacks on the wire: how they are signed and verified, when they are repeated, and what a reply means.
+"""Sign and verify callbacks, their retry schedule, and the meaning of a receiver's reply.
 
 Two schemes sign the same bytes with the same secret, `whsec_` and the base64 of 24 to 64 random bytes:
 
 - `X-HITL-Signature: sha256=<hex>` is the HMAC-SHA256 of the raw body. Its key is the secret's whole text as
-  UTF-8, prefix included: a receiver puts in what it was given and decodes nothing.
+  UTF-8, prefix included: a receiver uses it as it is, without decoding.
 - `webhook-id`, `webhook-timestamp` and `webhook-signature: v1,<base64>` follow Standard Webhooks: the
   HMAC-SHA256 of `id.timestamp.body`. Its key is the decoded bytes behind `whsec_`, as that standard says.
 
@@ -30,7 +30,7 @@ WEBHOOK_TIMESTAMP = "webhook-timestamp"
 WEBHOOK_SIGNATURE = "webhook-signature"
 _STANDARD_HEADERS = (WEBHOOK_ID, WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE)
 
-# Standard Webhooks, "Deliverability and reliability": the wait before each attempt, from the last one on.
+# Standard Webhooks, "Deliverability and reliability": the wait before each attempt.
 RETRY_SCHEDULE = (
     timedelta(0),
     timedelta(seconds=5),
@@ -47,20 +47,20 @@ JITTER_SHARE = 0.2
 
 Verdict = Literal["delivered", "retry", "disable", "give_up"]
 
-# A full stop in the id would let its end pass for a timestamp.
+# No full stop: the part of an id after it could be read as a timestamp.
 _MESSAGE_ID = re.compile(r"[!-\-/-~]{1,256}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 
 def format_secret(key: bytes) -> str:
-    """A secret as its receiver gets it; raises `ValidationFailed` unless `key` has 24 to 64 bytes."""
+    """Return a secret as text; raises `ValidationFailed` unless `key` has 24 to 64 bytes."""
     if not SHORTEST_SECRET <= len(key) <= LONGEST_SECRET:
         raise ValidationFailed(f"A callback secret has {_SECRET_SIZE}.")
     return SECRET_PREFIX + base64.b64encode(key).decode("ascii")
 
 
 def secret_key(secret: str) -> bytes:
-    """The bytes behind `whsec_`; raises `ValidationFailed` when the secret is not written like that."""
+    """Return the bytes after `whsec_`; raises `ValidationFailed` if the secret is malformed."""
     key = _decode_secret(secret)
     if key is None:
         raise ValidationFailed(f"A callback secret is {SECRET_PREFIX} and base64 of {_SECRET_SIZE}.")
@@ -68,7 +68,7 @@ def secret_key(secret: str) -> bytes:
 
 
 def sign_callback(body: bytes, *, secrets: Sequence[str], message_id: str, at: datetime) -> dict[str, str]:
-    """The headers that sign `body` in both schemes, once with each secret, the newest first.
+    """Return the headers that sign `body` in both schemes, once with each secret, the newest first.
 
     `message_id` stays the same when the delivery is repeated, `at` is the time of this attempt. Raises
     `ValidationFailed` for a secret, an id or a time that cannot be signed with.
@@ -98,9 +98,9 @@ def verify_callback(
 ) -> str | None:
     """Check a callback and return its message id, or None when it was signed by `X-HITL-Signature` alone.
 
-    Standard Webhooks headers are preferred: if any is there, all must hold. `X-HITL-Signature` covers neither
-    id nor time, so whoever captured a callback can repeat it; a receiver whose sender signs in both schemes
-    passes `accept_untimed=False`. Raises `SignatureInvalid` with the reason, whatever the headers look like.
+    If any Standard Webhooks header is present, all must be valid. `X-HITL-Signature` covers neither id nor
+    time, so a captured callback can be replayed; pass `accept_untimed=False` if the sender signs in both
+    schemes. Raises `SignatureInvalid` with the reason, also for malformed headers.
     """
     found = _lower_cased(headers)
     usable = [secret for secret in secrets if secret]
@@ -113,9 +113,9 @@ def verify_callback(
 
 
 def next_attempt_in(attempt: int, jitter: float) -> timedelta | None:
-    """How long to wait after `attempt` failed attempts, or None when it is time to give up.
+    """Return how long to wait after `attempt` failed attempts, or None to give up.
 
-    `jitter` in [0, 1) lengthens the wait by up to a fifth, so that receivers are not met by a crowd.
+    `jitter` in [0, 1) lengthens the wait by up to a fifth, so that retries are spread over time.
     """
     if attempt >= len(RETRY_SCHEDULE):
         return None
@@ -123,11 +123,10 @@ def next_attempt_in(attempt: int, jitter: float) -> timedelta | None:
 
 
 def judge_reply(status: int | None, *, refused: bool = False) -> Verdict:
-    """What a reply means for its delivery.
+    """Return what a receiver's reply means for the delivery.
 
-    `status` is None when no reply came; `refused` says that the address guard forbade the call. As in
-    Standard Webhooks, 410 ends all deliveries to this address and every other failure is tried again,
-    redirects and the receiver's 4xx included.
+    `status` is None without a reply; `refused` says that the URL must not be called. As in Standard Webhooks,
+    410 ends all deliveries to this URL, and every other failure is retried, also redirects and 4xx.
     """
     if refused:
         return "give_up"
@@ -205,5 +204,5 @@ def _lower_cased(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _unix_seconds(moment: datetime) -> float:
     if moment.tzinfo is None:
-        raise ValidationFailed("A callback is timed by a moment with a time zone.")
+        raise ValidationFailed("The time of a callback must have a time zone.")
     return moment.timestamp()

@@ -9,10 +9,10 @@ Choice = Literal["review", "skip"]
 
 
 def require_choice(body: Mapping[str, Any]) -> Choice:
-    """What the caller chose; `previous_case_id` continues a review and so counts as `prefer_hitl`.
+    """Return the caller's choice; `previous_case_id` continues a review and counts as `prefer_hitl`.
 
-    Raises `ChoiceRequired` when nothing was chosen and `InvalidChoice` for both at once or for flags that
-    are not booleans. Run the action only after this has answered.
+    Raises `ChoiceRequired` if neither flag is set, and `InvalidChoice` if both are or one is not a boolean.
+    Call it before running the action.
     """
     if not isinstance(body, Mapping):
         raise InvalidChoice("The body must be a JSON object.")

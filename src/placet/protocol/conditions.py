@@ -1,4 +1,4 @@
-"""When a conditional field is shown (spec 10.3.3), and whether its condition makes sense at all."""
+"""Evaluate and check the condition of a conditional field (spec 10.3.3)."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -11,9 +11,9 @@ _ORDERED = frozenset({"number", "range", "date", CUSTOM})
 
 
 def is_condition_met(condition: Conditional, answer: object) -> bool:
-    """Whether the answer to the earlier field fulfils the condition.
+    """Return whether the answer to the earlier field meets the condition.
 
-    No answer equals nothing. Several chosen options fulfil `eq` and `in` when one of them does.
+    A blank answer equals no value. Several chosen options meet `eq` and `in` if one of them does.
     """
     if condition.operator in ("gt", "lt"):
         return _is_beyond(answer, condition)
@@ -26,7 +26,7 @@ def is_condition_met(condition: Conditional, answer: object) -> bool:
 
 
 def find_condition_error(condition: Conditional, controller: Field) -> str | None:
-    """What is wrong with a condition on the answer to `controller`, or None."""
+    """Return what is wrong with a condition on the answer to `controller`, or None."""
     name = quote(controller.key)
     if condition.operator in ("gt", "lt") and controller.kind not in _ORDERED:
         return f"{condition.operator} compares numbers and dates; {name} is a {controller.kind} field"
@@ -57,7 +57,7 @@ def _to_comparable(value: object) -> tuple[str, Number] | None:
 
 
 def _to_hashable_set(values: Iterable[object]) -> set[tuple[str, object]]:
-    """Values as a set in which true is not 1 and nothing nested is looked at."""
+    """Return the scalar values as a set in which true differs from 1."""
     return {
         ("boolean" if isinstance(value, bool) else "other", value) for value in values if _is_scalar(value)
     }

@@ -1,4 +1,4 @@
-"""Builtins from outside into a struct, or an error that says what does not fit and where."""
+"""Convert JSON types to a struct, or raise an error that says what is wrong and where."""
 
 import re
 from collections.abc import Mapping
@@ -31,35 +31,35 @@ _FORM = re.compile(r"(?P<fixed>[a-z_-]+)(?P<open>\.\+|\[.*)?")
 
 
 def full_match_pattern(expression: str) -> str:
-    """A pattern that fits the whole text and nothing more, in Python and in a JSON Schema alike."""
-    return rf"^(?:{expression})$(?!\n)"  # Python's `$` alone would let a final newline pass
+    """Return a pattern that matches the whole text, in Python and in a JSON Schema."""
+    return rf"^(?:{expression})$(?!\n)"  # Python's `$` alone allows a final newline
 
 
 def convert_input(raw: object, shape: type[T], error: type[BadRequest], name: str) -> T:
-    """Convert `raw` to `shape`, or raise `error` with the complaint and its `path` under `name`."""
+    """Convert `raw` to `shape`, or raise `error` with the reason and its `path` under `name`."""
     try:
         return msgspec.convert(raw, shape)
     except msgspec.ValidationError as misfit:
         reason, path = describe_mismatch(misfit, shape)
     except (UnicodeError, RecursionError):
-        reason, path = "holds characters or a depth that JSON cannot carry", ""
+        reason, path = "contains characters or a nesting depth that JSON does not allow", ""
     raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
 
 
 def holds_only_text(value: Mapping[Any, Any]) -> bool:
-    """Whether these are texts under texts and nothing else, as in most answers: no depth, no numbers."""
+    """Return whether all keys and values are texts, as in most answers."""
     return {str}.issuperset(map(type, value)) and {str}.issuperset(map(type, value.values()))
 
 
 def quote(text: str, limit: int = 60) -> str:
-    """A stranger's text, safe inside a message: short, on one line, printable ASCII."""
+    """Return untrusted text for use in a message: short, on one line, printable ASCII."""
     plain = text[:limit].encode("ascii", "backslashreplace").decode("ascii")
     visible = "".join(character if character.isprintable() else "?" for character in plain)
     return visible if len(text) <= limit else visible + "..."
 
 
 def describe_mismatch(misfit: msgspec.ValidationError, shape: Any) -> tuple[str, str]:
-    """What does not fit, in words for whoever sent it, and where: a path with a dot in front, or nothing."""
+    """Return the reason, in words for the sender, and the path with a leading dot, which may be empty."""
     text = str(misfit)
     place = _PLACE.search(text)
     path = "" if place is None else place["path"]
@@ -70,7 +70,7 @@ def describe_mismatch(misfit: msgspec.ValidationError, shape: Any) -> tuple[str,
 
 
 def _list_choices(shape: Any, path: str) -> list[str]:
-    """The values that may stand at this place; none if that cannot be told."""
+    """Return the allowed values at this path; empty if they are unknown."""
     found = _expand_union(inspect.type_info(shape))
     for name, _ in _STEP.findall(path):
         found = [
@@ -111,7 +111,7 @@ def _reword(reason: str) -> str:
 
 
 def _describe_expected_form(forms: list[str]) -> str:
-    """Alternatives are listed; what only an expression could tell is left to the documentation."""
+    """Return the alternatives of a pattern as a list, or a general text for a complex pattern."""
     known = [_FORM.fullmatch(form) for form in forms]
     if not all(known):
         return "this does not have the documented form"

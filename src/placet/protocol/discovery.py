@@ -11,7 +11,7 @@ from placet.protocol.versions import NESTED_DISCOVERY_SINCE, is_at_least
 
 
 class ServiceCard(Struct, frozen=True, kw_only=True):
-    """What a service tells about itself."""
+    """What a service publishes about itself."""
 
     base_url: str
     name: str
@@ -26,7 +26,7 @@ class ServiceCard(Struct, frozen=True, kw_only=True):
 
 
 def build_discovery(card: ServiceCard, version: str) -> dict[str, Any]:
-    """The document in the shape of this version."""
+    """Return the discovery document in the format of this version."""
     return (
         _build_nested(card, version)
         if is_at_least(version, NESTED_DISCOVERY_SINCE)

@@ -31,14 +31,14 @@ _GRAMMARS = (_SHORTHAND, _ISO_WEEKS, _ISO)
 # The same grammars for a JSON Schema, whose dialect has no (?P<names>).
 PATTERN = full_match_pattern("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for grammar in _GRAMMARS))
 
-# A month or a year before any `T`, in either notation: they have no fixed length.
+# A month or a year before any `T`, in either notation; they have no fixed length.
 _CALENDAR = re.compile(r"P[0-9.,DW]*[0-9.,]+[YM].*|[^P]*[0-9]\s*(?:y|mo|M|Y).*", re.DOTALL)
 
 _EXAMPLES = 'such as "30m", "24h", "7d", "1d12h" or "PT24H"'
 
 
 def parse_duration(text: str) -> timedelta:
-    """The duration that `text` names; always positive and at most ten years.
+    """Return the duration that `text` names; always positive and at most ten years.
 
     Raises `ValidationFailed` with what to write instead.
     """
@@ -53,9 +53,9 @@ def parse_duration(text: str) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The shorthand for a duration, largest unit first: `1d12h`, `90s` as `1m30s`.
+    """Return the shorthand for a duration, largest unit first: `1d12h`, `90s` as `1m30s`.
 
-    Raises `ValidationFailed` for what `parse_duration` would not give back.
+    Raises `ValidationFailed` for a duration that `parse_duration` does not accept.
     """
     days, hours, minutes, seconds = _split(duration)
     parts = (
@@ -68,7 +68,7 @@ def format_duration(duration: timedelta) -> str:
 
 
 def format_iso_duration(duration: timedelta) -> str:
-    """The ISO 8601 form of a duration: `P1DT12H`; refuses what `format_duration` refuses."""
+    """Return the ISO 8601 form of a duration, `P1DT12H`; raises as `format_duration` does."""
     shorthand = format_duration(duration).upper()
     days, mark, rest = shorthand.rpartition("D")
     return f"P{days}{mark}" + (f"T{rest}" if rest else "")
@@ -83,7 +83,7 @@ def _check_limits(microseconds: int) -> timedelta:
     if microseconds <= 0:
         raise _duration_error(f"A duration must be longer than zero; write one {_EXAMPLES}.")
     if microseconds > LONGEST // _MICROSECOND:
-        raise _duration_error("A duration must not pass ten years (3650d).")
+        raise _duration_error("A duration must not exceed ten years (3650d).")
     return timedelta(microseconds=microseconds)
 
 

@@ -1,4 +1,4 @@
-"""What one event tells (spec 8.5): the same facts in a stream and in a callback."""
+"""The data of an event (spec 8.5), the same in a stream and in a callback."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ from placet.protocol.timestamp import Timestamp
 
 
 class EventData(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The facts of an event; which of them are there depends on its name."""
+    """The data of an event; its name determines which fields are set."""
 
     case_id: str
     opened_at: Timestamp | None = None

@@ -1,4 +1,4 @@
-"""Whether one answer fits its field; pure judgement, and no word of the answer in any message."""
+"""Validate one answer against its field; no message contains the answer."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -29,31 +29,31 @@ _MISSING = {
 
 
 def is_blank(value: object) -> bool:
-    """Whether this counts as no answer: null, nothing but spaces, or an empty list."""
+    """Return whether a value counts as no answer: null, only spaces, or an empty list."""
     if isinstance(value, str):
         return not value or value.isspace()
     return value is None or value in ([], ())
 
 
 def missing_answer_problem(field: Field) -> Problem:
-    """What to say when a required field has no answer."""
+    """Return the problem of a required field without an answer."""
     return problem(_MISSING.get(field.type, "required"))
 
 
 def validate_answer(field: Field, value: object) -> Problem | None:
-    """The first thing wrong with an answer that is not blank, or None."""
+    """Return the first problem of an answer that is not blank, or None."""
     return _VALIDATORS[field.kind](field, value)
 
 
 def is_number(value: object) -> bool:
-    """Whether this is a finite JSON number that every JSON reader understands."""
+    """Return whether a value is a finite number that every JSON implementation can represent."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return -LARGEST_NUMBER <= value <= LARGEST_NUMBER
 
 
 def parse_date(value: object) -> date | None:
-    """The day that a `YYYY-MM-DD` text names, or None."""
+    """Return the date of a `YYYY-MM-DD` text, or None."""
     if not isinstance(value, str) or not _DATE.fullmatch(value):
         return None
     try:

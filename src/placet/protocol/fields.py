@@ -1,4 +1,4 @@
-"""One question of a form (spec 10.3.1): its definition, and what its type implies."""
+"""The definition of a form field (spec 10.3.1), and the limits that its type implies."""
 
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ CUSTOM = "custom"
 MAX_OPTIONS = 500
 LARGEST_NUMBER = 2**53 - 1
 LONGEST_TEXT = 10_000
-# A pattern is for short, one-line values; this keeps the worst of them cheap to judge.
+# Patterns are for short, one-line values; this limits the cost of matching.
 LONGEST_PATTERNED_TEXT = 2_000
 
 _SLIDER = (0, 100)
@@ -40,7 +40,7 @@ class Option(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Validation(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, rename="camel"
 ):
-    """Bounds of an answer; the bounds of a date are ISO dates."""
+    """Limits of an answer; the limits of a date are ISO dates."""
 
     min_length: int | None = None
     max_length: int | None = None
@@ -50,7 +50,7 @@ class Validation(
 
 
 class Conditional(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a field is shown: depending on the answer to an earlier one (spec 10.3.3)."""
+    """A condition on the answer to an earlier field; this field is shown if it is met (spec 10.3.3)."""
 
     field: str
     operator: Operator
@@ -58,7 +58,7 @@ class Conditional(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Field(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One question: its key in `result.data`, its words, its type and its rules."""
+    """One field: its key in `result.data`, its texts, its type and its validation rules."""
 
     key: str
     label: str
@@ -80,12 +80,12 @@ class Field(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
 
     @property
     def bounds(self) -> tuple[Number | str | None, Number | str | None]:
-        """Smallest and largest answer; a range that names none goes from 0 to 100, as browsers do."""
+        """The smallest and the largest answer; 0 to 100 for a range without limits, as in browsers."""
         given = (self.validation.min, self.validation.max)
         return _SLIDER if self.type == "range" and given == (None, None) else given
 
     @property
     def longest(self) -> int:
-        """How many characters an answer may have."""
+        """The maximum number of characters of an answer."""
         limit = LONGEST_TEXT if self.validation.pattern is None else LONGEST_PATTERNED_TEXT
         return limit if self.validation.max_length is None else self.validation.max_length

@@ -1,4 +1,4 @@
-"""Whether a person's answers fit a form: what is visible, what is wrong, and the cleaned data."""
+"""Validate a person's answers to a form: visible fields, problems, and the data to store."""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -15,7 +15,7 @@ MAX_UNKNOWN_KEYS_NAMED = 20
 
 
 def find_visible_fields(form: Form, values: Mapping[str, object]) -> tuple[Field, ...]:
-    """The fields a person with these answers sees; what hangs on a hidden field is hidden with it."""
+    """Return the fields that are visible with these answers; fields that depend on hidden ones are not."""
     visible: dict[str, Field] = {}
     for field in form.every_field:
         condition = field.conditional
@@ -29,7 +29,7 @@ def find_visible_fields(form: Form, values: Mapping[str, object]) -> tuple[Field
 def find_visible_fields_in_step(
     form: Form, values: Mapping[str, object], step_index: int
 ) -> tuple[Field, ...]:
-    """The visible fields of one step, counted from 0; raises `InvalidInput` when there is no such step."""
+    """Return the visible fields of one step, counted from 0; raises `InvalidInput` for an unknown step."""
     if not 0 <= step_index < len(form.groups):
         raise InvalidInput(f"This form has {len(form.groups)} steps.")
     keys = {field.key for field in form.groups[step_index]}
@@ -37,7 +37,7 @@ def find_visible_fields_in_step(
 
 
 def find_problems(form: Form, values: Mapping[str, object]) -> dict[str, Problem]:
-    """What is wrong, by key and in the form's order; keys the form does not ask for come last."""
+    """Return the problems by key, in the order of the form; unknown keys come last."""
     return {
         **_find_field_problems(find_visible_fields(form, values), values),
         **_find_unknown_keys(form, values),
@@ -45,7 +45,7 @@ def find_problems(form: Form, values: Mapping[str, object]) -> dict[str, Problem
 
 
 def check_answers(form: Form, values: Mapping[str, object]) -> dict[str, object]:
-    """The data to keep: visible answers only, nothing blank.
+    """Return the data to store: the answers to visible fields that are not blank.
 
     Raises `InvalidInput` with `fields` (a message by key) and `codes` (a code by key).
     """
@@ -55,7 +55,7 @@ def check_answers(form: Form, values: Mapping[str, object]) -> dict[str, object]
 
 
 def find_field_problem(field: Field, value: object) -> Problem | None:
-    """What is wrong with the answer to one visible field, or None."""
+    """Return the problem of the answer to one visible field, or None."""
     if is_blank(value):
         return missing_answer_problem(field) if field.required else None
     return validate_answer(field, value)

@@ -1,4 +1,4 @@
-"""An HTML form post into typed answers; what does not convert stays text, for the judge to name."""
+"""Convert an HTML form post to typed answers; values that cannot be converted stay text."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +24,10 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})
 
 
 def answers_from_strings(form: Form, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
-    """Typed answers from a posted form, ready for `check_answers`; never raises.
+    """Return typed answers from a posted form, for `check_answers`; never raises.
 
-    A repeated key counts as several choices for a multiselect; elsewhere the last one wins, so that a
-    hidden "false" may stand before a checkbox. Keys the form does not know are kept as text.
+    A repeated key is several choices for a multiselect. For other fields the last value counts, so that a
+    hidden "false" can precede a checkbox. Values of unknown keys stay text.
     """
     fields = {field.key: field for field in form.every_field}
     posted: dict[str, list[str]] = {}

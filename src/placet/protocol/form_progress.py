@@ -1,4 +1,4 @@
-"""How far a person has come with a form (spec 10.3.4), in numbers only."""
+"""Compute a person's progress in a form (spec 10.3.4)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from placet.protocol.forms import Form
 
 
 class FormProgress(NamedTuple):
-    """Steps are counted from 1; fields are the required ones the person sees."""
+    """Steps are counted from 1; only required, visible fields are counted."""
 
     current_step: int
     total_steps: int
@@ -20,7 +20,7 @@ class FormProgress(NamedTuple):
 def compute_progress(
     form: Form, values: Mapping[str, object], current_step: int | None = None
 ) -> FormProgress:
-    """Where the person stands; unless told, at the first step that still lacks a required answer."""
+    """Return the progress; the default `current_step` is the first one that lacks a required answer."""
     wanted = [field for field in find_visible_fields(form, values) if field.required]
     lacking = {field.key for field in wanted if find_field_problem(field, values.get(field.key))}
     steps = form.groups

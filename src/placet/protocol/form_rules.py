@@ -1,4 +1,4 @@
-"""What makes the definition of a field sound: each rule returns a complaint, or None."""
+"""Rules for the definition of a form field; each returns an error text, or None."""
 
 import re
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _RULES_OF = {
 
 
 def find_field_error(field: Field) -> str | None:
-    """The first rule that a field's definition breaks, in words that follow the path to the field."""
+    """Return the first error in a field's definition, worded to follow the path of the field, or None."""
     return next((complaint for rule in _RULES if (complaint := rule(field))), None)
 
 
@@ -75,7 +75,7 @@ def _check_options(field: Field) -> str | None:
 def _check_option_values(field: Field) -> str | None:
     values = [
         normalize_newlines(option.value) for option in field.options
-    ]  # all that a posted form tells apart
+    ]  # posted forms differ only in this
     if len(set(values)) != len(values):
         return "two options have the same value"
     for option in field.options:
@@ -157,7 +157,7 @@ def _check_default_ref(field: Field) -> str | None:
     if field.default_ref is None:
         return None
     try:
-        check_url(field.default_ref, allow_loopback=True)  # whether loopback may be called is for later
+        check_url(field.default_ref, allow_loopback=True)  # loopback is checked when it is called
     except AddressRefused as refusal:
         return f"default_ref cannot be called: {refusal.message}"
     return None
@@ -167,7 +167,7 @@ def _has_bounds(field: Field) -> bool:
     return field.bounds != (None, None)
 
 
-# In order: later rules rely on what earlier ones have established.
+# The order matters: later rules rely on earlier ones.
 _RULES: tuple[Callable[[Field], str | None], ...] = (
     _check_key,
     _check_type,

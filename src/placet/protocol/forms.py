@@ -1,4 +1,4 @@
-"""A form (spec 10.3): its fields or steps, read from outside and found sound, or refused with the place."""
+"""Form definitions (spec 10.3): fields or steps, parsed and validated."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,14 +16,14 @@ from placet.protocol.patterns import pattern_size
 from placet.text.characters import is_storable
 
 MAX_FIELDS = 200
-MAX_REFERENCES = 20  # each is a request of ours when a page is opened
+MAX_REFERENCES = 20  # each causes a request when the page is opened
 MAX_STEPS = 20
-# Instructions of all different patterns of one form: bounds what compiling and matching may cost.
+# Total size of all distinct patterns of one form; limits the cost of compiling and matching.
 MAX_PATTERN_SIZE = 200_000
 
 
 class FormStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One page of a wizard; without fields it is a summary."""
+    """One step of a form; without fields it is a summary."""
 
     title: str
     fields: tuple[Field, ...]
@@ -31,7 +31,7 @@ class FormStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What `context.form` holds: either `fields` or `steps`."""
+    """The value of `context.form`: either `fields` or `steps`."""
 
     fields: tuple[Field, ...] | None = None
     steps: tuple[FormStep, ...] | None = None
@@ -44,12 +44,12 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
     @property
     def every_field(self) -> tuple[Field, ...]:
-        """All fields in the order in which they are asked."""
+        """All fields in order."""
         return tuple(field for group in self.groups for field in group)
 
 
 def parse_form(raw: object) -> Form:
-    """Read a form definition; raises `InvalidForm` saying what is wrong and where (`path`, `field`)."""
+    """Parse a form definition; raises `InvalidForm` saying what is wrong and where (`path`, `field`)."""
     form = convert_input(raw, Form, InvalidForm, "form")
     _check_nulls(raw, "form")
     _check_layout(form)
@@ -62,7 +62,7 @@ def parse_form(raw: object) -> Form:
 
 
 def form_to_wire(form: Form) -> dict[str, Any]:
-    """The form as published schemas allow it: they know only numeric bounds, so those of dates stay here."""
+    """Return the form as the published schemas allow it, without date limits, which they do not know."""
     wire: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(form))
     for group in (wire.get("fields", []), *(step["fields"] for step in wire.get("steps", []))):
         for field in group:
@@ -72,7 +72,7 @@ def form_to_wire(form: Form) -> dict[str, Any]:
 
 
 def collect_defaults(form: Form) -> dict[str, object]:
-    """What the form pre-fills: the defaults of its fields."""
+    """Return the default answers of the fields, by key."""
     return {field.key: field.default for field in form.every_field if not is_blank(field.default)}
 
 
@@ -138,7 +138,7 @@ def _check_patterns(fields: Iterable[Field]) -> None:
 
 
 def _check_nulls(raw: object, path: str) -> None:
-    """Published schemas take null in `default` and `value` only; a struct would take it for absent."""
+    """Raise InvalidForm for null anywhere but in `default` and `value`, as the published schemas do."""
     for name, value in raw.items() if isinstance(raw, Mapping) else ():
         if name in _FREE:
             continue

@@ -13,7 +13,7 @@ MAX_PROMPT = 500
 
 
 class HitlObject(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All an agent needs to bring one question to a person and to fetch the answer."""
+    """What an agent needs to pass a case to a person and to fetch the answer."""
 
     spec_version: str
     case_id: str

@@ -1,4 +1,4 @@
-"""Suggestions a service adds to a finished answer, so that an agent may ask its user and send better data."""
+"""Suggestions that a service adds to a final response, so that the next request has better data."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -18,9 +18,9 @@ _TEXTS = ("field", "issue", "agent_action", "impact")
 
 
 class Suggestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What could be better, what the agent should ask, and what that would gain.
+    """What to improve, what the agent should ask its user, and the benefit.
 
-    Raises `ValidationFailed` when a text is empty or too long, or the priority is unknown.
+    Raises `ValidationFailed` if a text is empty or too long, or the priority is unknown.
     """
 
     field: str
@@ -37,9 +37,9 @@ class Suggestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def improvement_suggestions(suggestions: Sequence[Suggestion], cycle: int) -> dict[str, Any]:
-    """The `improvement_suggestions` part of a body, most urgent first.
+    """Return the `improvement_suggestions` member of a response body, most urgent first.
 
-    `cycle` counts the improvements already made: after two the list is empty, which tells the agent to stop.
+    `cycle` counts the improvements already made: after two the list is empty, so that the agent stops.
     Raises `ValidationFailed` for a negative cycle.
     """
     if cycle < 0:

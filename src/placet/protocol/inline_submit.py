@@ -1,4 +1,4 @@
-"""Inline submit (spec 7.5): the answer an agent relays after a person pressed a native button."""
+"""Inline submit (spec 7.5): the answer that an agent sends after a person pressed a native button."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ ActionName = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
 class SubmittedBy(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Who pressed the button, as the caller tells it: never a verified identity."""
+    """Who pressed the button, according to the caller; not verified."""
 
     platform: Platform
     platform_user_id: Annotated[str, Meta(min_length=1, max_length=500)]
@@ -48,7 +48,7 @@ class SubmitRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 class SubmitReceipt(Struct, frozen=True, kw_only=True):
-    """What the winner of a submission gets."""
+    """The response to the submission that closed the case."""
 
     status: str
     case_id: str
@@ -56,7 +56,7 @@ class SubmitReceipt(Struct, frozen=True, kw_only=True):
 
 
 def _check_traceable(*texts: str) -> None:
-    """What is kept for the audit is one line of text; the decoder turns the ValueError into its own error."""
+    """Raise ValueError, which the decoder converts, unless the texts fit on one line of the audit log."""
     together = "".join(texts)
     if not (is_storable(together) and is_one_line(together)):
-        raise ValueError("Line breaks and control characters have no place here")
+        raise ValueError("Line breaks and control characters are not allowed here")

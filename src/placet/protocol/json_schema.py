@@ -1,4 +1,4 @@
-"""Whether a value fits a JSON Schema, in words to act on. Nothing is fetched, and no pattern runs away."""
+"""Validate values against JSON Schemas, without network access and with bounded pattern matching."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,20 +8,20 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 _MOST = 20
-"""More problems than a person reads at once are not listed."""
+"""The maximum number of violations that are listed."""
 
 
 class UnusableSchema(ValueError):
-    """This is not a JSON Schema that can be checked without the network."""
+    """Not a JSON Schema that can be used without network access."""
 
 
 def find_violations(schema: Mapping[str, Any], value: Any) -> list[str]:
-    """What is wrong with the value, one line each, beginning with where; empty if it fits."""
+    """Return the violations of a schema, one line each with the path first; empty if the value is valid."""
     return list_violations(compile_schema(schema), value)
 
 
 def list_violations(checker: "jsonschema_rs.Validator", value: Any) -> list[str]:
-    """As `problems`, with a checker that `validator` made."""
+    """Return the violations, as `find_violations`, with a validator of `compile_schema`."""
     found: list[str] = []
     for error in checker.iter_errors(value):
         where = ".".join(str(step) for step in error.instance_path)
@@ -32,7 +32,7 @@ def list_violations(checker: "jsonschema_rs.Validator", value: Any) -> list[str]
 
 
 def compile_schema(schema: Mapping[str, Any]) -> "jsonschema_rs.Validator":
-    """A checker for the schema, remembered; raises UnusableSchema."""
+    """Return a cached validator for the schema; raises UnusableSchema."""
     import json
 
     return _compile_schema_text(json.dumps(schema, sort_keys=True))
@@ -44,7 +44,7 @@ def _compile_schema_text(written: str) -> "jsonschema_rs.Validator":
 
     import jsonschema_rs
 
-    # The engine without backtracking first; the other one gives up after a bounded number of steps.
+    # Try the engine without backtracking first; the other one stops after a limited number of steps.
     trouble: Exception | None = None
     for patterns in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)):
         try:

@@ -1,4 +1,4 @@
-"""One's own networks as settings list them: what may stand there, and what never may."""
+"""Parse the private networks that settings list."""
 
 import re
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ _OWN = ", ".join(str(network) for network, rule in FORBIDDEN_RANGES if rule in O
 
 
 def read_networks(listed: Iterable[str]) -> tuple[Network, ...]:
-    """The networks of a list such as `["10.0.0.0/8", "fd00::/8"]`; raises ValidationFailed.
+    """Return the networks of a list such as `["10.0.0.0/8", "fd00::/8"]`; raises ValidationFailed.
 
-    Only private networks can be listed. Public addresses need no listing, and loopback, link-local, metadata,
-    multicast and all other special addresses are not to be had by it.
+    Only private networks can be listed. Public addresses need no listing; loopback, link-local, metadata,
+    multicast and other special addresses cannot be allowed.
     """
     return tuple(_read(text) for text in listed)
 
@@ -46,7 +46,7 @@ def _parse(text: str) -> Network:
 
 
 def _range_of(network: Network) -> str | None:
-    """The rule of the range in which all of a network lies; None if there is none."""
+    """Return the rule of the range that contains the whole network, or None."""
     return next((rule for whole, rule in FORBIDDEN_RANGES if _lies_in(network, whole)), None)
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions written by strangers: compiled by RE2, so that none of them can stall the server."""
+"""Untrusted regular expressions, compiled by RE2, which matches in linear time."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ class PatternRefused(ValueError):
 
 
 def pattern_size(pattern: str) -> int:
-    """How many instructions a pattern compiles to; raises `PatternRefused` for one that RE2 does not take."""
+    """Return the size of the compiled pattern; raises `PatternRefused` if RE2 does not accept it."""
     size: int = _compile(pattern).programsize
     return size
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text fits the pattern, as in an HTML form.
+    """Return whether the whole text matches the pattern, as in an HTML form.
 
-    Both must be encodable as UTF-8, and the pattern one that `pattern_size` accepts.
+    Both must be encodable as UTF-8, and `pattern_size` must accept the pattern.
     """
     return _compile(pattern).fullmatch(text) is not None
 

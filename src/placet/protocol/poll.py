@@ -1,4 +1,4 @@
-"""The poll response (spec 8) for all six states; fields that are None do not travel."""
+"""The poll response (spec 8) for all six states; fields that are None are omitted."""
 
 from enum import StrEnum
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from placet.protocol.verification import SubmitPath, VerificationResult
 
 
 class Status(StrEnum):
-    """Where a case stands."""
+    """The state of a case."""
 
     PENDING = "pending"
     OPENED = "opened"
@@ -47,14 +47,14 @@ class Result(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RespondedBy(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who answered, where the service verified it (spec 13.7)."""
+    """Who answered, if the service verified it (spec 13.7)."""
 
     name: str | None = None
     email: str | None = None
 
 
 class SubmissionContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """By which path the answer came (spec 0.8)."""
+    """How the answer was submitted (spec 0.8)."""
 
     mode: SubmitPath
     submitted_via: str | None = None
@@ -63,7 +63,7 @@ class SubmissionContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a person has come in a form (spec 10.3.4)."""
+    """A person's progress in a form (spec 10.3.4)."""
 
     current_step: int | None = None
     total_steps: int | None = None
@@ -72,7 +72,7 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PollResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One answer of the poll address."""
+    """One response of the poll URL."""
 
     status: Literal["pending", "opened", "in_progress", "completed", "expired", "cancelled"]
     case_id: str

@@ -1,4 +1,4 @@
-"""The body of a callback (spec 9): how a case ended, as its receiver reads it."""
+"""The body of a callback (spec 9), which reports how a case ended."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from placet.protocol.timestamp import Timestamp
 
 
 class ReviewCallback(EventData, frozen=True, kw_only=True, omit_defaults=True):
-    """What is POSTed to a callback address once a case has ended: the last event, with its name and time."""
+    """The body POSTed to a callback URL when a case has ended: its last event, with name and time."""
 
     event: Literal["review.completed", "review.expired", "review.cancelled"]
     status: Literal["completed", "expired", "cancelled"]

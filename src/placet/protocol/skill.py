@@ -1,4 +1,4 @@
-"""What a service tells agents in its SKILL.md (spec 12): its front matter and how to handle a 202."""
+"""Render a service's SKILL.md (spec 12): front matter and how to handle a 202."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _YAML_SPECIAL = {
 
 
 class Skill(Struct, frozen=True, kw_only=True):
-    """What a SKILL.md says about a service and its use of human decisions."""
+    """The content of a SKILL.md: a service and how it uses human decisions."""
 
     name: str
     description: str
@@ -35,7 +35,7 @@ class Skill(Struct, frozen=True, kw_only=True):
 
 
 def render_front_matter(skill: Skill) -> str:
-    """The YAML block at the head of SKILL.md; raises `ValidationFailed` for what agents could not use."""
+    """Return the YAML front matter of SKILL.md; raises `ValidationFailed` for invalid values."""
     _check(skill)
     lines = [
         "---",
@@ -57,7 +57,7 @@ def render_front_matter(skill: Skill) -> str:
 
 
 def render_handling_section(skill: Skill) -> str:
-    """The part of SKILL.md's body that an agent follows when the service answers 202."""
+    """Return the section of SKILL.md that tells an agent how to handle a 202."""
     inline = (_INLINE,) if skill.supports_inline_submit else ()
     steps = (*_STEPS[:2], *inline, *_STEPS[2:])
     numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
@@ -70,7 +70,7 @@ def render_handling_section(skill: Skill) -> str:
 
 
 def render_skill(skill: Skill) -> str:
-    """The whole SKILL.md."""
+    """Return the complete SKILL.md."""
     title = f"# {_one_line(skill.name)}\n\n{_one_line(skill.description)}"
     return f"{render_front_matter(skill)}\n{title}\n\n{render_handling_section(skill)}"
 
@@ -104,7 +104,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _quote_yaml(text: str) -> str:
-    """A JSON string is a YAML string, once the few characters are escaped that YAML treats in its own way."""
+    """Return a text as a JSON string with the characters escaped that YAML reads differently."""
     return msgspec.json.encode(text).decode().translate(_YAML_SPECIAL)
 
 

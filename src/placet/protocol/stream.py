@@ -1,4 +1,4 @@
-"""Server-sent events (spec 8.5): names and framing; nothing here sends."""
+"""Server-sent events (spec 8.5): names and format."""
 
 OPENED = "review.opened"
 IN_PROGRESS = "review.in_progress"
@@ -14,10 +14,10 @@ HEARTBEAT = b": still here\n\n"
 
 
 def format_event(*, name: str, seq: int, data: bytes) -> bytes:
-    """One event as it goes over the wire; `data` is one line of JSON."""
+    """Return one event in the wire format; `data` is one line of JSON."""
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (seq, name.encode(), data)
 
 
 def parse_last_event_id(header: str | None) -> int:
-    """The sequence in a Last-Event-ID header; an unknown id replays everything."""
+    """Return the sequence number in a Last-Event-ID header; 0, which replays everything, if invalid."""
     return int(header) if header and header.isascii() and header.isdigit() and len(header) < 16 else 0

@@ -1,4 +1,4 @@
-"""How a review page declares its UI format (spec 11), and the wrapper that carries embedded surfaces."""
+"""The UI format of a review page (spec 11), and the wrapper for embedded surfaces."""
 
 import re
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ _CASE_ID = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 
 
 class Surface(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which UI format the review page speaks; a declaration, never a payload."""
+    """The UI format of the review page; a declaration without content."""
 
     format: str
     version: str | None = None
 
 
 class EmbeddedSurface(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One declarative rendering of a case, with the page to fall back to."""
+    """One declarative rendering of a case, with the page as fallback."""
 
     id: str
     format: str
@@ -45,7 +45,7 @@ class SurfaceInterop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def parse_surface(raw: object) -> Surface:
-    """Read a `surface` declaration; raises `ValidationFailed` saying what does not fit."""
+    """Parse a `surface` declaration; raises `ValidationFailed` saying what is wrong."""
     surface = convert_input(raw, Surface, ValidationFailed, "surface")
     _check_name("surface.format", surface.format)
     if surface.version is not None:
@@ -54,14 +54,14 @@ def parse_surface(raw: object) -> Surface:
 
 
 def parse_surface_interop(raw: object) -> SurfaceInterop:
-    """Read a `hitl-surface-interop/v0.1` wrapper; raises `ValidationFailed` saying what does not fit."""
+    """Parse a `hitl-surface-interop/v0.1` wrapper; raises `ValidationFailed` saying what is wrong."""
     interop = convert_input(raw, SurfaceInterop, ValidationFailed, "surface_interop")
     _check_interop(interop)
     return interop
 
 
 def build_surface_interop(case_id: str, surfaces: Sequence[EmbeddedSurface]) -> dict[str, Any]:
-    """The wrapper as JSON builtins; raises `ValidationFailed` for a wrapper that nobody could read back."""
+    """Return the wrapper as JSON types; raises `ValidationFailed` for an invalid wrapper."""
     interop = SurfaceInterop(profile=INTEROP_PROFILE, case_id=case_id, surfaces=tuple(surfaces))
     _check_interop(interop)
     return _as_json(interop)
@@ -71,7 +71,7 @@ def _as_json(interop: SurfaceInterop) -> dict[str, Any]:
     try:
         wrapper: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(interop))
     except (TypeError, ValueError, RecursionError) as misfit:
-        raise _surface_error("payload", "must be plain JSON of sane depth") from misfit
+        raise _surface_error("payload", "must be JSON that is not nested too deeply") from misfit
     return wrapper
 
 

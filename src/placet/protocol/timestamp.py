@@ -1,4 +1,4 @@
-"""A moment on the wire: a timestamp that names its time zone, so that it means the same everywhere."""
+"""The type of timestamps on the wire, which always have a time zone."""
 
 from datetime import datetime
 from typing import Annotated

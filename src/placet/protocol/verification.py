@@ -1,4 +1,4 @@
-"""Verification evidence (spec 0.8): what a service may ask for, what is presented, what was found."""
+"""Verification evidence (spec 0.8): required, presented and verified proofs."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -22,7 +22,7 @@ ASSURANCE_ORDER: tuple[Assurance, ...] = ("low", "medium", "high")
 
 
 class EvidenceRequirement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One proof that is asked for."""
+    """One required proof."""
 
     proof_type: ProofType
     provider: ShortText | None = None
@@ -31,13 +31,13 @@ class EvidenceRequirement(Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 
 class RequirementBranch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Proofs that must all hold."""
+    """Proofs that are all required."""
 
     all_of: Annotated[tuple[EvidenceRequirement, ...], Meta(min_length=1, max_length=20)]
 
 
 class Requirements(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Branches of which one must hold."""
+    """Branches of which one must be satisfied."""
 
     any_of: Annotated[tuple[RequirementBranch, ...], Meta(min_length=1, max_length=20)]
 
@@ -54,14 +54,14 @@ class PolicyBinding(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 class PolicyFallback(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the person goes when evidence is missing or wrong."""
+    """What happens if evidence is missing or invalid."""
 
     on_missing: Fallback
     on_invalid: Fallback
 
 
 class VerificationPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When evidence is asked for, which, and how it is bound."""
+    """When evidence is required, which, and what it is bound to."""
 
     mode: Literal["optional", "required", "step_up"]
     required_for: Annotated[tuple[SubmitPath, ...], Meta(min_length=1, max_length=2)]
@@ -70,12 +70,12 @@ class VerificationPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_field
     fallback: PolicyFallback
 
     def requires_evidence(self, path: SubmitPath) -> bool:
-        """Whether an answer by this path needs evidence; a step-up counts, since doubt holds."""
+        """Return whether an answer by this path requires evidence; also in step-up mode."""
         return self.mode != "optional" and path in self.required_for
 
 
 class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One proof as presented; opaque until its provider's verifier has judged it."""
+    """One presented proof; opaque until the verifier of its provider has checked it."""
 
     proof_type: ProofType
     provider: ShortText
@@ -85,7 +85,7 @@ class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 class VerifiedEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One proof that held, without any proof material."""
+    """One verified proof, without the proof material."""
 
     proof_type: str
     provider: str
@@ -98,7 +98,7 @@ class VerifiedEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class VerificationResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome that travels with a completed case."""
+    """The result of verification in a completed case."""
 
     satisfied: bool
     verified_evidence: tuple[VerifiedEvidence, ...] = ()
@@ -109,7 +109,7 @@ Held = tuple[Evidence, VerifiedEvidence]
 
 
 def find_unmet_branches(policy: VerificationPolicy, held: Sequence[Held]) -> tuple[str, ...]:
-    """Names of the branches that this evidence leaves unmet; empty when one branch holds."""
+    """Return the names of the unsatisfied branches; empty if one branch is satisfied."""
     missing = []
     for branch in policy.requirements.any_of:
         open_points = [need for need in branch.all_of if not any(satisfies(need, *one) for one in held)]
@@ -120,7 +120,7 @@ def find_unmet_branches(policy: VerificationPolicy, held: Sequence[Held]) -> tup
 
 
 def satisfies(need: EvidenceRequirement, evidence: Evidence, found: VerifiedEvidence) -> bool:
-    """Whether one verified proof, in the form it was presented, satisfies one requirement."""
+    """Return whether one verified proof, in its presented format, satisfies one requirement."""
     if need.proof_type != found.proof_type or need.provider not in (None, found.provider):
         return False
     if need.presentation_formats is not None and evidence.format not in need.presentation_formats:
@@ -136,5 +136,5 @@ def _describe_requirement(need: EvidenceRequirement) -> str:
 
 
 def encode_evidence(evidence: Evidence) -> bytes:
-    """The bytes whose digest marks this evidence as spent."""
+    """Return the bytes whose digest identifies evidence that was used."""
     return msgspec.json.encode([evidence.provider, evidence.presentation], order="deterministic")

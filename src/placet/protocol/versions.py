@@ -1,4 +1,4 @@
-"""The versions of the HITL Protocol that Placet speaks, and the window in which each field exists."""
+"""The supported versions of the HITL Protocol, and the version in which each field appeared."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,7 +21,7 @@ NESTED_DISCOVERY_SINCE = "0.7"
 
 
 def check_version(version: str) -> str:
-    """Return the version, or refuse one we do not speak by name."""
+    """Return the version; raises ValidationFailed if it is not supported."""
     if version not in SPEC_VERSIONS:
         raise ValidationFailed(
             f"spec_version {version[:20]!r} is not supported; use one of {', '.join(SPEC_VERSIONS)}."
@@ -30,19 +30,19 @@ def check_version(version: str) -> str:
 
 
 def is_at_least(version: str, since: str) -> bool:
-    """Whether `version` is `since` or later."""
+    """Return whether `version` is `since` or later."""
     return SPEC_VERSIONS.index(version) >= SPEC_VERSIONS.index(since)
 
 
 @cache
 def list_absent_fields(version: str, *, of: str) -> frozenset[str]:
-    """Names of the fields of `of` ("hitl" or "poll") that this version does not define."""
+    """Return the fields of `of` ("hitl" or "poll") that this version does not define."""
     windows = {"hitl": HITL_SINCE, "poll": POLL_SINCE}[of]
     return frozenset(name for name, since in windows.items() if not is_at_least(version, since))
 
 
 def require_fields_in_version(version: str, offered: Mapping[str, Any]) -> None:
-    """Refuse an offer that uses a field its version cannot express: silence would weaken it."""
+    """Raise ValidationFailed for a field that the version does not define, instead of dropping it."""
     for name, value in offered.items():
         since = HITL_SINCE.get(name)
         if since and value is not None and not is_at_least(version, since):
