@@ -116,7 +116,7 @@ def test_a_button_is_offered_only_for_what_every_call_allows() -> None:
     strict = context(call("a"), call("b", allowed_decisions=["reject", "respond"]))
     assert SAMPLES["tool_calls"].inline_for(context()) == ("approve", "reject")
     assert SAMPLES["tool_calls"].inline_for(strict) == ("reject",)
-    with pytest.raises(BadRequest, match="Decide this by one of reject, respond"):
+    with pytest.raises(BadRequest, match="decision must be one of reject, respond"):
         check(offer(SAMPLES["tool_calls"], strict), "approve")
 
 
@@ -162,12 +162,12 @@ def test_mixed_decisions_are_kept_by_call_with_one_note() -> None:
         (
             "edit",
             {"a": {"decision": None}, "b": {"decision": "reject"}},
-            "decisions.a: Decide this by one of",
+            "decisions.a: decision must be one of",
         ),
         (
             "edit",
             {"a": {"decision": "respond", "answer": "x"}, "b": {"decision": "reject"}},
-            "Decide this by",
+            "decision must be one of",
         ),
         (
             "edit",

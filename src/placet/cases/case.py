@@ -36,7 +36,7 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     verification_policy: VerificationPolicy | None = None
     service: str | None = None
     agent: str | None = None
-    salt: str = ""  # erased with the offer, so that nobody can guess the offer from the digest that remains
+    salt: str = ""  # erased with the offer, so that the remaining digest does not reveal the offer
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):

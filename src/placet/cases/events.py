@@ -1,7 +1,7 @@
 """The events of a case: an append-only chain in which each event holds the digest of the previous one.
 
 The data of an event can be erased and the chain still verifies, because the digest covers a salted digest of
-the data. The salt is erased with the data, so that nobody can guess an erased answer from its digest.
+the data. The salt is erased with the data, so that the digest does not reveal an erased answer.
 """
 
 import hashlib

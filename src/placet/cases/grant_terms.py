@@ -68,30 +68,30 @@ def read_terms(
     `calls` are the case's `tool_calls`, and `decisions` those of the same answer, by call id.
     """
     if not isinstance(given, list | tuple):
-        raise InvalidSubmission(_IS_A_LIST, fields={"grants": _IS_A_LIST})
+        raise InvalidSubmission(_NOT_A_LIST, fields={"grants": _NOT_A_LIST})
     if len(given) > MOST_GRANTS:
-        complaint = f"An answer gives at most {MOST_GRANTS} grants."
+        complaint = f"grants has more than {MOST_GRANTS} entries. Send at most {MOST_GRANTS}."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     by_id = {call.get("id"): call for call in calls}
     terms = [_read_one(one, by_id, decisions) for one in given]
     twice = {one.call_id for one in terms if [other.call_id for other in terms].count(one.call_id) > 1}
     for call_id in sorted(twice):
-        raise _build_error(call_id, "This call is granted twice; once is enough.")
+        raise _build_error(call_id, "This call has two grants. Send one.")
     return terms
 
 
-_IS_A_LIST = "grants is a list."
+_NOT_A_LIST = "grants must be a list."
 
 
 def _read_one(
     given: Any, calls: Mapping[Any, Call], decisions: Mapping[str, Mapping[str, Any]]
 ) -> GrantTerms:
     if not isinstance(given, Mapping) or set(given) != set(MEMBERS):
-        complaint = f"A grant has {', '.join(MEMBERS)}, all of them."
+        complaint = f"Every grant must have exactly the members {', '.join(MEMBERS)}."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     call_id = given["call_id"]
     if not isinstance(call_id, str) or call_id not in calls:
-        complaint = f"There is no call {quote(str(call_id))} to grant."
+        complaint = f"call_id: {quote(str(call_id))} is not a call of this case."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     call, decision = calls[call_id], decisions.get(call_id) or {}
     wrong = _find_call_problem(call, decision) or _find_patterns_problem(
@@ -129,9 +129,9 @@ def _find_call_problem(call: Call, decision: Mapping[str, Any]) -> str | None:
 
 def _find_patterns_problem(patterns: Any, arguments: Mapping[str, Any]) -> str | None:
     if not isinstance(patterns, Mapping):
-        return "The patterns are an object, one for each argument."
+        return "patterns must be an object with one pattern for each argument."
     if patterns.keys() != arguments.keys():
-        return "Every argument of the call needs a pattern, and no other."
+        return "patterns must name exactly the arguments of the call."
     if misshapes := [wrong for wrong in map(find_pattern_error, patterns.values()) if wrong is not None]:
         return misshapes[0]
     if len(msgspec.json.encode(patterns)) > LARGEST_PATTERNS:

@@ -1,4 +1,4 @@
-"""What approvals declare: a person says whether something that was made may go out."""
+"""The declaration of approvals: a reviewer decides whether something may go out."""
 
 from typing import Any
 

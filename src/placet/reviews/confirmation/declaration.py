@@ -1,4 +1,4 @@
-"""What confirmations declare: the last gate before something that may not be undone."""
+"""The declaration of confirmations: the last check before something that may be irreversible."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A case of a type that a service made up for itself."""
+"""A sample case of a custom type."""
 
 from typing import Any
 

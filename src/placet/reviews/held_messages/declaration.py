@@ -1,4 +1,4 @@
-"""What held messages declare: an approval whose context holds a message that a relay has stopped."""
+"""The declaration of held messages: an approval whose context holds a message that a relay holds."""
 
 from placet.reviews.approval.declaration import APPROVAL, APPROVE, REJECT
 from placet.reviews.declaration import TypeDeclaration

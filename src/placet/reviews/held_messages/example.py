@@ -1,4 +1,4 @@
-"""A held message as a relay asks about it."""
+"""A sample case for a held message, as a relay opens it."""
 
 from typing import Any
 

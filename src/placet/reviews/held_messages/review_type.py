@@ -19,7 +19,7 @@ from placet.reviews.review_type import ReviewType, context_without
 
 
 class HeldMessages(ReviewType):
-    """An approval whose context holds a message that a relay has stopped."""
+    """An approval whose context holds a message that a relay holds."""
 
     declaration = HELD_MESSAGES
 

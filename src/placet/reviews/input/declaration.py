@@ -1,4 +1,4 @@
-"""What inputs declare: a person fills in a form with facts that only they have."""
+"""The declaration of inputs: a reviewer fills in a form with information that only they have."""
 
 from typing import Any
 

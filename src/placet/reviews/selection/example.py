@@ -1,4 +1,4 @@
-"""A case of this type as a service would open it."""
+"""A sample case of this type, as a service would open it."""
 
 from typing import Any
 

@@ -40,7 +40,8 @@ def read_choice(context: Mapping[str, Any]) -> Choice:
         )
     if not least <= min(most, count) or most < 1:
         raise ValidationFailed(
-            f"context asks for {least} to {most} of {count} options, which nobody can pick.", path="context"
+            f"context allows {least} to {most} selections, which {count} options do not permit.",
+            path="context",
         )
     return Choice(source=source, options=options, least=max(least, int(single)), most=min(most, count))
 

@@ -1,1 +1,1 @@
-"""The review of an agent's tool calls: an approval that is decided call by call."""
+"""Tool calls of an agent: an approval that is decided call by call."""

@@ -1,4 +1,4 @@
-"""Calls as their page shows them: names, facts, boxes, and nothing secret."""
+"""The view of tool calls for their page: names, arguments, form fields, and no secrets."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,13 @@ from placet.reviews.tool_calls.secrets import mask_secrets
 
 
 def format_call_name(group: CallGroup) -> str:
-    """A call by its number and tool, and how often it is asked for."""
+    """Return the number and tool of a call, and how many times it is requested."""
     times = f" ×{len(group.ids)}" if len(group.ids) > 1 else ""
     return f"{group.number}. {group.call.name}{times}"
 
 
 def build_entry_view(entry: SheetEntry) -> dict[str, Any]:
-    """One call with what was filled in beside it."""
+    """Return the view of one call with what was entered for it."""
     call = entry.group.call
     fields = [_build_field_view(entry, field) for field in entry.form.fields] if entry.form else []
     name = format_call_name(entry.group)
@@ -49,7 +49,7 @@ def build_entry_view(entry: SheetEntry) -> dict[str, Any]:
 
 
 def build_automatic_views(asked: RequestedCalls) -> list[dict[str, Any]]:
-    """The calls that need nobody, identical ones once; a tool's secrets are those of its other calls."""
+    """Return the calls that need no decision, identical ones once, with secrets masked."""
     schemas: Mapping[str, Any] = {call.name: call.schema for call in asked.calls}
     found: dict[bytes, dict[str, Any]] = {}
     for call in asked.automatic:

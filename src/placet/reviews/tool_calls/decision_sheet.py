@@ -1,4 +1,4 @@
-"""What a person has filled in beside each call, and the decisions that it comes to."""
+"""What the reviewer entered for each call, and the resulting decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from placet.text.characters import normalize_newlines
 from placet.text.wording import Amount, Message, message
 
 MOST_BOXES, MOST_GRANT_BOXES = 1_000, 300
-"""On all of a page: a form that sends too much could not be read."""
+"""Limits for a whole page: a form with too many fields is refused when it is sent."""
 
 UNDECIDED = message("Decide about this call.")
 CHOSE_OTHERWISE = message(
@@ -28,7 +28,7 @@ NO_ANSWER = message("Write what the agent should hear in the tool’s place.")
 
 
 class SheetEntry(Struct, frozen=True, kw_only=True):
-    """One call of the page with its form, and what was filled in: only texts that were changed."""
+    """One call of the page with its form and what was entered; `typed` holds only changed texts."""
 
     group: CallGroup
     form: ArgumentForm | None
@@ -38,20 +38,20 @@ class SheetEntry(Struct, frozen=True, kw_only=True):
     typed: dict[str, str] = {}
     grant: dict[str, str] = {}
     grouping: str | None = None
-    """What its page writes between thousands, where that is a point."""
+    """The thousands separator of its page, if it is a point."""
 
     @property
     def key(self) -> str:
-        """What problems with it are called."""
+        """The key for problems with this call."""
         return f"call-{self.group.number}"
 
     def box(self, name: str) -> str:
-        """What problems with one of its boxes are called."""
+        """Return the key for problems with one of its form fields."""
         names = [field.name for field in self.form.fields] if self.form else []
         return f"{self.key}-edit-{names.index(name) + 1}"
 
     def values(self) -> dict[str, Any]:
-        """What is kept while the person goes on."""
+        """Return the values to save while the page is being filled in."""
         parts = {
             "decision": self.decision,
             "reason": self.reason,
@@ -63,7 +63,7 @@ class SheetEntry(Struct, frozen=True, kw_only=True):
 
 
 def build_blank_sheet(groups: Sequence[CallGroup]) -> list[SheetEntry]:
-    """All calls, nothing filled in."""
+    """Return an empty entry for every call."""
     room, sheet = MOST_BOXES, []
     for group in groups:
         call = group.call
@@ -76,7 +76,7 @@ def build_blank_sheet(groups: Sequence[CallGroup]) -> list[SheetEntry]:
 
 
 def load_sheet(groups: Sequence[CallGroup], values: Mapping[str, Any]) -> list[SheetEntry]:
-    """All calls, with what earlier posts left."""
+    """Return all entries with the saved values."""
     kept = _object(values.get("calls"))
     return [
         _fill_entry(entry, _object(kept.get(str(entry.group.number)))) for entry in build_blank_sheet(groups)
@@ -86,7 +86,7 @@ def load_sheet(groups: Sequence[CallGroup], values: Mapping[str, Any]) -> list[S
 def read_posted_sheet(
     groups: Sequence[CallGroup], pairs: Pairs, saved: Mapping[str, Any]
 ) -> list[SheetEntry]:
-    """All calls, with what a form sends; a secret that its page called saved stays if nobody types."""
+    """Return all entries with the submitted values; a saved secret stays if its field is left empty."""
     known, kept = (
         _object(saved.get("calls")),
         set(all_values(pairs, "saved")) - set(all_values(pairs, "emptied")),
@@ -97,15 +97,15 @@ def read_posted_sheet(
         number = str(entry.group.number)
         boxes = sent.get(number, {})
         before = _object(_object(known.get(number)).get("typed"))
-        said = {word: boxes.get(word, {}).get("", "") for word in ("decision", "reason", "answer")}
+        entered = {word: boxes.get(word, {}).get("", "") for word in ("decision", "reason", "answer")}
         typed = _restore_secrets(entry, boxes.get("edit", {}), before, kept)
-        filled = _fill_entry(entry, {**said, "typed": typed, "grant": boxes.get("grant", {})})
+        filled = _fill_entry(entry, {**entered, "typed": typed, "grant": boxes.get("grant", {})})
         sheet.append(replace(filled, grouping=read_grouping(pairs)))
     return sheet
 
 
 def decide_call(entry: SheetEntry, move: str) -> tuple[Verdict, dict[str, str]]:
-    """What is decided about a call when this button is pressed, and what is wrong with it."""
+    """Return the decision about a call when this button is pressed, and its problems."""
     word = entry.decision
     if move in WHOLE:
         if word not in (None, move):
@@ -113,7 +113,7 @@ def decide_call(entry: SheetEntry, move: str) -> tuple[Verdict, dict[str, str]]:
         if word is None and entry.typed:
             return {}, {entry.key: CHANGED}
         if word is None and move == "approve" and entry.grant.get("on"):
-            # The page shows what would be allowed only once the call is decided by itself.
+            # The page shows the terms of the grant only after the call has its own decision.
             return {}, {entry.key: UNDECIDED}
         word = move
     if word not in entry.group.call.allowed_decisions:
@@ -164,7 +164,7 @@ _DECIDERS = {
 def _locate_violations(
     entry: SheetEntry, form: ArgumentForm, found: Sequence[SchemaViolation]
 ) -> dict[str, str]:
-    """Each misfit at the box that it is about, or at the call; the first at each place is told."""
+    """Return the first violation for each form field, or for the call if no field matches."""
     problems: dict[str, str] = {}
     for one in reversed(found):
         boxes = [field for field in form.fields if field.path == one.path[: len(field.path)]]
@@ -179,7 +179,7 @@ def _locate_violations(
 
 
 def _group_by_call(pairs: Pairs) -> dict[str, dict[str, dict[str, str]]]:
-    """What was sent under WORD.NUMBER and WORD.NUMBER.REST: by number, word and rest."""
+    """Return what was sent under WORD.NUMBER and WORD.NUMBER.REST, by number, word and rest."""
     sent: dict[str, dict[str, dict[str, str]]] = {}
     for name, value in pairs:
         word, _, place = name.partition(".")

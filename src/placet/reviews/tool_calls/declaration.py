@@ -1,4 +1,4 @@
-"""What tool calls declare: an approval whose context holds the tool calls of one turn of an agent."""
+"""The declaration of tool calls: an approval whose context holds the calls of one turn of an agent."""
 
 from placet.reviews.approval.declaration import APPROVAL, APPROVE, EDIT, REJECT
 from placet.reviews.declaration import OutcomeDeclaration, TypeDeclaration

@@ -1,4 +1,4 @@
-"""A turn of an agent that wants to send letters, move money and look something up."""
+"""A sample case: a turn of an agent with several tool calls."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""The form in which a person changes a call's arguments, made from the tool's schema and what the agent sent.
+"""The form for editing the arguments of a call, built from the tool's schema and the arguments.
 
-A box that is left as it was means what the agent sent, exactly; nothing is read back from its looks.
+A field that is left unchanged keeps exactly the value that the agent sent.
 """
 
 import json
@@ -36,7 +36,7 @@ NO_NAMES = message("This must be an object: names and their values, in braces.")
 
 
 class UnreadableValue(ValueError):
-    """What was typed cannot be read; the message says what to type instead."""
+    """The typed text is not a valid value; the message says what to type instead."""
 
     def __init__(self, words: Message) -> None:
         super().__init__(words)
@@ -44,13 +44,13 @@ class UnreadableValue(ValueError):
 
 
 class ArgumentField(Struct, frozen=True, kw_only=True):
-    """One box of the form: for an argument, for a field of one, or for all of them as JSON."""
+    """One field of the form: for an argument, for a member of one, or for all arguments as JSON."""
 
     path: Path
     control: Control
     value: Any = ABSENT
     whole: bool = False
-    """Only whole numbers."""
+    """Whether only whole numbers are allowed."""
     required: bool = False
     nullable: bool = False
     choices: tuple[Any, ...] = ()
@@ -64,7 +64,7 @@ class ArgumentField(Struct, frozen=True, kw_only=True):
 
     @property
     def original(self) -> str:
-        """What stands in the box as long as nobody typed."""
+        """The text in the field before it is edited."""
         if self.value is ABSENT or self.control in ("secret", "kept"):
             return ""
         if self.control in ("json", "choice"):
@@ -77,11 +77,11 @@ class ArgumentField(Struct, frozen=True, kw_only=True):
 
     @property
     def blank(self) -> bool:
-        """Whether it may be left empty."""
+        """Whether the field may be left empty."""
         return self.value is ABSENT or self.nullable or not self.required
 
     def read(self, typed: str, grouping: str | None = None) -> Any:
-        """What was typed, as a value; ABSENT leaves the argument out. Raises Misread."""
+        """Return the typed text as a value, or ABSENT to omit the argument; raise UnreadableValue."""
         if typed == self.original or self.control == "kept":
             return self.value
         if self._counts and any(may_be_thousands(line, grouping) for line in self._find_new_lines(typed)):
@@ -98,7 +98,7 @@ class ArgumentField(Struct, frozen=True, kw_only=True):
 
 
 class ArgumentForm(Struct, frozen=True, kw_only=True):
-    """All boxes of one call."""
+    """All form fields of one call."""
 
     arguments: dict[str, Any]
     fields: tuple[ArgumentField, ...] = ()
@@ -106,7 +106,7 @@ class ArgumentForm(Struct, frozen=True, kw_only=True):
     def apply_edits(
         self, typed: Mapping[str, str], grouping: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Message]]:
-        """The arguments with what was typed, and what could not be read, by the names of the boxes."""
+        """Return the edited arguments, and a message for each field that is not valid, by field name."""
         edited = {**self.arguments}
         wrong: dict[str, Message] = {}
         for field in self.fields:
@@ -122,20 +122,20 @@ class ArgumentForm(Struct, frozen=True, kw_only=True):
 def build_form(
     schema: Mapping[str, Any] | None, arguments: dict[str, Any], most: int = MOST_FIELDS
 ) -> ArgumentForm | None:
-    """The form for a call, one box of JSON where it would have more than `most`; None if it is too large."""
+    """Return the form for a call: one JSON field if it needs more than `most`, None if it is too large."""
     if len(msgspec.json.encode(arguments)) > LARGEST:
         return None
-    said = read_subschema(schema)
+    subschema = read_subschema(schema)
     fields: list[ArgumentField] = []
-    for field in _build_fields((), arguments, said):
+    for field in _build_fields((), arguments, subschema):
         if len(fields) == most or not all(is_form_name(step) for step in field.path):
-            return ArgumentForm(arguments=arguments, fields=tuple(_build_json_field(arguments, said)))
+            return ArgumentForm(arguments=arguments, fields=tuple(_build_json_field(arguments, subschema)))
         fields.append(field)
     return ArgumentForm(arguments=arguments, fields=tuple(fields))
 
 
 def _build_json_field(arguments: dict[str, Any], subschema: Subschema) -> Iterator[ArgumentField]:
-    """One box for everything but secrets, which stay as they are."""
+    """Yield one field for all arguments except secrets, which cannot be edited."""
     open_ones = {
         name: value
         for name, value in arguments.items()
@@ -219,7 +219,7 @@ def _list_choices(listed: list[Any], value: Any) -> tuple[Any, ...]:
 
 
 def _fits_lines(value: Any, subschema: Subschema) -> bool:
-    """Whether a list can be written one entry per line and read back as it was."""
+    """Whether a list can be written as one entry per line and read back unchanged."""
     kinds = subschema.items.types
     if value is ABSENT or value is None or value == []:
         return len(kinds) == 1 and kinds <= {"string", "integer", "number"}
@@ -257,7 +257,7 @@ def _format_plain(value: Any) -> str:
 
 
 def _format_json(value: Any, indent: int | None = None) -> str:
-    """JSON for a person; signs that nobody could see are written out."""
+    """Return readable JSON, with invisible characters escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return text if is_editable_text(text) else json.dumps(value, indent=indent)
 
@@ -344,7 +344,7 @@ _READERS = {
 
 
 def _set_value(arguments: dict[str, Any], field: ArgumentField, value: Any) -> dict[str, Any]:
-    """The arguments with this value in its place; what stays untouched stays the same object."""
+    """Return the arguments with this value set; unchanged parts stay the same objects."""
     if value is field.value:
         return arguments
     if not field.path:

@@ -1,6 +1,6 @@
-"""Allowing more calls like one of these: what the page proposes, and what a person made of it.
+"""Grants on the page of tool calls: the fields that it offers, and how they are read.
 
-The page proposes the call exactly as it is. A box left alone stays exact; stars in a text, or a larger
+The page proposes the call exactly as it is. An unchanged field matches exactly; stars in a text, or a larger
 number, widen one argument.
 """
 
@@ -29,10 +29,10 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
 
 class PageGrants:
-    """Grants as the page asks for them and the desk keeps them."""
+    """Grants as the page offers them and the desk stores them."""
 
     def build_boxes(self, group: CallGroup, typed: Mapping[str, str]) -> dict[str, Any] | None:
-        """The boxes beside a call, with what was typed; None where it cannot be granted."""
+        """Return the grant fields of a call with what was entered, or None if it cannot be granted."""
         if not _is_grantable_group(group):
             return None
         return {
@@ -51,7 +51,7 @@ class PageGrants:
     def read(
         self, group: CallGroup, typed: Mapping[str, str], decision: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """The grant that was asked for beside a call that runs; what cannot be read is left for the judge."""
+        """Return the requested grant of an approved call, or None. `check` validates it later."""
         runs = decision.get("decision") in ("approve", "edit")
         if not typed.get("on") or not runs or not _is_grantable_group(group):
             return None
@@ -74,7 +74,7 @@ class PageGrants:
     def check(
         self, calls: Sequence[Mapping[str, Any]], decisions: Mapping[str, Mapping[str, Any]], given: object
     ) -> list[dict[str, Any]]:
-        """The grants as they will be kept; raises InvalidSubmission."""
+        """Return the grants as they will be stored; raise InvalidSubmission if one is not valid."""
         if given is None:
             return []
         granted = read_terms(given, calls, decisions)
@@ -86,7 +86,7 @@ class PageGrants:
         return [terms.to_dict() for terms in granted]
 
     def describe(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
-        """What was allowed: each argument as it must be."""
+        """Return a title for the grant, and the pattern of each argument."""
         name = plural_message(
             "{call}: one more call like it allowed for {length}",
             "{call}: {count} more calls like it allowed for {length}",
@@ -136,7 +136,7 @@ def _propose_text(value: Any) -> str:
 
 
 def _build_pattern(asked: Any, decided: Any, like: str | None) -> dict[str, Any]:
-    """Exactly what was decided, unless the person widened what the agent asked for."""
+    """Return an exact pattern for the decided value, unless the reviewer widened it."""
     widening = _choose_widening(asked)
     if like is None or widening == "same" or like.strip() == _propose_text(asked):
         return {"exact": decided}

@@ -1,4 +1,4 @@
-"""The calls that a case asks about, read from its context; what cannot be asked is refused by its place."""
+"""The tool calls in the context of a case; errors name the path that is not valid."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class AutomaticCall(Struct, frozen=True, kw_only=True):
-    """A call of the same turn that needs nobody: it waits with the others, and runs with them."""
+    """A call of the same turn that needs no decision: it runs together with the others."""
 
     id: Name
     name: Name
@@ -27,25 +27,25 @@ class AutomaticCall(Struct, frozen=True, kw_only=True):
 
 
 class RequestedCall(AutomaticCall, frozen=True, kw_only=True):
-    """A call that waits for a decision, with what a person needs for it."""
+    """A call that waits for a decision, with what the reviewer needs to decide."""
 
     description: Annotated[str, Meta(max_length=10_000)] = ""
     schema: dict[str, Any] | None = None
     allowed_decisions: Annotated[tuple[DecisionName, ...], Meta(min_length=1)] = ("approve", "edit", "reject")
     path: Annotated[tuple[Name, ...], Meta(max_length=32)] = ()
     high_risk: bool | None = None
-    """None where the agent did not say."""
+    """None if the agent did not say."""
 
 
 class RequestedCalls(Struct, frozen=True, kw_only=True):
-    """All that one turn of an agent wants to call."""
+    """All calls of one turn of an agent."""
 
     calls: tuple[RequestedCall, ...]
     automatic: tuple[AutomaticCall, ...] = ()
 
 
 class CallGroup(Struct, frozen=True, kw_only=True):
-    """Calls that differ in nothing but their ids: they are decided once."""
+    """Calls that differ only in their ids. They are decided together."""
 
     number: int
     ids: tuple[str, ...]
@@ -53,12 +53,12 @@ class CallGroup(Struct, frozen=True, kw_only=True):
 
 
 def has_tool_calls(context: Mapping[str, Any]) -> bool:
-    """Whether a context is about tool calls."""
+    """Whether a context has tool calls."""
     return CALLS in context
 
 
 def read_requested_calls(context: Mapping[str, Any]) -> RequestedCalls:
-    """The calls of a context; raises ValidationFailed naming the place that does not fit."""
+    """Return the calls of a context; raise ValidationFailed that names the invalid path."""
     where = f"context.{CALLS}"
     calls = convert_input(context.get(CALLS), tuple[RequestedCall, ...], ValidationFailed, where)
     if not 0 < len(calls) <= MOST_CALLS:
@@ -69,7 +69,7 @@ def read_requested_calls(context: Mapping[str, Any]) -> RequestedCalls:
 
 
 def check_schemas(asked: RequestedCalls) -> None:
-    """Raises ValidationFailed for a schema that no edited arguments could be checked against."""
+    """Raise ValidationFailed if a tool's schema cannot be used to validate edited arguments."""
     for number, call in enumerate(asked.calls):
         path = f"context.{CALLS}[{number}].schema"
         try:
@@ -81,7 +81,7 @@ def check_schemas(asked: RequestedCalls) -> None:
 
 
 def group_calls(asked: RequestedCalls) -> tuple[CallGroup, ...]:
-    """The calls in their order, identical ones together where the first of them stands."""
+    """Return the calls in order, with identical ones grouped at the first of them."""
     found: dict[bytes, list[RequestedCall]] = {}
     for call in asked.calls:
         found.setdefault(_grouping_key(call), []).append(call)

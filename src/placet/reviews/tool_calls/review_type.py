@@ -1,4 +1,4 @@
-"""The rules of a tool approval: every call approved, changed, rejected or answered, in one answer."""
+"""The rules of tool calls: one answer approves, edits, rejects or responds to every call."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -53,21 +53,21 @@ class ToolCalls(ReviewType):
     _grants = PageGrants()
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
-        """Every context that names tool calls, whether or not they can be asked."""
+        """Whether the context has tool calls, valid or not."""
         return has_tool_calls(context)
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
-        """What every call allows: a button decides them all."""
+        """Return the actions that every call allows, because a button decides all of them."""
         return _find_shared_decisions(read_requested_calls(context))
 
     def read_context(self, context: Mapping[str, Any]) -> RequestedCalls:
-        """The calls; raises ValidationFailed if they cannot be asked."""
+        """Return the calls; raise ValidationFailed if they are not valid."""
         asked = read_requested_calls(context)
         check_schemas(asked)
         return asked
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A decision for every call, a note for all, and grants if someone here keeps them."""
+        """Return a decision for every call, a note, and the grants."""
         check_known(data, (FIELD, "note", GRANTS))
         verdicts = check_decisions(read_requested_calls(offer.context), action, data.get(FIELD))
         grants = self._grants.check(offer.context[CALLS], verdicts, data.get(GRANTS))
@@ -76,7 +76,7 @@ class ToolCalls(ReviewType):
     # The page
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """An answer, as the button and the decisions say together; or a look at one's own changes."""
+        """Answer with the decisions and the button that was pressed, or preview the changes."""
         sheet = self._read_post(offer, pairs, saved)
         values = self._values(offer, sheet, pairs)
         if move == PREVIEW:
@@ -96,17 +96,17 @@ class ToolCalls(ReviewType):
         return PostResult(values=values, ready=True, action=action, data=data)
 
     def read_draft(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
-        """Decisions made so far, kept while the others are still open."""
+        """Return the decisions made so far, to save them."""
         return PostResult(
             values=self._values(offer, self._read_post(offer, pairs, saved), pairs), ready=False
         )
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """What was filled in beside each call, and the note."""
+        """Return what was entered for each call, and the note."""
         return self._values(offer, self._read_post(offer, pairs, {}), pairs)
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The calls with what was filled in beside each, those that run with them, and the other facts."""
+        """Return the calls with what was entered, the automatic calls, and the other facts."""
         asked = read_requested_calls(offer.context)
         sheet = load_sheet(group_calls(asked), values)
         calls = [{**build_entry_view(entry), "grant": grant} for entry, grant in self._add_grant_boxes(sheet)]
@@ -132,11 +132,11 @@ class ToolCalls(ReviewType):
     # Afterwards
 
     def find_outcome(self, offer: Offer, action: str) -> str:
-        """Not an approval's: an edit runs as decided, and no new version comes."""
+        """Return an outcome that differs from an approval's: an edit runs as decided, without a new round."""
         return _OUTCOMES.get(action, action)
 
     def extract_comparable(self, offer: Offer) -> dict[str, Any]:
-        """The arguments of each call beside the other facts, without secrets."""
+        """Return the arguments of each call and the other facts, with secrets masked."""
         groups = group_calls(read_requested_calls(offer.context))
         return {
             **{format_call_name(group): _mask_arguments(group) for group in groups},
@@ -144,19 +144,19 @@ class ToolCalls(ReviewType):
         }
 
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """What was decided about each call, identical ones once, what was allowed beside it, and the note."""
+        """Return the decision about each call, identical ones once, then the grants and the note."""
         verdicts = data.get(FIELD, {})
         groups = group_calls(read_requested_calls(offer.context))
-        told = [
+        decided = [
             _describe_verdict(group, verdicts[group.ids[0]]) for group in groups if group.ids[0] in verdicts
         ]
         names = {call_id: format_call_name(group) for group in groups for call_id in group.ids}
         granted = [self._grants.describe(names[one["call_id"]], one) for one in data.get(GRANTS, ())]
         others = [(name, part) for name, part in data.items() if name not in (FIELD, GRANTS)]
-        return [*told, *granted, *others]
+        return [*decided, *granted, *others]
 
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
-        """Edited arguments, under the name that `recap` gives them."""
+        """Return the original arguments under the names that `summarize_answer` gives to edited ones."""
         groups = group_calls(read_requested_calls(offer.context))
         return {_verdict_title(group, "edit"): _mask_arguments(group) for group in groups}
 
@@ -174,7 +174,7 @@ def _find_shared_decisions(asked: RequestedCalls) -> tuple[str, ...]:
 
 
 def _other_facts(offer: Offer) -> dict[str, Any]:
-    """What else the agent said; the names by which it finds its own way back tell a person nothing."""
+    """Return the other facts, without the ids that only the agent needs."""
     facts = context_without(
         offer.context, CALLS, AUTOMATIC, INTERRUPTION, THREAD, find_presets_key(offer.context)
     )
@@ -191,8 +191,8 @@ def _describe_verdict(group: CallGroup, verdict: Mapping[str, Any]) -> tuple[str
     name = _verdict_title(group, word)
     if word == "edit":
         gone = dict.fromkeys(key for key in group.call.arguments if key not in verdict["arguments"])
-        said, before = read_subschema(group.call.schema), group.call.arguments
-        return name, mask_change(verdict["arguments"], said, before) | gone
+        subschema, before = read_subschema(group.call.schema), group.call.arguments
+        return name, mask_change(verdict["arguments"], subschema, before) | gone
     if word == "approve":
         return name, _mask_arguments(group)
     return name, verdict.get("answer") or verdict.get("reason") or message("No reason was given.")

@@ -1,4 +1,4 @@
-"""What a tool's JSON Schema says about one argument, as far as a form needs to know. It judges nothing."""
+"""Read from a tool's JSON Schema what a form needs to know about an argument. Validates nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 class Subschema:
-    """All that the schema says about one place: directly, by reference, and in each of its alternatives."""
+    """The parts of a schema that apply to one value: direct, by reference, and in its alternatives."""
 
     def __init__(self, schemas: Iterable[Any], root: Mapping[str, Any]) -> None:
         self._root = root
@@ -18,14 +18,14 @@ class Subschema:
 
     @property
     def types(self) -> frozenset[str]:
-        """The types it names; without any, those of the values that it lists."""
+        """The types that it names, or else the types of its enum values."""
         named = [kind for word in self.words for kind in _as_list(word.get("type"))]
         values = [_type_of(value) for value in self.choices or ()]
         return frozenset(kind for kind in named or values if isinstance(kind, str))
 
     @property
     def choices(self) -> list[Any] | None:
-        """The only values it allows, if it lists them in all its alternatives; null may stand beside them."""
+        """The allowed values, if all alternatives list them; an alternative of null is ignored."""
         leaves = [word for word in self.words if not word.keys() & {"$ref", *_COMBINATORS}]
         lists = [_choices(word) for word in leaves if word.get("type") != "null"]
         if not lists or any(values is None for values in lists):
@@ -34,29 +34,29 @@ class Subschema:
 
     @property
     def secret(self) -> bool:
-        """Whether it marks a secret, as password fields are marked."""
+        """Whether it marks a secret: `writeOnly` or the format `password`."""
         return any(word.get("writeOnly") is True or word.get("format") == "password" for word in self.words)
 
     @property
     def description(self) -> str:
-        """What it tells a person about the place."""
+        """The first description, or an empty string."""
         told = (word.get("description") for word in self.words)
         return next((text for text in told if isinstance(text, str) and text.strip()), "")
 
     @property
     def required(self) -> frozenset[str]:
-        """The properties that must be there."""
+        """The names of the required properties."""
         return frozenset(
             name for word in self.words for name in _as_list(word.get("required")) if isinstance(name, str)
         )
 
     @property
     def properties(self) -> list[str]:
-        """The properties it knows, in its order."""
+        """The names of the properties, in order."""
         return list(dict.fromkeys(name for word in self.words for name in _object(word.get("properties"))))
 
     def for_property(self, name: str) -> "Subschema":
-        """What it says about one property."""
+        """Return the subschema of one property."""
         named = [
             _object(word["properties"])[name]
             for word in self.words
@@ -66,19 +66,19 @@ class Subschema:
 
     @property
     def items(self) -> "Subschema":
-        """What it says about the entries of a list."""
+        """The subschema of the entries of a list."""
         every = [word.get("items") for word in self.words]
         first = [one for word in self.words for one in _as_list(word.get("prefixItems"))]
         return Subschema([*every, *first], self._root)
 
     def _others(self) -> list[Any]:
-        """What it says about properties that it does not name."""
+        """Return the schemas for properties that it does not name."""
         patterned = [one for word in self.words for one in _object(word.get("patternProperties")).values()]
         return [*patterned, *(word.get("additionalProperties") for word in self.words)]
 
 
 def read_subschema(schema: Mapping[str, Any] | None) -> Subschema:
-    """What a tool's schema says about its arguments; nothing, if there is none."""
+    """Return the subschema of a tool's arguments; empty if there is no schema."""
     return Subschema([schema], schema or {})
 
 

@@ -1,4 +1,4 @@
-"""Where edited arguments do not fit the tool's schema, in words that a person can act on and translate."""
+"""Find where edited arguments violate the tool's schema, with translatable messages."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice
@@ -17,14 +17,14 @@ Path = tuple[str | int, ...]
 
 
 class SchemaViolation(Struct, frozen=True, kw_only=True):
-    """One place, and what to write there instead."""
+    """The path of an invalid value, and a message that says what to write instead."""
 
     path: Path
     words: Message
 
 
 def find_violations(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> list[SchemaViolation]:
-    """What does not fit; empty if all does, or if there is no schema to fit."""
+    """Return the violations; empty if the arguments are valid or there is no schema."""
     if schema is None:
         return []
     found = islice(compile_schema(schema).iter_errors(dict(arguments)), MOST)

@@ -1,4 +1,4 @@
-"""Arguments that the tool's schema marks as secret: a page shows that they are there, never what they are."""
+"""Mask arguments that the tool's schema marks as secret. A page shows that they exist, never their values."""
 
 from collections.abc import Mapping
 from itertools import zip_longest
@@ -11,17 +11,17 @@ CHANGED = "••••••••••••"
 
 
 def mask_secrets(value: Any, subschema: Subschema) -> Any:
-    """The value with every secret in it masked."""
+    """Return the value with every secret masked."""
     return _mask(value, subschema, value)
 
 
 def mask_change(value: Any, subschema: Subschema, before: Any) -> Any:
-    """The same for a value that was changed: a secret that is no longer what it was is masked differently."""
+    """Return the changed value with every secret masked; a changed secret gets a different mask."""
     return _mask(value, subschema, before)
 
 
 def holds_secret(value: Any, subschema: Subschema) -> bool:
-    """Whether a secret stands anywhere in the value, or would."""
+    """Whether the value contains a secret, or its schema marks one."""
     return subschema.secret or mask_secrets(value, subschema) != value
 
 

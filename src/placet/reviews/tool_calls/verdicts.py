@@ -1,4 +1,4 @@
-"""Whether decisions fit the calls they are about. The server is the judge, whoever sends them."""
+"""Validate the decisions about tool calls on the server."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,25 +13,25 @@ from placet.text.wording import message
 FIELD = "decisions"
 MEMBERS = frozenset({"decision", "arguments", "reason", "answer"})
 WHOLE = ("approve", "reject")
-"""What a single action says of all calls."""
+"""The actions that decide all calls at once."""
 
 Verdict = dict[str, Any]
 Verdicts = dict[str, Verdict]
 
 
 def combine_decisions(words: Iterable[str]) -> str:
-    """The action that these decisions come to: approve or reject if all agree, else edit."""
-    said = set(words)
-    return said.pop() if said in ({"approve"}, {"reject"}) else "edit"
+    """Return the action for these decisions: approve or reject if all agree, else edit."""
+    distinct = set(words)
+    return distinct.pop() if distinct in ({"approve"}, {"reject"}) else "edit"
 
 
 def decide_alike(asked: RequestedCalls, action: str) -> Verdicts:
-    """The same decision for every call."""
+    """Return the same decision for every call."""
     return {call.id: {"decision": action} for call in asked.calls}
 
 
 def check_decisions(asked: RequestedCalls, action: str, given: object) -> Verdicts:
-    """The decisions as they will be kept, in the order of the calls; raises InvalidSubmission."""
+    """Return the decisions to store, in the order of the calls; raise InvalidSubmission."""
     if given is None and action in WHOLE:
         given = decide_alike(asked, action)
     if not isinstance(given, Mapping):
@@ -68,10 +68,10 @@ def _read_verdict(call: RequestedCall, given: object) -> Verdict:
     word = given.get("decision")
     if word not in call.allowed_decisions:
         allowed = ", ".join(call.allowed_decisions)
-        raise _build_error(call, f"Decide this by one of {allowed}.")
+        raise _build_error(call, f"decision must be one of {allowed}.")
     unknown = [key for key in given if key not in MEMBERS]
     if unknown:
-        raise _build_error(call, f"A decision has no {format_ids(unknown)}.")
+        raise _build_error(call, f"A decision has unknown members: {format_ids(unknown)}.")
     if given.get("arguments") is not None and word != "edit":
         raise _build_error(call, "Only an edit changes arguments.")
     if given.get("answer") is not None and word != "respond":
