@@ -51,7 +51,7 @@ class DemoTour:
             parts.store, "you", scopes=(INBOX_ALL,), expires_for=KEY_LASTS_FOR, now=clock.now()
         )
         for type in SAMPLES:
-            hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
+            hitl = msgspec.json.decode(await self._demo.open_sample(type))["hitl"]
             self._types[hitl["case_id"]] = type
             self._demo.links.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
 

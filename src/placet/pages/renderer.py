@@ -1,4 +1,4 @@
-"""Turns views into HTML; templates of a service come first, ours fill the rest."""
+"""Render views as HTML; a theme's templates override the built-in ones."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,61 +38,61 @@ from placet.text.characters import contains_hidden, mark_hidden
 from placet.text.wording import Message, Title
 
 _TEMPLATES = Path(__file__).parent / "templates"
-# Each kind keeps its page beside its rules; pages know the folder, not the kinds.
-_KIND_TEMPLATES = Path(__file__).parent.parent / "reviews"
+# Each review type has its page template in its own folder.
+_REVIEW_TYPE_TEMPLATES = Path(__file__).parent.parent / "reviews"
 
 
 class PageRenderer:
-    """Every page, from one set of templates. Raises nothing for anything that a case may hold."""
+    """Renders every page from one set of templates. No content of a case makes it raise an exception."""
 
     def __init__(self, template_dirs: Sequence[Path] = (), *, theme: Theme | None = None) -> None:
         self._theme = theme or load_built_in_theme()
         own = [self._theme.templates] if self._theme.templates else []
-        self._folders = [*template_dirs, *own, _TEMPLATES, _KIND_TEMPLATES]
-        self._compiled = _Compiled()
+        self._folders = [*template_dirs, *own, _TEMPLATES, _REVIEW_TYPE_TEMPLATES]
+        self._compiled = _TemplateCache()
         self._environments = {ENGLISH.code: self._environment(ENGLISH)}
         if self._theme.templates:
             _check(self._environments[ENGLISH.code], self._theme.templates)
 
     def render_review(self, view: ReviewView) -> str:
-        """The open case with the form that answers it."""
+        """Return the page of an open case with the form to answer it."""
         return "".join(self.render_review_parts(view))
 
     def render_review_parts(self, view: ReviewView) -> Iterator[str]:
-        """The same piece by piece, so that a long page need not hold up what runs beside it."""
+        """Yield the page of an open case in pieces, so that a long page does not block other requests."""
         return self._parts(view.template, view=view, problems=_problem_list(view))
 
     def render_closed_case(self, view: ClosedView) -> str:
-        """What became of a case: answered, expired or withdrawn."""
+        """Return the page of a case that was answered, expired or was withdrawn."""
         return "".join(self.render_closed_case_parts(view))
 
     def render_closed_case_parts(self, view: ClosedView) -> Iterator[str]:
-        """The same piece by piece."""
+        """Yield the page of a closed case in pieces."""
         return self._parts("closed.html", view=view)
 
     def render_pass_on(self, view: PassOnView) -> str:
-        """The link for a colleague, to be copied now."""
+        """Return the page with a new link for a colleague."""
         return self._render("pass_on.html", view=view)
 
     def render_message(self, view: MessageView) -> str:
-        """A page that says one thing: wrong link, session ended, too busy …"""
+        """Return a page with one message: wrong link, session ended, too many requests …"""
         title, text, next_step = page_texts.MESSAGES[view.name]
         return self._render("message.html", view=view, title=title, text=text, next_step=next_step)
 
     def render_home(self, view: HomeView) -> str:
-        """The landing page with cases to try."""
+        """Return the home page; in the demo it lists cases to try."""
         return self._render("home.html", view=view)
 
     def render_sign_in(self, view: SignInView) -> str:
-        """Where a person shows their key."""
+        """Return the page to sign in to the inbox."""
         return self._render("sign_in.html", view=view)
 
     def render_inbox(self, view: InboxView) -> str:
-        """What waits, or was decided last."""
+        """Return the inbox with open cases or with those decided last."""
         return self._render("inbox.html", view=view)
 
     def render_docs(self, openapi: dict[str, Any], *, static_url: str) -> str:
-        """The HTTP API for people, from its OpenAPI document."""
+        """Return the page that describes the HTTP API, from its OpenAPI document."""
         return self._render("docs.html", api=read_api(openapi), static_url=static_url)
 
     def _render(self, template: str, **values: Any) -> str:
@@ -112,36 +112,36 @@ class PageRenderer:
 
 
 def _check(environment: Environment, folder: Path) -> None:
-    """Raises SettingsError unless every template in a folder can be compiled and finds those it names."""
+    """Raise SettingsError unless every template in a folder compiles and finds the templates it names."""
     for file in sorted(folder.rglob("*.html")):
         try:
             environment.get_template(file.relative_to(folder).as_posix())
             for named in meta.find_referenced_templates(environment.parse(file.read_text("utf-8"))):
                 environment.get_template(named) if named else None
         except TemplateNotFound as error:
-            raise SettingsError(f"{file} cannot be used: there is no template {error.name!r}.") from error
+            raise SettingsError(f"{file}: there is no template {error.name!r}.") from error
         except TemplateSyntaxError as error:
             raise SettingsError(f"{file} cannot be used: {error}") from error
 
 
-class _Compiled(BytecodeCache):
-    """Compiled templates, shared by the languages: each is compiled once."""
+class _TemplateCache(BytecodeCache):
+    """Caches compiled templates for all languages, so that each is compiled once."""
 
     def __init__(self) -> None:
         self._code: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill in what is known."""
+        """Load the template's bytecode if it is cached."""
         if bucket.key in self._code:
             bucket.bytecode_from_string(self._code[bucket.key])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what was compiled."""
+        """Cache the template's bytecode."""
         self._code[bucket.key] = bucket.bytecode_to_string()
 
 
 def _environment(folders: Sequence[Path], language: Language, compiled: BytecodeCache) -> Environment:
-    """Templates that speak one language."""
+    """Return the template environment of one language."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         bytecode_cache=compiled,
@@ -189,7 +189,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
 
 
 def _button_labels(offer: Offer, language: Language) -> dict[str, str]:
-    """What the service calls its actions; nothing where one of them bears the name that we give another."""
+    """Return the service's labels of its actions; none if a label equals our name of another action."""
     labels = action_labels(offer.context)
     names = {
         action: page_texts.ACTIONS.get(action) or display_forms.format_label(action)
@@ -208,7 +208,7 @@ def _letters(text: str) -> str:
 
 
 def _problem_list(view: ReviewView) -> list[dict[str, str | None]]:
-    """Each problem with what its field is called on the page, and where it stands if it does."""
+    """Return each problem with its field's label, and its field's name if the page has it."""
     steps = view.substance.get("steps", ())
     fields = {field["key"]: field["label"] for step in steps for field in step["fields"]}
     labels = {**page_texts.FIELDS, **fields, **view.substance.get("labels", {})}

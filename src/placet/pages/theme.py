@@ -1,4 +1,4 @@
-"""The theme of a service, read from a folder: its name, logo, colours, styles, templates and languages."""
+"""Read a service's theme from a folder: name, logo, colours, styles, templates and languages."""
 
 import re
 import tomllib
@@ -20,7 +20,7 @@ COLOUR_SCHEMES = ("light", "dark")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _VARIABLE = re.compile(r"--([a-z-]+): (#[0-9a-f]{6});")
 
-# WCAG 2.2, 1.4.3 and 1.4.11: which colours meet on a page, and how far apart they must be.
+# WCAG 2.2, 1.4.3 and 1.4.11: which colours are used together, and the contrast they need.
 CONTRASTS = (
     *(("ink", ground, 4.5) for ground in ("paper", "fence", "card")),
     *(("quiet", ground, 4.5) for ground in ("paper", "fence", "card")),
@@ -48,22 +48,22 @@ class Theme(Struct, frozen=True, kw_only=True):
 
 
 def load_built_in_theme() -> Theme:
-    """The pages as they come."""
+    """Return the built-in theme."""
     return Theme(files=assets(), languages=languages())
 
 
 def read_theme(folder: Path) -> Theme:
-    """Return the theme in a folder; raises SettingsError for what does not fit."""
+    """Return the theme in a folder; raise SettingsError if something in it is invalid."""
     if not folder.is_dir():
         raise SettingsError(f"theme {str(folder)!r} is no folder.")
-    said = _read_settings(folder / "theme.toml")
+    settings = _read_settings(folder / "theme.toml")
     logo = _logo(folder)
-    colours = {scheme: _colours(said.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
-    name = said.pop("name", None)
+    colours = {scheme: _colours(settings.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
+    name = settings.pop("name", None)
     if name is not None and (not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME):
         raise SettingsError(f"theme.toml: name must be a text of 1 to {LONGEST_NAME} characters.")
-    if said:
-        raise SettingsError(f"theme.toml: there is no {next(iter(said))!r}; it has name, light and dark.")
+    if settings:
+        raise SettingsError(f"theme.toml: there is no {next(iter(settings))!r}; it has name, light and dark.")
     style = b"\n".join([assets()[STYLESHEET], _variables(colours).encode(), _bytes(folder / "style.css")])
     files = {**assets(), STYLESHEET: style}
     if logo is not None:
@@ -78,13 +78,13 @@ def read_theme(folder: Path) -> Theme:
 
 
 def contrast(one: str, other: str) -> float:
-    """How far two colours are apart, from 1 to 21, as WCAG counts it."""
+    """Return the WCAG contrast ratio of two colours, from 1 to 21."""
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
 def read_built_in_colours() -> dict[str, dict[str, str]]:
-    """The colours of our own stylesheet for each scheme."""
+    """Return the colours of the built-in stylesheet for each colour scheme."""
     light, dark = assets()[STYLESHEET].decode().split("prefers-color-scheme: dark", 1)
     read = [dict(_VARIABLE.findall(part)) for part in (light, dark.partition("*,")[0])]
     return {
@@ -101,7 +101,7 @@ def _read_settings(file: Path) -> dict[str, Any]:
 
 
 def _colours(given: object, scheme: str) -> dict[str, str]:
-    """The colours set for a scheme; raises SettingsError for what could not be read on them."""
+    """Return the colours set for a scheme; raise SettingsError if they are invalid or lack contrast."""
     ours = read_built_in_colours()[scheme]
     if not isinstance(given, dict):
         raise SettingsError(f"theme.toml: {scheme} must be a table of colours.")
@@ -115,9 +115,9 @@ def _colours(given: object, scheme: str) -> dict[str, str]:
             **given,
             "on_accent": max("#000000", "#ffffff", key=lambda ink: contrast(ink, given["accent"])),
         }
-    worn = {**ours, **given}
+    effective = {**ours, **given}
     for ink, ground, least in CONTRASTS:
-        found = contrast(worn[ink], worn[ground])
+        found = contrast(effective[ink], effective[ground])
         if found < least and (ink in given or ground in given):
             raise SettingsError(
                 f"theme.toml: {scheme}.{ink} on {ground} has a contrast of {found:.1f}; people need {least}."
@@ -145,7 +145,7 @@ def _logo(folder: Path) -> str | None:
 
 
 def _templates(folder: Path) -> Path | None:
-    """The folder, once every template in it can be read."""
+    """Return the folder after checking that every template in it can be parsed."""
     if not folder.is_dir():
         return None
     for file in sorted(folder.rglob("*.html")):
@@ -164,7 +164,7 @@ def _languages(folder: Path) -> Languages:
 
 
 def _bytes(file: Path, most: int | None = None) -> bytes:
-    """A file's content, empty where there is none."""
+    """Return a file's content, empty if it does not exist."""
     try:
         content = file.read_bytes() if file.is_file() else b""
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a page needs to know; the server fills it in, the templates read it."""
+"""The data of each page, filled in by the server and read by the templates."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,7 +14,7 @@ Recap = tuple[tuple[str, Any], ...]
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """An earlier question of the same chain, what was answered, and what changed in the round after it."""
+    """An earlier case of the same chain, its answer, and what changed in the next round."""
 
     asked_at: datetime
     prompt: str | None = None
@@ -24,14 +24,14 @@ class Round(Struct, frozen=True, kw_only=True):
 
 
 class Undo(Struct, frozen=True, kw_only=True):
-    """What the service says about undoing: whether it can be done, and in its own words how."""
+    """What the service says about undoing an action: whether it is possible, and how."""
 
     possible: bool | None = None
     how: str | None = None
 
 
-def undo_of(context: Mapping[str, Any]) -> Undo | None:
-    """Whether it can be undone, where the service says so; None claims nothing."""
+def undo_from_context(context: Mapping[str, Any]) -> Undo | None:
+    """Return what the service says about undoing, or None if it says nothing."""
     how = context.get("undo")
     told = isinstance(how, str) and bool(how.strip())
     said = (context.get("reversible"), how, True if told else None)
@@ -43,16 +43,16 @@ def undo_of(context: Mapping[str, Any]) -> Undo | None:
     return Undo(possible=possible, how=how if told else None)
 
 
-def without_undo(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The context without what the page says about undoing anyway, so that it is not said twice."""
-    if undo_of(context) is None:
+def drop_undo_fields(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the context without the fields about undoing, which the page shows separately."""
+    if undo_from_context(context) is None:
         return dict(context)
     said = [name for name in ("reversible", "undo") if isinstance(context.get(name), bool | str)]
     return {name: value for name, value in context.items() if name not in said}
 
 
 class ReviewView(Struct, frozen=True, kw_only=True):
-    """An open case before a person."""
+    """The page of an open case."""
 
     case: Case
     offer: Offer
@@ -72,7 +72,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
     remarks: dict[str, str] = {}
-    """What was typed for passing it on, or for not deciding it."""
+    """The texts entered for passing the case on or handing it back."""
     notice: str | None = None
     rounds: tuple[Round, ...] = ()
     language: Language = ENGLISH
@@ -83,7 +83,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
 
 
 class GivenGrant(Struct, frozen=True, kw_only=True):
-    """What was allowed along with an answer, and what has become of it."""
+    """A grant given with an answer, and its current state."""
 
     id: str
     tool: str
@@ -94,7 +94,7 @@ class GivenGrant(Struct, frozen=True, kw_only=True):
 
 
 class ClosedView(Struct, frozen=True, kw_only=True):
-    """A case that takes no answer any more; `offer` is None once retention has erased it."""
+    """The page of a closed case; `offer` is None after retention has erased its content."""
 
     case: Case
     offer: Offer | None
@@ -112,7 +112,7 @@ class ClosedView(Struct, frozen=True, kw_only=True):
 
 
 class PassOnView(Struct, frozen=True, kw_only=True):
-    """A new link for a colleague, shown this once: there is no way to see the page again."""
+    """The page with a new link for a colleague, which is shown only once."""
 
     page_url: None = None
     link: str
@@ -124,7 +124,7 @@ class PassOnView(Struct, frozen=True, kw_only=True):
 
 
 class MessageView(Struct, frozen=True, kw_only=True):
-    """One thing to say, by its name in the table of messages, and where to go next."""
+    """A page with one message, by its name in `page_texts.MESSAGES`, and the next step."""
 
     name: str
     static_url: str
@@ -135,15 +135,15 @@ class MessageView(Struct, frozen=True, kw_only=True):
 
 
 class SignInView(Struct, frozen=True, kw_only=True):
-    """Where a person shows the key that opens the inbox."""
+    """The page to sign in to the inbox."""
 
     static_url: str
     sign_in_url: str
     problem: str | None = None
-    """What was wrong with the key, by its name in the table of problems."""
+    """What was wrong with the key, by its name in `page_texts.SIGN_IN_PROBLEMS`."""
     look_again: bool = False
     command: str = "placet key create NAME --scope inbox:all"
-    """What makes a key for the inbox."""
+    """The command that creates a key for the inbox."""
     language: Language = ENGLISH
     page_url: str | None = None
 
@@ -164,7 +164,7 @@ class InboxRow(Struct, frozen=True, kw_only=True):
 
 
 class InboxView(Struct, frozen=True, kw_only=True):
-    """What waits for a person, or what was decided last."""
+    """The inbox: open cases, or those decided last."""
 
     static_url: str
     name: str
@@ -184,13 +184,13 @@ class InboxView(Struct, frozen=True, kw_only=True):
     """Whether this is a page after the first."""
     next_url: str | None = None
     state: str = ""
-    """Changes when the list does."""
+    """A text that changes when the list changes."""
     language: Language = ENGLISH
     page_url: str | None = None
 
 
 class DemoLink(Struct, frozen=True, kw_only=True):
-    """One open case to try."""
+    """A link to an open sample case."""
 
     type: str
     prompt: str
@@ -198,7 +198,7 @@ class DemoLink(Struct, frozen=True, kw_only=True):
 
 
 class HomeView(Struct, frozen=True, kw_only=True):
-    """The landing page."""
+    """The home page."""
 
     static_url: str
     links: tuple[DemoLink, ...] = ()

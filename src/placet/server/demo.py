@@ -1,4 +1,4 @@
-"""The demo: POST /api/demo?type=TYPE opens a sample case without a key, on loopback only."""
+"""The demo: POST /api/demo?type=TYPE opens a sample case without a key, only from this machine."""
 
 import ipaddress
 from collections.abc import Callable
@@ -29,7 +29,7 @@ DEMO = Principal(name=None)
 
 
 class DemoPages(HttpApi):
-    """Opens sample cases for whoever asks from this machine."""
+    """Opens sample cases for requests from this machine."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DemoPages(HttpApi):
 
     @pages.get("/", "showDemo")
     async def home(self, request: Request) -> Response:
-        """A page with the questions that wait, for whoever sits at this machine."""
+        """Show the home page with links to the sample cases."""
         _require_this_machine(request)
         base = self._desk.addresses.base
         language = self._replies.languages.of(request)
@@ -65,15 +65,15 @@ class DemoPages(HttpApi):
 
     @pages.post("/api/demo", "openDemoCase")
     async def open(self, request: Request) -> Response:
-        """A sample case of the type asked for, as any HITL service would answer."""
+        """Open a sample case of the requested type; return the 202 of a HITL service."""
         _require_this_machine(request)
         type = request.query_params.get("type", first_sample())
-        body = await self.sample(type)
+        body = await self.open_sample(type)
         headers = {"cache-control": "no-store", "retry-after": "2"}
         return Response(body, status_code=202, media_type="application/json", headers=headers)
 
-    async def sample(self, type: str) -> bytes:
-        """The 202 body of a new sample case; its callbacks come back to this server."""
+    async def open_sample(self, type: str) -> bytes:
+        """Open a sample case and return its 202 body; its callbacks come back to this server."""
         found = self._example(type)
         if found is None:
             raise ValidationFailed(f"There is no sample of type {type[:50]!r}.")
@@ -85,7 +85,7 @@ class DemoPages(HttpApi):
 
     @pages.post(CALLBACKS, "receiveDemoCallback")
     async def receive(self, request: Request) -> Response:
-        """A callback, received as an agent would: its signature is checked before it is believed."""
+        """Receive a callback as an agent would, after verifying its signature."""
         endpoint = await self._desk.store.get_endpoint("", self._desk.addresses.base + CALLBACKS)
         secrets = active_secrets(endpoint, self._desk.now()) if endpoint else []
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
@@ -98,7 +98,7 @@ class DemoPages(HttpApi):
 
 
 def _require_this_machine(request: Request) -> None:
-    """Raises CaseNotFound for callers from elsewhere, those that a proxy or a web page brought included."""
+    """Raise CaseNotFound unless the request comes directly from this machine, not by a proxy or website."""
     forwarded = any(name in request.headers for name in FORWARDED)
     if forwarded or not _from_loopback(request) or not _to_loopback(request):
         raise CaseNotFound("The demo answers on loopback only.")
@@ -112,5 +112,5 @@ def _from_loopback(request: Request) -> bool:
 
 
 def _to_loopback(request: Request) -> bool:
-    """A web page can give its own name this machine's address, and its reader's browser then calls here."""
+    """Check the Host header, because a website can resolve its own name to this machine (DNS rebinding)."""
     return is_secure_or_loopback(f"http://{request.headers.get('host', '')}")

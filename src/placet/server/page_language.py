@@ -1,4 +1,4 @@
-"""Which language a page speaks: the one chosen on a page before, or what the browser asks for."""
+"""Choose the language of a page: the reviewer's choice, or the browser's preference."""
 
 from starlette.requests import Request
 
@@ -16,11 +16,11 @@ class PageLanguages:
         self._languages = languages
 
     def of(self, request: Request) -> Language:
-        """What the person chose, now or before, if it is spoken here, else what the browser prefers."""
+        """Return the language chosen now or before if available, else the one the browser prefers."""
         chosen = request.query_params.get(QUERY) or request.cookies.get(LANGUAGE_COOKIE)
         return self._languages.choose(request.headers.get("accept-language"), chosen)
 
     def read_choice(self, request: Request) -> str | None:
-        """The language that the person chooses with this very request, to be remembered."""
+        """Return the language chosen with this request, to be stored in a cookie, or None."""
         asked = request.query_params.get(QUERY)
         return self._languages.choose(None, asked).code if asked else None

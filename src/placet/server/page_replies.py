@@ -1,4 +1,4 @@
-"""How pages leave the server: with headers that keep them private, and with one cookie per case."""
+"""Build the responses of pages: private headers, and one session cookie per case."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from placet.server.page_language import LANGUAGE_COOKIE, PageLanguages
 from placet.server.page_style import STYLE_COOKIE, FirstStyle
 from placet.server.sessions import COOKIE, LAST_FOR
 
-# Ruling 11: nothing from elsewhere, nothing stored, nothing told to other sites.
+# Ruling 11: load nothing from other sites, store nothing, send no referrer.
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": (
@@ -32,12 +32,12 @@ HEADERS = {
     "vary": "Accept-Language, Cookie",
 }
 REMEMBER_S = 365 * 24 * 3600
-A_TURN_S = 0.001  # so long a page is drawn before others have their turn
-A_LONG_PART = 4096
+RENDER_SLICE_S = 0.001  # rendering pauses for other requests after this time
+LONG_PART = 4096
 
 
 class PageReplies:
-    """Makes the HTTP responses of pages."""
+    """Builds the HTTP responses of pages."""
 
     def __init__(self, addresses: Addresses, theme: Theme | None = None) -> None:
         base = urlsplit(addresses.base)
@@ -50,18 +50,18 @@ class PageReplies:
         self._style = FirstStyle(self.static_url, chosen.files)
 
     def address(self, case_id: str) -> str:
-        """The path of a case's page."""
+        """Return the path of a case's page."""
         return f"{self.prefix}/review/{case_id}"
 
     async def render_page(
         self, parts: Iterable[str], *, status: int = 200, language: Language = ENGLISH
     ) -> Response:
-        """A page of any length; while it is drawn, others have their turn."""
+        """Return a page of any length; other requests run while it is rendered."""
         await asyncio.sleep(0)
         page, pieces, last = _Page(self.static_url), list[str](), monotonic()
         for part in parts:
             pieces.append(part)
-            if monotonic() - last > A_TURN_S:
+            if monotonic() - last > RENDER_SLICE_S:
                 page.add(pieces)
                 pieces.clear()
                 await asyncio.sleep(0)
@@ -70,13 +70,13 @@ class PageReplies:
         return page.reply(status, language)
 
     def page(self, html: str, *, status: int = 200, language: Language = ENGLISH) -> Response:
-        """A page that is drawn already."""
+        """Return a page that is already rendered."""
         page = _Page(self.static_url)
         page.add(html.splitlines(keepends=True))
         return page.reply(status, language)
 
     def finish(self, request: Request, response: Response) -> Response:
-        """The response for this browser: with the style if it has none, keeping the language it chose."""
+        """Inline the stylesheet if the browser has not cached it, and store the chosen language."""
         if self._style.put_into(response, request):
             self._remember(response, STYLE_COOKIE, self._style.version)
         chosen = self.languages.read_choice(request)
@@ -96,12 +96,12 @@ class PageReplies:
         )
 
     def go(self, case_id: str, step: int | None = None) -> Response:
-        """On to the case's page, by GET; each step has an address, so that the browser's Back finds it."""
+        """Redirect to the case's page; each step has a URL, so that the browser's Back button works."""
         address = self.address(case_id) if step is None else f"{self.address(case_id)}?step={step}"
         return RedirectResponse(address, status_code=303, headers=HEADERS)
 
     def enter(self, case_id: str, cookie: str, step: int | None = None) -> Response:
-        """On to the page without the token, with a session for this case alone."""
+        """Redirect to the page without the token, and set the session cookie of this case."""
         response = self.go(case_id, step)
         response.set_cookie(
             COOKIE,
@@ -115,12 +115,12 @@ class PageReplies:
         return response
 
     def empty_reply(self) -> Response:
-        """Nothing to show."""
+        """Return an empty 204 response."""
         return Response(status_code=204, headers=HEADERS)
 
 
 class _Page:
-    """A page as it grows; in its head stands every script it uses, so that none is asked for late."""
+    """Collects a page; its head lists every script it uses, so that the browser fetches them early."""
 
     def __init__(self, static_url: str) -> None:
         self._static_url = static_url
@@ -129,9 +129,9 @@ class _Page:
         self._body: list[bytes] = []
 
     def add(self, parts: list[str]) -> None:
-        """What comes next; a long part is content, which scripts have nothing to do with."""
+        """Add parts; long parts are content, which is not searched for scripts."""
         html = "".join(parts)
-        self._scripts.read("".join([part for part in parts if len(part) < A_LONG_PART]))
+        self._scripts.read("".join([part for part in parts if len(part) < LONG_PART]))
         if self._body:
             self._body.append(html.encode())
             return
@@ -141,7 +141,7 @@ class _Page:
             self._body.append(f"{end}{body}".encode())
 
     def reply(self, status: int, language: Language) -> Response:
-        """All of it."""
+        """Return the response."""
         names = self._scripts.names if self._body else []
         scripts = [f'<script type="module" src="{self._static_url}/{name}"></script>\n' for name in names]
         whole = b"".join([*self._head, "".join(scripts).encode(), *self._body])

@@ -20,8 +20,8 @@ from placet.pages.view import (
     MessageView,
     PassOnView,
     ReviewView,
-    undo_of,
-    without_undo,
+    drop_undo_fields,
+    undo_from_context,
 )
 from placet.reviews.form_post import PostResult
 from placet.reviews.review_type import ReviewType
@@ -78,7 +78,7 @@ class PageViews:
             offer=offer,
             template=kind.template,
             substance=kind.build_page_content(
-                replace(offer, context=without_undo(offer.context)), filled.values
+                replace(offer, context=drop_undo_fields(offer.context)), filled.values
             ),
             now=self._desk.now(),
             csrf=session.csrf,
@@ -99,7 +99,7 @@ class PageViews:
             language=language,
             page_url=page,
             events_url=f"{page}/events",
-            undo=undo_of(offer.context),
+            undo=undo_from_context(offer.context),
             inbox_url=self._replies.inbox_address if session.key_name else None,
         )
         return await self._replies.render_page(

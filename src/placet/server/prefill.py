@@ -1,4 +1,4 @@
-"""Pre-filled form values from `default_ref` (spec 10.3.1), fetched through the guard, without credentials."""
+"""Fetch default form values from `default_ref` (spec 10.3.1), with the address guard and no credentials."""
 
 import asyncio
 import logging
@@ -16,34 +16,34 @@ from placet.protocol.form_answers import find_field_problem
 from placet.protocol.forms import parse_form
 
 WAIT_FOR = timedelta(seconds=3)
-KEEP_FOR = timedelta(minutes=5)
+CACHE_FOR = timedelta(minutes=5)
 LARGEST = 64 * 1024
-REMEMBERED = 1000
+CACHE_SIZE = 1000
 
 log = logging.getLogger("placet.prefill")
 
 
 class Prefill:
-    """Fetches what a form's fields start from; a value that cannot be had or does not fit is left out."""
+    """Fetches the default values of a form; values that cannot be fetched or are invalid are left out."""
 
     def __init__(self, fetcher: Fetcher, clock: Callable[[], datetime]) -> None:
         self._fetcher = fetcher
         self._now = clock
-        self._known: dict[str, tuple[datetime, dict[str, Any]]] = {}
+        self._cache: dict[str, tuple[datetime, dict[str, Any]]] = {}
 
     async def values(self, case: Case, offer: Offer) -> dict[str, Any]:
-        """Start values by field key."""
-        fields = _referring(offer)
+        """Return the default values by field key."""
+        fields = _fields_with_reference(offer)
         if not fields or not case.live:
             return {}
-        known = self._known.get(case.id)
-        if known is not None and self._now() < known[0]:
-            return known[1]
+        cached = self._cache.get(case.id)
+        if cached is not None and self._now() < cached[0]:
+            return cached[1]
         found = await asyncio.gather(*(self._fetch(field) for field in fields))
         values = {field.key: value for field, value in zip(fields, found, strict=True) if value is not None}
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        self._known[case.id] = (self._now() + KEEP_FOR, values)
+        if len(self._cache) >= CACHE_SIZE:
+            self._cache.clear()
+        self._cache[case.id] = (self._now() + CACHE_FOR, values)
         return values
 
     async def _fetch(self, field: Field) -> Any:
@@ -52,7 +52,7 @@ class Prefill:
                 field.default_ref or "", timeout_for=WAIT_FOR, max_bytes=LARGEST
             )
         except PlacetError as error:
-            log.warning("default_ref of %s was not fetched: %s", field.key, error.message)
+            log.warning("prefill_failed field=%s error=%s", field.key, error.message)
             return None
         if reply.status != 200 or reply.truncated:
             return None
@@ -60,7 +60,7 @@ class Prefill:
         return value if find_field_problem(field, value) is None else None
 
 
-def _referring(offer: Offer) -> list[Field]:
+def _fields_with_reference(offer: Offer) -> list[Field]:
     if "form" not in offer.context:
         return []
     return [field for field in parse_form(offer.context["form"]).every_field if field.default_ref]

@@ -1,4 +1,4 @@
-"""How often one principal may poll one case: a bucket that refills steadily (ruling 16)."""
+"""Limit how often a principal may poll a case, with a token bucket (ruling 16)."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ FORGET_AT = 100_000
 
 
 class PollLimiter:
-    """Buckets per principal and case, in this process's memory."""
+    """Token buckets per principal and case, in this process's memory."""
 
     def __init__(self, *, per_minute: int, monotonic: Callable[[], float]) -> None:
         self.per_minute = per_minute

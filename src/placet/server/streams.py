@@ -1,7 +1,7 @@
 """GET …/events: server-sent events straight from the log (ruling 17).
 
-An idle stream is one task waiting for its caller to leave; whoever commits an event wakes the stream and a
-short-lived task writes to it. That keeps ten thousand open streams cheap.
+An idle stream is one task that waits for its client to disconnect. A committed event wakes the stream, and a
+short-lived task writes to it. This keeps ten thousand open streams cheap.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 HEARTBEAT_EVERY = 15.0
-LEAVE_WITHIN_S = 2.0  # a caller that does not read cannot hold up the end
+LEAVE_WITHIN_S = 2.0  # a client that does not read cannot delay the shutdown
 
 Check = Callable[[], Awaitable[None]]
-"""Raises once the caller may no longer be told."""
+"""Raises an exception once the client may no longer receive events."""
 
 
 class Stream:
-    """One open stream: whom to write to, and how far it has been told."""
+    """One open stream: its client, and the last event it received."""
 
     __slots__ = ("bare", "busy", "case_id", "check", "closed", "missed", "seen", "send")
 
@@ -47,12 +47,12 @@ class Stream:
         self.closed = False
 
     async def write(self, body: bytes, *, more: bool = True) -> None:
-        """Send bytes, as the last ones if no more follow."""
+        """Send bytes; `more=False` ends the stream."""
         self.closed = self.closed or not more
         await self.send({"type": "http.response.body", "body": body, "more_body": more})
 
-    async def may_go_on(self) -> bool:
-        """Whether its caller may still be told: a key can be revoked while a stream is open."""
+    async def may_continue(self) -> bool:
+        """Whether the client may still receive events: a key can be revoked while a stream is open."""
         try:
             if self.check is not None:
                 await self.check()
@@ -85,10 +85,10 @@ class EventStreams:
         bare: bool = False,
         check: Check | None = None,
     ) -> None:
-        """Replay what the caller missed, then stay until the case closes or the caller leaves.
+        """Replay the events that the client missed, then stream until the case closes or the client leaves.
 
-        A bare stream tells that something happened, and nothing of what is in it. `check` is asked before
-        each event is told: whoever it refuses hears nothing more.
+        A bare stream sends events without their data. `check` is called before events are sent; if it raises,
+        the stream ends.
         """
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         if scope["method"] == "HEAD":
@@ -98,10 +98,10 @@ class EventStreams:
         stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare, check=check)
         self._streams[case.id].add(stream)
         over = not case.live
-        del case  # an idle stream stays for hours, and holds no more than it needs
+        del case  # an idle stream may stay open for hours: release the memory
         try:
             await stream.write(b"retry: 2000\n\n")
-            await self._tell(stream)
+            await self._send_new_events(stream)
             if not stream.closed and (self._ending or over):  # nothing more will come
                 await stream.write(b"", more=False)
             while not stream.closed and (await receive())["type"] != "http.disconnect":
@@ -110,29 +110,29 @@ class EventStreams:
             self._forget(stream)
 
     def wake(self, case_id: str | None) -> None:
-        """Tell the streams of a case, or all of them, that the log has grown."""
+        """Send new events to the streams of a case, or to all streams."""
         listening = self._open() if case_id is None else tuple(self._streams.get(case_id, ()))
         for stream in listening:
-            self._spawn(self._tell(stream))
+            self._spawn(self._send_new_events(stream))
 
     async def heartbeat(self) -> None:
-        """Keep idle streams alive through proxies, for as long as the server runs."""
+        """Keep idle streams alive through proxies; runs until it is cancelled."""
         while True:
             await asyncio.sleep(HEARTBEAT_EVERY)
             self.beat()
 
     def beat(self) -> None:
-        """One comment to every stream that is idle."""
+        """Send one comment to every idle stream."""
         for stream in self._open():
             if not stream.busy:
                 self._spawn(stream.write(HEARTBEAT))
 
     def also_close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Have streams of another kind end with these."""
+        """Close streams of another kind together with these."""
         self._others.append(close)
 
     async def close(self) -> None:
-        """End every stream so that a stopping server need not wait; callers come back with Last-Event-ID."""
+        """End every stream so that the server can stop; clients reconnect with Last-Event-ID."""
         self._ending = True
         for close in self._others:
             await close()
@@ -144,8 +144,8 @@ class EventStreams:
     def _open(self) -> list[Stream]:
         return [stream for streams in self._streams.values() for stream in streams if not stream.closed]
 
-    async def _tell(self, stream: Stream) -> None:
-        """Write what is new. One writer per stream: who comes meanwhile leaves word to look again."""
+    async def _send_new_events(self, stream: Stream) -> None:
+        """Write new events. A stream has one writer; a call during a write makes it check again."""
         if stream.busy:
             stream.missed = True
             return
@@ -166,7 +166,7 @@ class EventStreams:
                 data = b"{}" if stream.bare else event.data
                 frames.append(format_event(name=event.type, seq=event.seq, data=data))
             final = final or event.type in FINAL
-        if (frames or final) and not await stream.may_go_on():
+        if (frames or final) and not await stream.may_continue():
             frames, final = [], True
         if frames or final:
             await stream.write(b"".join(frames), more=not final)
@@ -179,7 +179,7 @@ class EventStreams:
     def _discard_task(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # a caller that left mid-write is no news
+            task.exception()  # read it, so that a client that disconnects is not logged
 
     def _forget(self, stream: Stream) -> None:
         stream.closed = True
@@ -191,7 +191,7 @@ class EventStreams:
 
 
 class StreamResponse(Response):
-    """The bare stream of a case, as a response among pages."""
+    """The bare stream of a case as a response of the review pages."""
 
     def __init__(self, streams: EventStreams, case: Case) -> None:
         super().__init__()
@@ -199,5 +199,5 @@ class StreamResponse(Response):
         self._case = case
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Stay until the case closes or the page is left."""
+        """Stream until the case closes or the client disconnects."""
         await self._streams.serve(scope, receive, send, self._case, bare=True)

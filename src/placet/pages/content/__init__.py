@@ -1,4 +1,4 @@
-"""How anything that a service put into a case is shown: facts, tables, previews; never blank, never raw."""
+"""Render the content of a case, which may be any JSON, as facts, tables and previews."""
 
 from placet.pages.content import display_forms
 from placet.pages.content.value_renderer import ValueRenderer

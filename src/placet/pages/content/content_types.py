@@ -1,4 +1,4 @@
-"""What kind of content a text is, as its service tells: by a hint beside it, or by its name."""
+"""Find the content type of a text from hints beside it (`format`, `content_type`) or from its key."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ LONGEST_HINT = 100
 
 
 class ContentType(Struct, frozen=True):
-    """How to show a text, and what its language is called."""
+    """How to show a text, and the name of its programming language."""
 
     name: str
     language: str = ""
@@ -26,7 +26,7 @@ HINTS = (
     *("format", "type", "kind", "syntax", "language", "lang"),
 )
 FILE_NAMES = ("filename", "file_name", "file", "path", "name")
-# `artifact_format` speaks of `artifact`.
+# `artifact_format` is a hint about `artifact`.
 _HINTED = {f"{content}_{hint}": content for content in CONTENTS for hint in HINTS}
 _ALL_CONTENTS = frozenset(CONTENTS)
 _ALL_HINTS = frozenset((*HINTS, *FILE_NAMES, *_HINTED))
@@ -74,9 +74,9 @@ _NOTHING: tuple[dict[str, ContentType], frozenset[str]] = ({}, frozenset())
 def find_hinted_types(
     values: Mapping[str, Any], main: str | None = None
 ) -> tuple[dict[str, ContentType], frozenset[str]]:
-    """The kinds of an object's texts by their keys, and the hints that need not be shown themselves.
+    """Return the content types of an object's texts by key, and the hints that need not be shown.
 
-    Hints such as `format` speak of `main`, or of the text that goes by the commonest name.
+    Hints such as `format` are about `main`, or else about the text with the most common name.
     """
     if _ALL_HINTS.isdisjoint(values) or _ALL_CONTENTS.isdisjoint(values):
         return _NOTHING
@@ -100,13 +100,13 @@ def find_hinted_types(
 def find_content_type(
     values: Mapping[str, Any], key: str, text: str
 ) -> tuple[ContentType | None, frozenset[str]]:
-    """The kind that an object tells of the text under this key, and the hints that tell it."""
+    """Return the content type that an object gives for the text under this key, and the hints used."""
     kinds, taken = find_hinted_types({**values, key: text}, key)
     return kinds.get(key), frozenset(hint for hint in taken if _HINTED.get(hint, key) == key)
 
 
 def _find_type_in_hints(values: Mapping[str, Any], content: str) -> tuple[ContentType | None, set[str]]:
-    """The kind that the hints of an object tell of its content: `code` gives way to its language."""
+    """Return the content type from the hints of an object; a named language is preferred to `code`."""
     found: ContentType | None = None
     taken = set()
     for hint in HINTS:
@@ -120,7 +120,7 @@ def _find_type_in_hints(values: Mapping[str, Any], content: str) -> tuple[Conten
 
 
 def parse_hint(hint: Any) -> ContentType | None:
-    """The kind that a media type or a plain word such as `markdown` names."""
+    """Return the content type named by a media type or a word such as `markdown`, or None."""
     return (
         _parse_normalized_hint(hint.strip().lower())
         if isinstance(hint, str) and len(hint) <= LONGEST_HINT
@@ -145,7 +145,7 @@ def _parse_normalized_hint(hint: str) -> ContentType | None:
 
 
 def type_from_name(key: str) -> ContentType | None:
-    """The kind that a name tells: `readme.md`, `body_html`, `screenshot`."""
+    """Return the content type that a key implies (`readme.md`, `body_html`, `screenshot`), or None."""
     if len(key) > LONGEST_HINT:
         return None
     name = key.lower()

@@ -1,4 +1,4 @@
-"""Long content in pieces: its markup is laid out at once, and what is long in it is drawn as it is sent."""
+"""Render long content in pieces: short parts at once, long parts when the page is sent."""
 
 import re
 import secrets
@@ -6,31 +6,31 @@ from collections.abc import Callable, Iterable, Iterator
 
 from placet.text.characters import may_contain_hidden
 
-PIECE_SIZE = 16 * 1024  # characters drawn at a stretch
+PIECE_SIZE = 16 * 1024  # characters rendered at once
 NEAR = 64
 
 Draw = Callable[[], Iterable[str]]
 
 
 class DeferredMarkup:
-    """What is drawn later, and where it belongs in markup that is there already."""
+    """Parts of markup that are rendered later, and their positions."""
 
     def __init__(self) -> None:
-        # Nobody can write the sign of a place into a text, for nobody knows it.
-        self._sign = f"\0{secrets.token_hex(16)}:"
+        # The marker is random, so that a text cannot contain it.
+        self._marker = f"\0{secrets.token_hex(16)}:"
         self._waiting: list[Draw] = []
 
     def defer(self, draw: Draw) -> str:
-        """What stands in the markup until this is drawn."""
+        """Return the placeholder for a part that is rendered later."""
         self._waiting.append(draw)
-        return f"{self._sign}{len(self._waiting) - 1}\0"
+        return f"{self._marker}{len(self._waiting) - 1}\0"
 
     def fill(self, markup: str) -> Iterator[str]:
-        """The markup from its beginning to its end, each place filled as its turn comes."""
+        """Yield the markup with each placeholder replaced by its part."""
         if not self._waiting:
             yield markup
             return
-        for number, part in enumerate(re.split(f"{re.escape(self._sign)}([0-9]+)\0", markup)):
+        for number, part in enumerate(re.split(f"{re.escape(self._marker)}([0-9]+)\0", markup)):
             if number % 2:
                 yield from self._waiting[int(part)]()
             else:
@@ -38,7 +38,7 @@ class DeferredMarkup:
 
 
 def split_text(text: str, size: int = PIECE_SIZE) -> Iterator[str]:
-    """A text in pieces, each to the end of a line or word: hidden signs are judged by their neighbours."""
+    """Yield a text in pieces that end at a line or word, as hidden characters depend on their neighbours."""
     start = 0
     while len(text) - start > size:
         end = _find_piece_end(text, start, start + size)
@@ -48,7 +48,7 @@ def split_text(text: str, size: int = PIECE_SIZE) -> Iterator[str]:
 
 
 def split_lines(text: str, size: int = PIECE_SIZE) -> Iterator[str]:
-    """A text in pieces of whole lines, without the line ends between them."""
+    """Yield a text in pieces of whole lines, without the line ends between pieces."""
     start = 0
     while len(text) - start > size:
         end = text.rfind("\n", start, start + size)

@@ -1,4 +1,4 @@
-"""What a value is to a person: a fact, a table, a day …; decided by its shape alone, in bounded time."""
+"""Choose how a value is displayed (fact, table, date …) by its shape, in bounded time."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from placet.pages.content.links import is_link
 LONG_LINE = 160
 LONGEST_KEY = 80
 MOST_COLUMNS = 6
-# A table is judged by its first rows; what comes later is shown in its cells whatever it is.
-JUDGED_ROWS = 200
+# Only the first rows decide whether a list is a table.
+EXAMINED_ROWS = 200
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 _WORDLIKE = re.compile(r"[A-Za-z][A-Za-z0-9]*([ _-]+[A-Za-z0-9]+)*")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# Digits under such names tell things apart; they count nothing.
+# Numbers under these names are identifiers, not quantities.
 _NO_AMOUNT = re.compile(
     r"(^|[ _-])(ids?|no|nr|number|numbers|code|codes|year|years|zip|postcode|plz|phone|tel|fax|mobile|port"
     r"|ports|pid|version|build|revision|key|ref|reference|serial|isbn|iban|account|case|ticket|invoice|issue"
@@ -27,7 +27,7 @@ _NO_AMOUNT = re.compile(
 
 
 def choose_form(value: Any) -> str:
-    """The name of the look that this value gets."""
+    """Return the name of the display form of a value."""
     if isinstance(value, str):
         return choose_text_form(value)
     if isinstance(value, bool):
@@ -40,12 +40,12 @@ def choose_form(value: Any) -> str:
 
 
 def list_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns of a table, in the order in which its rows bring them up."""
+    """Return the columns of a table in order of first appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def format_label(name: object) -> str:
-    """A key as a person would write it: `price_per_day` is "Price per day"; other text stays as it is."""
+    """Return a key as a label: `price_per_day` becomes "Price per day"; other text is unchanged."""
     text = str(name)
     if len(text) > LONGEST_KEY or not _WORDLIKE.fullmatch(text):
         return text
@@ -55,19 +55,19 @@ def format_label(name: object) -> str:
 
 
 def is_amount(name: str) -> bool:
-    """Whether numbers under this name may be written with their thousands apart."""
+    """Whether numbers under this name may be written with thousands separators."""
     return not _NO_AMOUNT.search(_CAMEL.sub(" ", name[:LONGEST_KEY]).lower())
 
 
 def parse_day(text: str) -> date | None:
-    """The day that an ISO date names."""
+    """Return the date of an ISO 8601 text, or None."""
     return _parse(date, text) if _DAY.fullmatch(text) else None
 
 
 def parse_moment(text: str) -> datetime | None:
-    """The moment that an ISO timestamp names."""
+    """Return the date and time of an ISO 8601 text, or None."""
     moment = _parse(datetime, text) if _MOMENT.fullmatch(text) else None
-    # A year at the edge of the calendar could not be moved to UTC.
+    # The first and last year of the calendar cannot be converted to UTC.
     return moment if moment and 1 < moment.year < 9999 else None
 
 
@@ -79,7 +79,7 @@ def _parse(kind: Any, text: str) -> Any:
 
 
 def choose_text_form(text: str) -> str:
-    """The look of a text: nothing, link, lines, day, moment or text."""
+    """Return the display form of a text: nothing, link, lines, day, moment or text."""
     if not text or text.isspace():
         return "nothing"
     if is_link(text):
@@ -94,12 +94,12 @@ def choose_text_form(text: str) -> str:
 
 
 def choose_list_form(values: Sequence[Any]) -> str:
-    """The look of a list that is not empty: items, table or entries."""
-    judged = list(islice(values, JUDGED_ROWS))
-    if all(is_small(value) for value in judged):
+    """Return the display form of a list that is not empty: items, table or entries."""
+    examined = list(islice(values, EXAMINED_ROWS))
+    if all(is_small(value) for value in examined):
         return "items"
-    if len(judged) > 1 and all(isinstance(value, Mapping) and value for value in judged):
-        return "table" if _is_tabular(judged) else "entries"
+    if len(examined) > 1 and all(isinstance(value, Mapping) and value for value in examined):
+        return "table" if _is_tabular(examined) else "entries"
     return "entries"
 
 

@@ -1,4 +1,4 @@
-"""The words of an HTML document, for reading; it is never shown as HTML."""
+"""Extract the text of an HTML document; a page never shows foreign HTML as HTML."""
 
 import re
 from html import unescape
@@ -8,7 +8,7 @@ LONGEST = 200_000
 _TAG = re.compile(r"(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _EMPTY_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
-_UNREAD = frozenset({"script", "style", "template", "head"})
+_SKIPPED = frozenset({"script", "style", "template", "head"})
 _SPACED = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre"})
 _OTHER_BLOCKS = (
     "address article aside body dd div dl dt fieldset figure footer form header hr li main nav section tbody"
@@ -18,7 +18,7 @@ _BLOCKS = _SPACED.union(_OTHER_BLOCKS.split())
 
 
 def extract_text(html: str) -> str:
-    """What a reader would see of the document, line by line."""
+    """Return the text that a reader of the document would see, line by line."""
     parts: list[str] = []
     unread = ""
     comment = False
@@ -37,7 +37,7 @@ def extract_text(html: str) -> str:
 
 
 def _after_tag(piece: str, unread: str, parts: list[str]) -> tuple[str, str]:
-    """What a tag leaves unread from here on, and the text after it."""
+    """Return the element whose content is skipped from here on, if any, and the text after the tag."""
     tag = _TAG.match(piece)
     inside, ended, text = piece.partition(">")
     if not tag or not ended:
@@ -45,7 +45,7 @@ def _after_tag(piece: str, unread: str, parts: list[str]) -> tuple[str, str]:
     closing, name = tag[1], tag[2].lower()
     if unread:
         return ("" if closing and name == unread else unread), text
-    if name in _UNREAD and not closing and not inside.endswith("/"):
+    if name in _SKIPPED and not closing and not inside.endswith("/"):
         return name, ""
     parts.append(_break(name, closing))
     return "", text

@@ -1,4 +1,4 @@
-"""Pictures that a page may show: small, of a plain format, and held in the page or by its own origin."""
+"""Images that a page may show: small, in a common format, inline or from the page's own origin."""
 
 import re
 from binascii import Error, a2b_base64
@@ -9,7 +9,7 @@ from markupsafe import escape
 
 LARGEST = 1_000_000
 LONGEST_PATH = 2048
-# A picture that says little about its size could still fill a phone's memory.
+# A small file can still decode to an image that fills a phone's memory.
 MOST_PIXELS = 50_000_000
 
 _DATA = re.compile(r"data:image/(png|jpeg|jpg|gif|webp);base64,", re.IGNORECASE)
@@ -18,7 +18,7 @@ _PICTURE_FILE = re.compile(r"[^?]*\.(?:png|jpe?g|gif|webp)(?:\?.*)?", re.IGNOREC
 
 
 def render_picture(value: Any, alt: str) -> str | None:
-    """The image as markup, `alt` being markup for an attribute; None where it may not be shown."""
+    """Return the image as markup, or None if it may not be shown; `alt` is markup for an attribute."""
     if not isinstance(value, str):
         return None
     size = _size_of_data(value) if value[:5].lower() == "data:" else None
@@ -29,23 +29,18 @@ def render_picture(value: Any, alt: str) -> str | None:
 
 
 def is_own_path(value: str) -> bool:
-    """Whether this is the path of a picture on the page's own origin."""
+    """Whether this is the path of an image on the page's own origin."""
     return len(value) <= LONGEST_PATH and bool(_PATH.fullmatch(value) and _PICTURE_FILE.fullmatch(value))
 
 
 def data_url_from_base64(media: str, text: str) -> str | None:
-    """The address of a picture that was given as bare Base64."""
+    """Return the data URL of an image given as Base64, or None if it is not an image."""
     address = f"data:{media};base64,{text.strip()}"
     return address if _size_of_data(address) else None
 
 
-def kilobytes(value: str) -> int:
-    """About how large the data of an address is."""
-    return max(1, len(value) * 3 // 4 // 1000)
-
-
 def _size_of_data(address: str) -> tuple[int, int] | None:
-    """Width and height of an image in a data address whose bytes are really such an image."""
+    """Return width and height of the image in a data URL, or None if the bytes do not match its type."""
     start = _DATA.match(address)
     if not start or len(address) > LARGEST * 4 // 3:
         return None

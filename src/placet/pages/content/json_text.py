@@ -1,4 +1,4 @@
-"""Values that are too much to lay out, as text: JSON that a person can read."""
+"""Render values that are too large for tables and lists as readable JSON text."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -8,36 +8,36 @@ import msgspec
 
 from placet.pages.content.markup_writer import MarkupWriter
 
-AT_ONCE = 50
+BATCH_SIZE = 50
 
 
 def format_as_json(writing: MarkupWriter, value: Any) -> str:
-    """Lists one entry per line, objects one field per line, as markup."""
+    """Return JSON as markup: lists with one entry per line, objects with one field per line."""
     if not isinstance(value, list | tuple):
         return writing.long(_text(value))
-    if len(value) <= AT_ONCE:
+    if len(value) <= BATCH_SIZE:
         return writing.long(_lines(value))
     return writing.later(lambda: writing.run(_many(value)))
 
 
 def _many(values: Sequence[Any]) -> Iterator[str]:
-    for start in range(0, len(values), AT_ONCE):
-        yield "\n" * (start > 0) + _lines(values[start : start + AT_ONCE])
+    for start in range(0, len(values), BATCH_SIZE):
+        yield "\n" * (start > 0) + _lines(values[start : start + BATCH_SIZE])
 
 
 def _lines(values: Sequence[Any]) -> str:
     try:
         return msgspec.json.Encoder().encode_lines(values).decode().rstrip("\n")
     except (TypeError, ValueError, RecursionError):
-        return _by_hand(values)
+        return _dump_any(values)
 
 
 def _text(value: Any) -> str:
     try:
         return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except (TypeError, ValueError, RecursionError):
-        return _by_hand(value)
+        return _dump_any(value)
 
 
-def _by_hand(value: Any) -> str:
+def _dump_any(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)

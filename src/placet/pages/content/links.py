@@ -1,4 +1,4 @@
-"""Which addresses may be links, and what a person should be told about where they lead."""
+"""Decide which URLs may be links, and what to warn the reader about."""
 
 import re
 import unicodedata
@@ -14,7 +14,7 @@ MOST_ADDRESSES = 2000
 MOST_REMARKS = 100
 REL = 'rel="noopener noreferrer nofollow" referrerpolicy="no-referrer" target="_blank"'
 
-# Most addresses are of this plain form, about which nothing needs to be said.
+# Most URLs have this plain form, which needs no warning.
 _ORDINARY = re.compile(
     r"https://((?!xn--|[a-z0-9.-]*\.xn--)[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,})(/[A-Za-z0-9._~%/?#&=+,:;!$()*@-]*)?"
 )
@@ -22,7 +22,7 @@ _FORBIDDEN = re.compile(r"[\s\"'<>\\^`{|}]")
 _NUMBERS = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}\.?")
 _ADDRESSES = re.compile(r"https?://(?:\[[0-9a-f:.]{2,45}\])?[^\s<>\"'()\[\]{}|\\^`]{0,1990}", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?://)?([^\s/?#@]+\.[^\s/?#@.\d][^\s/?#@.]+)(?:[/?#:]\S*)?", re.IGNORECASE)
-# Letters of other scripts that are drawn like Latin ones.
+# Letters of other scripts that look like Latin ones.
 _LOOKALIKES = frozenset(
     "аврсегһіїјкӏмноԛѕтԝхуүьԁԍѵᴦабгпαβγεηικμνορτυχωϲϳօոսցհքզնւէյıɑɡɩɪʀʏʟᴀᴄᴇᴊᴋᴍᴏᴛᴜᴠᴡᴢꞓꮯꭺꮋꮇꮲꮪꭲ"
 )
@@ -40,19 +40,19 @@ def is_link(text: str) -> bool:
 
 
 def find_ordinary_host(text: str) -> str | None:
-    """The host of an address that is plainly a link; None where a closer look is needed."""
+    """Return the host of a URL that is clearly harmless; None if it needs more checks."""
     found = _ORDINARY.fullmatch(text) if len(text) <= LONGEST_LINK else None
     return found[1] if found else None
 
 
 def find_host(text: str) -> str:
-    """The host of an address as it is written, empty where there is none."""
+    """Return the host of a URL as written, or an empty string."""
     parts = _split_url(text)
     return (parts.hostname or "") if parts else ""
 
 
 def find_remark(text: str) -> str | None:
-    """What is odd about an address, in words; None for an ordinary one."""
+    """Return a warning about a URL, or None if it is ordinary."""
     if len(text) > LONGEST_LINK:
         return None
     parts = _split_url(text)
@@ -66,7 +66,7 @@ def find_remark(text: str) -> str | None:
 
 
 def find_remarks(text: str) -> list[str]:
-    """What is odd about the addresses in a text, each said once; so many of them are looked at."""
+    """Return the warnings about the URLs in a text, each once; only the first URLs are checked."""
     if "://" not in text:
         return []
     found = dict.fromkeys(one[0] for one in islice(_ADDRESSES.finditer(text), MOST_ADDRESSES))
@@ -75,7 +75,7 @@ def find_remarks(text: str) -> list[str]:
 
 
 def find_host_remark(host: str) -> str | None:
-    """What is odd about a host: a number, foreign letters, or letters that imitate others."""
+    """Return a warning about a host that is a number, or has foreign or imitating letters."""
     if _NUMBERS.fullmatch(host) or ":" in host:
         return message("This address is a number, not a name: {host}", host=host)
     if host.isascii() and "xn--" not in host:
@@ -94,7 +94,7 @@ def find_host_remark(host: str) -> str | None:
 
 
 def find_disguise(text: str, target: str) -> str | None:
-    """What to say where the text of a link is an address of its own and leads elsewhere."""
+    """Return a warning if the text of a link names another host than the link leads to."""
     shown = _ADDRESS.fullmatch(text.strip()) if len(text) <= LONGEST_LINK else None
     real = find_host(target)
     if shown is None or not real:
@@ -106,7 +106,7 @@ def find_disguise(text: str, target: str) -> str | None:
 
 
 def imitates(host: str) -> bool:
-    """Whether a label of the host mixes scripts, or is wholly made of letters that look like Latin ones."""
+    """Whether a label of the host mixes scripts or consists of letters that look like Latin ones."""
     return any(_imitates(label) for label in host.split("."))
 
 

@@ -1,4 +1,4 @@
-"""Markdown as markup: no HTML of its author, no remote content, links that tell where they lead."""
+"""Render Markdown: its HTML is escaped, nothing remote is loaded, and links show their host."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -16,23 +16,23 @@ from placet.pages.content.markup_writer import MarkupWriter, as_markup
 
 LONGEST = 40_000
 MOST_LINES = 1500
-# Each of these signs may start a search through the rest of its paragraph.
+# Each of these characters may start a search through the rest of its paragraph.
 MOST_BRACKETS = 1000
 MOST_SIGNS = 5000
 DEEPEST = 16
 TOP_HEADING = 3
 LOWEST_HEADING = 6
-REMEMBERED = 32
+CACHE_SIZE = 32
 
 
 class LinkMarkup(Protocol):
-    """Draws a link that tells its host."""
+    """Renders a link that shows its host."""
 
     def link(self, address: str) -> str: ...
 
 
 class Markdown:
-    """Renders Markdown in one language; the last documents are remembered, for pages are opened again."""
+    """Renders Markdown in one language; the latest documents are cached."""
 
     def __init__(self, writing: MarkupWriter, drawn: LinkMarkup) -> None:
         self._writing = writing
@@ -46,7 +46,7 @@ class Markdown:
         self._drawn: OrderedDict[str, str] = OrderedDict()
 
     def draw(self, text: str) -> Draw | None:
-        """Draws the markup block by block; None where the text is too much, too deep or says nothing."""
+        """Return a function that yields the markup by blocks; None if the text is too large or empty."""
         if text in self._drawn:
             return lambda: (self._drawn[text],)
         if not _is_modest(text):
@@ -59,10 +59,10 @@ class Markdown:
             return None
         tops = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
         env["top"] = min(tops, default=1)
-        return lambda: self._remembering(text, self._blocks(tokens, env))
+        return lambda: self._cache_parts(text, self._blocks(tokens, env))
 
     def _blocks(self, tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[str]:
-        """Nothing is drawn between the lines of a block, but others may have their turn there."""
+        """Yield each block; empty strings between its lines let other requests run."""
         block: list[Token] = []
         for token in tokens:
             block.append(token)
@@ -75,16 +75,16 @@ class Markdown:
                 yield self._parser.renderer.render(block, self._parser.options, env)
                 block = []
 
-    def _remembering(self, text: str, parts: Iterator[str]) -> Iterator[str]:
+    def _cache_parts(self, text: str, parts: Iterator[str]) -> Iterator[str]:
         drawn = []
         for part in parts:
             drawn.append(part)
             yield part
         self._drawn[text] = "".join(drawn)
-        if len(self._drawn) > REMEMBERED:
+        if len(self._drawn) > CACHE_SIZE:
             self._drawn.popitem(last=False)
 
-    # Each rule is called by the parser's renderer: tokens, place, options, environment.
+    # The parser's renderer calls each rule with tokens, position, options and environment.
 
     def _text(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
         text = tokens[place].content
@@ -156,8 +156,8 @@ class Markdown:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False, "linkify": False})
     parser.enable(["table", "strikethrough"])
-    parser.disable(["inline", "text_join"])  # these follow block by block
-    # Links are judged where they are drawn, as they were written.
+    parser.disable(["inline", "text_join"])  # _blocks runs these for each block
+    # Links are checked when they are rendered, as written.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]
@@ -183,5 +183,5 @@ def _inside_link(tokens: Sequence[Token], place: int) -> list[Token]:
 
 
 def _side(token: Token) -> str:
-    """Numbers stand at the end of their cell; an inline style would be refused by the page's policy."""
+    """Return the class of right-aligned cells; the page's CSP forbids inline styles."""
     return ' class="number"' if "right" in str(token.attrs.get("style", "")) else ""

@@ -1,4 +1,4 @@
-"""Text of others as markup: escaped, with hidden characters as marks that are seen and heard."""
+"""Write foreign text as markup: escaped, with hidden characters marked visibly and for screen readers."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from placet.text.characters import MAX_NUMBERED, OPEN, describe_hidden, mark_hid
 
 SHOWN_LINES = 40
 SHOWN_CHARACTERS = 4000
-# Folding pays only where much more than what stands before the fold would follow.
+# A text is folded only if much more follows than is shown before the fold.
 FOLDED_LINES = 60
 FOLDED_CHARACTERS = 6000
 
@@ -22,7 +22,7 @@ _MARK = re.compile("\u27e6U\\+([0-9A-F]{4,6})\u27e7")
 def split_long_text(
     text: str, lines: int = SHOWN_LINES, characters: int = SHOWN_CHARACTERS
 ) -> tuple[str, str]:
-    """A really long text in two: what is shown at once, and what is shown on demand."""
+    """Split a long text into what is shown at once and what is shown on demand."""
     if len(text) <= FOLDED_CHARACTERS and text.count("\n") <= FOLDED_LINES:
         return text, ""
     end = -1
@@ -36,7 +36,7 @@ def split_long_text(
 
 
 def _last_break(text: str, characters: int) -> int:
-    """A place between words, near the end of the first characters."""
+    """Return a position between words, near the end of the first characters."""
     for sign in ("\n", " "):
         found = text.rfind(sign, characters // 2, characters)
         if found > 0:
@@ -45,19 +45,19 @@ def _last_break(text: str, characters: int) -> int:
 
 
 def as_markup(text: str) -> Markup:
-    """A text that is markup already: every value in it was escaped as it was written."""
+    """Mark a text as markup; every value in it was escaped when it was written."""
     return Markup(text)  # noqa: S704
 
 
 class MarkupWriter:
-    """Puts texts into markup in one language."""
+    """Writes texts as markup in one language."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
         self._later: DeferredMarkup | None = None
 
     def in_pieces(self, draw: Callable[[], str]) -> Iterator[Markup]:
-        """What is drawn here, bit by bit: the long parts of it only as they are asked for."""
+        """Yield what `draw` returns in pieces; long parts are rendered only when they are requested."""
         later = self._later = DeferredMarkup()
         try:
             markup = draw()
@@ -66,15 +66,15 @@ class MarkupWriter:
         return map(as_markup, later.fill(markup))
 
     def later(self, draw: Draw) -> str:
-        """Something long: drawn now, or later where someone takes the whole in pieces."""
+        """Render something long: now, or later inside `in_pieces`."""
         return "".join(draw()) if self._later is None else self._later.defer(draw)
 
     def long(self, text: str) -> str:
-        """One run of text of any length."""
+        """Return a text of any length as markup."""
         return self.text(text) if len(text) <= PIECE_SIZE else self.later(lambda: self.run(split_text(text)))
 
     def run(self, texts: Iterable[str]) -> Iterator[str]:
-        """Texts that stand one after the other, as one run."""
+        """Yield consecutive texts as markup that share one limit of numbered marks."""
         numbered = MAX_NUMBERED
         for text in texts:
             shown = self.text(text, numbered)
@@ -82,7 +82,7 @@ class MarkupWriter:
             yield shown
 
     def many_lines(self, text: str, draw: Callable[[str], str]) -> str:
-        """Lines of any number, drawn by the way that is given."""
+        """Return any number of lines, rendered by `draw`."""
         if len(text) <= PIECE_SIZE:
             return draw(text)
         return self.later(
@@ -90,17 +90,17 @@ class MarkupWriter:
         )
 
     def text(self, text: str, numbered: int = MAX_NUMBERED) -> str:
-        """One run of text, every hidden character marked, and so many of them with their numbers."""
+        """Return a text as markup with hidden characters marked; `numbered` of them with their code point."""
         shown = mark_hidden(text, numbered)
         markup = str(escape(shown))
         return _MARK.sub(self._mark, markup) if shown is not text and "\u27e6" in markup else markup
 
     def inline(self, text: str) -> str:
-        """A text inside a sentence of ours, kept from turning its direction."""
+        """Return a text for use inside a sentence, with its direction isolated."""
         return f"<bdi>{self.text(text)}</bdi>"
 
     def lines(self, text: str) -> str:
-        """Text with its lines kept; a really long one opens on demand."""
+        """Return a text with its line breaks; a long one is folded."""
         head, rest = split_long_text(text)
         shown = f'<div class="lines" dir="auto">{self.text(head)}</div>'
         if not rest:
@@ -108,40 +108,40 @@ class MarkupWriter:
         return shown + self.fold(self.all_of(text), f'<div class="lines" dir="auto">{self.long(rest)}</div>')
 
     def all_of(self, text: str) -> str:
-        """The promise over a fold: how much there is in all."""
+        """Return the summary of a fold: how many lines or characters there are."""
         count = text.count("\n") + (not text.endswith("\n"))
         if count > FOLDED_LINES // 2:
             return self.tn("Show the one line", "Show all {count} lines", count)
         return self.tn("Show the one character", "Show all {count} characters", len(text))
 
     def t(self, text: str, /, **parts: object) -> str:
-        """Our own words, as markup."""
+        """Return a translated text as markup."""
         return str(escape(self._language.t(text, **parts)))
 
     def tn(self, one: str, many: str, count: int) -> str:
-        """Our own words for a count, as markup."""
+        """Return a translated text for a count as markup."""
         return str(escape(self._language.tn(one, many, count)))
 
     def listing(self, *parts: str) -> str:
-        """Several parts in one sentence, all of them markup."""
+        """Return several parts as a list in a sentence; all of them are markup."""
         return self._language.listing(parts)
 
     def remarks(self, text: str) -> str:
-        """What should be known about the addresses in a text, as markup to stand after it."""
+        """Return the warnings about the URLs in a text as markup."""
         return "".join(
             f' <small class="remark">{self.say(remark)}</small>' for remark in links.find_remarks(text)
         )
 
     def say(self, message: str) -> str:
-        """A message of ours, as markup."""
+        """Return a translated message as markup."""
         return str(escape(self._language.say(message)))
 
     def fold(self, summary: str, inside: str, css: str = "fold") -> str:
-        """Something that opens on demand; `summary` and `inside` are markup."""
+        """Return a fold that opens on demand; `summary` and `inside` are markup."""
         return f'<details class="{css}"><summary>{summary}</summary>{inside}</details>'
 
     def scroll(self, inside: str, name: str, css: str = "") -> str:
-        """Preformatted text that scrolls sideways, by keyboard too."""
+        """Return preformatted text that scrolls sideways, also by keyboard."""
         return f'<pre class="code{css}" tabindex="0" role="group" aria-label="{name}">\n{inside}</pre>'
 
     def _mark(self, found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Texts of a known kind as previews: Markdown, code, diffs, JSON, tables, HTML as words, images."""
+"""Render texts of a known content type: Markdown, code, diffs, JSON, tables, HTML as text, images."""
 
 import csv
 import re
@@ -31,7 +31,7 @@ Shown = tuple[str, bool]
 
 
 class ValueMarkup(Protocol):
-    """What previews take of whoever shows values."""
+    """What previews need from the renderer of values."""
 
     def link(self, address: str) -> str: ...
     def value(self, value: Any) -> str: ...
@@ -39,7 +39,7 @@ class ValueMarkup(Protocol):
 
 
 class Previews:
-    """Shows each kind of text; what is not what it was said to be is shown as text."""
+    """Renders each content type; a text that is not of its declared type is shown as text."""
 
     def __init__(self, writing: MarkupWriter, values: ValueMarkup) -> None:
         self._writing = writing
@@ -56,12 +56,12 @@ class Previews:
         }
 
     def show(self, kind: ContentType, text: str, alt: str) -> Shown | None:
-        """The preview and whether it needs the whole width; None where the text is not of that kind."""
+        """Return the preview and whether it needs the full width; None if the text is not of this type."""
         shown = self._by_kind[kind.name](text, kind, alt)
         return None if shown is None else (shown, True)
 
     def recognise(self, text: str) -> ContentType | None:
-        """The kind of a text that says it itself: data of an image, an object in JSON, a unified diff."""
+        """Return the content type of a text recognised by its start: image data, JSON or a unified diff."""
         start = text[:2]
         if start == "da" and text.startswith("data:image/"):
             return ContentType("image")
@@ -71,7 +71,7 @@ class Previews:
             return ContentType("diff")
         return None
 
-    # Kinds
+    # Content types
 
     def _as_markdown(self, text: str, kind: ContentType, alt: str) -> str | None:
         draw = self._markdown.draw(text)
@@ -156,12 +156,12 @@ class Previews:
     # Parts
 
     def _add_caption(self, caption: str, inside: str) -> str:
-        """`caption` and `inside` are markup."""
+        """Return a figure; `caption` and `inside` are markup."""
         head = f'<figcaption class="kind">{caption}</figcaption>' if caption else ""
         return f'<figure class="preview">{head}{inside}</figure>'
 
     def _source(self, text: str) -> str:
-        """What was really written, one press away from what was made of it."""
+        """Return the source text in a closed fold."""
         inside = self._writing.scroll(self._writing.long(text), self._writing.t("As it was written"))
         return self._writing.fold(self._writing.t("As it was written"), inside, "fold source-text")
 
@@ -179,7 +179,7 @@ class Previews:
         return f'<div class="listing">{shown}</div>'
 
     def _number_lines(self, text: str) -> str:
-        # The text is escaped, so that every tag in it is ours.
+        # The text is escaped, so every tag in it is ours.
         return "<span>" + self._writing.text(text).replace("\n", "</span>\n<span>") + "</span>"
 
     def _mark_lines(self, text: str) -> str:
@@ -206,7 +206,7 @@ def _format_json(text: str) -> str | None:
 
 
 def _rows(text: str) -> list[list[str]]:
-    """The first rows of a table in text, or none where it is not one."""
+    """Return the first rows of a CSV text, or an empty list if it is not one."""
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     try:
@@ -217,5 +217,5 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def _cell(text: str) -> Any:
-    """Plain numbers of a table align as numbers; any other text stays exactly as it is."""
+    """Return a short number as an integer, so that it is aligned; any other text unchanged."""
     return int(text) if re.fullmatch(r"-?(0|[1-9]\d{0,3})", text, re.ASCII) else text

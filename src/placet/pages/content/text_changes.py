@@ -1,4 +1,4 @@
-"""Two versions of a text that stand beside each other: what changed between them, word by word."""
+"""Show what changed between two versions of a text in one object, word by word."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,17 +12,17 @@ LONGEST = 20_000
 
 
 def find_versions(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Two different texts of an object that are worth comparing, the earlier one first."""
+    """Return two versions of a text that are worth comparing, the earlier one first, or None."""
     for earlier, later in PAIRS:
         if earlier in values and later in values:
             before, after = values[earlier], values[later]
-            if isinstance(before, str) and isinstance(after, str) and _is_worth_it(before, after):
+            if isinstance(before, str) and isinstance(after, str) and _is_worth_comparing(before, after):
                 return before, after
     return None
 
 
 def render_changes(writing: MarkupWriter, before: str, after: str) -> str:
-    """The second text with what came marked as such, and with what went."""
+    """Return the second text as markup, with additions and removals marked."""
     found = compare(before, after)
     pieces = [_render_piece(writing, piece) for change in found.changes for piece in change.pieces]
     more = ""
@@ -32,7 +32,7 @@ def render_changes(writing: MarkupWriter, before: str, after: str) -> str:
     return f'<div class="diff" dir="auto">{"".join(pieces)}</div>{more}'
 
 
-def _is_worth_it(before: str, after: str) -> bool:
+def _is_worth_comparing(before: str, after: str) -> bool:
     return before != after and SHORTEST < len(before) + len(after) <= LONGEST
 
 

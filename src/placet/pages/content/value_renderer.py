@@ -1,4 +1,4 @@
-"""Any JSON value as markup for a person to read: built directly, since pages may hold thousands of them."""
+"""Render any JSON value as markup; built without templates, since pages may hold thousands of values."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ from placet.pages.content.text_changes import find_versions, render_changes
 from placet.pages.language import Language
 from placet.text.characters import mark_hidden
 
-# What one value may cost: past so many parts, the rest of it is told as text.
+# After this many parts, the rest of a value is shown as text.
 MOST_PARTS = 1500
 DEEPEST = 40
 FOLD_DEPTH = 3
 FOLD_PARTS = 4
 SHOWN_ROWS = 12
-REMEMBERED = 4096
+CACHE_SIZE = 4096
 CAPTIONS = ("alt", "alt_text", "caption", "title", "name", "label", "description")
 
 _SIMPLE = re.compile(r"[A-Za-z(][A-Za-z0-9 ,.;:()%€+_–-]{0,158}")
@@ -35,7 +35,7 @@ _ADDRESS = ("http:", "https:", "HTTP:", "HTTPS:", "Http:", "Https:")
 
 
 class RemainingParts:
-    """How many more parts are shown one by one."""
+    """How many more parts are rendered one by one."""
 
     __slots__ = ("left",)
 
@@ -44,7 +44,7 @@ class RemainingParts:
 
 
 class KeyLabel:
-    """What a key comes to: its label, and what values under it are."""
+    """The label of a key, and what its name says about the values."""
 
     __slots__ = ("amount", "kind", "label", "picture", "short", "wide")
 
@@ -61,7 +61,7 @@ Shown = tuple[str, bool]
 
 
 class ValueRenderer:
-    """Shows values in one language. Whatever it is given, something readable comes back."""
+    """Renders values in one language; every value has a readable form."""
 
     def __init__(self, language: Language) -> None:
         self.writing = MarkupWriter(language)
@@ -69,9 +69,9 @@ class ValueRenderer:
         self._language = language
         self._yes, self._no = self.writing.t("Yes"), self.writing.t("No")
         self._nothing = f'<span class="nothing">{self.writing.t("nothing")}</span>'
-        self._number = lru_cache(REMEMBERED, typed=True)(lambda value: str(escape(language.number(value))))
-        self._dated = lru_cache(REMEMBERED)(self._date)
-        self._known_name = lru_cache(REMEMBERED)(self._make_name)
+        self._number = lru_cache(CACHE_SIZE, typed=True)(lambda value: str(escape(language.number(value))))
+        self._dated = lru_cache(CACHE_SIZE)(self._date)
+        self._known_name = lru_cache(CACHE_SIZE)(self._make_name)
         self._unnamed = self._make_name("")
         self._by_type: dict[type, Callable[[Any, int, RemainingParts, KeyLabel], Shown]] = {
             str: self._text,
@@ -83,30 +83,30 @@ class ValueRenderer:
             tuple: self._list,
         }
 
-    # For templates
+    # Called by templates
 
     def show(self, value: Any, depth: int = 0) -> Markup:
-        """Any value, for a page."""
+        """Return any value as markup."""
         return as_markup(self._render(value, depth, RemainingParts(), self._unnamed)[0])
 
     def facts(self, values: Mapping[str, Any], depth: int = 0) -> Markup:
-        """An object as labelled facts; for an empty one it says so."""
+        """Return an object as labelled facts, or "nothing" if it is empty."""
         return as_markup(self._facts(values, depth, RemainingParts()) if values else self._nothing)
 
     def pieces(self, values: Mapping[str, Any]) -> Iterator[Markup]:
-        """The same bit by bit, for a template to loop over: where there is much, others have their turn."""
+        """Yield the facts in pieces for a template to loop over, so that other requests can run."""
         return self.writing.in_pieces(lambda: self.facts(values))
 
     def artifact(
         self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
     ) -> Markup:
-        """What a person decides about; its kind may be told beside it in the context."""
+        """Return what the reviewer decides about; the context may name its content type."""
         return as_markup(self._render_artifact(value, context or {}, service)[0])
 
     def artifact_pieces(
         self, value: Any, context: Mapping[str, Any], service: str | None = None
     ) -> tuple[Iterator[Markup], frozenset[str]]:
-        """The same bit by bit, and the hints in the context that it is shown by, which need not be shown."""
+        """Return the artifact in pieces, and the hints of the context that need not be shown."""
         hints: frozenset[str] = frozenset()
 
         def draw() -> str:
@@ -131,30 +131,30 @@ class ValueRenderer:
         return self._render(value, 0, RemainingParts(), name)[0], frozenset()
 
     def value(self, value: Any) -> str:
-        """Any value, as part of a preview."""
+        """Return any value as part of a preview."""
         return self._render(value, 1, RemainingParts(MOST_PARTS // 2), self._unnamed)[0]
 
     def picture(self, value: Any, alt: str | None = None) -> Markup:
-        """An image that may be shown, with its alternative text; empty for anything else."""
+        """Return an image with its alternative text; empty if it may not be shown."""
         shown = images.render_picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
         return as_markup(shown or "")
 
     def mark(self, text: object) -> Markup:
-        """Any text from outside, its hidden characters seen and heard; for places that take markup."""
+        """Return a foreign text as markup with its hidden characters marked."""
         return as_markup(self.writing.text(str(text)))
 
     def remarks(self, text: object) -> Markup:
-        """What should be known about the addresses in a text, to stand after it."""
+        """Return the warnings about the URLs in a text."""
         return as_markup(self.writing.remarks(str(text)))
 
     def fact(self, key: str, value: Any) -> tuple[str, str, bool]:
-        """One fact: its label and its value as markup, and whether the value takes a line of its own."""
+        """Return a fact's label and value as markup, and whether the value needs the full width."""
         name = self.name(key)
         shown, wide = self._render(value, 1, RemainingParts(), name)
         return name.label, shown, wide
 
     def name(self, key: str) -> KeyLabel:
-        """What a key comes to; short ones are remembered."""
+        """Return the label of a key; short ones are cached."""
         return self._known_name(key) if len(key) <= display_forms.LONGEST_KEY else self._make_name(key)
 
     # One value
@@ -207,7 +207,7 @@ class ValueRenderer:
         return self.previews.show(kind, text, _attribute(alt) or self._image_name(None))
 
     def link(self, address: str) -> str:
-        """An address as a link that tells its host, and what is odd about it."""
+        """Return a URL as a link that shows its host, with warnings about it."""
         host = links.find_ordinary_host(address)
         if host:
             path = escape(address[8 + len(host) :])
@@ -268,7 +268,7 @@ class ValueRenderer:
         return f'<dl class="{css}">{"".join(rows)}</dl>'
 
     def _what_changed(self, values: Mapping[str, Any], room: RemainingParts) -> str:
-        """A further fact where an object holds two versions of a text."""
+        """Return another fact if an object holds two versions of a text."""
         pair = find_versions(values)
         if pair is None or room.left <= 0:
             return ""
@@ -285,7 +285,7 @@ class ValueRenderer:
         return self._preview(kind, value, alt or name.label)
 
     def _caption(self, values: Mapping[str, Any]) -> str:
-        """What stands beside a picture and tells what it shows."""
+        """Return the text beside an image that describes it."""
         texts = (values.get(key) for key in CAPTIONS)
         return next((self.writing.text(text) for text in texts if isinstance(text, str) and text.strip()), "")
 
@@ -328,7 +328,7 @@ class ValueRenderer:
         return self._as_text(values[shown:], len(values) - shown) if shown < len(values) else ""
 
     def _table(self, values: Sequence[Mapping[str, Any]], depth: int, room: RemainingParts) -> str:
-        width = len(display_forms.list_columns(values[: display_forms.JUDGED_ROWS]))
+        width = len(display_forms.list_columns(values[: display_forms.EXAMINED_ROWS]))
         rows = values[: max(2, room.left // max(width, 1))]
         if not all(isinstance(row, Mapping) for row in rows):
             return self._items(values, depth, room, self._unnamed, '<ol class="entries">', "</ol>")
@@ -341,7 +341,7 @@ class ValueRenderer:
     def table(
         self, names: Sequence[str], rows: list[list[Any]], depth: int = 0, room: RemainingParts | None = None
     ) -> str:
-        """Rows under their names; many of them open on demand."""
+        """Return a table; rows after the first ones are folded."""
         room = room or RemainingParts()
         numeric = [
             all(type(row[place]) in (int, float, type(None)) for row in rows) for place in range(len(names))
@@ -375,10 +375,10 @@ class ValueRenderer:
     def _all_rows(self, count: int, inside: str) -> str:
         return self.writing.fold(self.writing.tn("Show the row", "Show all {count} rows", count), inside)
 
-    # Whatever is too much
+    # Large values
 
     def _as_text(self, value: Any, count: int) -> str:
-        """The rest of something large, as text."""
+        """Return the rest of a large value as text."""
         summary = self.writing.tn("{count} more, as text", "{count} more, as text", count)
         inside = self.writing.scroll(format_as_json(self.writing, value), self.writing.t("As text"))
         return self.writing.fold(summary, inside)
@@ -388,5 +388,5 @@ _NUMBER = ' class="number"'
 
 
 def _attribute(markup: str) -> str:
-    """The text of a label, without its marks' markup."""
+    """Return the text of a label without its markup."""
     return re.sub(r"<[^>]*>", "", markup) if "<" in markup else markup
