@@ -1,4 +1,4 @@
-"""Placet inside your own ASGI app: create it, mount it and return its 202 from a handler."""
+"""Embed Placet in your own ASGI app: create it, mount it and return its 202 from a handler."""
 
 import asyncio
 import inspect
@@ -46,12 +46,12 @@ REFUSALS: Mapping[int, type[PlacetError]] = {403: NotPermitted, 404: CaseNotFoun
 
 
 class Placet:
-    """An ASGI app to mount, and a method for each kind of question.
+    """An ASGI app to mount, and a method for each review type.
 
-    `authenticate(request)` names the principal behind a request, or returns None for nobody; without it the
-    API keys of the database decide. A case belongs to whom its handler's request belongs to, and only they
-    may poll it. `identify(request)` names the person who answers on a page, where your app knows them. The
-    database opens with the first request, or with `lifespan`.
+    `authenticate(request)` returns the principal of a request, or None for an anonymous caller; without it,
+    the API keys in the database are used. A case belongs to the sender of its handler's request, and only
+    the sender may poll it. `identify(request)` returns the person who answers on a page, if your app knows
+    them. The database opens with the first request, or with `lifespan`.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Placet:
         self._lock = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve what is mounted here."""
+        """Serve one ASGI request."""
         if scope["type"] == "lifespan":
             await self._own_lifespan(receive, send)
             return
@@ -98,7 +98,7 @@ class Placet:
             await self.aclose()
 
     async def parts(self) -> ServerParts:
-        """The running parts, started on first use in the loop that asks."""
+        """Return the server's parts, started on first use in the running event loop."""
         loop = asyncio.get_running_loop()
         if self._parts is not None and self._loop is loop:
             return self._parts
@@ -108,7 +108,7 @@ class Placet:
         return self._parts
 
     async def _start(self) -> ServerParts:
-        """The parts once all of them run: before, nobody would look at what passes the relay."""
+        """Build and start all parts; the relay must not forward messages before its inspection runs."""
         parts = await build(
             self.settings,
             store=self._store,
@@ -124,7 +124,7 @@ class Placet:
         return parts
 
     async def aclose(self) -> None:
-        """Finish accepted writes, end streams, close the database."""
+        """Finish accepted writes, end event streams and close the database."""
         if self._parts is not None:
             parts, self._parts = self._parts, None
             await parts.stop()
@@ -132,7 +132,7 @@ class Placet:
     # Questions
 
     async def approval(self, prompt: str, *, artifact: Any, **rest: Any) -> Response:
-        """Ask for a yes, changes or a no to an artifact."""
+        """Ask to approve, change or reject an artifact."""
         return await self.ask(APPROVAL.type, prompt, shown={"artifact": artifact}, **rest)
 
     async def selection(self, prompt: str, *, options: Sequence[Any], **rest: Any) -> Response:
@@ -150,7 +150,7 @@ class Placet:
         )
 
     async def escalation(self, prompt: str, *, error: Any, **rest: Any) -> Response:
-        """Tell what went wrong and ask how to go on."""
+        """Report an error and ask how to continue."""
         return await self.ask(ESCALATION.type, prompt, shown={"error": error}, **rest)
 
     async def custom(self, type: str, prompt: str, *, actions: Sequence[str], **rest: Any) -> Response:
@@ -169,10 +169,10 @@ class Placet:
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> Response:
-        """The 202 to return. The case belongs to `owner`, or to whoever sent `request`.
+        """Open a case and return the 202 response. It belongs to `owner`, or to the sender of `request`.
 
         `fields` are those of POST /v1/cases: message, timeout, default_action, callback_url, inline_actions …
-        Raises ValidationFailed when the question cannot be asked like this, InvalidToken for nobody.
+        Raises ValidationFailed for an invalid question, and InvalidToken for an anonymous caller.
         """
         parts = await self.parts()
         principal = await self._principal(request, owner)
@@ -192,7 +192,7 @@ class Placet:
     async def status(
         self, case_id: str, *, request: Request | None = None, owner: str | None = IN_HOUSE
     ) -> PollResponse:
-        """Where a case stands, as its owner sees it; raises CaseNotFound for anyone else."""
+        """Return the state of a case for its owner; raise CaseNotFound for anyone else."""
         parts = await self.parts()
         return poll_response(await parts.desk.current(case_id, await self._principal(request, owner)))
 
@@ -211,23 +211,23 @@ class Placet:
 
     @property
     def exception_handlers(self) -> dict[Any, Any]:  # FastAPI and Starlette ask for different types
-        """For your app's `exception_handlers`: what Placet refuses in a handler becomes its flat error."""
+        """For your app's `exception_handlers`: Placet's errors in a handler become flat JSON errors."""
         return {RequestError: _flat_error, Unavailable: _flat_error}
 
     async def _principal(self, request: Request | None, owner: str | None) -> Principal:
-        """Whose case it is: the request's sender, or the owner named; None is nobody, never in-house."""
+        """Return the owner of the case: the request's sender, or `owner`; raise InvalidToken for None."""
         if request is None:
             principal = Principal(name=owner)
         else:
             principal = await (await self.parts()).authenticate(request.scope)
         if principal.name is None:
-            raise InvalidToken("Nobody is known behind this request.")
+            raise InvalidToken("Not authenticated.")
         return principal
 
     def _build_authenticate(self) -> Callable[[Scope], Awaitable[Principal]]:
         async def authenticate(scope: Scope) -> Principal:
             if self._authenticator is None:
-                raise SettingsError("There is no authenticate function.")
+                raise SettingsError("authenticate is not set.")
             try:
                 who = self._authenticator(Request(scope))
                 found = await who if inspect.isawaitable(who) else who
@@ -245,7 +245,7 @@ class Placet:
         await receive()
         try:
             await self.parts()
-        except Exception as error:  # a server that is only told by an exception would serve all the same
+        except Exception as error:  # with only an exception, the server would start anyway
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             raise
         await send({"type": "lifespan.startup.complete"})
@@ -256,22 +256,22 @@ class Placet:
 
 def _principal(found: object) -> Principal:
     if isinstance(found, str | Principal) and _name_of(found).startswith(RESERVED):
-        raise InvalidToken(f"Names that begin with {RESERVED} are the relay's own.")
+        raise InvalidToken(f"Names that begin with {RESERVED} are reserved for the relay.")
     if isinstance(found, Principal):
         return found
     if found is not None and not isinstance(found, str):
-        raise SettingsError("authenticate returns a name, a Principal, or None for nobody.")
+        raise SettingsError("authenticate must return a name, a Principal, or None for an anonymous caller.")
     return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
 
 
 def _person(found: object) -> RespondedBy | None:
-    """What identify returned; raises SettingsError for what no answer can be kept with."""
+    """Return what `identify` returned; raise SettingsError if it cannot be stored with an answer."""
     if found is None:
         return None
     said: list[object] = [found.name, found.email] if isinstance(found, RespondedBy) else [found]
     texts = [text for text in said if isinstance(text, str)]
     if not isinstance(found, RespondedBy) or len(texts) < len([one for one in said if one is not None]):
-        raise SettingsError("identify returns RespondedBy(name=…, email=…) of texts, or None for nobody.")
+        raise SettingsError("identify must return RespondedBy(name=…, email=…) with strings, or None.")
     if not all(is_storable(text) and is_one_line(text) for text in texts):
         raise SettingsError("identify returned a name or an email with control characters or line ends.")
     return found
@@ -282,7 +282,7 @@ def _name_of(found: str | Principal) -> str:
 
 
 def _refusal(error: HTTPException) -> PlacetError:
-    """An authenticate function may refuse in the words of its framework."""
+    """Return the error for an HTTPException that the authenticate function raised."""
     kind = REFUSALS.get(error.status_code, InvalidToken if error.status_code < 500 else Unavailable)
     # FastAPI lets the detail be anything; the flat error's message is text.
     return kind(error.detail if isinstance(error.detail, str) else None)

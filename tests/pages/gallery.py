@@ -21,7 +21,7 @@ from placet.pages import (
 from placet.pages.diffs import compare
 from placet.pages.language import ENGLISH, Language
 from placet.pages.page_texts import MESSAGES, NOTICES
-from placet.pages.view import InboxView, SignInView, undo_of
+from placet.pages.view import InboxView, SignInView, undo_from_context
 from placet.protocol.poll import RespondedBy, Result, Status, SubmissionContext
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
 from tests.pages import bodies
@@ -82,7 +82,7 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
         "opened_url": "/review/x/opened",
         "language_url": "/review/x/language",
         "values": typed,
-        "undo": undo_of(offer.context),
+        "undo": undo_from_context(offer.context),
     }
     return ReviewView(**{**given, **more})
 

@@ -20,7 +20,7 @@ from placet.bootstrap.server import ServerParts, build
 from placet.desk.api_keys import DEFAULT_SCOPES, create_key
 from placet.desk.sweep import Sweep
 from placet.ports.verifier import EvidenceVerifier
-from placet.server.serving import bind, new_loop, server_for
+from placet.server.serving import bind, build_server, new_loop
 from placet.settings import Settings
 from placet.testing.clock import FakeClock
 from tests.waiting import PATIENCE_S
@@ -146,7 +146,7 @@ class _Thread(threading.Thread):
 
     async def _serve(self) -> None:
         parts = await build(self._settings, now=self._clock, verifier=self._verifier)
-        self._server = server_for(parts.app)
+        self._server = build_server(parts.app)
         self.ready.set_result(RunningServer(parts, asyncio.get_running_loop(), self._clock))
         await self._server.serve(sockets=[self._listener])
 

@@ -193,7 +193,7 @@ class ServerParts:
                 settings=relay,
                 store=self.store,
                 desk=self.desk,
-                owe=self.background_tasks.owe,
+                owe=self.background_tasks.wake_outbox,
                 environ=os.environ,
                 public_url=settings.public_url,
                 allow_loopback=settings.allow_loopback,
@@ -317,7 +317,7 @@ class ServerParts:
             return
         self.meter.saw_events(written.step.events)
         if written.deliveries:
-            self.background_tasks.owe()
+            self.background_tasks.wake_outbox()
 
     def _foreign_change(self, case_id: str | None) -> None:
         """Another process wrote: it may have rotated the signing keys."""

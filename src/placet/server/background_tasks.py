@@ -19,34 +19,34 @@ log = logging.getLogger("placet.background_tasks")
 
 
 class BackgroundTask(Protocol):
-    """Work that is done in rounds, when something is due."""
+    """Periodic work that runs when something is due."""
 
     async def once(self) -> int:
-        """Do all that is due."""
+        """Do everything that is due; return how much was done."""
         ...
 
     async def next_at(self) -> datetime | None:
-        """When something is due next."""
+        """Return when something is due next, or None."""
         ...
 
 
-class Sweeping(BackgroundTask, Protocol):
-    """The rounds that act for the clock."""
+class SweepTask(BackgroundTask, Protocol):
+    """The task that expires, reminds and erases cases."""
 
     async def catch_up(self) -> int:
-        """Do what no due moment tells of."""
+        """Do what has no due time; return how much was done."""
         ...
 
 
 class BackgroundTasks:
-    """Keeps time-driven work going; a round that fails is logged and tried again."""
+    """Runs the periodic work; a failure is logged and the work is tried again."""
 
     def __init__(
         self,
         *,
         desk: ReviewDesk,
         store: StoreMaintenance,
-        sweep: Sweeping,
+        sweep: SweepTask,
         outbox: BackgroundTask,
         streams: EventStreams,
     ) -> None:
@@ -55,25 +55,25 @@ class BackgroundTasks:
         self._sweep = sweep
         self._outbox = outbox
         self._streams = streams
-        self._owed = asyncio.Event()
+        self._outbox_wakeup = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin, in the running loop."""
+        """Start the tasks in the running event loop."""
         jobs: list[Coroutine[Any, Any, None]] = [
             self._rounds(self._sweep, asyncio.Event()),
-            self._rounds(self._outbox, self._owed),
+            self._rounds(self._outbox, self._outbox_wakeup),
             self._purge(),
             self._streams.heartbeat(),
         ]
         self._tasks = [asyncio.create_task(job) for job in jobs]
 
-    def owe(self) -> None:
-        """Something has just been put into the outbox."""
-        self._owed.set()
+    def wake_outbox(self) -> None:
+        """Wake the outbox task, because a delivery was added."""
+        self._outbox_wakeup.set()
 
     async def stop(self) -> None:
-        """End; what is half-way is leased and comes back."""
+        """Stop the tasks; unfinished deliveries are leased and will be tried again."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -85,14 +85,14 @@ class BackgroundTasks:
             try:
                 wait = await self._round(work)
             except PlacetError as error:
-                log.warning("a round could not be finished: %s", error.message)
+                log.warning("background_task_failed error=%s", error.message)
             except Exception:
-                log.exception("a round failed")
+                log.exception("background_task_failed")
             with suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), wait.total_seconds())
 
     async def _round(self, work: BackgroundTask) -> timedelta:
-        """Do what is due, without writing when nothing is; returns how long until the next look."""
+        """Do what is due, without writing if nothing is; return how long to wait for the next run."""
         due = await work.next_at()
         if due is not None and due <= self._desk.now():
             await work.once()
@@ -107,10 +107,10 @@ class BackgroundTasks:
             await self._remove(self._store.purge(self._desk.now()))
             await asyncio.sleep(PURGE_EVERY.total_seconds())
 
-    async def _remove(self, what_is_over: Awaitable[int]) -> None:
+    async def _remove(self, removal: Awaitable[int]) -> None:
         try:
-            await what_is_over
+            await removal
         except PlacetError as error:
-            log.warning("what is over could not be removed: %s", error.message)
+            log.warning("purge_failed error=%s", error.message)
         except Exception:
-            log.exception("what is over could not be removed")
+            log.exception("purge_failed")

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with tokens and secrets struck out before anything is written."""
+"""Structured logs: one JSON object per line, with tokens and secrets redacted before writing."""
 
 import logging
 import re
@@ -20,16 +20,16 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 def redact(text: str) -> str:
-    """The text without anything that looks like a token, a key or a secret."""
+    """Return the text with everything that looks like a token, key or secret redacted."""
     writable = text.encode("utf-8", "replace").decode()
     return _SECRETS.sub(lambda found: (found["keep"] or "") + STRUCK, writable)
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON."""
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -45,10 +45,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """A record for a person at a terminal."""
+    """Formats a record for a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         moment = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
         line = f"{moment}  {record.levelname.lower():<7}  {_on_one_line(record.getMessage())}"
         if record.exc_info:
@@ -57,7 +57,7 @@ class TextFormatter(logging.Formatter):
 
 
 def _on_one_line(text: str) -> str:
-    """A path may carry anything: a line break that forges a line, an escape that repaints the terminal."""
+    """Escape control characters, which could forge a log line or change the terminal."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
@@ -72,5 +72,5 @@ def configure_logs(*, style: Literal["auto", "json", "text"], level: str) -> Non
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
-    logging.getLogger("uvicorn.error").setLevel(max(root.level, logging.WARNING))  # we say what it would
-    logging.getLogger("uvicorn.access").disabled = True  # it would write review links with their tokens
+    logging.getLogger("uvicorn.error").setLevel(max(root.level, logging.WARNING))  # we log the same
+    logging.getLogger("uvicorn.access").disabled = True  # it would log review links with their tokens

@@ -1,4 +1,4 @@
-"""What a server counts, in the Prometheus text format; counting costs a dictionary update."""
+"""Metrics of a server in the Prometheus text format; counting costs one dictionary update."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -31,7 +31,7 @@ class Meter(Collector):
         self._registry.register(self)
 
     def saw_events(self, events: Iterable[Event]) -> None:
-        """Count what happened to cases."""
+        """Count events of cases."""
         for event in events:
             self._events[event.type] += 1
 
@@ -43,11 +43,11 @@ class Meter(Collector):
         row[-1] += seconds
 
     def text(self) -> bytes:
-        """Everything counted, for a scraper."""
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics, for the registry."""
+        """Yield the metrics for the registry."""
         events = CounterMetricFamily("placet_events", "Events appended to cases.", labels=["event"])
         for name, count in sorted(self._events.items()):
             events.add_metric([name], count)

@@ -1,4 +1,4 @@
-"""GET …/status: a case's state, with an ETag, a pace and a rate limit (ruling 16)."""
+"""GET …/status: a case's state, with ETag, Retry-After and a rate limit (ruling 16)."""
 
 from collections.abc import Mapping
 
@@ -15,26 +15,26 @@ from placet.protocol.poll import Status
 from placet.server.rate import PollLimiter
 
 RETRY_AFTER: Mapping[Status, int] = {Status.PENDING: 30, Status.OPENED: 10, Status.IN_PROGRESS: 5}
-# A fresh question is often answered at once: the wait grows with its age up to what its state suggests.
+# New cases are often answered soon: Retry-After grows with the age up to the maximum of the status.
 SOONEST, PATIENCE = 2, 10
 
 _encode = msgspec.json.Encoder().encode
 
 
 class StatusPoll:
-    """Answers polls."""
+    """Handles polls."""
 
     def __init__(self, desk: ReviewDesk, limiter: PollLimiter) -> None:
         self._desk = desk
         self._limiter = limiter
 
     async def __call__(self, scope: Scope, case_id: str, principal: Principal) -> RawReply:
-        """200 with the state, or 304 if the caller has it already; a 304 and a closed case cost no budget."""
+        """Return 200 with the state, or 304 if the ETag matches; both 304s and closed cases are unlimited."""
         case = await self.current(case_id, principal)
         etag = b'"%d"' % case.version
         asked = read_header(scope, b"if-none-match")
         if asked is not None and none_match(asked, etag):
-            # RFC 9110, 8.6: a 304 would have to give the length of the 200, so it gives none
+            # RFC 9110, 8.6: a 304 must not send another length than the 200, so it sends none
             return RawReply(304, [(b"etag", etag), NO_STORE, *self._pace(case)], b"")
         budget = self._budget(principal, case_id) if case.live else ()
         body = _encode(poll_response(case))
@@ -42,7 +42,7 @@ class StatusPoll:
         return reply if scope["method"] != "HEAD" else reply._replace(body=b"")
 
     async def current(self, case_id: str, principal: Principal) -> Case:
-        """The owner's case as it stands now, for someone who may read."""
+        """Return the principal's case in its current state; raise NotPermitted without the read scope."""
         require_reading(principal)
         return await self._desk.current(case_id, principal)
 
@@ -64,6 +64,6 @@ class StatusPoll:
 
 
 def require_reading(principal: Principal) -> None:
-    """Raises NotPermitted unless the principal may follow cases."""
-    if principal.name is not None:  # nobody has no scopes, and may follow what nobody opened
+    """Raise NotPermitted unless the principal may read cases."""
+    if principal.name is not None:  # anonymous callers have no scopes and may poll anonymous cases
         require_scope(principal, "cases:read")

@@ -1,4 +1,4 @@
-"""Runs an app under uvicorn: binds first, so that port 0 is known; ends streams first when it stops."""
+"""Run an app under uvicorn: bind the port first, and end event streams first on shutdown."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from placet.errors import SettingsError
 from placet.server.app import PlacetApp
 from placet.server.single_write_protocol import SingleWriteProtocol
 
-STOP_WITHIN_S = 6  # longer than a write waits for another process, and all of the end within ten seconds
+STOP_WITHIN_S = 6  # longer than a write waits for a lock; the whole shutdown stays under ten seconds
 
 if TYPE_CHECKING:
     from placet.server.tracing import TracedApp
@@ -24,8 +24,8 @@ ServedApp: TypeAlias = "PlacetApp | TracedApp"
 Ready = Callable[[], None]
 
 
-class PatientServer(uvicorn.Server):
-    """A server that closes its event streams before it waits for the rest, and ends well when told to."""
+class StreamClosingServer(uvicorn.Server):
+    """A server that closes its event streams on shutdown, before it waits for other requests."""
 
     def __init__(self, config: uvicorn.Config, app: ServedApp, ready: Ready) -> None:
         super().__init__(config)
@@ -33,14 +33,14 @@ class PatientServer(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say so once it is true."""
+        """Start to listen, then call `ready`."""
         await super().startup(sockets)
         if self.started:
             self._ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM stop the server in order; the base class would have them kill it afterwards."""
+        """Stop in order on SIGINT and SIGTERM; the base class would raise the signal again afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -53,7 +53,7 @@ class PatientServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop: streams end, requests under way finish, accepted writes reach the disk."""
+        """Stop: end streams, finish running requests, write accepted changes to disk."""
         for server in self.servers:
             server.close()
         await self._app.streams.close()
@@ -61,7 +61,7 @@ class PatientServer(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; raises SettingsError naming what is in the way."""
+    """Return a bound socket; raise SettingsError if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,43 +77,43 @@ def bind(host: str, port: int) -> socket.socket:
 def run(
     listener: socket.socket, make_app: Callable[[], Awaitable[ServedApp]], *, ready: Ready = lambda: None
 ) -> None:
-    """Serve until SIGINT or SIGTERM; the app is made inside the loop it will run in.
+    """Serve until SIGINT or SIGTERM; the app is created inside the event loop that it runs in.
 
-    `ready` is called once the server listens. Raises SettingsError when it could not start.
+    `ready` is called once the server listens. Raises SettingsError if the server cannot start.
     """
 
     async def main() -> None:
-        server = server_for(await make_app(), ready)
-        calm_collector()
+        server = build_server(await make_app(), ready)
+        tune_garbage_collector()
         await server.serve(sockets=[listener])
         if not server.started:
-            raise SettingsError("The server could not start; the log says why.")
+            raise SettingsError("The server could not start; see the log for the reason.")
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(main())
 
 
-def server_for(app: ServedApp, ready: Ready = lambda: None) -> PatientServer:
-    """A uvicorn server for this app."""
+def build_server(app: ServedApp, ready: Ready = lambda: None) -> StreamClosingServer:
+    """Return a uvicorn server for this app."""
     config = uvicorn.Config(
         app,
         http=SingleWriteProtocol,
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # addresses come from base_url, never from what a request claims
+        proxy_headers=False,  # URLs are built from base_url, never from request headers
         lifespan="on",
         timeout_graceful_shutdown=STOP_WITHIN_S,
         timeout_keep_alive=75,
         backlog=2048,
     )
-    return PatientServer(config, app, ready)
+    return StreamClosingServer(config, app, ready)
 
 
-def calm_collector() -> None:
-    """Let the garbage collector look seldom, and never again at what a server holds for good.
+def tune_garbage_collector() -> None:
+    """Run the garbage collector rarely, and never over objects that live as long as the server.
 
-    Requests leave few cycles behind; looking for them at the default pace costs some 4 % of every answer.
+    Requests leave few reference cycles; searching for them at the default rate costs about 4 % of a reply.
     """
     gc.collect()
     gc.freeze()
@@ -121,7 +121,7 @@ def calm_collector() -> None:
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """The fastest event loop this platform has."""
+    """Return the fastest event loop available on this platform."""
     try:
         import uvloop
     except ImportError:

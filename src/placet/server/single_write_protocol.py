@@ -1,9 +1,9 @@
 """uvicorn's HTTP protocol with flat JSON errors, and with complete replies written in one piece.
 
-Most requests are small, arrive in one piece and get one whole reply. For those the messages of ASGI (body in,
-head out, body out, each awaited and checked) cost as much as the rest of the protocol: they are handed to the
-app together with their body once both are there, and the reply is written at once. Everything else takes the
-way through ASGI that any server offers, and an app that offers no whole replies notices nothing.
+Most requests are small, arrive in one piece and get one complete reply. For those, the ASGI messages (body
+in, head out, body out, each awaited and checked) cost as much as the rest of the protocol. So they are
+passed to the app together with their body, and the reply is written at once. Every other request uses
+plain ASGI, and so does an app that has no raw routes.
 """
 
 import re
@@ -15,11 +15,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from placet.errors import ValidationFailed
 from placet.http.asgi import BufferedBody, RawReply, StreamedReplyNeeded
 
-MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
+MAX_HEAD_BYTES = (
+    256 * 1024
+)  # counted from the second read on: the first may contain the body of an earlier request
 WITH_BODY = ord("P")  # POST, PUT, PATCH
-OFFERED_WITHIN = 1024  # bytes from the beginning: clients make this offer beside Host
+OFFERED_WITHIN = 1024  # bytes from the start: clients send the HTTP/2 offer next to Host
 H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n[^ \t])", re.IGNORECASE)
-MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
+MAX_HELD_BYTES = 32 * 1024  # the app reads a longer body in pieces
 
 
 class SingleWriteProtocol(HttpToolsProtocol):
@@ -31,51 +33,53 @@ class SingleWriteProtocol(HttpToolsProtocol):
     _reading = False
 
     def on_message_begin(self) -> None:
-        """A request begins with its head."""
+        """Start to count the bytes of the head."""
         self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Stop to count the bytes of the head."""
         self._in_head = False
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """More of the body; a request that grows too large to be held is left to the app."""
+        """Collect the body; pass a request to the app once it is too large to buffer."""
         super().on_body(body)
         if self._held is not None and len(self._held[0].body) > MAX_HELD_BYTES:
-            self._leave_to_app()
+            self._pass_to_app()
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Answer the request, which is complete."""
         super().on_message_complete()
         if self._held is not None and not self._held[0].more_body:
             cycle, found = self._held
             self._held = None
-            self._start_whole(cycle, found)
+            self._start_reply(cycle, found)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, but not for ever: the parser keeps all of a head in memory until it ends."""
+        """Parse the data, with a size limit: the parser holds a whole head in memory."""
         began_before = self._in_head
         if data[0] == WITH_BODY and data.find(b"HTTP2-Settings", 0, OFFERED_WITHIN) != -1:
-            data = self._without_offer(data)
+            data = self._remove_http2_offer(data)
         self._reading = True
         super().data_received(data)
         self._reading = False
-        if self._held is not None:  # the rest of the body may never come, and the app knows how long to wait
-            self._leave_to_app()
+        if self._held is not None:  # the app has the timeout for the rest of the body
+            self._pass_to_app()
         if began_before and self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
-                self._hang_up("431 Request Header Fields Too Large", "The request's headers are too large.")
+                self._refuse_and_close(
+                    "431 Request Header Fields Too Large", "The request's headers are too large."
+                )
 
-    def _without_offer(self, data: bytes) -> bytes:
-        """The same without an offer to speak HTTP/2, which a server may leave unanswered.
+    def _remove_http2_offer(self, data: bytes) -> bytes:
+        """Return the data without an offer to upgrade to HTTP/2, which a server may ignore.
 
-        Java's own client makes it with every request, and the parser drops the body of whoever does.
+        Java's HTTP client sends it with every request, and the parser then drops the body.
         """
         if self.cycle is not None and self.cycle.more_body:
-            return data  # a body is not ours to change
+            return data  # never change a body
         head, end, rest = data.partition(b"\r\n\r\n")
         return H2C.sub(b"", head + end) + rest
 
@@ -89,15 +93,15 @@ class SingleWriteProtocol(HttpToolsProtocol):
         elif cycle.more_body:
             super()._start_asgi_task(cycle, app)
         else:
-            self._start_whole(cycle, found)
+            self._start_reply(cycle, found)
 
-    def _leave_to_app(self) -> None:
+    def _pass_to_app(self) -> None:
         if self._held is not None:
             cycle, _ = self._held
             self._held = None
             super()._start_asgi_task(cycle, self.app)
 
-    def _start_whole(self, cycle: RequestResponseCycle, found: Any) -> None:
+    def _start_reply(self, cycle: RequestResponseCycle, found: Any) -> None:
         task = self.loop.create_task(self._answer(cycle, found))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
@@ -111,13 +115,13 @@ class SingleWriteProtocol(HttpToolsProtocol):
             await cycle.run_asgi(self.app)
             return
         except BaseException:
-            self.transport.close()  # a caller must not wait for what will not come
+            self.transport.close()  # otherwise the client would wait for the reply
             raise
         if reply is not None and not cycle.disconnected:
             self._write(cycle, reply)
 
     def _write(self, cycle: RequestResponseCycle, reply: RawReply) -> None:
-        """Head and body in one piece; the headers of a reply are ours, and hold nothing a caller sent."""
+        """Write head and body at once; reply headers contain nothing that a client sent."""
         cycle.response_started = cycle.response_complete = True
         parts = [STATUS_LINE[reply.status]]
         for name, value in (*self.server_state.default_headers, *reply.headers):
@@ -131,10 +135,10 @@ class SingleWriteProtocol(HttpToolsProtocol):
         cycle.on_response()
 
     def send_400_response(self, msg: str) -> None:
-        """Say so and hang up."""
-        self._hang_up("400 Bad Request", "This is not a valid HTTP request.")
+        """Send an error and close the connection."""
+        self._refuse_and_close("400 Bad Request", "This is not a valid HTTP request.")
 
-    def _hang_up(self, status: str, words: str) -> None:
+    def _refuse_and_close(self, status: str, words: str) -> None:
         body = msgspec.json.encode(ValidationFailed(words).body())
         head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
         self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body)

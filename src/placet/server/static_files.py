@@ -1,4 +1,4 @@
-"""The files that pages link to, served from memory under addresses that change with their content."""
+"""Serve the files that pages link to from memory, under URLs that change with their content."""
 
 import gzip
 import hashlib
@@ -20,12 +20,12 @@ TYPES = {
 }
 FOR_EVER = "public, max-age=31536000, immutable"
 FOR_A_WHILE = "public, max-age=300"
-# A picture opened by itself is a document of this origin: it may draw, and nothing else.
+# An SVG opened directly is a document of this origin: it may render and nothing else.
 ALONE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 class StaticFiles(HttpApi):
-    """Files by their names, as they are and compressed once for all."""
+    """Serves files by name, plain or compressed in advance."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files
@@ -36,7 +36,7 @@ class StaticFiles(HttpApi):
     @pages.get("/static/{version}/{name}", "readVersionedFile")
     @pages.get("/static/{name}", "readFile")
     async def serve(self, request: Request) -> Response:
-        """One file; at the address of its version it may be kept for ever."""
+        """Return one file; under its current version's URL it may be cached forever."""
         name = request.path_params["name"]
         if name not in self._files:
             raise CaseNotFound("There is nothing at this address.")

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces, an extra: a span per request and per callback; tokens and queries never enter one."""
+"""OpenTelemetry traces (an extra): one span per request and per callback, without tokens or queries."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ NAME = "placet"
 
 
 def start_tracing(service_name: str) -> None:
-    """Send spans to the OTLP endpoint that the OTEL_… environment names, unless the process does already."""
+    """Send spans to the OTLP endpoint of the OTEL_… environment, unless the process already does."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -29,7 +29,7 @@ def start_tracing(service_name: str) -> None:
 
 
 class TracedApp:
-    """An app whose requests are spans, joined to the caller's trace."""
+    """Wraps an app so that each request is a span of the caller's trace."""
 
     def __init__(self, app: PlacetApp) -> None:
         self._app = app
@@ -37,7 +37,7 @@ class TracedApp:
 
     @property
     def streams(self) -> EventStreams:
-        """The app's open streams."""
+        """The app's event streams."""
         return self._app.streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,7 +66,7 @@ class TracedApp:
 
 
 class TracedCourier:
-    """A courier whose attempts are spans, and whose receiver can join the trace."""
+    """Wraps a courier so that each attempt is a span, which its receiver can continue."""
 
     def __init__(self, courier: Courier) -> None:
         self._courier = courier
