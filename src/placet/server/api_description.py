@@ -17,20 +17,20 @@ from placet.server.public_api import PublicApi, public
 
 API_VERSION = "1.0.0"
 INTRODUCTION = """\
-Placet puts a question before a person and brings back one answer.
+Placet asks a person to decide and returns one answer.
 
 1. `POST /v1/cases` with your API key. You get **202** and a `hitl` object.
-2. Give `hitl.review_url` to the person. Whoever holds the link can answer, so treat it like a password.
-3. Ask `hitl.poll_url` now and then, follow `hitl.events_url`, or be told at your `callback_url`.
-4. When `status` is `completed`, act on `result`. When it is `expired` or `cancelled`, nobody said yes.
+2. Send `hitl.review_url` to the reviewer. Anyone with the link can answer, so treat it like a password.
+3. Poll `hitl.poll_url`, stream `hitl.events_url`, or receive a callback at your `callback_url`.
+4. When `status` is `completed`, act on `result`. When it is `expired` or `cancelled`, nothing was approved.
 
-Use the addresses you are given; do not build them yourself. Every refusal is flat JSON with a code for \
+Use the URLs in the response; do not build them yourself. Every error is flat JSON with a code for \
 programs in `error` and a sentence for people in `message`.
 """
 CALLBACK_TERMS = """\
 Sent to the case's `callback_url` once it has ended; at least once, so expect repeats with the same \
-`webhook-id`. Check a signature before you believe it. Any 2xx ends the matter, 410 switches the address \
-off, and anything else is tried again for some days."""
+`webhook-id`. Verify the signature before you use the body. Any 2xx is a success, 410 disables the address, \
+and anything else is retried for some days."""
 
 TAGS: dict[str, str] = {
     group.tag: group.description for group in (cases, answers, callbacks, grants, public) if group.tag

@@ -108,7 +108,7 @@ answers = RouteGroup(
 
 
 class CaseSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One case in a list: what it is and where it stands."""
+    """One case in a list, with its state."""
 
     type: str
     poll: PollResponse
@@ -239,10 +239,10 @@ class CaseApi(HttpApi):
         errors=(InvalidForm,),
     )
     async def open_case(self, scope: Scope, receive: Receive, _: str) -> RawReply:
-        """Put a question before a person.
+        """Open a case.
 
-        Opens a case. Give `hitl.review_url` to the person; it is their key to the page. Keep `hitl.poll_url`
-        to learn the answer. Tokens are in this answer only: they cannot be read again.
+        Send `hitl.review_url` to the reviewer: anyone with this link can answer. Poll `hitl.poll_url` for the
+        answer. The tokens are only in this response; they cannot be read again.
         """
         principal = await self._authenticate(scope)
         require_caller(principal, "cases:write")
@@ -264,7 +264,7 @@ class CaseApi(HttpApi):
     async def list_cases(self, request: ApiRequest) -> CaseList:
         """List your cases.
 
-        Newest first. Good for catching up after callbacks were lost.
+        Newest first. Use it to catch up after missed callbacks.
         """
         query = request.read_query(CaseListQuery)
         if query.chain is not None:
@@ -308,10 +308,10 @@ class CaseApi(HttpApi):
         errors=(CaseNotFound, RateLimited),
     )
     async def poll_case(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
-        """Where does a case stand?
+        """Get the state of a case.
 
-        Ask as often as `Retry-After` says. Send the last `ETag` as `If-None-Match`, and an unchanged case
-        costs you nothing: a 304 does not count against the limit, nor does a case that has ended.
+        Poll as often as `Retry-After` says. Send the last `ETag` as `If-None-Match`: a 304 does not count
+        against the rate limit, and neither does a closed case.
         """
         return await self._poll(scope, case_id, await self._authenticate(scope))
 
@@ -338,12 +338,12 @@ class CaseApi(HttpApi):
         errors=(CaseNotFound,),
     )
     async def follow_case(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
-        """Be told the moment something happens.
+        """Stream the events of a case.
 
         Server-sent events: `review.opened`, `review.in_progress`, `review.reminder` and one of
-        `review.completed`, `review.expired` and `review.cancelled`, after which the stream ends. Come back
-        with `Last-Event-ID` and you get what you missed. Once your key is over or revoked, the stream ends
-        without another word.
+        `review.completed`, `review.expired` and `review.cancelled`, after which the stream ends.
+        Reconnect with `Last-Event-ID` to get the events you missed. The stream also ends when your key
+        expires or is revoked.
         """
         principal = await self._authenticate(scope)
         check = partial(self._check_same_principal, scope, principal.name)
@@ -362,9 +362,9 @@ class CaseApi(HttpApi):
         errors=(CaseNotFound, AlreadyClosed, CaseExpired),
     )
     async def cancel_case(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
-        """Withdraw a question.
+        """Withdraw a case.
 
-        The person can no longer answer, and is told that it was withdrawn.
+        It can no longer be answered, and its page says that it was withdrawn.
         """
         principal = await self._authenticate(scope)
         body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
@@ -380,7 +380,7 @@ class CaseApi(HttpApi):
 
     @answers.post("/v1/reviews/{case_id}/submit", "submit", **_ANSWERING)
     async def submit(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
-        """Answer a case inline, by its other name."""
+        """Answer a case inline (another path for `respond`)."""
         return await self._answer(scope, receive, case_id)
 
     async def _answer(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
@@ -389,7 +389,7 @@ class CaseApi(HttpApi):
         try:
             request = decode(_submit_decoder, body, misfit=InvalidSubmission)
         except BadRequest:
-            await self._desk.require_submitter(case_id, token)  # others must not learn the body's shape
+            await self._desk.require_submitter(case_id, token)  # do not describe the body to others
             raise
         key = read_text_header(scope, b"idempotency-key")
         replay_digest = (
@@ -403,7 +403,7 @@ class CaseApi(HttpApi):
         principal = await self._authenticate(scope)
         require_reading(principal)
         if principal.name != name:
-            raise InvalidToken("This credential is another's now.")
+            raise InvalidToken("This credential now belongs to another principal.")
 
 
 async def authorize_caller(route: Route, request: ApiRequest) -> ApiRequest:

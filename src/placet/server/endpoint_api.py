@@ -29,7 +29,7 @@ callbacks = RouteGroup(
 
 
 class EndpointRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An address to register, whose secret to rotate, or to switch on again."""
+    """An address to register, enable again, or rotate the secret of."""
 
     url: CallbackUrl
     rotate: Annotated[bool, Meta(description="Make a new secret; the old one signs along for a day.")] = False
@@ -53,7 +53,7 @@ class EndpointList(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one callback fared."""
+    """One callback delivery and its state."""
 
     id: str
     case_id: str
@@ -118,7 +118,7 @@ class EndpointApi(HttpApi):
     async def list_callbacks(self, request: ApiRequest) -> EndpointList:
         """List your callback addresses.
 
-        Each with the secrets that sign what it receives; two while a secret is being rotated.
+        Each has the secrets that sign its callbacks: two while a secret is being rotated.
         """
         endpoints = await self._desk.store.list_endpoints(request.principal.name or "")
         return EndpointList(callbacks=tuple(self._view(one) for one in endpoints))
@@ -142,8 +142,8 @@ class EndpointApi(HttpApi):
     async def save_callback(self, request: ApiRequest) -> EndpointView:
         """Register a callback address, or change its secret.
 
-        The same address twice is one. `rotate` makes a new secret and lets the old one sign along for a day;
-        `enable` switches on an address that answered 410.
+        Registering an address again changes nothing. `rotate` creates a new secret and signs with both for a
+        day; `enable` enables an address that was disabled by a 410 response.
         """
         wanted = request.read_body(EndpointRequest)
         await self._desk.require_callable(wanted.url)
@@ -177,7 +177,7 @@ class EndpointApi(HttpApi):
         ),
     )
     async def list_deliveries(self, request: ApiRequest) -> DeliveryList:
-        """See how your callbacks fared.
+        """List your callback deliveries.
 
         Newest first, without their bodies.
         """
@@ -204,11 +204,11 @@ class EndpointApi(HttpApi):
     async def replay_delivery(self, request: ApiRequest) -> DeliveryView:
         """Send one callback again.
 
-        The same bytes under the same `webhook-id`, whatever became of it before.
+        Sends the same bytes with the same `webhook-id`, whatever the state of the delivery.
         """
         delivery = await self._deliveries.get_delivery(request.path["delivery_id"])
         if delivery is None or delivery.owner != (request.principal.name or ""):
-            raise CaseNotFound("There is no such delivery for you.")
+            raise CaseNotFound("Delivery not found.")
         return delivery_view(await self._outbox.replay(delivery.id))
 
     def _view(self, endpoint: Endpoint) -> EndpointView:

@@ -30,7 +30,7 @@ grants = RouteGroup(
 
 
 class UseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A call that would like to run without asking."""
+    """A call that may be covered by a grant."""
 
     key: Annotated[
         Key,
@@ -47,7 +47,7 @@ class UseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class GrantView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person allowed, and what is left of it."""
+    """A grant and how many uses are left."""
 
     id: str
     state: GrantState
@@ -76,7 +76,7 @@ class GrantView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UseReply(Struct, frozen=True, kw_only=True):
-    """The grant that covers the call, with this use counted; null: nobody allowed it, so ask a person."""
+    """The grant that covers the call, with this use counted; null if none does, so open a case."""
 
     grant: GrantView | None
 
@@ -139,9 +139,9 @@ class GrantApi(HttpApi):
         ),
     )
     async def list_grants(self, request: ApiRequest) -> GrantList:
-        """List what people allowed you.
+        """List your grants.
 
-        Newest first, with those that are over. A key with the scope `admin` lists everyone's.
+        Newest first, including used, expired and revoked ones. A key with the scope `admin` lists all grants.
         """
         query = request.read_query(GrantQuery)
         found = await self._grants.list_grants(request.principal, before=query.before, limit=query.limit)
@@ -165,10 +165,10 @@ class GrantApi(HttpApi):
         errors=(CaseNotFound,),
     )
     async def use_grant(self, request: ApiRequest) -> UseReply:
-        """May this call run without asking?
+        """Use a grant for a call.
 
-        If a grant covers the call, one use of it is spent and you get it; run the call. If `grant` is null,
-        and after any error, ask a person. Never ask here about a call of high risk.
+        If a grant covers the call, one use is counted and the grant is returned: run the call. If `grant` is
+        null, and after any error, open a case. Do not use grants for high-risk calls.
         """
         wanted = request.read_body(UseRequest)
         call = GrantedCall(
@@ -190,9 +190,9 @@ class GrantApi(HttpApi):
         errors=(CaseNotFound,),
     )
     async def show_grant(self, request: ApiRequest) -> GrantView:
-        """Look at one grant.
+        """Get a grant.
 
-        What it covers, who gave it, and what is left of it.
+        It says what it covers, who gave it, and how many uses are left.
         """
         return self._view(await self._grants.get_owned_grant(request.path["grant_id"], request.principal))
 
@@ -206,9 +206,9 @@ class GrantApi(HttpApi):
         errors=(CaseNotFound,),
     )
     async def revoke_grant(self, request: ApiRequest) -> GrantView:
-        """End a grant.
+        """Revoke a grant.
 
-        It covers nothing from now on. Who ended it stands in the case's log; again changes nothing.
+        It covers no further calls. The event log records who revoked it. Revoking again changes nothing.
         """
         return self._view(await self._grants.revoke(request.path["grant_id"], request.principal))
 

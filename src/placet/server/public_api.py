@@ -27,7 +27,7 @@ public = RouteGroup(
 
 
 class Health(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sign of life."""
+    """The health of the server."""
 
     status: Literal["ok", "ready"]
     concerns: Annotated[
@@ -48,7 +48,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
 
 
 class DiscoveryQuery(Struct, frozen=True, kw_only=True):
-    """Which shape of the discovery document is wanted."""
+    """Which version of the discovery document to return."""
 
     version: Annotated[
         str,
@@ -90,7 +90,7 @@ class PublicApi(HttpApi):
         reply=RouteReply(description="The document.", model=Discovery),
     )
     async def discover(self, request: Request) -> Response:
-        """What can this service do?
+        """Get the discovery document.
 
         The HITL Protocol's discovery document: flat up to version 0.6, nested from 0.7 on.
         """
@@ -103,9 +103,9 @@ class PublicApi(HttpApi):
         reply=RouteReply(description="The keys.", model=KeySet),
     )
     async def read_signing_keys(self, request: Request) -> Response:
-        """The keys that verify signed results.
+        """Get the keys that verify signed results.
 
-        A result's `signature` can be checked offline with these.
+        A result's `signature` can be verified offline with these.
         """
         return json_response(await self._jwks(), cache_for=CACHE_FOR_S)
 
@@ -115,9 +115,9 @@ class PublicApi(HttpApi):
         reply=RouteReply(description="An OpenAPI 3.1 document.", model=dict[str, Any]),
     )
     async def read_description(self, request: Request) -> Response:
-        """This description.
+        """Get this API description.
 
-        The document you are reading.
+        The OpenAPI document of this server.
         """
         return json_response(self._openapi(), cache_for=CACHE_FOR_S)
 
@@ -129,9 +129,9 @@ class PublicApi(HttpApi):
 
     @public.get("/healthz", "checkHealth", reply=RouteReply(description="It is.", model=Health))
     async def check_health(self, request: Request) -> Response:
-        """Is the process alive?
+        """Check that the process is alive.
 
-        For a supervisor that restarts it.
+        For a supervisor that restarts the process.
         """
         return json_response({"status": "ok"})
 
@@ -142,9 +142,9 @@ class PublicApi(HttpApi):
         errors=(Unavailable,),
     )
     async def check_readiness(self, request: Request) -> Response:
-        """Can it read and write?
+        """Check that the server can read and write.
 
-        For a load balancer that sends it work.
+        For a load balancer.
         """
         await self._check_ready()
         concerns = self._concerns()
@@ -156,7 +156,7 @@ class PublicApi(HttpApi):
         reply=RouteReply(description="The numbers.", model=str, media=CONTENT_TYPE),
     )
     async def read_metrics(self, request: Request) -> Response:
-        """Numbers for Prometheus.
+        """Get metrics for Prometheus.
 
         Events, requests and open streams.
         """
