@@ -36,7 +36,7 @@ def decode_query(query: Mapping[str, str], model: type[S]) -> S:
         text, value = query.get(field.encode_name), getattr(found, field.name)
         # msgspec reads the text "null" as None, and "1e2" as a whole number.
         if text is not None and value is None:
-            raise ValidationFailed(f"{field.encode_name}: null is no value; leave it out.")
+            raise ValidationFailed(f"{field.encode_name}: null is not allowed; leave it out.")
         if text is not None and type(value) is int and not (text.isascii() and text.isdigit()):
             raise ValidationFailed(f"{field.encode_name}: must be a whole number.")
     return found

@@ -21,7 +21,7 @@ _SECURITY_SCHEMES = {
     "apiKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "The API key of whoever opens cases. `placet key create NAME` makes one.",
+        "description": "The API key of a service. `placet key create NAME` creates one.",
     },
     "submitToken": {
         "type": "http",
@@ -65,7 +65,7 @@ ErrorCode = Annotated[
 
 
 class Error(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Every refusal: a code for programs, a sentence for people, and whatever else helps to fix it."""
+    """Every error: a code for programs, a message for people, and details that help to fix it."""
 
     error: ErrorCode
     message: Annotated[str, Meta(description="What to fix, for people.")]

@@ -122,6 +122,6 @@ def _read_query(given: QueryParams, repeatable: Sequence[str]) -> dict[str, str]
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found and name not in repeatable:
-            raise ValidationFailed("A name stands in the query more than once.")
+            raise ValidationFailed("The query contains a parameter more than once.")
         found[name] = f"{found[name]},{value}" if name in found else value
     return found

@@ -1,4 +1,4 @@
-"""JSON Schemas of the API's messages, drawn from the structs that read and write them."""
+"""JSON Schemas of the API's messages, generated from the structs that read and write them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_origin
@@ -11,7 +11,7 @@ Schema = dict[str, Any]
 
 
 class Schemas:
-    """The schemas of all messages of an API: those it reads and those it only writes."""
+    """Builds the schemas of an API's messages: those it reads and those it only writes."""
 
     def __init__(self, *, read: Iterable[Any], written: Iterable[Any]) -> None:
         asked, answered = list(read), list(written)
@@ -30,13 +30,13 @@ class Schemas:
                 components[names[struct]] = as_written(components[names[struct]], struct)
 
     def schema_of(self, model: Any) -> Schema:
-        """The schema of a model that was named at the start; a reference where it has a name."""
+        """Return the schema of a model given to the constructor; a reference if it is named."""
         return dict(self._drawn[repr(model)])
 
 
 def as_written(schema: Schema, struct: type[Struct]) -> Schema:
-    """The schema of a message that we only send: what is never null is not called nullable, and what is
-    always there is required."""
+    """Return the schema of a message that is only sent: fields that are never null are not nullable, and
+    fields that are always present are required."""
     properties = dict(schema["properties"])
     required = list(schema.get("required", ()))
     for name, shown in properties.items():
@@ -52,7 +52,7 @@ def as_written(schema: Schema, struct: type[Struct]) -> Schema:
 
 
 def _plain(struct: Any) -> type[Struct]:
-    """The struct itself, where one of its many kinds is meant."""
+    """Return the generic struct of a parametrized one; any other type unchanged."""
     found: type[Struct] = get_origin(struct) or struct
     return found
 
@@ -66,7 +66,7 @@ def _never_null(schema: Schema) -> Schema:
 
 
 def _structs(models: Sequence[Any]) -> Iterator[type[Struct]]:
-    """Every struct that these models are made of, each once."""
+    """Return every struct that these models contain, each once."""
     seen: set[type] = set()
     waiting: list[Any] = list(inspect.multi_type_info(models))
     while waiting:
@@ -80,7 +80,7 @@ def _structs(models: Sequence[Any]) -> Iterator[type[Struct]]:
 
 
 def _parts(info: Any) -> list[Any]:
-    """The types that a type is made of, whichever way msgspec holds them."""
+    """Return the types that a msgspec type contains."""
     found: list[Any] = []
     for name in getattr(info, "__struct_fields__", ()):
         part = getattr(info, name)

@@ -54,13 +54,13 @@ def _trim(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> t
 def _longest_common(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> Iterator[Block]:
     """Compute the longest common subsequence; each row of the table is one bit mask."""
     a, b, c, d = region
-    places: dict[Hashable, int] = {}
-    for place, part in enumerate(new[c:d]):
-        places[part] = places.get(part, 0) | (1 << place)
+    positions: dict[Hashable, int] = {}
+    for position, part in enumerate(new[c:d]):
+        positions[part] = positions.get(part, 0) | (1 << position)
     full = (1 << (d - c)) - 1
     row, rows = full, [full]
     for part in old[a:b]:
-        hits = row & places.get(part, 0)
+        hits = row & positions.get(part, 0)
         row = ((row + hits) | (row - hits)) & full
         rows.append(row)
     return _trace_back(rows, b - a, d - c, a, c)
@@ -89,7 +89,7 @@ def _anchors(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -
 
 def _singles(parts: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
     counts = Counter(parts[start:end])
-    return {parts[place]: place for place in range(start, end) if counts[parts[place]] == 1}
+    return {parts[position]: position for position in range(start, end) if counts[parts[position]] == 1}
 
 
 def _longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -97,10 +97,10 @@ def _longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []
-    for number, (_, place) in enumerate(pairs):
-        pile = bisect_left(tops, place)
+    for number, (_, position) in enumerate(pairs):
+        pile = bisect_left(tops, position)
         before.append(ends[pile - 1] if pile else -1)
-        tops[pile : pile + 1] = [place]
+        tops[pile : pile + 1] = [position]
         ends[pile : pile + 1] = [number]
     rising = []
     number = ends[-1] if ends else -1

@@ -33,14 +33,14 @@ class Undo(Struct, frozen=True, kw_only=True):
 def undo_from_context(context: Mapping[str, Any]) -> Undo | None:
     """Return what the service says about undoing, or None if it says nothing."""
     how = context.get("undo")
-    told = isinstance(how, str) and bool(how.strip())
-    said = (context.get("reversible"), how, True if told else None)
+    is_described = isinstance(how, str) and bool(how.strip())
+    said = (context.get("reversible"), how, True if is_described else None)
     possible = next((one for one in said if isinstance(one, bool)), None)
     if isinstance(context.get("irreversible"), bool):
         possible = not context["irreversible"]
     if possible is None:
         return None
-    return Undo(possible=possible, how=how if told else None)
+    return Undo(possible=possible, how=how if is_described else None)
 
 
 def drop_undo_fields(context: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ ATTEMPTS = 16
 
 callbacks = RouteGroup(
     tag="Callbacks",
-    description="Be told instead of asking: addresses of yours that receive outcomes.",
+    description="Receive outcomes at your own addresses instead of polling.",
     read="cases:read",
     write="cases:write",
 )

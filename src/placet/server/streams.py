@@ -56,7 +56,7 @@ class Stream:
         try:
             if self.check is not None:
                 await self.check()
-        except Exception:  # whatever a service's own way to authenticate raises: in doubt nothing is told
+        except Exception:  # a service's own authenticate may raise anything: then send nothing
             return False
         return True
 

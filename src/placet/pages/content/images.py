@@ -84,14 +84,14 @@ def _webp(data: bytes) -> tuple[int, int] | None:
 def _jpeg(data: bytes) -> tuple[int, int] | None:
     if data[:3] != b"\xff\xd8\xff":
         return None
-    place = 2
-    while place + 9 < len(data) and data[place] == 0xFF:
-        marker = data[place + 1]
+    offset = 2
+    while offset + 9 < len(data) and data[offset] == 0xFF:
+        marker = data[offset + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = unpack_from(">HH", data, place + 5)
+            height, width = unpack_from(">HH", data, offset + 5)
             return width, height
-        (length,) = unpack_from(">H", data, place + 2)
-        place += 2 + max(length, 2)
+        (length,) = unpack_from(">H", data, offset + 2)
+        offset += 2 + max(length, 2)
     return None
 
 

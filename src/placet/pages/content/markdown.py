@@ -86,23 +86,23 @@ class Markdown:
 
     # The parser's renderer calls each rule with tokens, position, options and environment.
 
-    def _text(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        text = tokens[place].content
-        inside_link = place > 0 and tokens[place - 1].type == "link_open"
+    def _text(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+        text = tokens[position].content
+        inside_link = position > 0 and tokens[position - 1].type == "link_open"
         return self._writing.text(text) + ("" if inside_link else self._writing.remarks(text))
 
-    def _code_inline(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        return f"<code>{self._writing.text(tokens[place].content)}</code>"
+    def _code_inline(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+        return f"<code>{self._writing.text(tokens[position].content)}</code>"
 
-    def _code_block(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    def _code_block(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         return self._writing.scroll(
-            self._writing.text(tokens[place].content.rstrip("\n")), self._writing.t("Code")
+            self._writing.text(tokens[position].content.rstrip("\n")), self._writing.t("Code")
         )
 
     _fence = _code_block
 
-    def _image(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        address, alt = str(tokens[place].attrs.get("src", "")), tokens[place].content
+    def _image(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+        address, alt = str(tokens[position].attrs.get("src", "")), tokens[position].content
         name = str(escape(alt)) if alt.strip() else self._writing.t("Image")
         shown = images.render_picture(address, name)
         if shown:
@@ -111,19 +111,19 @@ class Markdown:
         said = self._writing.t("Image not shown here: {what}", what=as_markup(f"{name} {where}"))
         return f'<span class="elsewhere">{said}</span>'
 
-    def _link_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
-        address = str(tokens[place].attrs.get("href", ""))
-        inside = _inside_link(tokens, place)
+    def _link_open(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
+        address = str(tokens[position].attrs.get("href", ""))
+        inside = _inside_link(tokens, position)
         env["links"].append((address, "".join(token.content for token in inside)))
         return f'<a href="{escape(address)}" {links.REL}>' if links.is_link(address) else ""
 
-    def _link_close(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+    def _link_close(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
         address, text = env["links"].pop()
         if not links.is_link(address):
             return f' <small class="host">({self._writing.inline(address)})</small>{self._remarks(address)}'
         host = links.find_host(address)
-        told = "" if links.find_host(text) == host else f' <small class="host">({escape(host)})</small>'
-        return f"</a>{told}{self._remarks(address, text)}"
+        host_note = "" if links.find_host(text) == host else f' <small class="host">({escape(host)})</small>'
+        return f"</a>{host_note}{self._remarks(address, text)}"
 
     def _remarks(self, address: str, text: str = "") -> str:
         said = [
@@ -131,26 +131,28 @@ class Markdown:
         ]
         return "".join(f' <small class="remark">{self._writing.say(remark)}</small>' for remark in said)
 
-    def _heading_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
-        wanted = TOP_HEADING + int(tokens[place].tag[1]) - env["top"]
+    def _heading_open(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
+        wanted = TOP_HEADING + int(tokens[position].tag[1]) - env["top"]
         env["last"] = min(wanted, env["last"] + 1, LOWEST_HEADING)
         return f'<h{env["last"]} dir="auto">'
 
-    def _heading_close(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+    def _heading_close(
+        self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]
+    ) -> str:
         return f"</h{env['last']}>\n"
 
-    def _table_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    def _table_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         name = self._writing.t("Table")
         return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table>'
 
-    def _table_close(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    def _table_close(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         return "</table></div>\n"
 
-    def _th_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        return f'<th scope="col"{_side(tokens[place])}>'
+    def _th_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+        return f'<th scope="col"{_side(tokens[position])}>'
 
-    def _td_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        return f"<td{_side(tokens[place])}>"
+    def _td_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+        return f"<td{_side(tokens[position])}>"
 
 
 def _parser() -> MarkdownIt:
@@ -173,9 +175,9 @@ def _is_modest(text: str) -> bool:
     )
 
 
-def _inside_link(tokens: Sequence[Token], place: int) -> list[Token]:
+def _inside_link(tokens: Sequence[Token], position: int) -> list[Token]:
     inside = []
-    for token in tokens[place + 1 :]:
+    for token in tokens[position + 1 :]:
         if token.type == "link_close":
             break
         inside.append(token)
