@@ -380,7 +380,7 @@ class CaseApi(HttpApi):
 
     @answers.post("/v1/reviews/{case_id}/submit", "submit", **_ANSWERING)
     async def submit(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
-        """Answer a case inline (another path for `respond`)."""
+        """Answer a case inline, under another path."""
         return await self._answer(scope, receive, case_id)
 
     async def _answer(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
