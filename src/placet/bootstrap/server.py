@@ -1,4 +1,4 @@
-"""The only place where things are wired together: settings in, a running server's parts out."""
+"""Builds the parts of a server from its settings. No other module connects them."""
 
 import asyncio
 import logging
@@ -74,10 +74,20 @@ Clock = Callable[[], datetime]
 
 
 class ServerParts:
-    """A wired server: the app to serve, the desk to work at, and how to start and stop what runs beside."""
+    """The parts of a server: the ASGI app, the desk, and the background tasks with their start and stop."""
 
     def __init__(
-        self, settings: Settings, store: Store, signer: StoredSigner | None, secret: str, now: Clock
+        self,
+        settings: Settings,
+        *,
+        store: Store,
+        signer: StoredSigner | None,
+        secret: str,
+        now: Clock,
+        authenticate: Authenticate | None,
+        verifier: EvidenceVerifier | None,
+        kinds: Mapping[str, ReviewRules],
+        identify: Identify | None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -86,18 +96,7 @@ class ServerParts:
         self._now = now
         self.http = GuardedHttp(allow_loopback=settings.allow_loopback)
         self.addresses = Addresses(settings.public_url)
-
-    def wire(
-        self,
-        *,
-        authenticate: Authenticate | None,
-        verifier: EvidenceVerifier | None,
-        kinds: Mapping[str, ReviewRules],
-        identify: Identify | None,
-    ) -> None:
-        """Join the parts."""
         self._identify = identify
-        settings = self.settings
         self.desk = ReviewDesk(
             store=self.store,
             kinds=kinds,
@@ -113,7 +112,7 @@ class ServerParts:
         )
         self.authenticate = authenticate or ApiKeyAuthenticator(store=self.store, clock=self._now)
         self._inbox_sessions: InboxSessions | None = None
-        if authenticate is None:  # whoever brings people of their own has no use for keys of ours
+        if authenticate is None:  # a service that authenticates requests does not use our keys
             self._inbox_sessions = InboxSessions(
                 keys=self.store, secret=self._secret, clock=self._now, held_owner=self._get_held_owner
             )
@@ -159,14 +158,14 @@ class ServerParts:
         )
 
     async def wants_relay(self) -> bool:
-        """Whether there is anything to relay: an agent in the settings or in the store, or one to come."""
+        """Return whether the relay is enabled, or an agent is in the settings or in the store."""
         relay = self.settings.relay
         if relay is not None and (relay.agents or relay.enabled):
             return True
         return bool(await self.store.list_records("agent"))
 
     async def _awaken(self, path: str) -> None:
-        """The relay begins with its first agent, also when that is registered beside a running server."""
+        """Start the relay once an agent is registered, also by another process while the server runs."""
         if self.relay is not None or not path.startswith(RELAYED) or clock.monotonic() < self._look_at:
             return
         async with self._awaking:
@@ -177,11 +176,11 @@ class ServerParts:
                 self._look_at = clock.monotonic() + LOOK_EVERY_S
 
     def add_relay(self) -> None:
-        """Serve the relay too, from the start on."""
+        """Add the relay before the server starts."""
         self._serve_relay(self._make_relay())
 
     def _make_relay(self) -> "Relay":
-        # A server without a relay starts without reading it.
+        # Imported here, so that a server without a relay starts faster.
         from placet.relay.bootstrap import Relay, RelayDependencies
 
         settings = self.settings
@@ -292,15 +291,15 @@ class ServerParts:
         return await self.relay.find_case_owner(principal) if self.relay is not None else None
 
     def add_demo(self) -> DemoPages:
-        """Open the demo's anonymous door, for loopback only."""
+        """Add the demo's pages, which create cases anonymously. For loopback only."""
         door = DemoPages(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
-        # First: the demo's front page replaces the server's.
+        # Before the other routes: the demo's front page replaces the server's.
         self.router.routes[:0] = self._route_server().starlette_routes(door.routes())
         self.routes += door.routes()
         return door
 
     async def _jwks(self) -> dict[str, Any]:
-        """Also of a server that signs no more: what it signed before is still to be verified."""
+        """Return the published keys, also if signing is off: earlier results can still be verified."""
         return self._signer.jwks() if self._signer is not None else await read_published_keys(self.store)
 
     def _openapi(self) -> dict[str, Any]:
@@ -320,24 +319,24 @@ class ServerParts:
             self.background_tasks.wake_outbox()
 
     def _foreign_change(self, case_id: str | None) -> None:
-        """Another process wrote: it may have rotated the signing keys."""
+        """Read the signing keys again after another process wrote to the store: it may have rotated them."""
         if case_id is None and self._signer is not None:
             self._refreshing = asyncio.create_task(self._refresh(self._signer))
 
     async def _refresh(self, signer: StoredSigner) -> None:
         try:
             await signer.refresh()
-        except PlacetError as error:  # the next change, or the next start, takes them up
-            log.warning("signing keys could not be read again: %s", error.message)
+        except PlacetError as error:  # they are read again at the next change
+            log.warning("signing_keys_refresh_failed error=%s", error.message)
 
     async def start(self) -> None:
-        """Begin the time-driven work."""
-        if self.relay is not None:  # first: the outbox may owe it something
+        """Start the relay and the background tasks."""
+        if self.relay is not None:  # first: the outbox may have deliveries for it
             await self.relay.start()
         self.background_tasks.start()
 
     async def stop(self) -> None:
-        """End streams and timers, finish accepted writes, close."""
+        """Close streams, stop background tasks, finish accepted writes and close the store."""
         await self.streams.close()
         await self.background_tasks.stop()
         if self.relay is not None:
@@ -351,7 +350,7 @@ class ServerParts:
 
 
 async def _start_relay(relay: "Relay") -> "Relay":
-    """The relay once it is ready for requests: before, nobody would look at what passes."""
+    """Start the relay and return it; close it if it cannot start."""
     try:
         await relay.start()
     except BaseException:
@@ -374,26 +373,35 @@ async def build(
     identify: Identify | None = None,
     now: Clock = clock.now,
 ) -> ServerParts:
-    """A server's parts for these settings, wired but not started; the store opens in the running loop."""
+    """Return the parts of a server with these settings, not started. Opens the store in the running loop."""
     opened = store or await open_store(settings.db)
     try:
         secret = await opened.get_or_create_secret("sessions", random_values.generate_secret())
         signer = None
         if settings.signing != "none":
             signer = await StoredSigner.open(opened, algorithm=settings.signing, clock=now)
-        parts = ServerParts(settings, opened, signer, secret, now)
-        parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
+        parts = ServerParts(
+            settings,
+            store=opened,
+            signer=signer,
+            secret=secret,
+            now=now,
+            authenticate=authenticate,
+            verifier=verifier,
+            kinds=kinds,
+            identify=identify,
+        )
         if await parts.wants_relay():
             parts.add_relay()
     except BaseException:
-        if store is None:  # whoever tries again opens it anew
+        if store is None:  # the caller cannot close it
             await opened.aclose()
         raise
     return parts
 
 
 def service_card(settings: Settings) -> ServiceCard:
-    """What the discovery document tells."""
+    """Return the content of the discovery document."""
     limits = settings.limits
     return ServiceCard(
         base_url=settings.public_url,

@@ -1,4 +1,4 @@
-"""`placet ask`: a question to a person in one line, through a Placet server."""
+"""`placet ask`: ask a person through a Placet server."""
 
 import functools
 import os
@@ -27,7 +27,7 @@ Context = dict[str, Any]
 
 
 class AskRefused(PlacetError):
-    """The server does not take this question; `code` and `details` are its own."""
+    """The server refused the question. `code` and `details` are from its response."""
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
         super().__init__(str(body.get("message") or f"The server answered HTTP {status}."))
@@ -46,6 +46,16 @@ class AskGroup(CommandGroup):
         """Return the command of a type."""
         declared = DECLARATIONS.get(cmd_name)
         return build_command(declared) if declared is not None and declared.command is not None else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of these arguments. The error for an unknown one suggests similar names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            names = self.list_commands(ctx)
+            raise click.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
 
 
 @click.group(cls=AskGroup)
@@ -103,7 +113,7 @@ _INLINE = click.option(
 
 
 def build_command(declared: TypeDeclaration) -> click.Command:
-    """Return the command that asks a question of this type: its own options first, then those of all."""
+    """Return the command for questions of this type: its own options first, then the shared ones."""
 
     def run_command(
         how: WaitOptions,

@@ -1,4 +1,4 @@
-"""What the words of `placet ask` mean: pieces of a context, read from arguments. Nothing is sent here."""
+"""Parsing of the arguments of `placet ask` into a draft."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _FIELD = re.compile(
 
 
 class QuestionArguments(Struct, frozen=True, kw_only=True):
-    """What a question says, whatever its kind."""
+    """The arguments that questions of all types share."""
 
     prompt: str
     message: str | None
@@ -36,12 +36,12 @@ class QuestionArguments(Struct, frozen=True, kw_only=True):
     previous: str | None
 
     def build_context(self, own: dict[str, Any]) -> dict[str, Any]:
-        """What the page shows: the context, what is of its kind, and the facts."""
+        """Return the context: that of --context, then that of the review type, then the facts."""
         context = read_json_object(self.context, "--context") if self.context is not None else {}
         return {**context, **own, **parse_values(self.facts, "--fact")}
 
     def build_draft(self, kind: str, shown: dict[str, Any], *, now: datetime) -> dict[str, Any]:
-        """The body that opens the case."""
+        """Return the body of the request that creates the case."""
         said = {
             "type": kind,
             "prompt": self.prompt,
@@ -58,7 +58,7 @@ class QuestionArguments(Struct, frozen=True, kw_only=True):
 
 
 def read_text_or_json(value: str, option: str) -> Any:
-    """@file or the text itself; JSON objects and lists are read as such, everything else is text."""
+    """Return the text or the content of @file. JSON objects and lists are decoded."""
     found = read_text(value, option)
     if found.lstrip()[:1] in ("{", "["):
         try:
@@ -71,7 +71,7 @@ def read_text_or_json(value: str, option: str) -> Any:
 
 
 def read_json_object(value: str, option: str) -> dict[str, Any]:
-    """@file or the JSON itself; it must be an object."""
+    """Return the JSON object in the text or in @file."""
     found = read_text_or_json(value, option)
     if not isinstance(found, dict):
         raise click.BadParameter("write a JSON object, or @file with one.", param_hint=option)
@@ -79,7 +79,7 @@ def read_json_object(value: str, option: str) -> dict[str, Any]:
 
 
 def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
-    """NAME=TEXT, each name once."""
+    """Parse NAME=TEXT arguments; a name may occur only once."""
     found: dict[str, str] = {}
     for value in values:
         name, equals, text = value.partition("=")
@@ -90,12 +90,12 @@ def parse_pairs(values: Iterable[str], option: str) -> dict[str, str]:
 
 
 def parse_values(given: Iterable[str], option: str) -> dict[str, Any]:
-    """NAME=VALUE; numbers, true, false and null are what they look like."""
+    """Parse NAME=VALUE arguments. Numbers, true, false and null are decoded; other values are text."""
     return {name: _parse_scalar(text) for name, text in parse_pairs(given, option).items()}
 
 
 def parse_entries(given: Iterable[str], name: str, option: str) -> list[dict[str, str]]:
-    """ID=TITLE, or a title alone; `name` is what the title is called there."""
+    """Parse ID=TITLE arguments, or titles alone. `name` is the key of the title in each entry."""
     entries = []
     for value in given:
         identity, equals, title = value.partition("=")
@@ -107,7 +107,7 @@ def parse_entries(given: Iterable[str], name: str, option: str) -> list[dict[str
 
 
 def parse_field(value: str) -> dict[str, Any]:
-    """KEY:TYPE[=A,B][:LABEL] as a field of a form; KEY? makes it optional."""
+    """Parse KEY:TYPE[=A,B][:LABEL] into a form field. KEY? makes it optional."""
     match = _FIELD.fullmatch(value)
     if match is None or not (match["type"] in FIELD_TYPES or match["type"].startswith("x-")):
         raise click.BadParameter(
@@ -142,7 +142,7 @@ def _parse_scalar(text: str) -> Any:
 
 
 def read_text(value: str, option: str) -> str:
-    """@file or the text itself."""
+    """Return the text, or the content of @file."""
     if not value.startswith("@"):
         return value
     try:

@@ -1,4 +1,4 @@
-"""`placet audit`: what happened to the messages of the relay: list it, follow a call, export it."""
+"""`placet audit`: list and export the relay's audit events, and follow one call."""
 
 import itertools
 import sys
@@ -147,7 +147,7 @@ async def _write_file(pieces: AsyncIterator[bytes], output: Path) -> int:
 
 
 async def _write_lines(pieces: AsyncIterator[bytes], write: Callable[[bytes], object]) -> int:
-    """Whole lines, as they come; returns how many."""
+    """Write whole lines as they arrive; return their number."""
     count, rest = 0, b""
     async for piece in pieces:
         lines, end, rest = (rest + piece).rpartition(b"\n")
@@ -157,14 +157,14 @@ async def _write_lines(pieces: AsyncIterator[bytes], write: Callable[[bytes], ob
 
 
 def _print_lines(lines: bytes) -> None:
-    """As they are for a program; without what a terminal could obey for whoever looks."""
+    """Write lines unchanged, or escaped for a terminal."""
     print_bytes(
         escape_hidden_in_json(lines.decode("utf-8", "replace")).encode() if sys.stdout.isatty() else lines
     )
 
 
 async def list_newest(relay: Operations, query: Query, limit: int) -> list[dict[str, Any]]:
-    """The newest events; those that come meanwhile push others onto the next page, which then counts once."""
+    """Return the newest events. An event that new ones push to the next page is returned once."""
     found: dict[str, dict[str, Any]] = {}
     size = min(limit, MAX_SIZE)
     for number in itertools.count():
@@ -195,7 +195,7 @@ def _query(given: dict[str, Any]) -> Query:
 
 
 def _time(flag: str, text: str) -> datetime:
-    """A moment, or so long ago."""
+    """Parse a time, or a duration before now."""
     try:
         return clock.now() - parse_duration(text)
     except ValidationFailed:
@@ -220,6 +220,6 @@ def _moment(text: str) -> str:
 
 
 def describe_message(message: str, resolved_by: str | None) -> str:
-    """What happened, and who decided it."""
+    """Return what happened, and who decided it."""
     shown = to_single_line(message if resolved_by is None else f"{message} ({resolved_by})")
     return truncate(shown, LONGEST_SHOWN)

@@ -1,4 +1,4 @@
-"""`placet case`: look at cases from the machine that keeps them."""
+"""`placet case`: show cases of a database on this machine."""
 
 from pathlib import Path
 

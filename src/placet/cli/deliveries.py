@@ -1,4 +1,4 @@
-"""`placet deliveries`: how callbacks fared, and sending one again."""
+"""`placet deliveries`: list callback deliveries, and send one again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `placet demo` prints: the links to click, and then what happens to them."""
+"""The output of `placet demo`: links to open, then what happens to their cases."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ SAYS = {
 
 
 class DemoTour:
-    """One open case of each sort, and a running commentary."""
+    """Opens one case of each type, and prints what happens to them."""
 
     _parts: ServerParts
     _demo: DemoPages
@@ -45,7 +45,7 @@ class DemoTour:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, parts: ServerParts) -> None:
-        """Open a sample of each sort on this server."""
+        """Open a sample case of each type on this server."""
         self._parts, self._demo = parts, parts.add_demo()
         self._key = await create_key(
             parts.store, "you", scopes=(INBOX_ALL,), expires_for=KEY_LASTS_FOR, now=clock.now()
@@ -56,7 +56,7 @@ class DemoTour:
             self._demo.links.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
 
     def begin(self) -> None:
-        """Print the links, and watch."""
+        """Print the links, then every change."""
         base = self._parts.settings.public_url
         click.echo(f"\n  Placet is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for link in self._demo.links:
@@ -101,12 +101,12 @@ class DemoTour:
 
 
 def _format_command() -> str:
-    """What to type: in a checkout, `placet` is on nobody's path."""
+    """Return the command to type: in a checkout, `placet` may not be on the PATH."""
     return "placet" if which("placet") else sys.argv[0]
 
 
 def _bold(text: str) -> str:
-    """Bold, except where that would be shown as letters."""
+    """Return the text in bold, if the output supports it."""
     plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "") in ("", "dumb")
     return text if plain else click.style(text, bold=True)
 

@@ -1,4 +1,4 @@
-"""`placet grant`: what people allowed agents in advance, from the machine that keeps it."""
+"""`placet grant`: list, show and revoke grants in a database on this machine."""
 
 from pathlib import Path
 from typing import Any
@@ -139,5 +139,5 @@ def _pattern(pattern: dict[str, Any]) -> str:
 
 
 def _safe(text: object) -> str:
-    """What agents and people wrote, for a terminal."""
+    """Return text of agents and reviewers, escaped for a terminal."""
     return mark_hidden(str(text))

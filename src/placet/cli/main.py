@@ -1,4 +1,4 @@
-"""The root of the command line, and how its errors reach a person."""
+"""The root of the command line, and the output of its errors."""
 
 import errno
 import io
@@ -13,7 +13,7 @@ import click
 from placet import __version__
 from placet.errors import MissingExtra, PlacetError
 
-# Command -> its module and its line in the overview: a command is imported only when it is called.
+# Command -> its module and its line in the overview. A module is imported when its command is called.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("placet.cli.serve", "Try it: a server with one open question of each type."),
     "request": ("placet.cli.request", "Call a service; where it needs a person, wait for the decision."),
@@ -41,14 +41,14 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is asked for, so that each of them starts at once."""
+    """A group that imports a command only when it is called, so that every command starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the table."""
+        """Return the names, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name."""
+        """Return the command with this name, or None."""
         if cmd_name not in COMMANDS:
             return None
         try:
@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
         return command if isinstance(command, click.Command) else None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an extra that it turns out to need is reported with the command's name."""
+        """Run the command. If it needs an extra, the error names the command."""
         try:
             return super().invoke(ctx)
         except MissingExtra as error:
@@ -69,14 +69,14 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that these words call; of one that there is not, the names that come near."""
+        """Return the command of these arguments. The error for an unknown one suggests similar names."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
             raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview, from the table alone."""
+        """Write the overview from the table, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
@@ -110,7 +110,7 @@ def main() -> None:
         from placet.text.characters import mark_hidden
 
         for line in (f"placet: {error.message}", *getattr(error, "__notes__", ())):
-            click.echo(mark_hidden(line), err=True)  # it may quote whom we called
+            click.echo(mark_hidden(line), err=True)  # the message may quote a service
         sys.exit(1)
     except OSError as error:
         if error.errno not in FULL or error.filename is not None:
@@ -121,11 +121,11 @@ def main() -> None:
         click.echo(f"placet: The output cannot be written: {error.strerror}.", err=True)
         sys.exit(1)
     else:
-        sys.exit(code if isinstance(code, int) else 0)  # what a command left with, as click hands it on
+        sys.exit(code if isinstance(code, int) else 0)  # the exit code of the command
 
 
 def _mend_streams() -> None:
-    """A stream that is closed leads nowhere; a letter that an old terminal lacks is written as its number."""
+    """Replace closed streams by the null device, and escape characters that the terminal lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if (
             getattr(sys, name) is None

@@ -1,4 +1,4 @@
-"""`placet mcp-gate`: an MCP server before another one, whose tools then wait for a person."""
+"""`placet mcp-gate`: an MCP proxy that requires approval for the tools of another MCP server."""
 
 import asyncio
 import json
@@ -35,14 +35,14 @@ _MEMBERS = frozenset({"command", "url", "agent", "wait", "tools", "others", "tru
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Behind:
-    """The server behind the gate: a command to start, or an address."""
+    """The upstream MCP server: a command to start, or a URL."""
 
     command: tuple[str, ...] = ()
     url: str | None = None
 
     @property
     def scope(self) -> str:
-        """What tells this server from others: no approval for one counts for another."""
+        """Return the identity of this server. An approval for one server does not count for another."""
         return self.url or json.dumps([*self.command, str(Path.cwd())])
 
 
@@ -173,7 +173,7 @@ async def _mention_idle_lines(settings: Mapping[str, Any], upstream: "McpUpstrea
     """A line that is about no tool may be misspelt, and then a tool runs that should wait."""
     from placet.hook.frameworks.mcp.policy import find_unmatched_rules
 
-    with suppress(Unavailable):  # whoever calls a tool is told
+    with suppress(Unavailable):  # the tool call reports the error
         await upstream.refresh()
         for line, meant in find_unmatched_rules(settings, upstream.tools).items():
             hint = f" Is it {meant}?" if meant else ""
@@ -183,7 +183,7 @@ async def _mention_idle_lines(settings: Mapping[str, Any], upstream: "McpUpstrea
 
 
 def target_of(behind: Behind) -> Callable[[], Any]:
-    """How the server behind is reached; it is told nothing about ours, least of all the key."""
+    """Return the connection to the upstream server. Our settings and key are not passed on."""
     from mcp import StdioServerParameters
 
     token = os.environ.get(TOKEN_VARIABLE)

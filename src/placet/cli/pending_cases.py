@@ -1,4 +1,4 @@
-"""`placet pending`: cases that a command left waiting, whether it was interrupted, ended or killed."""
+"""`placet pending`: cases whose command stopped waiting before they were decided."""
 
 import asyncio
 import functools
@@ -90,7 +90,7 @@ async def _resume_all(chosen: list[PendingCase], waiting: CaseWait) -> None:
 
 
 async def _resume(waiting: CaseWait, one: PendingCase) -> int:
-    """One of several: whatever becomes of it, the others go on."""
+    """Wait for one of several cases. An error does not stop the others."""
     try:
         outcome: Outcome = await waiting.follow(one)
     except StillWaiting:
@@ -132,7 +132,7 @@ def _all() -> list[PendingCase]:
 
 
 def _find_case(case_id: str) -> PendingCase:
-    """The case of this id; the most urgent, where two services use the same."""
+    """Return the case with this id; the most urgent one if two services use the same id."""
     for one in _all():
         if one.case.case_id == case_id:
             return one

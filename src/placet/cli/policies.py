@@ -1,4 +1,4 @@
-"""`placet policy`: the relay's policies, and what they would do with a message before anyone sends it."""
+"""`placet policy`: manage the relay's policies, and evaluate them on a message."""
 
 import asyncio
 import functools
@@ -37,9 +37,9 @@ from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
 from placet.text.characters import mark_hidden
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
-"""Whatever goes on as it is exits with 0."""
+"""Exit codes by verdict; 0 if the message passes unchanged."""
 START_UP = timedelta(seconds=120)
-"""Presidio loads while the person waits."""
+"""Long enough to load Presidio."""
 PATH = "message.parts[0].text"
 
 
@@ -95,7 +95,7 @@ def try_out(
 async def _evaluate_in_force(
     text: str, legs: list[Leg], source: str | None, sink: str | None, relay: Operations
 ) -> list[dict[str, Any]]:
-    """What the API says, in the words of this command."""
+    """Return an error of the API with the names of this command."""
     asked = {"text": text, "legs": legs, "sourceAgentId": source, "sinkAgentId": sink}
     found = await relay.call("evaluatePolicies", asked)
     return [
@@ -131,7 +131,7 @@ def _check(policies: list[Policy], detectors: DetectorRegistry) -> None:
 
 
 def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
-    """Everything about one leg; the text is the caller's own, so matches are shown."""
+    """Print all findings of one leg. Matches are shown: the text is the user's own."""
     (piece,) = found.mask([Scannable(PATH, text)])
     return {
         "leg": leg,

@@ -1,4 +1,4 @@
-"""`placet policy add, list, show, bind, …`: the policies that are in force, on a server or in its file."""
+"""`placet policy add, list, show, bind, …`: the policies of a server or of a database."""
 
 import re
 from datetime import datetime
@@ -20,7 +20,7 @@ from placet.relay.policies.policy import Policy
 from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line
 
-ENTRY = re.compile(r"^group\.policies\[(\d+)\]\S*")  # what the API calls the policies that a command names
+ENTRY = re.compile(r"^group\.policies\[(\d+)\]\S*")  # the API's path of a policy that a command names
 policy_options = location_options("policies")
 
 
@@ -283,7 +283,7 @@ async def _bind(
 
 
 async def _find_bindings(relay: Operations) -> dict[str, list[dict[str, Any]]]:
-    """By policy, the bindings that bring it."""
+    """Return the bindings of each policy."""
     groups = {one["id"]: one for one in await call_all_pages(relay, "listPolicyGroups")}
     bound: dict[str, list[dict[str, Any]]] = {}
     for binding in await call_all_pages(relay, "listPolicyBindings"):
@@ -303,7 +303,7 @@ def _level(agent: str | None, source: str | None, sink: str | None) -> dict[str,
 
 
 def _policy(named: str, number: str | None) -> dict[str, Any]:
-    """A policy in a file, or one by its id; what looks like an id and is no file is an id."""
+    """Return a policy from a file, or by its id if there is no file with this name."""
     if Path(named).exists() or not re.fullmatch(r"policy_[0-9a-f]+", named):
         if number is not None:
             raise click.UsageError("--version belongs to the ID of a saved policy.")
@@ -315,7 +315,7 @@ def _policy(named: str, number: str | None) -> dict[str, Any]:
 
 
 def _moment(text: str, option: str) -> str:
-    """A time as it is, or a duration before now."""
+    """Parse a time, or a duration before now."""
     try:
         return (clock.now() - parse_duration(text)).isoformat()
     except ValidationFailed:
@@ -336,7 +336,7 @@ def _action(policy: dict[str, Any]) -> str:
 
 
 def _where(policy: dict[str, Any], *, ids: bool = False) -> str:
-    """To what it is bound, with the ids by which it is unbound if those are wanted."""
+    """Return what the policy is bound to, with the ids of the bindings if requested."""
     if policy["origin"] == "settings":
         return "every message, by the settings"
     return (

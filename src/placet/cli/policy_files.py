@@ -1,4 +1,4 @@
-"""Files of policies as the command line reads them, and policies as it sends them."""
+"""Reading of policy files, and the JSON of policies for the API."""
 
 import sys
 from pathlib import Path
@@ -17,12 +17,12 @@ _DRAFT = ("name", "description", "config", "validFrom", "validTo")
 
 
 def policies_in(file: Path) -> list[Policy]:
-    """The policies of a TOML or JSON file, - for standard input; raises `ValidationFailed`."""
+    """Return the policies of a TOML or JSON file; - is standard input. Raises `ValidationFailed`."""
     return parse_policy_file(_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now())
 
 
 def draft_of(policy: Policy) -> dict[str, Any]:
-    """The policy as it is POSTed."""
+    """Return the policy as JSON for the API."""
     written: dict[str, Any] = msgspec.to_builtins(policy)
     return {name: written[name] for name in _DRAFT}
 

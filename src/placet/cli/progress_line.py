@@ -17,7 +17,7 @@ from placet.text.truncation import to_single_line, truncate
 ERASE = "\r\x1b[K"
 TICK_S = 1.0
 TROUBLE_FOR = timedelta(seconds=75)  # a little longer than the longest pause between two attempts
-UNKNOWN_DEADLINE_FOR = timedelta(days=3000)  # stands for a case that does not say until when it is open
+UNKNOWN_DEADLINE_FOR = timedelta(days=3000)  # used for a case without a deadline
 HINT = "Ctrl-C leaves it open"
 
 
@@ -62,7 +62,7 @@ class ProgressLine:
         )
 
     def show(self, notice: Notice) -> None:
-        """Take in what happened."""
+        """Update the line with an event."""
         if notice.name == "trouble":
             self._trouble = (_describe_failure(notice), self._now())
         elif notice.name in ("told", "opened", "in_progress"):
@@ -74,7 +74,7 @@ class ProgressLine:
             self._print_change(notice)
 
     def clear(self) -> None:
-        """Take the live line away."""
+        """Clear the live line."""
         if self._shown:
             self._write(ERASE)
             self._shown = ""
@@ -117,18 +117,18 @@ class ProgressLine:
             self._write(f"{which}{words}{f' ({left})' if left else ''}.\n")
 
     def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # whoever watched has left; the person is still waited for
+        with suppress(OSError, ValueError):  # the terminal was closed; the wait goes on
             self._out.write(text)
             self._out.flush()
 
 
 def is_live(out: TextIO) -> bool:
-    """Whether a line there can be drawn over."""
+    """Return whether a line on this stream can be overwritten."""
     return out.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def describe_activity(notice: Notice) -> tuple[str, ...]:
-    """What the person is doing, from the full sentence to the fewest words."""
+    """Return descriptions of what the person is doing, from the longest to the shortest."""
     if notice.name == "in_progress":
         far = _describe_progress(notice.progress)
         return (
@@ -156,7 +156,7 @@ def _describe_progress(progress: Progress | None) -> list[str]:
 
 
 def describe_time_left(left: timedelta) -> str:
-    """The time that is left, as a countdown."""
+    """Return the remaining time as a countdown."""
     seconds = int(left.total_seconds())
     if seconds < 0:
         return "the time is over"
@@ -170,7 +170,7 @@ def describe_time_left(left: timedelta) -> str:
 
 
 def fit_width(doing: Sequence[str], rest: Sequence[str], width: int) -> str:
-    """One line: the fullest words that fit, and as much of the rest as there is room for, from its start."""
+    """Return one line: the longest description that fits, and as much of the rest as fits after it."""
     for count in range(len(rest), 0, -1):
         for words in doing if count == 1 else doing[:1]:
             line = " · ".join((words, *rest[:count]))

@@ -1,14 +1,14 @@
-"""A link as a QR code in the terminal: two rows of it in each line of half blocks."""
+"""Draws a link as a QR code in the terminal, with two rows of modules per line."""
 
-QUIET = 2  # modules of light around it; scanners of phones need no more
+QUIET = 2  # width of the light margin in modules; enough for phones
 _DARK_ON_LIGHT, _PLAIN = "\x1b[30;107m", "\x1b[0m"
-# (upper row dark, lower row dark) -> a character in the colour of what is drawn.
+# (upper row is dark, lower row is dark) -> character.
 _DARK_DRAWN = {(True, True): "█", (True, False): "▀", (False, True): "▄", (False, False): " "}
 _LIGHT_DRAWN = {(not upper, not lower): block for (upper, lower), block in _DARK_DRAWN.items()}
 
 
 def qr_lines(link: str, *, coloured: bool) -> list[str]:
-    """The lines to print; without colours it is drawn for light letters on a dark ground."""
+    """Return the lines to print. Without colours, it is drawn for light text on a dark background."""
     rows = _rows(link)
     blocks = _DARK_DRAWN if coloured else _LIGHT_DRAWN
     lines = []
@@ -19,12 +19,12 @@ def qr_lines(link: str, *, coloured: bool) -> list[str]:
 
 
 def qr_width(link: str) -> int:
-    """How many columns it takes."""
+    """Return its width in columns."""
     return len(_rows(link)[0])
 
 
 def _rows(link: str) -> list[list[bool]]:
-    """Dark or light, the quiet zone included; an even number of rows."""
+    """Return the rows of modules with the margin: an even number of rows, True for dark."""
     import segno
 
     matrix = segno.make(link, error="l", micro=False).matrix_iter(border=QUIET)

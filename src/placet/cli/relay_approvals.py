@@ -1,4 +1,4 @@
-"""`placet relay approval`: what the relay holds, and a person's word on it, at a terminal."""
+"""`placet relay approval`: list, show and decide held messages."""
 
 import asyncio
 from datetime import datetime
@@ -147,14 +147,14 @@ def _call(where: dict[str, Any], operation: str, body: Any = None, **arguments: 
 
 
 def _ends(approval: dict[str, Any]) -> tuple[str, str]:
-    """Who wrote what is held, and for whom: of an answer it is the agent, for whoever called it."""
+    """Return the sender and the receiver of the held message. Of a response, the agent is the sender."""
     user, agent = approval["sourceUserId"], approval["sinkAgentId"]
     caller = approval["sourceAgentId"] if user is None else f"{user} (user)"
     return (caller, agent) if approval["agentMessageRole"] == "user" else (agent, caller)
 
 
 def _json(part: Any) -> str:
-    """A data part in one line: it reaches the agent just as the texts do."""
+    """Return a data part on one line. The agent receives it like the texts."""
     return escape_hidden_in_json(msgspec.json.encode(part).decode())
 
 

@@ -1,4 +1,4 @@
-"""`placet request`: any HTTP call; where the service needs a person, the person's decision."""
+"""`placet request`: send an HTTP request, and wait for the decision if the service needs a person."""
 
 import math
 import os
@@ -28,7 +28,9 @@ from placet.cli import results
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.errors import AddressRefused, Unreachable, UnreadableAnswer
 
-TIMEOUT = httpx.Timeout(20.0, read=300.0)  # the call itself may be work; it is not the wait for a person
+TIMEOUT = httpx.Timeout(
+    20.0, read=300.0
+)  # the request may take long; the wait for a person has its own limit
 DEFAULT_SERVER = "http://127.0.0.1:8400"
 LARGEST_SHOWN = 64 * 1024 * 1024
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -36,7 +38,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def read_data(ctx: click.Context, param: click.Parameter, value: str | None) -> bytes | None:
-    """The body: text, @file, or - for standard input."""
+    """Return the body: text, the content of @file, or - for standard input."""
     if value is None:
         return None
     if value in ("-", "@-"):
@@ -45,7 +47,7 @@ def read_data(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 
 
 def read_headers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Headers:
-    """The headers: 'Name: value', or @file with one in each line, so that secrets stay out of `ps`."""
+    """Parse headers: 'Name: value', or @file with one per line, so that `ps` does not show secrets."""
     lines: list[bytes] = []
     for value in values:
         lines += _read_file(value[1:], param).splitlines() if value.startswith("@") else [os.fsencode(value)]
@@ -53,7 +55,7 @@ def read_headers(ctx: click.Context, param: click.Parameter, values: tuple[str, 
 
 
 def header_option(command: Any) -> Any:
-    """The option -H."""
+    """Return the option -H."""
     return click.option(
         "-H",
         "--header",
@@ -95,13 +97,13 @@ def request(method: str, url: str, data: bytes | None, headers: Headers, how: Wa
 
 
 async def send(call: httpx.Request, how: WaitOptions) -> PendingCase | None:
-    """Make the call; the case it opens, or None once its answer has been printed."""
+    """Send the request; return the case it creates, or None after printing the response."""
     async with _open_response(call) as response:
         return await _read(response, how)
 
 
 async def send_and_read(call: httpx.Request) -> tuple[httpx.Response, bytes]:
-    """Make a call whose answer is small; raises Unreachable or UnreadableAnswer."""
+    """Send a request with a small response. Raises Unreachable or UnreadableAnswer."""
     async with _open_response(call) as response:
         return response, await _read_all(response, LARGEST)
 
@@ -187,7 +189,7 @@ def _build_checked_request(method: str, url: str, data: bytes | None, headers: H
 
 
 def build_request(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.Request:
-    """The call, with the key of the Placet server if it goes there; a wrong address is a wrong call."""
+    """Return the request, with the key if it goes to the Placet server. An invalid URL is a usage error."""
     try:
         parse_origin(url)
         return httpx.Request(
@@ -202,7 +204,7 @@ def build_request(method: str, url: str, data: bytes | None, headers: Headers) -
 
 
 def _add_default_headers(url: str, headers: Headers) -> Headers:
-    """What a caller did not say; a key for the Placet server goes to that server alone."""
+    """Return default headers. The key of the Placet server is sent to that server only."""
     added = {b"User-Agent": USER_AGENT.encode(), b"Accept": b"application/json, */*"}
     key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or DEFAULT_SERVER
     if key and parse_origin(url) == parse_origin(server):

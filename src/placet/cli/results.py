@@ -1,4 +1,4 @@
-"""What a command that waits for a person prints, and the exit codes that scripts branch on."""
+"""Output and exit codes of the commands that wait for a person."""
 
 import codecs
 import sys
@@ -17,7 +17,7 @@ _STANDING = {"opened": "opened", "in_progress": "in_progress"}
 
 
 def outcome_view(outcome: Outcome) -> dict[str, Any]:
-    """How a case ended; every member is always there."""
+    """The outcome of a case. Every field is always present."""
     decided = outcome if isinstance(outcome, Decided) else None
     return {
         "status": outcome.status,
@@ -34,7 +34,7 @@ def outcome_view(outcome: Outcome) -> dict[str, Any]:
 
 
 def open_view(case: FollowedCase, last: Notice | None) -> dict[str, Any]:
-    """A case that has not ended: the link is still good."""
+    """A case that is still open."""
     return {
         "status": _STANDING.get(last.name, "pending") if last is not None else "pending",
         "case_id": case.case_id,
@@ -46,12 +46,12 @@ def open_view(case: FollowedCase, last: Notice | None) -> dict[str, Any]:
 
 
 def error_view(error: PlacetError) -> dict[str, Any]:
-    """What went wrong."""
+    """An error."""
     return {"status": "error", **error.body()}
 
 
 def exit_code(outcome: Outcome) -> int:
-    """What a script branches on; a result whose signature does not hold is no decision."""
+    """Return the exit code of an outcome. A result with an invalid signature is not a decision."""
     if isinstance(outcome, Expired):
         return EXPIRED
     if isinstance(outcome, Cancelled):
@@ -62,7 +62,7 @@ def exit_code(outcome: Outcome) -> int:
 
 
 def print_result(view: dict[str, Any] | list[dict[str, Any]]) -> None:
-    """One JSON document, in one line unless someone looks at it."""
+    """Print one JSON document: indented in a terminal, else on one line."""
     encoded = msgspec.json.encode(view)
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)
@@ -70,14 +70,14 @@ def print_result(view: dict[str, Any] | list[dict[str, Any]]) -> None:
 
 
 def print_bytes(content: bytes) -> None:
-    """Bytes as they are."""
+    """Write bytes to standard output."""
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 
 
 def body_printer() -> Callable[[bytes], None]:
-    """What prints a service's answer piece by piece: as it is for a program, harmless for whoever looks."""
+    """Return a function that prints a response in parts: escaped in a terminal, else unchanged."""
     if not sys.stdout.isatty():
         return print_bytes
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -85,6 +85,6 @@ def body_printer() -> Callable[[bytes], None]:
 
 
 def end_line() -> None:
-    """Whoever looks gets a line end; a program gets nothing that was not sent."""
+    """End the line in a terminal. Otherwise, print nothing that was not sent."""
     if sys.stdout.isatty():
         print_bytes(b"\n")

@@ -1,4 +1,4 @@
-"""`placet serve` and `placet demo`: the server, for good or to try it."""
+"""`placet serve` and `placet demo`: run the server, or try it."""
 
 import errno
 import logging

@@ -77,7 +77,7 @@ def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> Non
     if as_json:
         print_json(verified)
         return
-    # Whoever made the document chose these words: none may look like a line of ours.
+    # The document is not trusted: none of its text may look like a line of ours.
     action, case_id, signed_at, kid, source = map(
         to_single_line, (verified.action, verified.case_id, verified.signed_at, verified.kid, jwks or named)
     )
@@ -87,10 +87,10 @@ def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> Non
 
 
 def _own_key(source: str) -> str | None:
-    """The environment's key where the document is at the environment's server: nobody else gets to see it."""
+    """Return the key of the environment if the document is on the server of the environment."""
     try:
         at_home = parse_origin(source) == parse_origin(os.environ.get("PLACET_SERVER") or DEFAULT_SERVER)
-    except AddressRefused:  # it is a file, or no server of anybody
+    except AddressRefused:  # a file, or not a valid URL
         return None
     return os.environ.get("PLACET_KEY") if at_home else None
 
@@ -130,7 +130,7 @@ def _fetch(url: str, key: str | None) -> bytes:
 
 
 def _reason(answer: httpx.Response) -> str:
-    """What a Placet server says about its refusal."""
+    """Return the error message of a Placet server."""
     try:
         return f": {answer.json()['message']}"
     except (ValueError, KeyError, TypeError):

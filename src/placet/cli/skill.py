@@ -1,4 +1,4 @@
-"""`placet skill`: what a service puts into its SKILL.md, and what teaches an agent to use these commands."""
+"""`placet skill`: print the SKILL.md of a service, or one for agents that run these commands."""
 
 from importlib.resources import files
 from pathlib import Path

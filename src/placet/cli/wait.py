@@ -1,4 +1,4 @@
-"""`placet wait`: the decision of a case that someone else opened, by its poll address."""
+"""`placet wait`: wait for the decision of a case, by its poll URL."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -37,7 +37,7 @@ def wait(poll_url: str, headers: Headers, how: WaitOptions) -> None:
 
 
 def _find_saved_case(poll_url: str) -> PendingCase | None:
-    """The case as it was kept when it was opened here."""
+    """Return the case as it was saved when this machine opened it."""
     if not default_path().exists():
         return None
     cases = PendingCases(default_path())
@@ -48,7 +48,7 @@ def _find_saved_case(poll_url: str) -> PendingCase | None:
 
 
 async def _fetch_case(call: httpx.Request) -> PendingCase:
-    """The case as its poll address describes it; raises CaseLost or UnreadableAnswer where there is none."""
+    """Return the case that the poll URL describes. Raises CaseLost or UnreadableAnswer."""
     response, content = await send_and_read(call)
     if response.status_code != 200:
         raise CaseLost(f"The poll address answered HTTP {response.status_code}.")
@@ -60,7 +60,7 @@ async def _fetch_case(call: httpx.Request) -> PendingCase:
 
 
 def _parse_case(content: bytes, url: str, now: datetime) -> dict[str, Any]:
-    """What a 202 would have said of this case, as far as polls repeat it."""
+    """Return the fields of the 202 of this case that polls repeat."""
     try:
         poll = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

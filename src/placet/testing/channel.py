@@ -1,4 +1,4 @@
-"""A messenger that reaches nobody: it remembers what it was given, and people press when the test says so."""
+"""A channel for tests that records cards and simulates button presses."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,7 +24,7 @@ GENUINE = {"x-recording": "genuine"}
 
 
 class SentCard(Struct, kw_only=True):
-    """One card, and what became of it."""
+    """A card that was sent, and how its case closed."""
 
     card: Card
     sent_message: SentMessage
@@ -32,7 +32,7 @@ class SentCard(Struct, kw_only=True):
 
 
 class RecordingChannel:
-    """A Channel for tests: every card arrives, unless told otherwise."""
+    """A Channel that records what it sends. Sending succeeds unless a failure is expected."""
 
     name = "x-recording"
 
@@ -50,7 +50,7 @@ class RecordingChannel:
         self._failures.extend(failures)
 
     def press(self, action: str, *, user_id: str = "7", name: str | None = "Ada") -> Interaction:
-        """Press the newest button of this action; it is heard by `listen`, and is returned."""
+        """Press the newest button of this action. `listen` yields the interaction, which is also returned."""
         buttons = [button for sent in self.sent if sent.closure is None for button in sent.card.buttons]
         reference = [button.reference for button in buttons if button.action == action][-1]
         interaction = self.make_interaction(reference, user_id=user_id, name=name)
@@ -60,17 +60,17 @@ class RecordingChannel:
     def make_interaction(
         self, reference: str, *, user_id: str = "7", name: str | None = "Ada"
     ) -> Interaction:
-        """A press that nobody has heard yet."""
+        """Return an interaction without delivering it."""
         user = InteractionUser(platform=self.name, user_id=user_id, name=name)
         return Interaction(id=f"press-{next(self._numbers)}", reference=reference, user=user, via=VIA)
 
     async def wait_until(self, is_true: Callable[[], bool], *, within: float = 20) -> None:
-        """Wait until this holds of what was sent and answered; raises TimeoutError after so many seconds."""
+        """Wait until the condition is true. Raises TimeoutError after `within` seconds."""
         async with asyncio.timeout(within), self._news:
             await self._news.wait_for(is_true)
 
     async def send(self, card: Card) -> SentMessage:
-        """Remember the card."""
+        """Record the card."""
         if self._failures:
             raise self._failures.pop(0)
         sent_message = SentMessage(
@@ -84,34 +84,34 @@ class RecordingChannel:
         return sent_message
 
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
-        """Remember how it ended."""
+        """Record how the case closed."""
         for sent in self.sent:
             if sent.sent_message == sent_message:
                 sent.closure = closure
         await self._notify()
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Remember what whoever pressed was told."""
+        """Record the reply to the person who pressed the button."""
         self.answers.append((interaction, text))
         await self._notify()
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """Read a call that `call_for` made."""
+        """Read a request that `call_for` built."""
         if any(request.headers.get(name) != value for name, value in GENUINE.items()):
             raise SignatureInvalid
         return WebhookResult(interactions=(msgspec.json.decode(request.body, type=Interaction),))
 
     def call_for(self, interaction: Interaction) -> WebhookRequest:
-        """The webhook call for a press."""
+        """Return the webhook request of an interaction."""
         return WebhookRequest(method="POST", headers=GENUINE, body=msgspec.json.encode(interaction))
 
     async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """The presses that the test makes."""
+        """Yield the interactions of the test."""
         while True:
             yield (await self._presses.get(),)
 
     async def aclose(self) -> None:
-        """Remember that it was closed."""
+        """Record that the channel was closed."""
         self.is_closed = True
 
     async def _notify(self) -> None:

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is moved."""
+"""A clock for tests that only moves when it is advanced."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,16 +6,16 @@ DAYBREAK = datetime(2026, 1, 1, 6, 0, tzinfo=UTC)
 
 
 class FakeClock:
-    """Call it for the present; `advance` is the only way time passes."""
+    """Returns the current time when called. Only `advance` changes it."""
 
     def __init__(self, start: datetime = DAYBREAK) -> None:
         self._now = start
 
     def __call__(self) -> datetime:
-        """The present, as far as anyone asking is concerned."""
+        """Return the current time."""
         return self._now
 
     def advance(self, for_: timedelta) -> datetime:
-        """Let time pass; returns the new present."""
+        """Advance the clock; return the new time."""
         self._now += for_
         return self._now

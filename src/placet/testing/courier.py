@@ -1,4 +1,4 @@
-"""A courier that takes nothing anywhere: it remembers what it was given and answers as it was told."""
+"""A courier for tests that records requests and returns scripted replies."""
 
 import asyncio
 from collections import defaultdict
@@ -10,7 +10,7 @@ from placet.ports.courier import DeliveryReply, OutgoingRequest
 
 
 def make_reply(status: int, *, retry_after: timedelta | None = None) -> DeliveryReply:
-    """A receiver answered."""
+    """Return the reply of a receiver with this status."""
     return DeliveryReply(status=status, error=None, took_for=timedelta(0), retry_after=retry_after)
 
 
@@ -19,7 +19,7 @@ FORBIDDEN = DeliveryReply(status=None, error="may not be called", took_for=timed
 
 
 class RecordingCourier:
-    """A Courier for tests: every receiver answers 200 until told otherwise."""
+    """A Courier that records requests. Receivers reply 200 unless another reply is expected."""
 
     def __init__(self) -> None:
         self.requests: list[OutgoingRequest] = []
@@ -28,12 +28,12 @@ class RecordingCourier:
         self._news = asyncio.Condition()
 
     def expect(self, url: str, *replies: DeliveryReply | Exception) -> None:
-        """Answer the next attempts to this address with these, one each; an exception is raised."""
+        """Reply to the next attempts at this URL with these, one each. An exception is raised."""
         self._replies[url].extend(replies)
 
     @contextmanager
     def holding(self, url: str) -> Iterator[None]:
-        """Inside, the receiver at this address takes requests and does not answer; afterwards it does."""
+        """Delay the replies of the receiver at this URL until the context ends."""
         self._doors[url] = asyncio.Event()
         try:
             yield
@@ -41,16 +41,16 @@ class RecordingCourier:
             self._doors.pop(url).set()
 
     def sent_to(self, url: str) -> list[OutgoingRequest]:
-        """What has been sent to this address so far."""
+        """Return the requests sent to this URL so far."""
         return [request for request in self.requests if request.url == url]
 
     async def until(self, holds: Callable[[], bool], *, within: float = 20) -> None:
-        """Wait for requests until this holds; raises TimeoutError after `within` seconds."""
+        """Wait until the condition is true. Raises TimeoutError after `within` seconds."""
         async with asyncio.timeout(within), self._news:
             await self._news.wait_for(holds)
 
     async def deliver(self, request: OutgoingRequest) -> DeliveryReply:
-        """Remember the request and give the next reply."""
+        """Record the request and return the next reply."""
         self.requests.append(request)
         async with self._news:
             self._news.notify_all()

@@ -1,4 +1,4 @@
-"""A desk ready to work at: its own store, a clock that stands still, a courier that goes nowhere."""
+"""A review desk for tests, with an in-memory store, a fake clock and a recording courier."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ BASE_URL = "https://placet.example"
 
 
 class OpenedCase(Struct, frozen=True, kw_only=True):
-    """A case as its agent knows it: the 202 body, as bytes and as an object."""
+    """A case as its agent sees it: the 202 body, as bytes and as an object."""
 
     body: bytes
     hitl: dict[str, Any]
@@ -44,7 +44,7 @@ class OpenedCase(Struct, frozen=True, kw_only=True):
 
 
 class DeskForTests:
-    """Everything around one desk. A second desk on the same store is another process."""
+    """A desk with its store, clock and courier. A second desk on the same store acts as another process."""
 
     def __init__(self, desk: ReviewDesk, store: Store, clock: FakeClock, courier: RecordingCourier) -> None:
         self.desk = desk
@@ -62,7 +62,7 @@ class DeskForTests:
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> OpenedCase:
-        """Open the type's own example, with `fields` of the draft changed."""
+        """Open the example of the type, with these `fields` of the draft changed."""
         example = (
             REVIEW_TYPES[type].example()
             if type in REVIEW_TYPES
@@ -73,13 +73,13 @@ class DeskForTests:
         return OpenedCase(body=opened.body, hitl=msgspec.json.decode(opened.body)["hitl"])
 
     def human(self, opened: OpenedCase) -> ScriptedHuman:
-        """The person the agent shows this case to."""
+        """Return the reviewer of this case."""
         return ScriptedHuman(
             self.desk, opened.hitl["review_url"], submit_token=opened.hitl.get("submit_token")
         )
 
     async def poll(self, case_id: str, principal: Principal = ACME) -> dict[str, Any]:
-        """What the agent reads at the poll address, as JSON."""
+        """Return the poll response, as JSON."""
         case = await self.desk.get_owned_case(case_id, principal)
         read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(poll_response(case)))
         return read
@@ -96,7 +96,7 @@ def desk_for_tests(
     kinds: Mapping[str, ReviewRules] = REVIEW_TYPES,
     sends_callbacks: bool = True,
 ) -> DeskForTests:
-    """A desk for all types; its callbacks go to any public address, through its courier."""
+    """Return a desk for all review types. Callbacks to any public URL go to its courier."""
     clock = clock or FakeClock()
     store = store or open_memory_store()
     desk = ReviewDesk(

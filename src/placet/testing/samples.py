@@ -1,4 +1,4 @@
-"""Cases and all that goes with them, plain enough to fill any store."""
+"""Sample cases, events, grants, deliveries and keys for tests of stores."""
 
 from datetime import datetime, timedelta
 from itertools import count
@@ -20,7 +20,7 @@ _numbers = count(1)
 
 
 def new_id(prefix: str) -> str:
-    """An id that no other sample has."""
+    """Return a unique id."""
     return f"{prefix}_{next(_numbers):032x}"
 
 
@@ -46,7 +46,7 @@ def sample_creation(
     endpoint: Endpoint | None = None,
     **changes: Any,
 ) -> CaseCreation:
-    """A case about to be opened; `changes` are fields of the case."""
+    """Return the creation of a case; `changes` are fields of the case."""
     offer = offer or sample_offer()
     case_id = changes.pop("id", None) or new_id("review")
     fields: dict[str, Any] = {
@@ -72,18 +72,18 @@ def sample_creation(
 
 
 def sample_step(case: Case, command: Command, *, now: datetime | None = None) -> CaseStep:
-    """What the machine makes of the command, a minute after the case was opened unless told otherwise."""
+    """Return the step of a command, by default a minute after the case was created."""
     return apply(case, command, now=now or case.created_at + timedelta(minutes=1), salt="grain")
 
 
 def sample_update(case: Case, command: Command, *, now: datetime | None = None, **fields: Any) -> CaseUpdate:
-    """A step about to be written; `fields` are fields of the commitment."""
+    """Return the update of a case by a command; `fields` are fields of the update."""
     step = sample_step(case, command, now=now)
     return CaseUpdate(step=step, **{"due_at": step.case.expires_at} | fields)
 
 
 def sample_approval(actor: str = "person", *grants: Grant) -> Respond:
-    """The command that approves, and allows more of the same."""
+    """Return the command that approves a case and gives these grants."""
     decision = Decision(
         result=Result(action="approve", data={"note": "gladly"}),
         submission=SubmissionContext(mode="browser_submit"),
@@ -92,7 +92,7 @@ def sample_approval(actor: str = "person", *grants: Grant) -> Respond:
 
 
 def sample_grant(case_id: str, **changes: Any) -> Grant:
-    """Five mails to one company, within a day."""
+    """Return a grant for five emails to one company within a day."""
     fields: dict[str, Any] = {
         "id": new_id("grant"),
         "owner": "acme",
@@ -109,14 +109,14 @@ def sample_grant(case_id: str, **changes: Any) -> Grant:
 
 
 def sample_link_step(earlier: Case, next_case_id: str) -> CaseStep:
-    """The step by which an earlier case learns of its follow-up."""
+    """Return the step that links an earlier case to its follow-up."""
     return sample_step(earlier, Link(actor="acme", next_case_id=next_case_id))
 
 
 def sample_idempotency_record(
     key: str, *, owner: str = "acme", expires_at: datetime = DAYBREAK + DAY
 ) -> IdempotencyRecord:
-    """The first answer to an Idempotency-Key."""
+    """Return the stored first response to an Idempotency-Key."""
     return IdempotencyRecord(
         owner=owner,
         key_digest=key,
@@ -127,7 +127,7 @@ def sample_idempotency_record(
 
 
 def sample_delivery(case_id: str, *, now: datetime = DAYBREAK, **changes: Any) -> Delivery:
-    """A callback owed at once."""
+    """Return a callback delivery that is due now."""
     fields: dict[str, Any] = {
         "id": new_id("msg"),
         "event": "review.completed",
@@ -142,13 +142,13 @@ def sample_delivery(case_id: str, *, now: datetime = DAYBREAK, **changes: Any) -
 
 
 def sample_endpoint(url: str = "https://acme.example/callback", **changes: Any) -> Endpoint:
-    """Where callbacks of the sample owner go."""
+    """Return a callback endpoint of the sample owner."""
     fields: dict[str, Any] = {"owner": "acme", "secret": "whsec_first", "created_at": DAYBREAK}
     return Endpoint(url=url, **fields | changes)
 
 
 def sample_api_key(name: str = "acme", **changes: Any) -> ApiKey:
-    """A key that may open and read cases."""
+    """Return an API key that may create and read cases."""
     fields: dict[str, Any] = {
         "id": new_id("key"),
         "digest": new_id("digest"),
