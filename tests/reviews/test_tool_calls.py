@@ -179,7 +179,11 @@ def test_mixed_decisions_are_kept_by_call_with_one_note() -> None:
             {"a": {"decision": "approve", "answer": "x"}, "b": {"decision": "reject"}},
             "Only a response",
         ),
-        ("edit", {"a": {"decision": "approve", "name": "rm"}, "b": {"decision": "reject"}}, "has no name"),
+        (
+            "edit",
+            {"a": {"decision": "approve", "name": "rm"}, "b": {"decision": "reject"}},
+            "has unknown members: name",
+        ),
         ("edit", {"a": {"decision": "edit"}, "b": {"decision": "reject"}}, "needs the arguments"),
         ("edit", {"a": {"decision": "edit", "arguments": "{}"}, "b": {"decision": "reject"}}, "as an object"),
         (
