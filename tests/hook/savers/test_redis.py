@@ -116,7 +116,7 @@ def test_a_thread_that_the_server_dropped_in_part_is_never_taken_for_whole_or_ne
     saver = open_saver(retain=CheckpointRetention(age=HOUR))
     checkpoint = standing(saver, 3)
     client.delete(b"{placet}:texts:thread")
-    with pytest.raises(Unavailable, match="evicted the text of thread .thread."):
+    with pytest.raises(Unavailable, match="evicted the text of thread 'thread'"):
         saver.get("thread")
     assert saver.list_checkpoints("thread") == []
     with pytest.raises(CheckpointConflict):
