@@ -51,7 +51,7 @@ def test_an_idempotency_key_that_cannot_travel_is_refused_in_our_words(
 
 @pytest.mark.parametrize("key", ["Schlüssel", "placet_x\r\nHost: other"], ids=ascii)
 def test_what_is_no_api_key_is_refused_in_our_words(server: RunningServer, key: str) -> None:
-    with pytest.raises(PlacetError, match="no API key"):
+    with pytest.raises(PlacetError, match="not an API key"):
         PlacetClient(server.url, key)
 
 

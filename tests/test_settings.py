@@ -139,9 +139,9 @@ def test_limits_are_settings() -> None:
     ("text", "complaint"),
     [
         ("port = 1\nport = 2", "not valid TOML"),
-        ("[server]\nport = 1", "there is no setting 'server'"),
-        ("prot = 1", "file placet.toml: there is no setting 'prot'."),
-        ("port = 'x'", "port does not fit: Expected `int`, got `str` (from file placet.toml)."),
+        ("[server]\nport = 1", "unknown setting 'server'"),
+        ("prot = 1", "file placet.toml: unknown setting 'prot'."),
+        ("port = 'x'", "port is not valid: Expected `int`, got `str` (from file placet.toml)."),
         ("\x00", "not valid TOML"),
     ],
 )

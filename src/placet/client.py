@@ -20,14 +20,14 @@ TERMINAL = frozenset({"completed", "expired", "cancelled"})
 class PlacetClient:
     """Opens, follows and withdraws cases on a Placet server.
 
-    Raises ServerRefused for any error answer, Unavailable when the server cannot be reached.
+    Raises ServerRefused for an error response, and Unavailable if the server cannot be reached.
     """
 
     def __init__(self, base_url: str, key: str, *, timeout: float = 10.0) -> None:
         if not is_secure_or_loopback(base_url):
-            raise PlacetError("The server's address must be https://… or on loopback: a key travels with it.")
+            raise PlacetError("base_url must be https://… or on loopback, since the API key is sent to it.")
         if not _fits_in_a_header(key):
-            raise PlacetError("This is no API key: a key is one line of letters, digits and signs.")
+            raise PlacetError("key is not an API key: it must be printable ASCII characters on one line.")
         self._base = base_url.rstrip("/")
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {key}"}, timeout=timeout, follow_redirects=False
@@ -36,18 +36,18 @@ class PlacetClient:
     def open(
         self, type: str, prompt: str, *, idempotency_key: str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Open a case; returns the 202 body to hand on to the agent as it is.
+        """Open a case; return the 202 body, to be passed to the agent unchanged.
 
-        Raises PlacetError for an `idempotency_key` that no header can carry.
+        Raises PlacetError for an `idempotency_key` that is not valid in a header.
         """
         if idempotency_key and not _fits_in_a_header(idempotency_key):
-            raise PlacetError("An idempotency_key travels as a header: printable ASCII characters only.")
+            raise PlacetError("idempotency_key must be printable ASCII characters: it is sent as a header.")
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         body = {"type": type, "prompt": prompt, **fields}
         return self._call("POST", "/v1/cases", json=body, headers=headers)
 
     def status(self, case_id: str) -> dict[str, Any]:
-        """Where the case stands: the poll response."""
+        """Return the status of the case: the poll response."""
         return self._call("GET", f"/v1/reviews/{quote(case_id, safe='')}/status")
 
     def wait(
@@ -58,9 +58,9 @@ class PlacetClient:
         at_most: float | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> dict[str, Any]:
-        """Poll until the case is closed, or until `at_most` seconds have passed; returns the last state.
+        """Poll until the case is closed or `at_most` seconds have passed; return the last poll response.
 
-        Told to slow down, it does; any other refusal is raised.
+        Waits longer after a 429; raises every other error response.
         """
         waited = 0.0
         while True:
@@ -91,32 +91,32 @@ class PlacetClient:
         agent: str | None = None,
         thread_id: str | None = None,
     ) -> dict[str, Any] | None:
-        """The grant under which this call may run without asking, with one use spent; None: ask a person.
+        """Use a grant for this call and return it; None if no grant covers the call and a person must decide.
 
-        `key` names this one call: a retry under it is not counted again.
+        `key` identifies this call: a retry with the same key is not counted again.
         """
         asked = {"key": key, "call_id": call_id, "tool": tool, "arguments": arguments}
         answer = self._call("POST", "/v1/grants/use", json={**asked, "agent": agent, "thread_id": thread_id})
         grant = answer.get("grant")
         if grant is not None and not (isinstance(grant, dict) and isinstance(grant.get("id"), str)):
-            raise Unavailable(f"The server at {self._base} answered with no grant that can be read.")
+            raise Unavailable(f"The server at {self._base} returned a grant that cannot be read.")
         return grant
 
     def grants(self, *, before: str | None = None, limit: int = 50) -> dict[str, Any]:
-        """A page of what people allowed you, newest first; `next` is the `before` of the page after it."""
+        """Return a page of your grants, newest first; `next` is the `before` of the next page."""
         params = {"limit": str(limit), **({"before": before} if before else {})}
         return self._call("GET", "/v1/grants", params=params)
 
     def grant(self, grant_id: str) -> dict[str, Any]:
-        """One grant: what is left of it, and whether calls that it covered may still run."""
+        """Return one grant: its remaining uses, and whether calls that it covered may still run."""
         return self._call("GET", f"/v1/grants/{quote(grant_id, safe='')}")
 
     def revoke_grant(self, grant_id: str) -> dict[str, Any]:
-        """End a grant; again changes nothing."""
+        """Revoke a grant; revoking it again changes nothing."""
         return self._call("POST", f"/v1/grants/{quote(grant_id, safe='')}/revoke")
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -135,7 +135,7 @@ class PlacetClient:
         try:
             body = answer.json()
         except ValueError as error:
-            raise Unavailable(f"The server at {self._base} did not answer in JSON.") from error
+            raise Unavailable(f"The server at {self._base} did not return JSON.") from error
         if answer.status_code >= 400 or not isinstance(body, dict):
             raise ServerRefused(answer.status_code, body if isinstance(body, dict) else {})
         return body

@@ -29,53 +29,52 @@ Size = Annotated[int, Meta(ge=1024)]
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one server behaves. Every field is a TOML key, `PLACET_…` in the environment, and where it
-    makes sense a flag."""
+    """The settings of a server. Every field is a TOML key and a `PLACET_…` variable, and some are flags."""
 
     db: str = "placet.db"
-    """The database: sqlite:///FILE, a path, or :memory: for one that ends with the process."""
+    """The database: sqlite:///FILE, a path, or :memory: for one that is lost when the server stops."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: Port = 8400
-    """The port to listen on; 0 takes a free one."""
+    """The port to listen on; 0 selects a free port."""
     base_url: str | None = None
-    """The public address of this server; HTTPS except on loopback. Default: http://HOST:PORT."""
+    """The public URL of this server; HTTPS except on loopback. Default: http://HOST:PORT."""
     service_name: str = "Placet"
-    """Who asks, as people see it on the pages."""
+    """The name of the service, as people see it on the pages."""
     service_description: str = "Human decisions for autonomous agents"
-    """One sentence for the discovery document."""
+    """The description in the discovery document, one sentence."""
     default_timeout: str = "24h"
-    """How long a case stays open if its draft does not say."""
+    """How long a case stays open if the request sets no timeout."""
     max_timeout: str = "7d"
-    """The longest a case may stay open."""
+    """The longest timeout that a case may have."""
     retention: str = "30d"
-    """How long a closed case's content is kept."""
+    """How long the content of a closed case is retained."""
     polls_per_minute: Count = 60
-    """How often one principal may poll one open case; 0 for no limit."""
+    """How often per minute one principal may poll one open case; 0 for no limit."""
     max_body_bytes: Size = 1024 * 1024
-    """The largest request body."""
+    """The maximum size of a request body, in bytes."""
     max_context_bytes: Size = 256 * 1024
-    """The largest context of a case."""
+    """The maximum size of the context of a case, in bytes."""
     signing: Literal["ES256", "RS256", "EdDSA", "none"] = "ES256"
-    """How results are signed."""
+    """The algorithm that signs results; none for no signatures."""
     allow_loopback: bool = False
-    """Whether callbacks, default_ref and the relay may go to loopback addresses; for development only."""
+    """Whether callbacks, default_ref and the relay may call loopback addresses; only for development."""
     theme: str | None = None
-    """A folder with the pages' own theme: name, logo, colours, styles, templates, languages."""
+    """A folder with a theme for the pages: name, logo, colours, styles, templates, languages."""
     relay: RelaySettings | None = None
-    """The agents behind the relay and who may call them; a table, in the file only."""
+    """The agents behind the relay and who may call them; a table, only in the settings file."""
     log_style: Literal["auto", "json", "text"] = "auto"
-    """How log lines look; auto is text at a terminal and JSON elsewhere."""
+    """The format of log lines; auto is text in a terminal and JSON otherwise."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least level that is logged."""
+    """The lowest level that is logged."""
     log_requests: bool = False
-    """Whether each request is logged, without its query."""
+    """Whether each request is logged, without its query string."""
     tracing: bool = False
     """Whether requests are traced with OpenTelemetry (needs the `otel` extra)."""
 
     @property
     def limits(self) -> Limits:
-        """The desk's bounds."""
+        """The limits of the desk."""
         return Limits(
             max_body_bytes=self.max_body_bytes,
             max_context_bytes=self.max_context_bytes,
@@ -86,12 +85,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def public_url(self) -> str:
-        """The base of every address that is handed out."""
+        """The base of every URL that the server returns."""
         return (self.base_url or f"http://{_url_host(self.host)}:{self.port}").rstrip("/")
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
-    """Settings with where each came from: default, file, environment or flag."""
+    """Settings with the origin of each: default, file, environment or flag."""
 
     settings: Settings
     origins: dict[str, str]
@@ -100,7 +99,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 def load(
     *, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None, file: Path | None = None
 ) -> Loaded:
-    """Settings from all sources, later ones winning: defaults, file, environment, flags."""
+    """Load settings from defaults, file, environment and flags; later sources override earlier ones."""
     layers = [
         *_from_file(file or _find_file(environ)),
         *_from_environment(environ),
@@ -112,14 +111,14 @@ def load(
         if name not in origins:
             near = get_close_matches(name, origins, n=1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingsError(f"{origin}: there is no setting {name!r}.{meant}")
+            raise SettingsError(f"{origin}: unknown setting {name!r}.{meant}")
         values[name], origins[name] = value, origin
     return Loaded(settings=build_settings(values, origins), origins=origins)
 
 
 def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> Settings:
-    """Settings from values by name, defaults for the rest; raises SettingsError for what does not fit."""
-    # An empty text is how TOML and the environment say that an address or a folder is not set.
+    """Return settings from values by name, with defaults; raises SettingsError for invalid values."""
+    # In TOML and the environment an empty text means that an optional setting is not set.
     given = {name: value for name, value in values.items() if value != "" or name not in OPTIONAL}
     try:
         settings = msgspec.convert(given, Settings, strict=False)
@@ -132,13 +131,13 @@ def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None 
 
 
 def check(settings: Settings) -> None:
-    """Raises SettingsError for settings that do not fit together."""
+    """Raise SettingsError for settings that are invalid or contradict each other."""
     limits = settings.limits
     if limits.default_timeout_for > limits.max_timeout_for:
-        raise SettingsError("default_timeout is longer than max_timeout.")
-    # os.path.isdir, since Path.is_dir raises for names that no folder could have.
+        raise SettingsError("default_timeout is longer than max_timeout. Change one of them.")
+    # os.path.isdir, since Path.is_dir raises for invalid names.
     if settings.theme is not None and not os.path.isdir(settings.theme):
-        raise SettingsError(f"theme {settings.theme!r} is no folder.")
+        raise SettingsError(f"theme: {settings.theme!r} is not a folder.")
     if settings.theme is not None:
         from placet.pages.theme import read_theme
 
@@ -151,23 +150,23 @@ def check(settings: Settings) -> None:
             f"base_url {base_url!r} must be https://…; http is for localhost, 127.0.0.1 and [::1]."
         )
     if base_url is not None and "?" in base_url:
-        raise SettingsError(f"base_url {base_url!r} must not carry a query: paths are added to it.")
+        raise SettingsError(f"base_url {base_url!r} must not have a query: paths are appended to it.")
     if base_url is None and not is_secure_or_loopback(f"http://{_url_host(settings.host)}"):
         raise SettingsError(
-            f"Listening on {settings.host} needs base_url: the https:// address people reach this server at."
+            f"Listening on {settings.host} requires base_url: the https:// URL where people reach it."
         )
 
 
 def _settings_error(complaint: str, origins: Mapping[str, str]) -> SettingsError:
-    """A decoder's complaint in terms of the setting's name and where its value came from."""
+    """Return the error for an invalid value, with the name of the setting and the origin of its value."""
     what, _, place = complaint.partition(" - at `$.")
     name = place.rstrip("`")
     if not name:
-        return SettingsError(f"A setting does not fit: {complaint}.")
-    setting = re.split(r"[.\[]", name)[0]  # of what is wrong deep inside, the file names the table
+        return SettingsError(f"A setting is not valid: {complaint}.")
+    setting = re.split(r"[.\[]", name)[0]  # for a nested value, the name of the table
     choices = get_args(Settings.__annotations__.get(setting)) if what.startswith("Invalid enum") else ()
-    takes = f"; it is one of {', '.join(choices)}" if choices and setting == name else ""
-    return SettingsError(f"{name} does not fit: {what}{takes} (from {origins.get(setting, 'code')}).")
+    takes = f"; use one of {', '.join(choices)}" if choices and setting == name else ""
+    return SettingsError(f"{name} is not valid: {what}{takes} (from {origins.get(setting, 'code')}).")
 
 
 def _find_file(environ: Mapping[str, str]) -> Path | None:

@@ -83,9 +83,9 @@ def test_a_port_in_use_is_named_and_nothing_starts(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (("--base-url", "http://placet.example"), "base_url 'http://placet.example' must be https://"),
-        (("--base-url", "https://placet.example/?a=b"), "must not carry a query"),
+        (("--base-url", "https://placet.example/?a=b"), "must not have a query"),
         (("--base-url", "placet.example"), "must be https://"),
-        (("--host", "0.0.0.0"), "Listening on 0.0.0.0 needs base_url"),
+        (("--host", "0.0.0.0"), "Listening on 0.0.0.0 requires base_url"),
         (("--db", "no/such/folder.db"), "no/such/folder.db cannot be used: No such file"),
         (("--config", "no.toml"), "no.toml cannot be read"),
     ],

@@ -35,16 +35,16 @@ def test_what_is_printed_is_a_settings_file_that_says_the_same(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("file", "env", "complaint"),
     [
-        ("prot = 8400", {}, "file placet.toml: there is no setting 'prot'. Did you mean 'port'?"),
+        ("prot = 8400", {}, "file placet.toml: unknown setting 'prot'. Did you mean 'port'?"),
         ("[relay.agents.a]\nurll = 'x'", {}, "unknown field `urll` (from file placet.toml)."),
         ("port = ", {}, "placet.toml is not valid TOML"),
-        ('port = "many"', {}, "port does not fit: Expected `int`, got `str` (from file placet.toml)."),
+        ('port = "many"', {}, "port is not valid: Expected `int`, got `str` (from file placet.toml)."),
         ("", {"PLACET_PORT": "tcp://10.0.0.1:80"}, "(from environment PLACET_PORT)."),
-        ("", {"PLACET_SIGNING": "HS256"}, "signing does not fit: Invalid enum value 'HS256'"),
-        ("", {"PLACET_SIGNING": "HS256"}, "; it is one of ES256, RS256, EdDSA, none (from environment"),
+        ("", {"PLACET_SIGNING": "HS256"}, "signing is not valid: Invalid enum value 'HS256'"),
+        ("", {"PLACET_SIGNING": "HS256"}, "; use one of ES256, RS256, EdDSA, none (from environment"),
         ("", {"PLACET_RETENTION": "soon"}, "retention: "),
-        ("", {"PLACET_MAX_TIMEOUT": "1h"}, "default_timeout is longer than max_timeout."),
-        ("", {"PLACET_POLLS_PER_MINUTE": "-1"}, "polls_per_minute does not fit"),
+        ("", {"PLACET_MAX_TIMEOUT": "1h"}, "default_timeout is longer than max_timeout. Change one of them."),
+        ("", {"PLACET_POLLS_PER_MINUTE": "-1"}, "polls_per_minute is not valid"),
         ("", {"PLACET_CONFIG": "elsewhere.toml"}, "elsewhere.toml cannot be read: No such file"),
     ],
 )

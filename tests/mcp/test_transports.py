@@ -168,12 +168,12 @@ def test_a_page_in_a_browser_cannot_reach_it(http: HttpServer, headers: dict[str
 @pytest.mark.parametrize(
     ("arguments", "token", "complaint"),
     [
-        (("--key", "ключ"), "", "not a key of a Placet server"),
-        (("--key", "k", "--server", "http://placet.example"), "", "must be https://"),
+        (("--key", "ключ"), "", "API key is empty or contains invalid characters"),
+        (("--key", "k", "--server", "http://placet.example"), "", "must start with https://"),
         (("--key", "k", "--http", "--host", "0.0.0.0"), "", "set PLACET_MCP_TOKEN"),
         (("--key", "k", "--http"), "short", "at least 20 characters"),
         (("--key", "k", "--via", "telegram"), "", "PLACET_TELEGRAM_BOT_TOKEN"),
-        (("--key", "k", "--pending", "taken/agent.db"), "", "cannot be stored in taken/agent.db"),
+        (("--key", "k", "--pending", "taken/agent.db"), "", "cannot be kept in taken/agent.db"),
     ],
     ids=["odd key", "insecure", "open to all", "short token", "no messenger", "no place"],
 )

@@ -66,7 +66,7 @@ def test_languages_of_the_folder_override_single_texts(library: RunningServer, o
 def test_an_embedded_placet_wears_it_too() -> None:
     placet = Placet(base_url="https://library.example", theme=str(EXAMPLE))
     assert placet.settings.theme == str(EXAMPLE)
-    with pytest.raises(SettingsError, match="no folder"):
+    with pytest.raises(SettingsError, match="not a folder"):
         Placet(base_url="https://library.example", theme="no/such/folder")
 
 

@@ -168,7 +168,7 @@ class HttpOperations:
         try:
             body = reply.json()
         except ValueError as error:
-            raise Unavailable(f"The server at {self._server} did not answer in JSON.") from error
+            raise Unavailable(f"The server at {self._server} did not return JSON.") from error
         if not isinstance(body, dict):
             raise ServerRefused(reply.status_code, {})
         if reply.status_code == 404 and body.get("message") == NOTHING_HERE:
