@@ -55,7 +55,7 @@ def load_built_in_theme() -> Theme:
 def read_theme(folder: Path) -> Theme:
     """Return the theme in a folder; raise SettingsError if something in it is invalid."""
     if not folder.is_dir():
-        raise SettingsError(f"theme {str(folder)!r} is no folder.")
+        raise SettingsError(f"theme: {str(folder)!r} is not a folder.")
     settings = _read_settings(folder / "theme.toml")
     logo = _logo(folder)
     colours = {scheme: _colours(settings.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
