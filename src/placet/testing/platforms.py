@@ -115,7 +115,7 @@ class InteractiveHarness(ChannelHarness):
     via: str
     """What the protocol calls a press on this platform."""
 
-    def expected_user_id(self, user_id: str) -> str:
+    def get_user_id(self, user_id: str) -> str:
         """The id under which a press by this person comes; some platforms' ids need more to be unique."""
         return user_id
 

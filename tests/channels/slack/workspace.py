@@ -156,7 +156,7 @@ class SlackHarness(InteractiveHarness):
         self.server = server
         self.channel = channel
 
-    def expected_user_id(self, user_id: str) -> str:
+    def get_user_id(self, user_id: str) -> str:
         return f"{TEAM}:{user_id}"
 
     def list_messages(self) -> Sequence[VisibleMessage]:

@@ -187,7 +187,7 @@ class TeamsHarness(InteractiveHarness):
         self.server = server
         self.channel = channel
 
-    def expected_user_id(self, user_id: str) -> str:
+    def get_user_id(self, user_id: str) -> str:
         return f"{TENANT}:{user_id}"
 
     def list_messages(self) -> Sequence[VisibleMessage]:

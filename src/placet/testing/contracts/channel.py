@@ -215,7 +215,7 @@ class InteractionContract:
             (interaction,) = (await harness.channel.handle_webhook(request)).interactions
             assert interaction.reference == button.reference
             assert interaction.user.platform == harness.channel.name
-            assert interaction.user.user_id == harness.expected_user_id("4711")
+            assert interaction.user.user_id == harness.get_user_id("4711")
             assert interaction.user.name is None or "Ada" in interaction.user.name
             assert interaction.via == harness.via
 
