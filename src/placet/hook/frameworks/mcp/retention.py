@@ -17,11 +17,11 @@ def purge_calls(saver: Saver, before: datetime, *, by_case: bool) -> None:
     """Delete calls that were over before this time; `by_case` says that waiting calls have a case."""
     for key in [key for stage in _STAGES for key in saver.list_threads(stage) if key.startswith(PREFIX)]:
         saved = saver.get(key)
-        if saved is not None and _unneeded_since(saved, by_case) < before:
+        if saved is not None and find_unneeded_since(saved, by_case) < before:
             saver.release(key)
 
 
-def _unneeded_since(saved: SavedCheckpoint, by_case: bool) -> datetime:
+def find_unneeded_since(saved: SavedCheckpoint, by_case: bool) -> datetime:
     """Return since when the call is not needed; for a waiting call, when its time expires."""
     if saved.checkpoint.stage != "paused" or (by_case and saved.checkpoint.case is None):
         return max(saved.saved_at, saved.leased_until or saved.saved_at)
