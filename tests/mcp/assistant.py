@@ -71,7 +71,7 @@ class Setting:
         *,
         key: str | None = None,
         url: str | None = None,
-        open_at_most: int = MAX_OPEN_QUESTIONS,
+        max_open: int = MAX_OPEN_QUESTIONS,
         channel: Channel | None = None,
         answerers: frozenset[str] = frozenset(),
         **client: Any,
@@ -84,7 +84,7 @@ class Setting:
                 key=chosen,
                 cases=cases,
                 trusted=[self.url],
-                max_open=open_at_most,
+                max_open=max_open,
                 messengers=Messengers([(channel, answerers)], cases) if channel is not None else None,
             )
             async with questions, Client(build_server(questions, key=chosen), **_timed(client)) as connected:

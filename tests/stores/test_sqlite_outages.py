@@ -52,7 +52,7 @@ async def store(path: Path, writer: GroupCommitWriter) -> AsyncIterator[Store]:
 async def test_a_full_disk_refuses_the_write_and_no_other(store: Store, connection: apsw.Connection) -> None:
     first = await create_sample_case(store)
     connection.pragma("max_page_count", 200)
-    with pytest.raises(Unavailable, match="nothing was recorded"):
+    with pytest.raises(Unavailable, match="Nothing was recorded"):
         await create_sample_case(store, id="review_huge", offer=HUGE)
     assert await store.get_case("review_huge") is None
     assert not await store.list_events("review_huge")
@@ -83,7 +83,7 @@ async def test_a_disk_that_fills_up_in_a_crowd_acknowledges_only_what_it_kept(
 async def test_a_database_locked_by_another_process_is_unavailable(store: Store, path: Path) -> None:
     other = connect_writer(path)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(Unavailable, match="nothing was recorded"):
+    with pytest.raises(Unavailable, match="Nothing was recorded"):
         await create_sample_case(store)
     with pytest.raises(Unavailable):
         await store.check_ready()

@@ -53,7 +53,7 @@ def test_a_full_disk_keeps_what_was_there_and_nothing_half(saver: Saver, place: 
     checkpoint = standing(saver, 2)
     before = saver.list_checkpoints("thread")
     huge = checkpoint.next(queued=("x" * 3_000_000,), stage="paused")
-    with no_room_beyond(1_000_000), pytest.raises(Unavailable, match="nothing was recorded"):
+    with no_room_beyond(1_000_000), pytest.raises(Unavailable, match="Nothing was recorded"):
         saver.put(huge)
     assert saver.list_checkpoints("thread") == before
     assert saver.list_threads("paused") == []
@@ -93,7 +93,7 @@ def test_a_lock_held_by_another_process_is_waited_for_and_then_unavailable(saver
     checkpoint = standing(saver, 1)
     with held_by_another(place):
         for _ in range(2):
-            with pytest.raises(Unavailable, match="nothing was recorded"):
+            with pytest.raises(Unavailable, match="Nothing was recorded"):
                 saver.put(checkpoint.next())
         kept = saver.get("thread")
     assert kept is not None

@@ -64,7 +64,7 @@ def test_a_server_that_only_reads_takes_nothing(open_saver: OpenSaver, server: P
     saver = open_saver()
     checkpoint = standing(saver, 1)
     reading = PostgresSaver(server.get_uri() + "&options=-c%20default_transaction_read_only%3Don")
-    with pytest.raises(Unavailable, match="nothing was recorded"):
+    with pytest.raises(Unavailable, match="Nothing was recorded"):
         reading.claim(checkpoint.next(), lease_for=HOUR)
     assert [one.checkpoint for one in reading.list_checkpoints("thread")] == [checkpoint]
     reading.close()
@@ -76,7 +76,7 @@ def test_whoever_only_reads_since_a_failover_is_left_for_the_one_that_writes(ope
     checkpoint = standing(saver, 1)
     with saver._connection() as connection:  # type: ignore[attr-defined]
         connection.execute("SET default_transaction_read_only = on")
-    with pytest.raises(Unavailable, match="nothing was recorded"):
+    with pytest.raises(Unavailable, match="Nothing was recorded"):
         saver.put(checkpoint.next())
     saver.put(checkpoint.next())
     saver.close()
@@ -231,7 +231,7 @@ def test_a_row_that_somebody_has_locked_is_not_waited_for_for_ever_and_nothing_c
             lambda: saver.renew("thread", 1, lease_for=HOUR),
             lambda: saver.release("thread"),
         ):
-            assert "nothing was recorded" in Aside(write).outcome()
+            assert "Nothing was recorded" in Aside(write).outcome()
     assert [one.checkpoint for one in saver.list_checkpoints("thread")] == [checkpoint]
     saver.put(checkpoint.next())
     saver.close()

@@ -45,7 +45,7 @@ def test_a_server_without_memory_takes_nothing_and_keeps_what_it_had(
     before = saver.list_checkpoints("thread")
     client.config_set("maxmemory", "1")
     try:
-        with pytest.raises(Unavailable, match="nothing was recorded"):
+        with pytest.raises(Unavailable, match="Nothing was recorded"):
             saver.put(checkpoint.next(stage="paused"))
         with pytest.raises(Unavailable):
             saver.renew("thread", 2, lease_for=HOUR)
@@ -148,7 +148,7 @@ def test_a_server_that_only_reads_since_a_failover_is_left_for_the_one_that_writ
     theirs = {one["id"] for one in client.client_list() if one["name"] != "test"}
     client.replicaof("127.0.0.1", 1)
     try:
-        with pytest.raises(Unavailable, match="nothing was recorded"):
+        with pytest.raises(Unavailable, match="Nothing was recorded"):
             saver.put(checkpoint.next())
     finally:
         client.replicaof("NO", "ONE")

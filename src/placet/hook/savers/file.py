@@ -197,7 +197,7 @@ class FileSaver(Saver):
             except BlockingIOError:
                 if time.monotonic() >= patience:
                     raise Unavailable(
-                        "Another process holds the folder's lock; nothing was recorded."
+                        "Another process holds the folder's lock. Nothing was recorded; try again."
                     ) from None
                 time.sleep(LOCK_RETRY_S)
             except OSError as error:

@@ -65,7 +65,7 @@ def roll_back(connection: apsw.Connection) -> None:
 def error_for_caller(error: Exception) -> Exception:
     """Return the exception that the caller of a failed write gets."""
     if isinstance(error, OUTAGE_ERRORS):
-        return Unavailable(f"The database cannot take this right now ({error}); nothing was recorded.")
+        return Unavailable(f"The database is unavailable ({error}). Nothing was recorded; try again.")
     if isinstance(error, apsw.ConstraintError) and getattr(error, "extendedresult", None) in _TAKEN:
         return CaseConflict()
     return error
