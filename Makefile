@@ -38,7 +38,7 @@ compat: setup-test redis ## Run each adapter's tests on the lowest and the newes
 test-schemathesis: setup-test
 	$(BIN)/python -m pytest --quiet $(FULL) $(SCHEMATHESIS)
 
-test-frameworks: setup-test redis
+test-frameworks: setup-test redis load-generator
 	$(BIN)/python -m pytest --quiet $(FULL) $(FRAMEWORKS)
 
 test-others: setup-test browser redis

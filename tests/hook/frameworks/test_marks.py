@@ -69,7 +69,7 @@ def test_of_two_who_begin_the_same_call_in_one_turn_of_the_loop_one_may_run_it()
         return await asyncio.gather(*begin, return_exceptions=True)
 
     outcomes = asyncio.run(twice())
-    assert sorted(type(one).__name__ for one in outcomes) == ["Begun", "ThreadBusy"]
+    assert sorted(type(one).__name__ for one in outcomes) == ["CallStart", "ThreadBusy"]
 
 
 def test_a_call_that_is_alone_in_its_turn_is_marked_before_the_loop_turns() -> None:
@@ -97,7 +97,7 @@ def test_of_two_who_begin_a_call_that_is_alone_in_its_turn_one_may_run_it() -> N
         return await asyncio.gather(*begin, return_exceptions=True)
 
     outcomes = asyncio.run(twice())
-    assert sorted(type(one).__name__ for one in outcomes) == ["Begun", "ThreadBusy"]
+    assert sorted(type(one).__name__ for one in outcomes) == ["CallStart", "ThreadBusy"]
 
 
 def test_a_call_that_is_cancelled_while_it_begins_leaves_the_others_alone() -> None:
@@ -121,7 +121,7 @@ def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
         first = threads.submit(queue.begin, "k", "c0", repeatable=False)
         eventually(lambda: saver.writes > before)
         rest = [threads.submit(queue.begin, "k", id, repeatable=False) for id in ("c1", "c2", "c3")]
-        eventually(lambda: len(getattr(queue._pending.get(("begin", "k", None)), "marks", ())) == 3)
+        eventually(lambda: len(getattr(queue._pending.get(("begin", "k", None)), "arguments", ())) == 3)
         saver.free.set()
         assert all(one.result(60).run for one in (first, *rest))
     assert saver.writes == before + 2
