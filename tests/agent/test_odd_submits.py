@@ -121,7 +121,7 @@ async def test_an_answer_that_was_not_taken_is_submitted_again_with_the_next_pre
 
 async def test_one_text_is_not_taken_for_a_list_of_those_who_may_answer(tmp_path: Path) -> None:
     """Each of its signs would be an id, and Telegram's first people have such short ones."""
-    with pytest.raises(SettingsError, match="list of ids"):
+    with pytest.raises(SettingsError, match="list of user ids"):
         ChannelBridge(RecordingChannel(), PendingCases(tmp_path / "agent.db"), answerers="4711")
 
 

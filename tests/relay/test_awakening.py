@@ -23,7 +23,7 @@ relays = asyncio.run(main())
 read = sorted(name for name in sys.modules if name.startswith("placet.relay."))
 print(relays, *read)
 """
-LIGHT = {"membership", "membership.registry", "membership.tenancy", "settings"}
+LIGHT = {"registry", "registry.subscriptions", "registry.tenant_membership", "settings"}
 """What the settings are made of."""
 
 
@@ -44,7 +44,11 @@ def test_a_server_without_agents_does_not_read_the_relay(tmp_path: Path) -> None
     assert relays == "False"
     named = [name.removeprefix("placet.relay.") for name in read]
     assert [name for name in named if name not in LIGHT and name.split(".")[0] != "audit"] == []
-    assert not [name for name in read if name.endswith((".wiring", ".proxy", ".stored", ".making"))]
+    assert not [
+        name
+        for name in read
+        if name.endswith((".bootstrap", ".proxy", ".stored_audit_log", ".event_factory"))
+    ]
 
 
 def test_an_agent_in_the_store_is_enough(tmp_path: Path) -> None:
