@@ -1,6 +1,6 @@
 # Everything runs in .venv, installed from the locks in requirements/; `make help` lists what there is.
 PYTHON ?=
-WORKERS ?= 2
+WORKERS ?= 3
 UPGRADE ?=
 FULL ?=
 ARGS ?=
@@ -27,7 +27,7 @@ demo: setup-base ## Run the service with a case waiting for your answer
 
 # Types are checked on one core: the tests need not wait for it.
 test: ## Run every check; PYTHON=python3.12 picks the interpreter
-	@$(MAKE) --no-print-directory --jobs=4 lint test-schemathesis test-frameworks test-others
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 lint test-schemathesis test-frameworks test-others
 
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full

@@ -14,7 +14,7 @@ import msgspec
 from bench import plot, table
 from bench.figures import Cycle, Figure, Report
 from bench.load import CONNECTIONS
-from bench.relay.measure import relay_figures
+from bench.relay.measure import measure_relay
 from bench.rows import GROUPS, HOOK_ROWS, RELAY_ROWS, ROWS
 from bench.session import Pace, Session
 from bench.target import raise_file_limit
@@ -38,7 +38,7 @@ def main() -> None:
     written = table.text(report)
     print("\n" + written)
     (RESULTS / "table.txt").write_text(written)
-    (RESULTS / "plot.svg").write_text(plot.svg(report))
+    (RESULTS / "plot.svg").write_text(plot.draw_svg(report))
     (RESULTS / "report.json").write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     print(f"Written to {RESULTS}: table.txt, plot.svg, report.json")
     sys.exit(0 if report.ok else 1)
@@ -92,12 +92,12 @@ def measure(options: argparse.Namespace) -> Report:
             shutil.rmtree(folder)
     cycles: list[Cycle] = []
     if options.hook_rows:
-        from bench.hook.measure import hook_figures  # it loads every framework, which takes seconds
+        from bench.hook.measure import measure_hook  # it loads every framework, which takes seconds
 
-        found, cycles = hook_figures(options.hook_rows, options.pace.rounds, RESULTS, say)
+        found, cycles = measure_hook(options.hook_rows, options.pace.rounds, RESULTS, say)
         figures.extend(found)
     if options.relay_rows:
-        figures.extend(relay_figures(options.relay_rows, options.pace, RESULTS, say))
+        figures.extend(measure_relay(options.relay_rows, options.pace, RESULTS, say))
     figures.sort(key=lambda one: (list(ROWS).index(one.row), one.stored))
     return Report(
         at=clock.now().strftime("%Y-%m-%d %H:%M UTC"),

@@ -14,7 +14,7 @@ START = {"type": "http.response.start", "status": 200, "headers": HEADERS}
 END = {"type": "http.response.body", "body": BODY}
 
 
-class Posted(Struct):
+class RequestBody(Struct):
     """What a body may hold: the members of a draft and of an answer, with their types."""
 
     type: str | None = None
@@ -29,10 +29,10 @@ class Posted(Struct):
     submitted_by: dict[str, str] = {}
 
 
-_decode = msgspec.json.Decoder(Posted).decode
+_decode = msgspec.json.Decoder(RequestBody).decode
 
 
-async def bare(scope: Scope, receive: Receive, send: Send) -> None:
+async def serve_bare_response(scope: Scope, receive: Receive, send: Send) -> None:
     """200 with 200 bytes; a POST's body is read and checked against its types, as any app would."""
     if scope["method"] == "POST":
         message = await receive()

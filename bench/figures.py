@@ -78,7 +78,7 @@ class Report(Struct, frozen=True, kw_only=True):
     @property
     def growth(self) -> list[Growth]:
         """Rows that were measured at more than one size, the smallest against the largest."""
-        return growth(self.figures)
+        return measure_growth(self.figures)
 
     @property
     def ok(self) -> bool:
@@ -91,7 +91,7 @@ def has_bound(row: Row) -> bool:
     return row.at_least is not None or row.at_most is not None
 
 
-def growth(figures: Sequence[Figure]) -> list[Growth]:
+def measure_growth(figures: Sequence[Figure]) -> list[Growth]:
     """Each row's smallest store against its largest."""
     found = []
     for name in ROWS:

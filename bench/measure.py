@@ -51,10 +51,10 @@ def compare(server: Server, real: TrafficOf, bare: TrafficOf, *, rounds: int, se
     pairs = [
         (run(server, real(number), seconds), run(server, bare(number), seconds)) for number in range(rounds)
     ]
-    return summed_up(pairs)
+    return summarize_slices(pairs)
 
 
-def summed_up(pairs: Sequence[tuple[Slice, Slice]]) -> Comparison:
+def summarize_slices(pairs: Sequence[tuple[Slice, Slice]]) -> Comparison:
     """What came of slices of real and of bare traffic, each real one with its bare neighbour."""
     reals, bares = zip(*pairs, strict=True)
     return Comparison(

@@ -65,7 +65,7 @@ class Pages:
             "page_trips": self.round_trips,
             "page_usable": self.time_until_usable,
         }
-        return named[row]() if row in named else self.times_heavier(*heavy.pairs()[row])
+        return named[row]() if row in named else self.times_heavier(*heavy.build_pairs()[row])
 
     def times_heavier(self, large: dict[str, Any], small: dict[str, Any]) -> float:
         """What the server spends on a page with much in it, in pages with next to nothing in them."""
@@ -76,7 +76,7 @@ class Pages:
     def longest_turn(self) -> float:
         """The longest that the loop was busy with heavy pages at a stretch, in the cost of ordinary ones."""
         ordinary = self._cost(self._reader(DRAFT), 100)
-        with reading(self._heavy()):
+        with read_pages_in_background(self._heavy()):
             self._server.start_turns()
             self._polls()
             return self._server.stop_turns().longest_turn_s / ordinary
@@ -85,9 +85,9 @@ class Pages:
         """The p99 of polls while heavy pages are made, against polls alone."""
         ratios = []
         for _ in range(ROUNDS):
-            alone = p99(self._polls())
-            with reading(self._heavy()):
-                ratios.append(p99(self._polls()) / alone)
+            alone = percentile_99(self._polls())
+            with read_pages_in_background(self._heavy()):
+                ratios.append(percentile_99(self._polls()) / alone)
         return statistics.median(ratios)
 
     def round_trips(self) -> float:
@@ -95,7 +95,7 @@ class Pages:
 
         What a longer way adds to the time is counted, so neither bytes nor processors matter.
         """
-        with browsing() as browser:
+        with open_browser() as browser:
             far, near = [
                 statistics.median(
                     usable_after(browser, self._open(DRAFT)["review_url"], latency=latency)
@@ -109,7 +109,7 @@ class Pages:
     def time_until_usable(self) -> float:
         """How much later than a blank page the page itself can be used, in round trips."""
         reader = self._reader(DRAFT)
-        with browsing() as browser:
+        with open_browser() as browser:
             later = [
                 usable_after(browser, reader.url, cookie=reader.cookie) - usable_after(browser, self._blank)
                 for _ in range(ROUNDS)
@@ -117,7 +117,7 @@ class Pages:
         return statistics.median(later) / LATENCY_MS
 
     def _heavy(self) -> list[Reader]:
-        return [self._reader(large) for large, _ in heavy.pairs().values()]
+        return [self._reader(large) for large, _ in heavy.build_pairs().values()]
 
     @property
     def _blank(self) -> str:
@@ -153,7 +153,7 @@ class Pages:
 
 
 @contextmanager
-def reading(readers: list[Reader]) -> Iterator[None]:
+def read_pages_in_background(readers: list[Reader]) -> Iterator[None]:
     """Someone reads these pages again and again meanwhile, from a process of its own."""
     spawning = multiprocessing.get_context("spawn")
     begun = spawning.Event()
@@ -178,7 +178,7 @@ def read_on(readers: list[Reader], begun: Event) -> None:
 
 
 @contextmanager
-def browsing() -> Iterator[Browser]:
+def open_browser() -> Iterator[Browser]:
     """A browser."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium.find(), args=FLAGS)
@@ -206,6 +206,6 @@ def usable_after(
     return found
 
 
-def p99(took: list[float]) -> float:
+def percentile_99(took: list[float]) -> float:
     """All but the slowest hundredth are faster."""
     return sorted(took)[int(len(took) * 0.99)]

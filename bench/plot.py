@@ -12,7 +12,7 @@ FULL = 0.8  # the ratio that fills the width
 SHADES = ("#2f6f8f", "#8fb8c9")
 
 
-def svg(report: Report) -> str:
+def draw_svg(report: Report) -> str:
     """The drawing as an SVG document."""
     rows = [name for name in ROWS if any(one.row == name and one.comparison for one in report.figures)]
     sizes = sorted({one.stored for one in report.figures})

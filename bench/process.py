@@ -65,7 +65,7 @@ class Server:
 
 
 @contextmanager
-def running(db: Path, *, profile_to: Path | None = None) -> Iterator[Server]:
+def run_server(db: Path, *, profile_to: Path | None = None) -> Iterator[Server]:
     """The server on this database, stopped at the end."""
     command = [sys.executable, "-m", "bench.target", str(db)]
     if profile_to is not None:

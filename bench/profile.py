@@ -18,9 +18,9 @@ from typing import Any
 from msgspec import Struct
 
 from bench.measure import Traffic, run
-from bench.process import Server, running
+from bench.process import Server, run_server
 from bench.stock import fill
-from bench.table import aligned
+from bench.table import align_cells
 from bench.traffic import Requests
 
 OPERATIONS = ("poll", "create", "respond")
@@ -56,6 +56,7 @@ BUILT_IN = (
 PLACES = (
     ("/uvicorn/", HTTP),
     ("/bench/", HTTP),
+    ("/placet/http/listening", HTTP),
     ("/placet/server/serving", HTTP),
     ("/placet/server/single_write_protocol", HTTP),
     ("/placet/server/", SERVER),
@@ -66,7 +67,7 @@ PLACES = (
 )
 
 
-class Toll(Struct, frozen=True, kw_only=True):
+class ProfilerCost(Struct, frozen=True, kw_only=True):
     """Seconds that profiling one call adds to the one who is called and to the caller."""
 
     callee: float
@@ -88,7 +89,7 @@ def measure(operation: str, *, seconds: int, folder: Path) -> Breakdown:
     stock = fill(db, cases=STORED, known=STORED)
     requests = Requests(folder, db, stock, seconds=seconds)
     written = folder / "server.prof"
-    with running(db, profile_to=written) as server:
+    with run_server(db, profile_to=written) as server:
         pair = requests.pair(operation, server)
         bare = run(server, pair.bare(0), seconds)
         plain, plain_loop_us = _loop_cost(server, pair.real(0), seconds)
@@ -97,12 +98,12 @@ def measure(operation: str, *, seconds: int, folder: Path) -> Breakdown:
         profiled = run(server, traffic, seconds).load.requests
         server.stop_profile()
     stats: Mapping[Function, Entry] = pstats.Stats(str(written)).stats  # type: ignore[attr-defined]
-    own = own_times(stats, toll(), requests=profiled)
+    own = measure_own_times(stats, measure_profiler_cost(), requests=profiled)
     return Breakdown(
         total_us=plain,
         bare_us=bare.cpu_us,
-        places=by_place(own, stats, loop_us=plain_loop_us, thread_us=plain - plain_loop_us),
-        functions=costliest(own),
+        places=sum_by_place(own, stats, loop_us=plain_loop_us, thread_us=plain - plain_loop_us),
+        functions=find_costliest(own),
     )
 
 
@@ -115,7 +116,7 @@ def _loop_cost(server: Server, traffic: Traffic, seconds: int) -> tuple[float, f
     return (after.cpu_s - before.cpu_s) * each, (after.loop_cpu_s - before.loop_cpu_s) * each
 
 
-def toll() -> Toll:
+def measure_profiler_cost() -> ProfilerCost:
     """What the profiler costs on this machine, measured on a function that does nothing."""
 
     def nothing() -> None:
@@ -130,7 +131,7 @@ def toll() -> Toll:
     profile.runcall(calls)
     entries: Mapping[Function, Entry] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     own = {name: entry[2] for (_, _, name), entry in entries.items()}
-    return Toll(callee=own["nothing"] / CALLS, caller=max(0.0, own["calls"] - plain) / CALLS)
+    return ProfilerCost(callee=own["nothing"] / CALLS, caller=max(0.0, own["calls"] - plain) / CALLS)
 
 
 def _timed(work: Callable[[], None]) -> float:
@@ -139,7 +140,9 @@ def _timed(work: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def own_times(stats: Mapping[Function, Entry], paid: Toll, *, requests: int) -> dict[Function, float]:
+def measure_own_times(
+    stats: Mapping[Function, Entry], paid: ProfilerCost, *, requests: int
+) -> dict[Function, float]:
     """Each function's own microseconds per request, without the profiler's toll."""
     made: dict[Function, int] = defaultdict(int)
     for entry in stats.values():
@@ -151,7 +154,7 @@ def own_times(stats: Mapping[Function, Entry], paid: Toll, *, requests: int) -> 
     }
 
 
-def by_place(
+def sum_by_place(
     own: Mapping[Function, float], stats: Mapping[Function, Entry], *, loop_us: float, thread_us: float
 ) -> dict[str, float]:
     """Microseconds by place; what the loop spends outside of any Python function is HTTP's."""
@@ -186,7 +189,7 @@ def _first(table: Iterable[tuple[str, str]], text: str, otherwise: str) -> str:
     return next((place for part, place in table if part in text), otherwise)
 
 
-def costliest(own: Mapping[Function, float]) -> list[tuple[str, float]]:
+def find_costliest(own: Mapping[Function, float]) -> list[tuple[str, float]]:
     """The functions with the most time of their own."""
     ranked = sorted(own.items(), key=lambda item: -item[1])[:TOP]
     return [(_named(function), micros) for function, micros in ranked]
@@ -197,7 +200,7 @@ def _named(function: Function) -> str:
     return name if file == "~" else f"{'/'.join(Path(file).parts[-2:])}:{line} {name}"
 
 
-def show(operation: str, found: Breakdown) -> str:
+def format_breakdown(operation: str, found: Breakdown) -> str:
     """The breakdown as text."""
     rows: list[Any] = [(operation, "µs", "share")]
     rows += [
@@ -209,7 +212,7 @@ def show(operation: str, found: Breakdown) -> str:
         ("functions, own time while profiled", "µs"),
         *((n, f"{us:.1f}") for n, us in found.functions),
     ]
-    return "\n".join([*aligned(rows), "", *aligned(functions)]) + "\n"
+    return "\n".join([*align_cells(rows), "", *align_cells(functions)]) + "\n"
 
 
 def main() -> None:
@@ -223,7 +226,7 @@ def main() -> None:
             parser.error(f"{operation!r} is none of {', '.join(OPERATIONS)}")
         folder = Path(tempfile.mkdtemp(prefix="placet-profile-"))
         try:
-            print(show(operation, measure(operation, seconds=options.seconds, folder=folder)))
+            print(format_breakdown(operation, measure(operation, seconds=options.seconds, folder=folder)))
         finally:
             shutil.rmtree(folder)
 

@@ -133,13 +133,13 @@ ROWS = {
             title="longest turn of the loop beside such pages, in ordinary ones",
             unit="×",
             at_most=25.0,
-            limit="one loop: whatever is not handed to a thread runs to its end",
+            limit="one loop: work that is not handed to a thread runs to its end",
         ),
         Row(
             name="page_polls",
             title="p99 of polls beside such pages, against polls alone",
             unit="×",
-            limit="one interpreter: whoever makes a page takes turns with all others",
+            limit="one interpreter: rendering a page takes turns with all other work",
         ),
         Row(
             name="page_trips",

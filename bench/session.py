@@ -10,7 +10,7 @@ from bench.figures import Figure, has_bound
 from bench.load import CONNECTIONS
 from bench.measure import Comparison, compare
 from bench.pages import Pages
-from bench.process import Server, running
+from bench.process import Server, run_server
 from bench.rows import LISTENERS, PAGE_ROWS, ROWS, STREAMS
 from bench.stock import Stock, fill
 from bench.streams import spread, weigh
@@ -55,19 +55,21 @@ class Session:
         requests = Requests(self._folder, self._db, stock, seconds=pace.seconds, connections=pace.connections)
         streaming = [name for name in rows if name in STREAM_ROWS]
         if streaming:
-            with running(self._db) as server:
-                yield from (self._told(self._stream_row(server, name, stock)) for name in streaming)
+            with run_server(self._db) as server:
+                yield from (self._report_figure(self._stream_row(server, name, stock)) for name in streaming)
         answering = [name for name in rows if name not in (*STREAM_ROWS, *PAGE_ROWS)]
         if answering:
-            with running(self._db) as server:
-                yield from (self._told(self._request_row(server, name, requests)) for name in answering)
+            with run_server(self._db) as server:
+                yield from (
+                    self._report_figure(self._request_row(server, name, requests)) for name in answering
+                )
 
         # What a page costs does not depend on how many cases are stored.
         reading = [name for name in rows if name in PAGE_ROWS and self._bounded]
         if reading:
-            with running(self._db) as server:
+            with run_server(self._db) as server:
                 pages = Pages(server, stock.key)
-                yield from (self._told(self._figure(name, pages.measure(name))) for name in reading)
+                yield from (self._report_figure(self._figure(name, pages.measure(name))) for name in reading)
 
     def _stream_row(self, server: Server, name: str, stock: Stock) -> Figure:
         if name == "fan_out":
@@ -99,7 +101,7 @@ class Session:
             trouble=trouble,
         )
 
-    def _told(self, figure: Figure) -> Figure:
+    def _report_figure(self, figure: Figure) -> Figure:
         row, found = ROWS[figure.row], figure.comparison
         if found is None:
             self._say(f"  {row.title}: {figure.value:.1f} {row.unit}")

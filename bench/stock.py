@@ -39,7 +39,7 @@ WINDOW = 1_000  # people answer what was asked lately, in about the order it was
 FILL_WITHIN_S = 1800
 
 
-class Openable(Struct, frozen=True):
+class OpenCase(Struct, frozen=True):
     """An open case and the token that answers it."""
 
     case_id: str
@@ -52,7 +52,7 @@ class Stock(Struct, frozen=True, kw_only=True):
     key: str
     cases: int
     seconds: float
-    open_cases: list[Openable]
+    open_cases: list[OpenCase]
 
 
 def fill(db: Path, *, cases: int, known: int, seed: int = 1, all_open: bool = False) -> Stock:
@@ -67,7 +67,7 @@ def fill(db: Path, *, cases: int, known: int, seed: int = 1, all_open: bool = Fa
     return msgspec.json.decode(told.stdout, type=Stock)
 
 
-class Mould:
+class CaseFactory:
     """Makes cases after one that the desk itself opened and one that it closed."""
 
     def __init__(self, sample: Case, offer: Offer, decision: Decision, created: Event) -> None:
@@ -76,7 +76,7 @@ class Mould:
         self._decision = decision
         self._created: dict[str, Any] = msgspec.json.decode(created.data or b"")
 
-    def open(self, submit_token: str, *, at: datetime) -> CaseCreation:
+    def create_open(self, submit_token: str, *, at: datetime) -> CaseCreation:
         """A case opened at this moment that waits for an answer under this token."""
         case_id = random_values.generate_case_id(at)
         case = replace(
@@ -90,22 +90,22 @@ class Mould:
         )
         created = {**self._created, "case_id": case_id, "offer_digest": case.offer_digest}
         filed, event = begin(case, created, actor=f"key:{case.owner}", salt=random_values.generate_salt())
-        return self._filing(filed, (event,))
+        return self._build_creation(filed, (event,))
 
-    def closed(self, owner: str, *, at: datetime, answered_at: datetime) -> CaseCreation:
+    def create_closed(self, owner: str, *, at: datetime, answered_at: datetime) -> CaseCreation:
         """A case opened at this moment and answered at that."""
-        filing = self.open("", at=at)
-        case = replace(filing.case, owner=owner)
+        creation = self.create_open("", at=at)
+        case = replace(creation.case, owner=owner)
         command = Respond(actor="inline:telegram", decision=self._decision)
         step = apply(case, command, now=answered_at, salt=random_values.generate_salt())
-        return self._filing(step.case, (*filing.events, *step.events))
+        return self._build_creation(step.case, (*creation.events, *step.events))
 
-    def _filing(self, case: Case, events: tuple[Event, ...]) -> CaseCreation:
+    def _build_creation(self, case: Case, events: tuple[Event, ...]) -> CaseCreation:
         due = due_at(case, keep_for=timedelta(days=30))
         return CaseCreation(case=case, offer=self._offer, events=events, due_at=due)
 
 
-async def mould(parts: ServerParts) -> Mould:
+async def create_case_factory(parts: ServerParts) -> CaseFactory:
     """From two cases taken through the desk."""
     principal = Principal(name=OWNER, scopes=frozenset({"admin"}))
     opened = [await parts.desk.open(draft_from(DRAFT), principal) for _ in range(2)]
@@ -115,40 +115,40 @@ async def mould(parts: ServerParts) -> Mould:
     sample, offer = await parts.desk.get_case_and_offer(opened[1].case_id)
     (created,) = await parts.desk.events(sample.id)
     assert answered.decision is not None
-    return Mould(sample, offer, answered.decision, created)
+    return CaseFactory(sample, offer, answered.decision, created)
 
 
-async def stock(db: str, *, cases: int, known: int, seed: int, all_open: bool) -> Stock:
+async def fill_database(db: str, *, cases: int, known: int, seed: int, all_open: bool) -> Stock:
     """Fill the database through the store's own port."""
     began, began_at = time.monotonic(), clock.now() - LONG_AGO
     parts = await build(Settings(db=db))
     key = await create_key(parts.store, OWNER, now=clock.now())
-    form, dice = await mould(parts), random.Random(seed)
+    form, dice = await create_case_factory(parts), random.Random(seed)
     told = set(range(0, cases, 1 if all_open else 2))
     if known < len(told):
         told = set(dice.sample(sorted(told), known))
-    open_cases: list[Openable] = []
+    open_cases: list[OpenCase] = []
 
-    def filing(number: int) -> CaseCreation:
+    def build_creation(number: int) -> CaseCreation:
         at = clock.now() if all_open else began_at + LONG_AGO * (number / cases)
         if number % 2 and not all_open:
             answered_at = at + timedelta(hours=dice.random())
-            return form.closed(f"service-{number % 50}", at=at, answered_at=answered_at)
+            return form.create_closed(f"service-{number % 50}", at=at, answered_at=answered_at)
         token = random_values.generate_token() if number in told else ""
-        made = form.open(token, at=at)
+        made = form.create_open(token, at=at)
         if token:
-            open_cases.append(Openable(made.case.id, token))
+            open_cases.append(OpenCase(made.case.id, token))
         return made
 
     for first in range(0, cases, CHUNK):
         chunk = range(first, min(first + CHUNK, cases))
-        await asyncio.gather(*(parts.store.create_case(filing(number)) for number in chunk))
+        await asyncio.gather(*(parts.store.create_case(build_creation(number)) for number in chunk))
     await parts.stop()
-    disorder(open_cases, dice, within=len(open_cases) if not all_open else WINDOW)
+    shuffle_in_windows(open_cases, dice, within=len(open_cases) if not all_open else WINDOW)
     return Stock(key=key, cases=cases, seconds=time.monotonic() - began, open_cases=open_cases)
 
 
-def disorder(cases: list[Openable], dice: random.Random, *, within: int) -> None:
+def shuffle_in_windows(cases: list[OpenCase], dice: random.Random, *, within: int) -> None:
     """Shuffle in place, each window by itself."""
     for first in range(0, len(cases), within):
         window = cases[first : first + within]
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--all-open", action="store_true")
     options = parser.parse_args()
-    made = stock(
+    made = fill_database(
         options.db, cases=options.cases, known=options.known, seed=options.seed, all_open=options.all_open
     )
     sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(made)))

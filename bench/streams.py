@@ -31,7 +31,7 @@ class Listener:
         self._reader = reader
         self._writer = writer
 
-    async def hears(self, text: bytes) -> float:
+    async def wait_for_text(self, text: bytes) -> float:
         """When this text had arrived."""
         await asyncio.wait_for(self._reader.readuntil(text), WITHIN_S)
         return time.monotonic()
@@ -72,7 +72,7 @@ class Audience:
             f"Accept: text/event-stream\r\nAuthorization: Bearer {self._key}\r\n\r\n".encode()
         )
         listener = Listener(reader, writer)
-        await listener.hears(GREETING)
+        await listener.wait_for_text(GREETING)
         return listener
 
 
@@ -95,7 +95,7 @@ async def spread(server: Server, key: str, listeners: int) -> FanOut:
         opened = (await client.post(f"{server.url}/v1/cases", json=DRAFT, headers=headers)).json()["hitl"]
         crowd = await Audience(server, key).listen([opened["case_id"]] * listeners)
         began = time.monotonic()
-        hearing = asyncio.gather(*(one.hears(b"event: review.completed") for one in crowd))
+        hearing = asyncio.gather(*(one.wait_for_text(b"event: review.completed") for one in crowd))
         token = {"Authorization": f"Bearer {opened['submit_token']}"}
         (await client.post(opened["submit_url"], json=ANSWER, headers=token)).raise_for_status()
         took = sorted((moment - began) * 1000 for moment in await hearing)

@@ -18,17 +18,17 @@ def _lines(report: Report) -> Iterator[str]:
     if report.load_before > 0.5:
         yield f"(The machine had other work, load {report.load_before:.1f}: trust the ratios, CPU first.)"
     yield ""
-    yield from aligned([HEADER, *map(_figure_cells, report.figures)])
+    yield from align_cells([HEADER, *map(_figure_cells, report.figures)])
     yield from (f"  ! {ROWS[one.row].title}: {one.trouble}" for one in report.figures if one.trouble)
     if report.growth:
         yield ""
         sizes = report.growth[0].few.stored, report.growth[0].many.stored
         header = ("growth", *(f"{size:,}" for size in sizes), "times worse", "bound", "")
-        yield from aligned([header, *map(_growth_cells, report.growth)])
+        yield from align_cells([header, *map(_growth_cells, report.growth)])
     if report.cycles:
         yield ""
         header = ("pause and resume", "storage", "calls", "median", "CPU")
-        yield from aligned([header, *map(_cycle_cells, report.cycles)])
+        yield from align_cells([header, *map(_cycle_cells, report.cycles)])
     yield ""
     yield "What limits each row:"
     limits: dict[str, list[str]] = {}
@@ -45,14 +45,14 @@ def _figure_cells(figure: Figure) -> tuple[str, ...]:
         value, cpu = f"{figure.value:.{row.digits}f} {row.unit}", ""
         if figure.by_cpu is not None:
             cpu = f"{figure.by_cpu:.{row.digits}f} {row.unit}"
-        return (*head, value, "", "", bound, verdict(figure), "", "", "", cpu)
+        return (*head, value, "", "", bound, format_verdict(figure), "", "", "", cpu)
     return (
         *head,
         f"{found.per_second:,.0f}/s",
         f"{found.bare_per_second:,.0f}/s",
         f"{found.ratio:.2f}",
         bound,
-        verdict(figure),
+        format_verdict(figure),
         f"{found.p99_ms:.1f} ms",
         f"{found.cpu_us:.0f} µs",
         f"{found.bare_cpu_us:.0f} µs",
@@ -77,7 +77,7 @@ def _cycle_cells(one: Cycle) -> tuple[str, ...]:
     return one.name, one.storage, str(one.calls or ""), f"{one.wall_ms:.2f} ms", f"{one.cpu_ms:.2f} ms"
 
 
-def verdict(figure: Figure) -> str:
+def format_verdict(figure: Figure) -> str:
     """The word in the table."""
     if figure.trouble:
         return "BROKEN"
@@ -86,7 +86,7 @@ def verdict(figure: Figure) -> str:
     return "ok" if figure.ok else "MISSED"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def align_cells(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Rows of cells under each other, the first column to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for cells in rows:

@@ -19,9 +19,10 @@ from starlette.types import ASGIApp
 from bench import bare, heavy
 from placet.bootstrap.server import build
 from placet.http.asgi import Receive, Scope, Send, json_reply, send_reply
+from placet.http.listening import bind
 from placet.server.app import FoundHandler, PlacetApp
 from placet.server.logs import configure_logs
-from placet.server.serving import bind, run
+from placet.server.serving import run
 from placet.settings import Settings
 
 WINDOW = "/bench/"
@@ -73,7 +74,7 @@ class Window:
             self._longest_turn_s, last = max(self._longest_turn_s, now - last), now
 
 
-class Beside:
+class CombinedApps:
     """Placet with other apps beside it, by the beginning of their paths: the yardstick, and the window."""
 
     def __init__(self, app: PlacetApp, beside: Mapping[str, ASGIApp]) -> None:
@@ -121,14 +122,26 @@ def main() -> None:
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
     settings = Settings(
-        db=options.db, port=port, polls_per_minute=0, signing="ES256", max_context_bytes=heavy.ROOM
+        db=options.db,
+        port=port,
+        polls_per_minute=0,
+        signing="ES256",
+        max_context_bytes=heavy.ROOM,
+        max_open_cases=10_000_000,  # the quotas are on, and out of reach of one key that creates all the load
+        max_stored_bytes=1024**4,
+        max_cases_per_minute=10_000_000,
+        max_case_bytes_per_minute=1024**4,
+        max_streams=1_000_000,
     )
 
     async def make_app() -> PlacetApp:
         parts = await build(settings)
         print(port, flush=True)
-        beside: dict[str, ASGIApp] = {bare.PREFIX: bare.bare, WINDOW: Window(options.profile_to)}
-        return cast(PlacetApp, Beside(cast(PlacetApp, parts.app), beside))
+        beside: dict[str, ASGIApp] = {
+            bare.PREFIX: bare.serve_bare_response,
+            WINDOW: Window(options.profile_to),
+        }
+        return cast(PlacetApp, CombinedApps(cast(PlacetApp, parts.app), beside))
 
     run(listener, make_app)
 

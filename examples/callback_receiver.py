@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from examples.stage import answer, placet_server, wait_until
+from examples.stage import answer, run_placet_server, wait_until
 from placet import PlacetClient, verify_callback
 from placet.errors import SignatureInvalid
 
@@ -43,7 +43,7 @@ def main() -> None:
     receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     Thread(target=receiver.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{receiver.server_port}/outcomes"
-    with placet_server() as (url, key), PlacetClient(url, key) as placet:
+    with run_placet_server() as (url, key), PlacetClient(url, key) as placet:
         owner = {"Authorization": f"Bearer {key}"}
         registered = httpx.post(f"{url}/v1/callbacks", json={"url": address}, headers=owner)
         SECRETS.extend(registered.json()["secrets"])

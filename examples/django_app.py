@@ -14,7 +14,7 @@ from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
-from examples.stage import answer, placet_server
+from examples.stage import answer, run_placet_server
 from placet import PlacetClient
 
 settings.configure(ROOT_URLCONF=__name__, SECRET_KEY="only-for-this-example", ALLOWED_HOSTS=["*"])
@@ -57,7 +57,7 @@ FLIGHTS = [
 
 def main() -> None:
     agent: Any = Client()
-    with placet_server() as (url, key), PlacetClient(url, key) as client:
+    with run_placet_server() as (url, key), PlacetClient(url, key) as client:
         settings.PLACET_CLIENT = client
         asked = agent.post("/flights", json.dumps({"flights": FLIGHTS}), content_type="application/json")
         assert asked.status_code == 202

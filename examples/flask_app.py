@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Flask, current_app, request
 
-from examples.stage import answer, placet_server
+from examples.stage import answer, run_placet_server
 from placet import PlacetClient, ServerRefused
 
 app = Flask(__name__)
@@ -43,7 +43,7 @@ def deletion(case_id: str) -> Any:
 
 
 def main() -> None:
-    with placet_server() as (url, key), PlacetClient(url, key) as client:
+    with run_placet_server() as (url, key), PlacetClient(url, key) as client:
         app.extensions["placet"] = client
         agent = app.test_client()
         asked = agent.post("/backups/deletion", json={"names": ["2019", "2020"]})

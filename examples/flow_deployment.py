@@ -14,11 +14,11 @@ from fastapi import FastAPI, Request
 
 from examples.play.person import Fields, Person
 from examples.play.transcript import say
-from examples.stage import PATIENCE_S, free_port, serving
+from examples.stage import PATIENCE_S, find_free_port, serve_app
 from placet import Placet, SignatureInvalid, verify_result
 from placet.agent import Agent, Decided, Expired, Notice, Outcome
 
-PORT = free_port()
+PORT = find_free_port()
 URL = f"http://127.0.0.1:{PORT}"
 
 
@@ -78,7 +78,7 @@ def main() -> None:
     ada = Person("Ada")
 
     def tell(notice: Notice) -> None:
-        if notice.name != "told":
+        if notice.name != "requested":
             return
         say("agent", f"tells Ada: {notice.case.prompt}")
         version = notice.case.context["artifact"]["version"]
@@ -93,7 +93,7 @@ def main() -> None:
 
     http = httpx.Client(base_url=URL, headers={"X-Agent": "build-agent"})
     agent = Agent(tell=tell, http=http, max_wait=timedelta(seconds=PATIENCE_S))
-    with serving(app, PORT), http, ada:
+    with serve_app(app, PORT), http, ada:
         production.keys = http.get("/placet/.well-known/jwks.json").json()
 
         yes = asked("2.1.0", failed=0)

@@ -12,11 +12,11 @@ from fastapi import FastAPI, HTTPException, Request
 
 from examples.play.person import Fields, Person
 from examples.play.transcript import say
-from examples.stage import PATIENCE_S, free_port, serving
+from examples.stage import PATIENCE_S, find_free_port, serve_app
 from placet import Placet
 from placet.agent import Agent, Decided, Notice
 
-PORT = free_port()
+PORT = find_free_port()
 URL = f"http://127.0.0.1:{PORT}"
 DRAFTS: dict[str, dict[str, str]] = {}
 PUBLISHED: list[dict[str, str]] = []
@@ -66,7 +66,7 @@ def main() -> None:
     ada = Person("Ada")
 
     def tell(notice: Notice) -> None:
-        if notice.name == "told":
+        if notice.name == "requested":
             case = notice.case
             title = case.context["artifact"]["title"]
             say("agent", f"tells Ada, round {notice.round}: {case.prompt} “{title}”")
@@ -75,7 +75,7 @@ def main() -> None:
 
     http = httpx.Client(base_url=URL, headers={"X-Agent": "writer"})
     agent = Agent(tell=tell, http=http, max_wait=timedelta(seconds=PATIENCE_S))
-    with serving(app, PORT), http, ada:
+    with serve_app(app, PORT), http, ada:
         changes = agent.request("POST", "/posts", json=FIRST)
         assert isinstance(changes, Decided)
         assert changes.action == "edit"

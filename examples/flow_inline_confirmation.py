@@ -14,12 +14,12 @@ from fastapi import FastAPI, HTTPException, Request
 
 from examples.play.telegram import CHAT, Telegram
 from examples.play.transcript import say
-from examples.stage import PATIENCE_S, free_port, serving
+from examples.stage import PATIENCE_S, find_free_port, serve_app
 from placet import Placet
 from placet.agent import AsyncAgent, ChannelBridge, Decided, PendingCases
 from placet.channels.telegram import TelegramChannel
 
-PORT, TELEGRAM_PORT = free_port(), free_port()
+PORT, TELEGRAM_PORT = find_free_port(), find_free_port()
 URL = f"http://127.0.0.1:{PORT}"
 BOT_TOKEN = "123456:token-of-the-bot"
 ADA, STRANGER = 7, 8
@@ -116,7 +116,11 @@ def read_and_press(telegram: Telegram, cases: PendingCases) -> None:
 
 def main() -> None:
     telegram = Telegram(BOT_TOKEN)
-    with tempfile.TemporaryDirectory() as folder, serving(app, PORT), serving(telegram.app, TELEGRAM_PORT):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serve_app(app, PORT),
+        serve_app(telegram.app, TELEGRAM_PORT),
+    ):
         asyncio.run(play(telegram, Path(folder)))
     assert SENT == ["lumen", "harbour"]
 

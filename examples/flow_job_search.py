@@ -11,11 +11,11 @@ from fastapi import FastAPI, HTTPException, Request
 
 from examples.play.person import Fields, Person
 from examples.play.transcript import say
-from examples.stage import PATIENCE_S, free_port, serving
+from examples.stage import PATIENCE_S, find_free_port, serve_app
 from placet import Placet
 from placet.agent import Agent, Decided, Notice
 
-PORT = free_port()
+PORT = find_free_port()
 URL = f"http://127.0.0.1:{PORT}"
 JOBS = [
     {"id": "lumen", "title": "Senior developer, Lumen", "salary": "85,000 EUR", "remote": "fully"},
@@ -45,7 +45,7 @@ async def search(request: Request) -> Any:
 @app.post("/applications")
 async def prepare(request: Request, search_id: str) -> Any:
     """Applications for what the person chose, and nothing else; each is confirmed before it leaves."""
-    chosen = await decided(request, search_id, "select")
+    chosen = await require_decision(request, search_id, "select")
     items = [job for job in JOBS if job["id"] in chosen["selected"]]
     return await placet.confirmation("Send these applications?", items=items, request=request)
 
@@ -53,12 +53,12 @@ async def prepare(request: Request, search_id: str) -> Any:
 @app.post("/applications/{case_id}/send")
 async def send(request: Request, case_id: str) -> dict[str, list[str]]:
     """What was confirmed goes out."""
-    confirmed = await decided(request, case_id, "confirm")
+    confirmed = await require_decision(request, case_id, "confirm")
     APPLIED.extend(confirmed["confirmed_items"])
     return {"sent": APPLIED}
 
 
-async def decided(request: Request, case_id: str, action: str) -> dict[str, Any]:
+async def require_decision(request: Request, case_id: str, action: str) -> dict[str, Any]:
     """What a person said in this case; silence and every other answer stop here."""
     found = await placet.status(case_id, request=request)
     if found.result is None or found.result.action != action:
@@ -78,7 +78,7 @@ def main() -> None:
     ada = Person("Ada")
 
     def tell(notice: Notice) -> None:
-        if notice.name != "told":
+        if notice.name != "requested":
             return
         case = notice.case
         say("agent", f"tells Ada: {case.prompt}")
@@ -91,7 +91,7 @@ def main() -> None:
 
     http = httpx.Client(base_url=URL, headers={"X-Agent": "job-agent"})
     agent = Agent(tell=tell, http=http, max_wait=timedelta(seconds=PATIENCE_S))
-    with serving(app, PORT), http, ada:
+    with serve_app(app, PORT), http, ada:
         say("agent", "searches for jobs")
         choice = agent.request("POST", "/search")
         assert isinstance(choice, Decided)

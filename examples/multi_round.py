@@ -5,14 +5,14 @@ python -m examples.multi_round
 
 import httpx
 
-from examples.stage import answer, placet_server
+from examples.stage import answer, run_placet_server
 from placet import PlacetClient
 
 DRAFT = {"headline": "We are open", "body": "Come in on Sunday."}
 
 
 def main() -> None:
-    with placet_server() as (url, key), PlacetClient(url, key) as placet:
+    with run_placet_server() as (url, key), PlacetClient(url, key) as placet:
         first = placet.open("approval", "May this notice go up?", context={"artifact": DRAFT})["hitl"]
         answer(first["review_url"], "edit", {"edit.body": "Come in on Saturday."})
 

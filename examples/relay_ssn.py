@@ -29,7 +29,7 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from starlette.applications import Starlette
 
-from examples.stage import first_words, free_port, serving, wait_until
+from examples.stage import find_free_port, read_address_and_key, serve_app, wait_until
 
 SSN = "My SSN is 536-22-8764, please file it."
 POLICY = {
@@ -51,12 +51,12 @@ class Clerk(AgentExecutor):
     """An agent that files whatever it is told."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.received: list[str] = []
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Take a message in, and say that it is filed."""
         assert context.message is not None
-        self.told.append(get_message_text(context.message))
+        self.received.append(get_message_text(context.message))
         task = context.current_task or new_task_from_user_message(context.message)
         await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
@@ -67,7 +67,7 @@ class Clerk(AgentExecutor):
         """Nothing to do."""
 
 
-def clerk_app(url: str, clerk: Clerk) -> Starlette:
+def build_clerk_app(url: str, clerk: Clerk) -> Starlette:
     """The agent as the SDK serves it."""
     card = AgentCard(
         name="Clerk",
@@ -86,7 +86,7 @@ def clerk_app(url: str, clerk: Clerk) -> Starlette:
 
 
 @contextmanager
-def relay(agent_url: str) -> Iterator[tuple[str, str, str]]:
+def run_relay(agent_url: str) -> Iterator[tuple[str, str, str]]:
     """A server with the relay before one agent: its address, the operator's key and the app's."""
     placet = str(Path(sys.executable).with_name("placet"))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
@@ -104,7 +104,7 @@ def relay(agent_url: str) -> Iterator[tuple[str, str, str]]:
             stderr=subprocess.PIPE,
         )
         try:
-            url, operator = first_words(server)
+            url, operator = read_address_and_key(server)
             command = [placet, "key", "create", "app", "--config", "placet.toml"]
             made = subprocess.run(
                 command, check=True, cwd=folder, env=environ, text=True, capture_output=True
@@ -128,8 +128,8 @@ class App:
         task: dict[str, Any] = self._call("SendMessage", {"message": message})["task"]
         return task
 
-    def task(self, task_id: str) -> dict[str, Any]:
-        """Look at a task again."""
+    def get_task(self, task_id: str) -> dict[str, Any]:
+        """Return the task as it is now."""
         return self._call("GetTask", {"id": task_id})
 
     def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -141,58 +141,58 @@ class App:
 
 
 class Operator:
-    """Writes policies, and decides about what they hold."""
+    """Creates policies and decides held messages."""
 
     def __init__(self, url: str, key: str) -> None:
         self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60)
 
     def bind(self, policy: dict[str, Any]) -> dict[str, Any]:
-        """Write a policy and have it apply to every message."""
-        saved = self._ask("POST", "/relay/v1/policies", policy)
+        """Create a policy and bind it to the whole tenant."""
+        saved = self._request("POST", "/relay/v1/policies", policy)
         entries = [{"orderIndex": 0, "policy": {"policyId": saved["policyId"]}}]
-        group = self._ask("POST", "/relay/v1/policy-groups", {"name": "SSNs", "policies": entries})
-        self._ask("POST", "/relay/v1/policy-bindings", {"groupId": group["id"], "bindingLevel": "TENANT"})
+        group = self._request("POST", "/relay/v1/policy-groups", {"name": "SSNs", "policies": entries})
+        self._request("POST", "/relay/v1/policy-bindings", {"groupId": group["id"], "bindingLevel": "TENANT"})
         return saved
 
-    def would(self, text: str) -> str:
-        """What would become of a message."""
+    def evaluate(self, text: str) -> str:
+        """Return the outcome that the policies give this text."""
         asked = {"text": text, "sourceAgentId": "app", "sinkAgentId": "clerk"}
-        outcome: str = self._ask("POST", "/relay/v1/policies/evaluate", asked)["outcome"]
+        outcome: str = self._request("POST", "/relay/v1/policies/evaluate", asked)["outcome"]
         return outcome
 
-    def pending(self) -> list[dict[str, Any]]:
-        """What waits for a person."""
-        found: list[dict[str, Any]] = self._ask("GET", "/relay/v1/approvals?status=PENDING")["content"]
+    def list_pending(self) -> list[dict[str, Any]]:
+        """Return the approvals that wait for a decision."""
+        found: list[dict[str, Any]] = self._request("GET", "/relay/v1/approvals?status=PENDING")["content"]
         return found
 
     def resolve(self, approval: dict[str, Any], action: str, message: str) -> dict[str, Any]:
-        """Decide."""
+        """Approve or reject."""
         body = {"action": action, "message": message}
-        return self._ask("POST", f"/relay/v1/approvals/{approval['id']}/resolve", body)
+        return self._request("POST", f"/relay/v1/approvals/{approval['id']}/resolve", body)
 
-    def audited(self, correlation_id: str) -> list[str]:
-        """What the audit says about one call."""
-        events = self._ask("GET", f"/audit/v1/events?correlationId={correlation_id}&size=100")["content"]
+    def list_audit_types(self, correlation_id: str) -> list[str]:
+        """Return the types of the audit events of one call."""
+        events = self._request("GET", f"/audit/v1/events?correlationId={correlation_id}&size=100")["content"]
         return [event["auditType"] for event in events]
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         answer = self._http.request(method, path, json=body)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
         told: dict[str, Any] = answer.json()
         return told
 
 
-def tell(what: str, task: dict[str, Any]) -> None:
-    """What the app sees of a task."""
+def print_task(what: str, task: dict[str, Any]) -> None:
+    """Print the state, reason and artifacts of a task."""
     reasons = ", ".join(task.get("metadata", {}).values())
     parts = [part["text"] for artifact in task.get("artifacts", []) for part in artifact["parts"]]
     print(f"{what}: {task['status']['state']}: {reasons or ' '.join(parts)}")
 
 
-def held(app: App, operator: Operator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Send the number, and find it held; returns the task and the approval."""
+def send_and_find_held(app: App, operator: Operator) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send the number, check that it is held, and return the task and the approval."""
     task = app.send(SSN)
-    tell("held", task)
+    print_task("held", task)
     assert task["status"]["state"] == "TASK_STATE_WORKING"
     assert task["metadata"] == {
         "relay_reason": "HITL_HELD",
@@ -200,8 +200,8 @@ def held(app: App, operator: Operator) -> tuple[dict[str, Any], dict[str, Any]]:
         "policy_version": "1",
         "policy_level": "TENANT",
     }
-    assert app.task(task["id"])["metadata"] == task["metadata"]
-    (approval,) = operator.pending()
+    assert app.get_task(task["id"])["metadata"] == task["metadata"]
+    (approval,) = operator.list_pending()
     assert approval["taskId"] == task["id"]
     assert approval["detectionSource"] == "POLICY_ESCALATION"
     assert approval["agentMessageText"] == SSN
@@ -210,54 +210,59 @@ def held(app: App, operator: Operator) -> tuple[dict[str, Any], dict[str, Any]]:
     return task, approval
 
 
-def approved(app: App, operator: Operator, clerk: Clerk) -> None:
-    """Held, approved, completed."""
-    task, approval = held(app, operator)
-    assert clerk.told == []
+def approve_held_message(app: App, operator: Operator, clerk: Clerk) -> None:
+    """Approve a held message and wait until its task is completed."""
+    task, approval = send_and_find_held(app, operator)
+    assert clerk.received == []
     resolved = operator.resolve(approval, "APPROVED", "Checked with the customer.")
     assert resolved["resolution"]["action"] == "APPROVED"
-    wait_until(lambda: app.task(task["id"])["status"]["state"] == "TASK_STATE_COMPLETED")
-    done = app.task(task["id"])
-    tell("approved", done)
+    wait_until(lambda: app.get_task(task["id"])["status"]["state"] == "TASK_STATE_COMPLETED")
+    done = app.get_task(task["id"])
+    print_task("approved", done)
     assert "relay_reason" not in done.get("metadata", {})
     assert done["artifacts"][0]["parts"][0]["text"] == "It is filed."
-    assert clerk.told == [SSN]
-    assert {"HITL", "HITL_GUARD", "HITL_RESOLUTION"} <= set(operator.audited(approval["correlationId"]))
+    assert clerk.received == [SSN]
+    assert {"HITL", "HITL_GUARD", "HITL_RESOLUTION"} <= set(
+        operator.list_audit_types(approval["correlationId"])
+    )
 
 
-def rejected(app: App, operator: Operator, clerk: Clerk) -> None:
-    """Held, rejected, canceled."""
-    clerk.told.clear()
-    task, approval = held(app, operator)
+def reject_held_message(app: App, operator: Operator, clerk: Clerk) -> None:
+    """Reject a held message and wait until its task is canceled."""
+    clerk.received.clear()
+    task, approval = send_and_find_held(app, operator)
     operator.resolve(approval, "REJECTED", "Not by message.")
-    wait_until(lambda: app.task(task["id"])["status"]["state"] == "TASK_STATE_CANCELED")
-    done = app.task(task["id"])
-    tell("rejected", done)
+    wait_until(lambda: app.get_task(task["id"])["status"]["state"] == "TASK_STATE_CANCELED")
+    done = app.get_task(task["id"])
+    print_task("rejected", done)
     assert done["metadata"] == {**task["metadata"], "relay_reason": "HITL_REJECTED"}
-    assert clerk.told == []
-    assert operator.pending() == []
+    assert clerk.received == []
+    assert operator.list_pending() == []
 
 
 def main() -> None:
     """Write the policy, and send the number twice."""
-    clerk, port = Clerk(), free_port()
+    clerk, port = Clerk(), find_free_port()
     agent_url = f"http://127.0.0.1:{port}"
-    with serving(clerk_app(agent_url, clerk), port), relay(agent_url) as (url, operator_key, app_key):
+    with (
+        serve_app(build_clerk_app(agent_url, clerk), port),
+        run_relay(agent_url) as (url, operator_key, app_key),
+    ):
         app, operator = App(url, app_key), Operator(url, operator_key)
         operator.bind(POLICY)
         # Presidio loads for some seconds, and what cannot be checked meanwhile is held.
-        wait_until(lambda: operator.would("Good morning.") == "PASS")
-        assert operator.would(SSN) == "HOLD"
+        wait_until(lambda: operator.evaluate("Good morning.") == "PASS")
+        assert operator.evaluate(SSN) == "HOLD"
         task = app.send("Good morning.")
         assert task["status"]["state"] == "TASK_STATE_COMPLETED"
-        clerk.told.clear()
-        approved(app, operator, clerk)
-        rejected(app, operator, clerk)
+        clerk.received.clear()
+        approve_held_message(app, operator, clerk)
+        reject_held_message(app, operator, clerk)
 
 
 def serve_clerk(port: int) -> None:
     """The agent alone, until it is stopped."""
-    uvicorn.run(clerk_app(f"http://127.0.0.1:{port}", Clerk()), port=port, log_level="warning")
+    uvicorn.run(build_clerk_app(f"http://127.0.0.1:{port}", Clerk()), port=port, log_level="warning")
 
 
 if __name__ == "__main__":

@@ -10,15 +10,15 @@ import httpx
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 
-from examples.stage import answer, free_port, serving
+from examples.stage import answer, find_free_port, serve_app
 from placet import Placet, RequestError
 
-PORT = free_port()
+PORT = find_free_port()
 AGENTS = {"Bearer agent-password": "mail-agent"}
 SENT: dict[str, Any] = {}
 
 
-def who(request: Request) -> str | None:
+def identify_user(request: Request) -> str | None:
     """Your own users: whose request is this?"""
     return AGENTS.get(request.headers.get("authorization", ""))
 
@@ -27,7 +27,7 @@ placet = Placet(
     base_url=f"http://127.0.0.1:{PORT}/placet",
     db=f"{tempfile.mkdtemp()}/placet.db",
     service_name="Mail Room",
-    authenticate=who,
+    authenticate=identify_user,
 )
 app = FastAPI(lifespan=placet.lifespan)
 app.mount("/placet", placet)
@@ -48,7 +48,7 @@ async def draft_email(request: Request, email: dict[str, str]) -> Any:
 @app.post("/emails/{case_id}/send")
 async def send_email(request: Request, case_id: str) -> dict[str, str]:
     """Sent once, and only what was approved."""
-    agent = who(request)
+    agent = identify_user(request)
     if agent is None:
         raise HTTPException(401)
     found = await placet.status(case_id, owner=agent)
@@ -62,7 +62,7 @@ def main() -> None:
     agent = httpx.Client(
         base_url=f"http://127.0.0.1:{PORT}", headers={"Authorization": "Bearer agent-password"}
     )
-    with serving(app, PORT), agent:
+    with serve_app(app, PORT), agent:
         assert httpx.post(f"http://127.0.0.1:{PORT}/emails", json={}).status_code == 401
 
         asked = agent.post("/emails", json={"to": "Jo", "body": "Your parcel is on its way."})

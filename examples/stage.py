@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def placet_server() -> Iterator[tuple[str, str]]:
+def run_placet_server() -> Iterator[tuple[str, str]]:
     """The address and a key of the server that PLACET_SERVER and PLACET_KEY name, or of a new one."""
     if "PLACET_SERVER" in os.environ:
         yield os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"]
@@ -38,26 +38,26 @@ def placet_server() -> Iterator[tuple[str, str]]:
             stderr=subprocess.PIPE,
         )
         try:
-            yield first_words(server)
+            yield read_address_and_key(server)
         finally:
             server.terminate()
             server.communicate(timeout=PATIENCE_S)
 
 
-def first_words(server: "subprocess.Popen[str]") -> tuple[str, str]:
-    """The address, from standard error, and the admin key that a first start prints on standard output."""
+def read_address_and_key(server: "subprocess.Popen[str]") -> tuple[str, str]:
+    """The address, from standard error, and the admin key, from the file whose path a first start prints."""
     if server.stdout is None or server.stderr is None:
         raise RuntimeError("the server's output is not read")
-    key = server.stdout.readline().strip()
+    key = Path(server.stdout.readline().strip()).read_text("utf-8").strip()
     for line in server.stderr:
-        if found := re.search(r"serving (\S+) from", line):
-            wait_until(lambda: _answers(f"{found[1]}/readyz"))
+        if found := re.search(r"server_started url=(\S+)", line):
+            wait_until(lambda: _is_ready(f"{found[1]}/readyz"))
             return found[1], key
     raise RuntimeError("the server did not start")
 
 
 @contextmanager
-def serving(app: Any, port: int) -> Iterator[None]:
+def serve_app(app: Any, port: int) -> Iterator[None]:
     """An ASGI app of the example's own, served from a thread."""
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
     thread = threading.Thread(target=server.run)
@@ -70,7 +70,7 @@ def serving(app: Any, port: int) -> Iterator[None]:
         thread.join(PATIENCE_S)
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -116,7 +116,7 @@ class AnswerForm(HTMLParser):
             self.hidden[found["name"]] = found.get("value", "")
 
 
-def _answers(url: str) -> bool:
+def _is_ready(url: str) -> bool:
     try:
         return httpx.get(url, timeout=PATIENCE_S).status_code == 200
     except httpx.TransportError:

@@ -73,10 +73,9 @@ def list_framework_packages(extra: str) -> list[str]:
 
 
 def read_lowest_pins(extra: str) -> list[str]:
-    """Return a requirement for the lowest version of each distribution of an extra."""
-    wanted = {name: line for line in EXTRAS[extra] if (name := read_name(line)) != "apsw"}
-    lowest = {name: re.search(r">=\s*([\w.]+)", line) for name, line in wanted.items()}
-    return [f"{name}=={found[1]}" for name, found in lowest.items() if found]
+    """Return a requirement for the lowest version of each distribution of an extra, with its own extras."""
+    lines = [line for line in EXTRAS[extra] if read_name(line) != "apsw"]
+    return [re.sub(r">=\s*([\w.]+).*", r"==\1", line) for line in lines if ">=" in line]
 
 
 def list_constraints(extra: str) -> list[str]:

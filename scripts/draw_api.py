@@ -46,7 +46,7 @@ def draw_route(route: Route, api: ApiDocs) -> str:
     parts = [
         f"### {route.method} {route.path}",
         f"**{route.summary.rstrip('.')}{'' if route.summary.endswith('?') else '.'}** {route.description}",
-        f"Credential: {CREDENTIALS[route.credential]}.",
+        f"Credential: {CREDENTIALS[route.credential]}.{_draw_scope(route)}",
     ]
     if route.parameters:
         rows = [(code(row.name), row.place, row.description) for row in operation.parameters]
@@ -56,6 +56,10 @@ def draw_route(route: Route, api: ApiDocs) -> str:
         parts.append(f"Body: {_type(operation.body)}. {route.body.description}{needed}")
     parts.append(table(("Status", "Body", "Meaning"), [*_replies(operation, route), *_refusals(route)]))
     return "\n\n".join(parts)
+
+
+def _draw_scope(route: Route) -> str:
+    return "" if route.scope is None else f" The key needs the scope {code(route.scope)}."
 
 
 def _replies(operation: Operation, route: Route) -> list[tuple[str, str, str]]:

@@ -48,7 +48,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 
 # Pages that one function generates as a whole.
 WHOLE: Mapping[Path, Callable[[str], str]] = {
-    draw_machine.PAGE: draw_machine.redraw,
+    draw_machine.PAGE: draw_machine.draw_page,
     ROOT / draw_ledger.PAGE: lambda _: draw_ledger.draw(),
 }
 

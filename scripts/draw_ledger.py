@@ -28,7 +28,7 @@ def draw() -> str:
     return "\n".join(parts)
 
 
-def standing(requirement: Requirement) -> str:
+def describe_coverage(requirement: Requirement) -> str:
     """How a requirement is accounted for."""
     if requirement.not_ours:
         return "not ours"
@@ -44,7 +44,7 @@ def _summary() -> str:
 
 
 def _counts(name: str, rows: Iterable[Requirement]) -> str:
-    count = Counter(standing(one) for one in rows)
+    count = Counter(describe_coverage(one) for one in rows)
     cells = [count["shown"], count["kept differently"], count["not ours"], count.total()]
     return f"| {name} | {' | '.join(map(str, cells))} |"
 

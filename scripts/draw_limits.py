@@ -8,9 +8,10 @@ import msgspec
 from placet.cases import grant, grant_terms
 from placet.cases.tokens import TOKEN_LENGTH
 from placet.cli.serve import serve
+from placet.desk.case_limits import Limits
+from placet.desk.delivery_retries import RETRY_SCHEDULE
 from placet.desk.draft import CaseDraft
 from placet.desk.idempotency import MAX_KEY_LENGTH
-from placet.desk.limits import Limits
 from placet.desk.review_desk import MAX_LINKS
 from placet.desk.reviewer_notes import MAX_NOTE_LENGTH
 from placet.http.paging import MAX_LIMIT
@@ -26,11 +27,11 @@ from placet.protocol import (
     patterns,
 )
 from placet.protocol.addresses import LONGEST_URL
-from placet.reviews import limits as answers
+from placet.reviews import answer_limits as answers
 from placet.reviews.confirmation.review_type import LONGEST_WORD
 from placet.reviews.entries import LONGEST_ID
 from placet.reviews.input.review_type import MAX_ANSWERS
-from placet.server import polling, prefill, sessions, streams
+from placet.server import case_sessions, polling, prefill, streams
 from placet.server.api_key_auth import TRUST_FOR
 from placet.server.serving import STOP_WITHIN_S
 from placet.server.single_write_protocol import MAX_HEAD_BYTES
@@ -107,7 +108,7 @@ def _answers() -> list[Row]:
         ("Reason of a withdrawal, note on a passed-on link", f"{MAX_NOTE_LENGTH:,} characters", ""),
         ("Selected or confirmed ids", f"{answers.MAX_IDS:,}", ""),
         ("Answers to an input without a form", MAX_ANSWERS, ""),
-        ("Session of a review page", _hours(sessions.LAST_FOR), ""),
+        ("Session of a review page", _hours(case_sessions.LAST_FOR), ""),
         ("Grants in an answer", grant_terms.MOST_GRANTS, ""),
         ("Uses of a grant", f"1 to {grant.MOST_USES:,}", ""),
         ("A grant lasts", f"1 minute to {grant.LONGEST.days} days", ""),
@@ -136,7 +137,7 @@ def _following() -> list[Row]:
 def _callbacks() -> list[Row]:
     limits = Limits()
     return [
-        ("Attempts", len(callback.RETRY_SCHEDULE), ""),
+        ("Attempts", len(RETRY_SCHEDULE), ""),
         ("Old secret signs along after a rotation", _hours(limits.rotation_for), ""),
         ("Secret", f"{callback.SHORTEST_SECRET} to {callback.LONGEST_SECRET} bytes; ours have 32", ""),
     ]

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "state-machine.md"
 _BLOCK = re.compile(r"(?P<begin><!-- drawn: (?P<name>\w+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
 
 
-def diagram() -> str:
+def draw_diagram() -> str:
     """The moves from one status to another, as a Mermaid diagram."""
     moves: dict[tuple[Status, Status], list[str]] = {}
     for (status, command), rule in TRANSITIONS.items():
@@ -23,7 +23,7 @@ def diagram() -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> pending", *arrows, *ends, "```", ""])
 
 
-def grid() -> str:
+def draw_grid() -> str:
     """Every command in every status, as a table."""
     head = ["Command", *(f"`{status}`" for status in Status)]
     rows = [[f"**{command.__name__}**", *_outcomes(command)] for command in COMMANDS]
@@ -31,14 +31,14 @@ def grid() -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def meanings() -> str:
+def list_meanings() -> str:
     """What each command says, in its own words."""
     return "".join(f"- **{command.__name__}**: {_first_line(command)}\n" for command in COMMANDS)
 
 
-def redraw(page: str) -> str:
+def draw_page(page: str) -> str:
     """The page with its drawn blocks as the table has them now."""
-    drawn = {"diagram": diagram, "grid": grid, "meanings": meanings}
+    drawn = {"diagram": draw_diagram, "grid": draw_grid, "meanings": list_meanings}
     return _BLOCK.sub(lambda block: block["begin"] + drawn[block["name"]]() + block["end"], page)
 
 
@@ -59,4 +59,4 @@ def _first_line(command: type[Command]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(redraw(PAGE.read_text()))
+    PAGE.write_text(draw_page(PAGE.read_text()))

@@ -1,12 +1,11 @@
 """Draws tables of the protocol: version windows, the schedule of callbacks, the problems of form fields."""
 
+from placet.desk.delivery_retries import JITTER_SHARE, RETRY_SCHEDULE
 from placet.protocol.answer_problems import CATALOGUE
-from placet.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE
 from placet.protocol.duration import format_duration
 from placet.protocol.versions import (
     DEFAULT_VERSION,
     HITL_SINCE,
-    NESTED_DISCOVERY_SINCE,
     POLL_SINCE,
     SPEC_VERSIONS,
     is_at_least,
@@ -19,7 +18,6 @@ def draw_windows() -> str:
     windows = {
         **{f"`hitl.{name}`": since for name, since in HITL_SINCE.items()},
         **{f"`{name}` in polls": since for name, since in POLL_SINCE.items()},
-        "nested discovery document": NESTED_DISCOVERY_SINCE,
     }
     heads = [f"{one} (default)" if one == DEFAULT_VERSION else one for one in SPEC_VERSIONS]
     rows = [

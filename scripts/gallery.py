@@ -44,7 +44,7 @@ class Shot(Struct, frozen=True, kw_only=True):
 
 def main() -> None:
     """Photograph, write the sheet, say where it is."""
-    options = parse(sys.argv[1:])
+    options = parse_arguments(sys.argv[1:])
     began = time.monotonic()
     pages = collect(options)
     if not pages:
@@ -58,13 +58,13 @@ def main() -> None:
     ]
     served = {f"{code}/{name}": html for code, named in pages.items() for name, html in named.items()}
     with serving(served) as site:
-        asyncio.run(photograph(site, shots))
+        asyncio.run(take_shots(site, shots))
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "index.html").write_text(sheet(shots), encoding="utf-8")
+    (FOLDER / "index.html").write_text(build_sheet(shots), encoding="utf-8")
     print(f"{len(shots):,} pictures in {time.monotonic() - began:.0f} s: {FOLDER / 'index.html'}")
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Which pages, languages, widths and themes; all of them if nothing is said."""
     parser = argparse.ArgumentParser(prog="gallery", description="Photograph every page onto one HTML sheet.")
     parser.add_argument("--only", default="", help="pages whose name holds this, such as approval")
@@ -82,13 +82,13 @@ def collect(options: argparse.Namespace) -> dict[str, dict[str, str]]:
         pages = every_page(languages().get(code))
         if place == 0:
             pages |= heavy_pages(languages().get(code))
-            pages |= dict(from_elsewhere(options.examples)) if options.examples else {}
+            pages |= dict(load_example_pages(options.examples)) if options.examples else {}
         chosen = {name: html for name, html in pages.items() if options.only in name}
         found |= {code: chosen} if chosen else {}
     return found
 
 
-def from_elsewhere(folder: Path) -> Iterator[tuple[str, str]]:
+def load_example_pages(folder: Path) -> Iterator[tuple[str, str]]:
     """Every case that the files of a folder hold: objects with a type, a prompt and a context."""
     for file in sorted(folder.glob("*.json")):
         for number, body in enumerate(_cases(msgspec.json.decode(file.read_bytes()))):
@@ -107,7 +107,7 @@ def _cases(value: Any) -> Iterator[dict[str, Any]]:
             yield from _cases(part)
 
 
-async def photograph(site: Site, shots: Sequence[Shot]) -> None:
+async def take_shots(site: Site, shots: Sequence[Shot]) -> None:
     """All shots, several at once; each page is opened once for all its widths and themes."""
     waiting: dict[tuple[str, str], list[Shot]] = {}
     for shot in shots:
@@ -140,7 +140,7 @@ async def _work(browser: Browser, site: Site, queue: list[list[Shot]]) -> None:
     await context.close()
 
 
-def sheet(shots: Sequence[Shot]) -> str:
+def build_sheet(shots: Sequence[Shot]) -> str:
     """The sheet: one row for each page, filtered by the boxes at its top."""
     rows: dict[str, list[Shot]] = {}
     for shot in shots:

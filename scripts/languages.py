@@ -101,17 +101,17 @@ def format_catalog(catalog: Catalog) -> str:
     return _IDLE_LINE.sub("", buffer.getvalue().decode())
 
 
-def texts(catalog: Catalog) -> Iterator[Message]:
+def list_texts(catalog: Catalog) -> Iterator[Message]:
     """Yield the entries without the header."""
     return (entry for entry in catalog if entry.id)
 
 
-def complaint(entry: Message, forms: int) -> str | None:
+def check_translation(entry: Message, forms: int) -> str | None:
     """Return what is wrong with a translation, or None."""
     if isinstance(entry.id, str):
         if not entry.string:
             return "missing"
-        if _stub(str(entry.string), entry.id):
+        if _is_too_short(str(entry.string), entry.id):
             return "cut short"
         return (
             None
@@ -121,43 +121,43 @@ def complaint(entry: Message, forms: int) -> str | None:
     given = tuple(entry.string or ())
     if len(given) != forms or not all(given):
         return "missing"
-    if any(_stub(form, entry.id[0]) for form in given):
+    if any(_is_too_short(form, entry.id[0]) for form in given):
         return "cut short"
     return None if all(fits_count(form, *entry.id) for form in given) else "other parts in braces"
 
 
-def _stub(translation: str, english: str) -> bool:
+def _is_too_short(translation: str, english: str) -> bool:
     """Return whether the translation is too short to say the same, even in Chinese."""
     return len(translation) * SHORTEST < len(english)
 
 
-def problems(code: str, found: Catalog, folder: Path = FOLDER) -> dict[str, str]:
+def find_problems(code: str, found: Catalog, folder: Path = FOLDER) -> dict[str, str]:
     """Return each text whose translation is missing or wrong, and why."""
     catalog = refresh_catalog(code, found, folder)
     return {
         _name(entry): wrong
-        for entry in texts(catalog)
-        if (wrong := complaint(entry, catalog.num_plurals)) is not None
+        for entry in list_texts(catalog)
+        if (wrong := check_translation(entry, catalog.num_plurals)) is not None
     }
 
 
-def missing(found: Catalog, folder: Path = FOLDER) -> dict[str, dict[str, str | list[str]]]:
+def list_missing(found: Catalog, folder: Path = FOLDER) -> dict[str, dict[str, str | list[str]]]:
     """Return the texts to translate by language; those that depend on a number have a list of forms."""
     return {
         code: {
             _name(entry): "" if isinstance(entry.id, str) else [""] * catalog.num_plurals
-            for entry in texts(catalog)
-            if complaint(entry, catalog.num_plurals)
+            for entry in list_texts(catalog)
+            if check_translation(entry, catalog.num_plurals)
         }
         for code in TRANSLATED
         for catalog in [refresh_catalog(code, found, folder)]
     }
 
 
-def take(code: str, found: Catalog, translations: Translations, folder: Path = FOLDER) -> Catalog:
+def add_translations(code: str, found: Catalog, translations: Translations, folder: Path = FOLDER) -> Catalog:
     """Return the refreshed catalog with these translations in it."""
     catalog = refresh_catalog(code, found, folder)
-    for entry in texts(catalog):
+    for entry in list_texts(catalog):
         translation = translations.get(_name(entry))
         if translation and isinstance(translation, list) is not isinstance(entry.id, str):
             entry.string = tuple(translation) if isinstance(translation, list) else translation
@@ -177,14 +177,14 @@ def main() -> None:
     given = json.loads(options.take.read_text()) if options.take else {}
     found = extract_texts()
     for code in TRANSLATED:
-        catalog = take(code, found, given.get(code, {}))
+        catalog = add_translations(code, found, given.get(code, {}))
         (FOLDER / f"{code}.po").write_text(format_catalog(catalog))
-        wrong = problems(code, found)
-        print(f"{code}: {len(list(texts(catalog)))} texts, {len(wrong)} to translate")
+        wrong = find_problems(code, found)
+        print(f"{code}: {len(list(list_texts(catalog)))} texts, {len(wrong)} to translate")
         for text, why in wrong.items():
             print(f"  {why}: {text}")
     if options.missing:
-        options.missing.write_text(json.dumps(missing(found), ensure_ascii=False, indent=1))
+        options.missing.write_text(json.dumps(list_missing(found), ensure_ascii=False, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The small client: what it sends, what it makes of answers, and how it waits."""
+"""PlacetClient: requests, error handling and waiting."""
 
 import threading
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_the_same_idempotency_key_opens_one_case(client: PlacetClient) -> None:
 
 
 @pytest.mark.parametrize("key", ["Bestellung für Zoë", "order\n7", "\ud800"], ids=ascii)
-def test_an_idempotency_key_that_cannot_travel_is_refused_in_our_words(
+def test_idempotency_key_invalid_in_a_header_is_refused_with_our_message(
     client: PlacetClient, key: str
 ) -> None:
     with pytest.raises(PlacetError, match="printable ASCII"):
@@ -50,7 +50,7 @@ def test_an_idempotency_key_that_cannot_travel_is_refused_in_our_words(
 
 
 @pytest.mark.parametrize("key", ["Schlüssel", "placet_x\r\nHost: other"], ids=ascii)
-def test_what_is_no_api_key_is_refused_in_our_words(server: RunningServer, key: str) -> None:
+def test_malformed_api_key_is_refused_with_our_message(server: RunningServer, key: str) -> None:
     with pytest.raises(PlacetError, match="not an API key"):
         PlacetClient(server.url, key)
 
@@ -73,7 +73,7 @@ def test_a_wrong_key_is_refused(server: RunningServer) -> None:
 @pytest.mark.parametrize(
     "case_id", ["review_nothing", "../../healthz", "a/b", "a?b=c", "a#b", "", "é", "a%2Fb"]
 )
-def test_an_id_stays_an_id_whatever_it_holds(client: PlacetClient, case_id: str) -> None:
+def test_special_characters_in_an_id_are_escaped(client: PlacetClient, case_id: str) -> None:
     for ask in (client.status, client.cancel):
         with pytest.raises(ServerRefused) as refused:
             ask(case_id)
@@ -93,7 +93,7 @@ def test_it_waits_until_the_case_is_closed(server: RunningServer, client: Placet
     assert pauses == [5, 5, 5]
 
 
-def test_it_gives_up_waiting_when_told_and_says_how_things_stand(client: PlacetClient) -> None:
+def test_wait_ends_at_the_timeout_and_reports_the_state(client: PlacetClient) -> None:
     case_id = client.open("confirmation", "Go?")["hitl"]["case_id"]
     pauses: list[float] = []
     assert client.wait(case_id, interval=2, at_most=5, sleep=pauses.append)["status"] == "pending"
@@ -101,7 +101,7 @@ def test_it_gives_up_waiting_when_told_and_says_how_things_stand(client: PlacetC
     assert client.wait(case_id, at_most=0, sleep=pauses.append)["status"] == "pending"
 
 
-def test_told_to_slow_down_it_does(server: RunningServer, client: PlacetClient) -> None:
+def test_wait_honours_retry_after(server: RunningServer, client: PlacetClient) -> None:
     hitl = client.open("confirmation", "Go?", inline_actions=["confirm"])["hitl"]
     pauses: list[float] = []
 
@@ -127,13 +127,13 @@ def test_told_to_slow_down_it_does(server: RunningServer, client: PlacetClient) 
         "http://localhost.evil.example",
     ],
 )
-def test_a_key_travels_only_under_cover(address: str) -> None:
+def test_api_key_is_not_sent_over_plain_http(address: str) -> None:
     with pytest.raises(PlacetError, match="https"):
         PlacetClient(address, "key")
 
 
 @contextmanager
-def answering(status: int, body: bytes, **headers: str) -> Iterator[str]:
+def serve_fixed_response(status: int, body: bytes, **headers: str) -> Iterator[str]:
     """A server that is none of ours, and answers everything alike."""
 
     class Answer(BaseHTTPRequestHandler):
@@ -173,30 +173,30 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[str]:
         (404, b'{"error": 7, "message": null}', ServerRefused),
     ],
 )
-def test_an_answer_that_is_none_of_ours_is_an_error(status: int, body: bytes, error: type[Exception]) -> None:
+def test_response_of_another_service_is_an_error(status: int, body: bytes, error: type[Exception]) -> None:
     with (
-        answering(status, body, Location="https://elsewhere.example") as url,
+        serve_fixed_response(status, body, Location="https://elsewhere.example") as url,
         PlacetClient(url, "k") as client,
         pytest.raises(error),
     ):
         client.status("review_a")
 
 
-def test_a_server_that_is_not_there_is_unavailable() -> None:
-    with answering(200, b"{}") as url:
+def test_unreachable_server_is_unavailable() -> None:
+    with serve_fixed_response(200, b"{}") as url:
         pass
     with PlacetClient(url, "key", timeout=2) as client, pytest.raises(Unavailable, match="cannot be reached"):
         client.status("review_a")
 
 
-def test_what_json_cannot_say_is_the_callers_mistake(client: PlacetClient) -> None:
+def test_value_that_json_cannot_encode_is_an_error(client: PlacetClient) -> None:
     with pytest.raises(ValueError, match="JSON"):
         client.open("confirmation", "Go?", context={"number": float("nan")})
     with pytest.raises(TypeError):
         client.open("confirmation", "Go?", context={"thing": object()})
 
 
-def test_the_body_may_be_handed_on_as_it_is(client: PlacetClient) -> None:
+def test_opened_case_can_be_returned_as_a_response_body(client: PlacetClient) -> None:
     opened = client.open("confirmation", "Go?")
     assert msgspec.json.decode(msgspec.json.encode(opened)) == opened
     assert httpx.Response(202, json=opened).json()["hitl"]["poll_url"].startswith("http://127.0.0.1")

@@ -1,4 +1,4 @@
-"""Every error says who can fix it: the tree in the docstring is the tree of the classes."""
+"""The tree of errors in the docstring equals the class tree."""
 
 import re
 
@@ -16,7 +16,7 @@ def all_errors(root: type[PlacetError] = PlacetError) -> list[type[PlacetError]]
     return [root, *(found for child in own for found in all_errors(child))]
 
 
-def drawn() -> list[tuple[int, str, str | None, str | None]]:
+def read_error_tree() -> list[tuple[int, str, str | None, str | None]]:
     tree = (errors.__doc__ or "").partition("\n\n")[2]
     lines = [LINE.match(line) for line in tree.splitlines()]
     return [
@@ -27,26 +27,28 @@ def drawn() -> list[tuple[int, str, str | None, str | None]]:
 
 
 def test_the_tree_names_every_error_and_no_other() -> None:
-    assert sorted(name for _, name, _, _ in drawn()) == sorted(error.__name__ for error in all_errors())
+    assert sorted(name for _, name, _, _ in read_error_tree()) == sorted(
+        error.__name__ for error in all_errors()
+    )
 
 
-def test_each_error_hangs_where_the_tree_shows_it() -> None:
+def test_each_error_has_the_parent_that_the_tree_shows() -> None:
     branch: list[str] = []
-    for depth, name, _, _ in drawn():
+    for depth, name, _, _ in read_error_tree():
         branch = [*branch[:depth], name]
         parent = getattr(errors, name).__bases__[0].__name__
         assert depth == 0 or parent == branch[depth - 1], name
 
 
 def test_each_error_has_the_status_and_code_the_tree_shows() -> None:
-    for _, name, status, code in drawn():
+    for _, name, status, code in read_error_tree():
         error = getattr(errors, name)
         assert status in (None, str(error.status)), name
         assert code in (None, error.code), name
 
 
 @pytest.mark.parametrize("error", all_errors(), ids=lambda error: error.__name__)
-def test_an_error_travels_as_a_flat_object_with_words_for_a_person(error: type[PlacetError]) -> None:
+def test_error_is_serialised_as_a_flat_object_with_a_message(error: type[PlacetError]) -> None:
     body = error(case_id="review_1").body()
     assert list(body) == ["error", "message", "case_id"]
     assert body["message"].endswith(".")

@@ -1,4 +1,4 @@
-"""What `import placet` promises."""
+"""The public names of `placet`."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ import placet
 from placet.extras import NEEDED_BY
 
 
-def test_every_public_name_loads_and_says_what_it_is() -> None:
+def test_every_public_name_loads_and_has_a_docstring() -> None:
     for name, module in placet._EXPORTS.items():
         value = getattr(placet, name)
         assert value is getattr(import_module(module), name), name
@@ -32,17 +32,17 @@ def test_type_checkers_see_the_same_names() -> None:
     assert seen == placet._EXPORTS
 
 
-def test_an_unknown_name_is_refused_by_name() -> None:
+def test_unknown_name_raises_an_error_that_names_it() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         getattr(placet, "Nonsense")  # noqa: B009 - a type checker refuses the plain spelling, as it should
 
 
-def test_importing_placet_loads_only_the_table_of_extras() -> None:
+def test_importing_placet_loads_nothing_but_its_tables_of_names() -> None:
     loaded = "import placet, sys; print(*(m for m in sys.modules if m.startswith('placet.')))"
     outcome = subprocess.run(
         [sys.executable, "-c", loaded], capture_output=True, check=True, text=True, timeout=60
     )
-    assert outcome.stdout.split() == ["placet.extras"]
+    assert outcome.stdout.split() == ["placet.extras", "placet.lazy_exports"]
 
 
 def test_the_table_of_extras_names_modules_that_exist() -> None:

@@ -1,15 +1,43 @@
-"""Names in the code: unique classes, verbs for functions, no retired terms (docs/reference/glossary.md)."""
+"""Language: unique class names, verbs for functions, no retired words (docs/reference/glossary.md)."""
 
 import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "placet"
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
-TREES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+ORDINARY_ENGLISH = frozenset(
+    (
+        "aside",
+        "book",
+        "bookkeeping",
+        "faces",
+        "filing",
+        "filings",
+        "glance",
+        "keyring",
+        "shelf",
+        "standing",
+        "telling",
+    )
+)
+"""Retired as names, but allowed in sentences."""
+SAMPLE_TOOLS = {
+    "tests/hook/frameworks/test_openai_agents.py": "a tool that books a trip",
+    "tests/hook/frameworks/test_pydantic_ai.py": "a tool that books a trip",
+    "tests/hook/models/test_openai_chat.py": "a tool that clears a shelf",
+    "tests/hook/test_decorated.py": "a tool that reads a book",
+}
+"""Tests with a tool from everyday life whose name or parameter is a retired word."""
+PROSE = (
+    *(ROOT.glob("*.md")),
+    *(path for path in (ROOT / "docs").rglob("*.md") if path != GLOSSARY),
+    *(path for path in PACKAGE.rglob("*") if path.suffix in {".py", ".html", ".js", ".md", ".sql"}),
+)
 
 IRREGULAR_PARTICIPLES = frozenset(
     re.findall(
@@ -30,8 +58,14 @@ ATTRIBUTE_DECORATORS = frozenset(
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def relative(path: Path) -> str:
-    return str(path.relative_to(PACKAGE))
+@cache
+def parse_folder(folder: Path) -> dict[Path, ast.Module]:
+    """Parse every module of a folder, by its path."""
+    return {path: ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))}
+
+
+def relative_path(path: Path) -> str:
+    return str(path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT))
 
 
 def is_participle(word: str) -> bool:
@@ -46,21 +80,30 @@ def is_attribute(function: Function) -> bool:
 
 
 def list_functions() -> Iterator[tuple[str, Function]]:
-    for path, tree in TREES.items():
+    for path, tree in parse_folder(PACKAGE).items():
         for node in ast.walk(tree):
             if isinstance(node, Function):
-                yield f"{relative(path)}:{node.lineno} {node.name}", node
+                yield f"{relative_path(path)}:{node.lineno} {node.name}", node
 
 
-def list_identifiers() -> Iterator[tuple[str, str]]:
-    """Yield the place and the name of every module, class, function and parameter."""
-    for path, tree in TREES.items():
-        yield relative(path), path.parent.name if path.stem == "__init__" else path.stem
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef | Function):
-                yield f"{relative(path)}:{node.lineno}", node.name
-            elif isinstance(node, ast.arg):
-                yield f"{relative(path)}:{node.lineno}", node.arg
+def list_identifiers(path: Path, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the position and the name of a module and of everything that it defines or assigns."""
+    yield relative_path(path), path.parent.name if path.stem == "__init__" else path.stem
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield f"{relative_path(path)}:{node.lineno}", node.name
+            case ast.arg():
+                yield f"{relative_path(path)}:{node.lineno}", node.arg
+            case ast.Name(ctx=ast.Store()):
+                yield f"{relative_path(path)}:{node.lineno}", node.id
+            case ast.Attribute(ctx=ast.Store()):
+                yield f"{relative_path(path)}:{node.lineno}", node.attr
+
+
+def find_names(words: set[str], path: Path, tree: ast.Module) -> list[str]:
+    """Return the names of a module that contain one of the words."""
+    return [f"{where} {name}" for where, name in list_identifiers(path, tree) if words & split_words(name)]
 
 
 def split_words(identifier: str) -> set[str]:
@@ -75,10 +118,10 @@ def read_retired_words() -> set[str]:
 
 def test_a_public_class_name_exists_once() -> None:
     modules = defaultdict(list)
-    for path, tree in TREES.items():
+    for path, tree in parse_folder(PACKAGE).items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                modules[node.name].append(relative(path))
+                modules[node.name].append(relative_path(path))
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
 
 
@@ -95,10 +138,35 @@ def test_functions_are_not_named_by_a_participle() -> None:
 
 def test_no_retired_word_comes_back() -> None:
     retired = read_retired_words()
-    assert retired
-    assert [f"{where} {name}" for where, name in list_identifiers() if retired & split_words(name)] == []
+    assert retired > ORDINARY_ENGLISH
+    found = [name for path, tree in parse_folder(PACKAGE).items() for name in find_names(retired, path, tree)]
+    assert found == []
 
 
-def test_no_module_has_a_catch_all_name() -> None:
+def test_no_retired_word_comes_back_in_tests_and_benchmarks() -> None:
+    retired = read_retired_words()
+    trees = parse_folder(ROOT / "tests") | parse_folder(ROOT / "bench")
+    found = {relative_path(path): find_names(retired, path, tree) for path, tree in trees.items()}
+    assert {path: names for path, names in found.items() if names and path not in SAMPLE_TOOLS} == {}
+    assert all(found[path] for path in SAMPLE_TOOLS), "an exception that is no longer needed"
+
+
+def test_no_retired_word_comes_back_in_docs_docstrings_and_pages() -> None:
+    words = "|".join(sorted(read_retired_words() - ORDINARY_ENGLISH))
+    retired = re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    found = [
+        f"{relative_path(path)}:{number} {line.strip()}"
+        for path in PROSE
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if retired.search(line)
+    ]
+    assert found == []
+
+
+def test_no_module_or_function_has_a_catch_all_name() -> None:
     catch_all = {"utils", "util", "helpers", "helper", "common", "misc"}
-    assert [where for where, name in list_identifiers() if name in catch_all] == []
+    modules = [
+        relative_path(path) for path in parse_folder(PACKAGE) if {path.stem, path.parent.name} & catch_all
+    ]
+    functions = [where for where, function in list_functions() if function.name.strip("_") in catch_all]
+    assert modules + functions == []

@@ -14,7 +14,7 @@ from placet.settings import Settings, build_settings, load
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def change_to_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here reads a placet.toml that happens to lie about."""
     monkeypatch.chdir(tmp_path)
 
@@ -24,7 +24,7 @@ def write(path: str, text: str) -> Path:
     return Path(path)
 
 
-def test_without_anything_said_the_defaults_hold() -> None:
+def test_defaults_apply_when_nothing_is_set() -> None:
     found = load(environ={})
     assert found.settings == Settings()
     assert set(found.origins.values()) == {"default"}
@@ -41,7 +41,7 @@ def test_later_sources_win_and_each_is_named() -> None:
     assert found.origins["host"] == "default"
 
 
-def test_a_file_is_found_where_it_lies_or_where_it_is_named() -> None:
+def test_settings_file_is_found_in_the_folder_or_by_name() -> None:
     write("placet.toml", "port = 1")
     write("other.toml", "port = 2")
     assert load(environ={}).settings.port == 1
@@ -62,11 +62,11 @@ def test_a_file_is_found_where_it_lies_or_where_it_is_named() -> None:
         ("SIGNING", "none", "none"),
     ],
 )
-def test_the_environment_speaks_in_text(name: str, text: str, value: object) -> None:
+def test_environment_values_are_parsed_from_text(name: str, text: str, value: object) -> None:
     assert getattr(load(environ={f"PLACET_{name}": text}).settings, name.lower()) == value
 
 
-def test_what_the_environment_says_of_others_is_none_of_ours() -> None:
+def test_environment_variables_of_other_programs_are_ignored() -> None:
     assert load(environ={"PLACET_SERVICE_HOST": "10.0.0.1", "PORT": "1"}).settings == Settings()
 
 
@@ -107,7 +107,7 @@ def test_what_the_environment_says_of_others_is_none_of_ours() -> None:
     ],
     ids=repr,
 )
-def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
+def test_invalid_values_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         build_settings(values)
 
@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
         ({"base_url": "https://bücher.example/übergabe/"}, "https://xn--bcher-kva.example/%C3%BCbergabe"),
     ],
 )
-def test_people_reach_the_server_where_it_says(values: dict[str, Any], public_url: str) -> None:
+def test_public_url_is_derived_from_the_settings(values: dict[str, Any], public_url: str) -> None:
     assert build_settings(values).public_url == public_url
 
 
@@ -145,14 +145,14 @@ def test_limits_are_settings() -> None:
         ("\x00", "not valid TOML"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused_by_its_name(text: str, complaint: str) -> None:
+def test_error_names_the_invalid_settings_file(text: str, complaint: str) -> None:
     write("placet.toml", text)
     with pytest.raises(SettingsError) as refused:
         load(environ={})
     assert complaint in refused.value.message
 
 
-def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:
+def test_unreadable_settings_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     for file in (tmp_path / "bytes.toml", tmp_path / "nothing.toml", tmp_path):
         with pytest.raises(SettingsError, match=file.name):
@@ -166,6 +166,6 @@ def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:
         max_size=4,
     )
 )
-def test_whatever_is_set_there_are_settings_or_a_refusal(values: dict[str, Any]) -> None:
+def test_any_environment_gives_settings_or_an_error(values: dict[str, Any]) -> None:
     with suppress(SettingsError):
         assert isinstance(build_settings(values), Settings)

@@ -12,8 +12,21 @@ from placet.testing.samples import sample_api_key
 
 pytestmark = pytest.mark.anyio
 SOURCE = Path(__file__).parent.parent / "src" / "placet"
-MAY_NAME_AN_ENGINE = ("bootstrap/storage.py", "stores/", "hook/savers/")
-ENGINES = {"apsw", "asyncpg"}
+MAY_NAME_AN_ENGINE = (
+    "agent/pending_case_store.py",
+    "bootstrap/storage.py",
+    "hook/__init__.py",
+    "hook/savers/",
+    "sqlite_outages.py",
+    "stores/",
+)
+ENGINES = {"apsw", "asyncpg", "psycopg", "psycopg_pool", "redis", "sqlite3"}
+OUR_ENGINES = (
+    "placet.stores.",
+    "placet.hook.savers.postgres",
+    "placet.hook.savers.redis",
+    "placet.hook.savers.sqlite",
+)
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -33,7 +46,7 @@ def test_only_bootstrap_names_a_storage_engine() -> None:
         engines = [
             module
             for module in imported_modules(path)
-            if module.split(".")[0] in ENGINES or module.startswith("placet.stores.")
+            if module.split(".")[0] in ENGINES or module.startswith(OUR_ENGINES)
         ]
         if engines and not name.startswith(MAY_NAME_AN_ENGINE):
             named.append((name, engines))

@@ -8,7 +8,14 @@ from pathlib import Path
 import apsw
 from msgspec import Struct
 
-from bench.faults.checks import STUCK_AFTER, Found, broken_promises, half_written, lateness, stuck
+from bench.faults.checks import (
+    STUCK_AFTER,
+    StoredCase,
+    find_broken_promises,
+    find_torn_writes,
+    is_overdue,
+    measure_lateness,
+)
 from bench.faults.ledger import Ledger, Promise
 from bench.faults.victim import Victim
 from placet.desk import clock
@@ -68,9 +75,9 @@ class Auditor:
     async def _check_promises(self, store: Store, promises: Iterable[Promise]) -> None:
         for promise in promises:
             found = await self._find(store, promise.case_id)
-            problems = list(broken_promises(promise, found, now=clock.now()))
+            problems = list(find_broken_promises(promise, found, now=clock.now()))
             if found is not None:
-                problems += half_written(found)
+                problems += find_torn_writes(found)
             self._note(promise.case_id, problems)
 
     async def _check_expiry(self, store: Store, promises: Sequence[Promise]) -> None:
@@ -84,7 +91,7 @@ class Auditor:
             if not late:
                 break
             for case in late:
-                if stuck(case, self._victim.lives[-1], now=now):
+                if is_overdue(case, self._victim.lives[-1], now=now):
                     self._note(case.id, ["it is stuck past its expiry"])
                     overdue.remove(case.id)
             await asyncio.sleep(0.02)
@@ -95,7 +102,7 @@ class Auditor:
             found = await self._find(store, case_id)
             if found is None or found.case.status is not Status.EXPIRED:
                 continue
-            late = lateness(found, self._victim.lives)
+            late = measure_lateness(found, self._victim.lives)
             self.findings.expired += 1
             self.findings.latest_expiry_s = max(self.findings.latest_expiry_s, late.total_seconds())
             if late > STUCK_AFTER:
@@ -110,18 +117,18 @@ class Auditor:
                 if case.id not in self._ledger.promises:
                     self.findings.strangers += 1
                     found = await self._find(store, case.id)
-                    self._note(case.id, half_written(found) if found else ["it vanished"])
+                    self._note(case.id, find_torn_writes(found) if found else ["it vanished"])
         if self.findings.strangers > self._ledger.unsure_openings:
             self._note("the store", [f"{self.findings.strangers} cases that nobody opened"])
 
-    async def _find(self, store: Store, case_id: str) -> Found | None:
+    async def _find(self, store: Store, case_id: str) -> StoredCase | None:
         while (case := await store.get_case(case_id)) is not None:
             both = await store.get_case_and_offer(case_id)
             events = await store.list_events(case_id)
             if await store.get_case(case_id) == case:  # else the server moved it on between our reads
                 self.findings.cases += 1
                 self.findings.events += len(events)
-                return Found(case=case, offer=both[1] if both else None, events=events)
+                return StoredCase(case=case, offer=both[1] if both else None, events=events)
         return None
 
     def _note(self, case_id: str, problems: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ import aiohttp
 from msgspec import Struct
 
 from bench.drafts import ANSWER, DRAFT
-from bench.faults.ledger import Answered, Ledger, Promise
+from bench.faults.ledger import AcknowledgedAnswer, Ledger, Promise
 from placet.desk import clock, random_values
 
 CLIENTS = 16
@@ -97,11 +97,15 @@ class Crowd:
 
     async def _answer(self, promise: Promise) -> bool:
         action = self._dice.choice(("approve", "reject"))
-        answer = Answered(action=action, data={"feedback": f"{action} {random_values.generate_short_id()}"})
+        answer = AcknowledgedAnswer(
+            action=action, data={"feedback": f"{action} {random_values.generate_short_id()}"}
+        )
         repeat_key = random_values.generate_short_id() if self._dice.random() < 0.5 else None
         return await self._send_answer(promise, answer, repeat_key)
 
-    async def _send_answer(self, promise: Promise, answer: Answered, repeat_key: str | None) -> bool:
+    async def _send_answer(
+        self, promise: Promise, answer: AcknowledgedAnswer, repeat_key: str | None
+    ) -> bool:
         body = {**ANSWER, "action": answer.action, "data": answer.data}
         reply = await self._post(promise.submit_url, body, promise.submit_token, repeat_key)
         if reply is None:
@@ -112,12 +116,14 @@ class Crowd:
             return False
         if reply.status == 200:
             at = datetime.fromisoformat(reply.body["completed_at"])
-            self._ledger.answered(promise, Answered(action=answer.action, data=answer.data, completed_at=at))
+            self._ledger.answered(
+                promise, AcknowledgedAnswer(action=answer.action, data=answer.data, completed_at=at)
+            )
         else:
             self._ledger.refused(promise, reply.status, now=clock.now())
         return True
 
-    async def _answer_again(self, promise: Promise, answer: Answered, repeat_key: str) -> None:
+    async def _answer_again(self, promise: Promise, answer: AcknowledgedAnswer, repeat_key: str) -> None:
         for _ in range(2):
             await self._send_answer(promise, answer, repeat_key)
 

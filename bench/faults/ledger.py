@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct, field
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class AcknowledgedAnswer(Struct, frozen=True, kw_only=True):
     """An answer as it was sent, and when the server said it was taken."""
 
     action: str
@@ -22,8 +22,8 @@ class Promise(Struct, kw_only=True):
     submit_url: str
     submit_token: str
     expires_at: datetime
-    taken: Answered | None = None
-    unsure: list[Answered] = field(default_factory=list)
+    taken: AcknowledgedAnswer | None = None
+    unsure: list[AcknowledgedAnswer] = field(default_factory=list)
 
 
 class Ledger(Struct, kw_only=True):
@@ -51,7 +51,7 @@ class Ledger(Struct, kw_only=True):
         )
         return self.promises.setdefault(promise.case_id, promise)
 
-    def answered(self, promise: Promise, answer: Answered) -> None:
+    def answered(self, promise: Promise, answer: AcknowledgedAnswer) -> None:
         """Note a 200; a second one must be the first one over again."""
         if promise.taken is not None and promise.taken != answer:
             self.surprises.append(f"{promise.case_id}: acknowledged twice, {promise.taken} and {answer}")

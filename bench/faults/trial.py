@@ -10,7 +10,7 @@ from msgspec import Struct
 from bench.faults.kills import Casualties, Killing
 from bench.faults.races import RACERS, Races, Racing
 from bench.faults.victim import Victim
-from bench.table import aligned
+from bench.table import align_cells
 
 SHOWN = 20
 Say = Callable[[str], None]
@@ -48,7 +48,7 @@ async def run_trial(folder: Path, *, kills: int, cases: int, rounds: int, seed: 
 
 def summary(trial: Trial) -> str:
     """The table that is printed at the end."""
-    return "\n".join([*aligned(list(_rows(trial))), "", *_verdict(trial.violations)]) + "\n"
+    return "\n".join([*align_cells(list(_rows(trial))), "", *_verdict(trial.violations)]) + "\n"
 
 
 def _rows(trial: Trial) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 from msgspec.structs import replace
 
-from bench.faults.checks import Life
+from bench.faults.checks import ServerRun
 from placet.desk import clock
 
 READY_WITHIN_S = 30.0
@@ -25,7 +25,7 @@ class Victim:
         self.db = db
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.lives: list[Life] = []
+        self.lives: list[ServerRun] = []
         self._log = db.with_name("server.log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -37,7 +37,7 @@ class Victim:
     def launch(self) -> None:
         """Start the process without waiting for it."""
         command = [str(PLACET), "serve", "--db", str(self.db), "--port", str(self.port)]
-        self.lives.append(Life(launched_at=clock.now()))
+        self.lives.append(ServerRun(launched_at=clock.now()))
         self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
 
     async def start(self) -> None:

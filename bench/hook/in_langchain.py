@@ -17,7 +17,7 @@ from langgraph.types import Command
 
 from bench.hook.ours import hook, saver
 from bench.hook.scene import GO, LAST_WORDS, TOOL, WITH_PLACET, Contestant, Setting, pay
-from bench.hook.store import durable
+from bench.hook.store import make_durable
 from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
 
 NAME = "LangChain"
@@ -85,7 +85,7 @@ def _checkpointer(setting: Setting, name: str) -> BaseCheckpointSaver[Any]:
     made = SqliteSaver(sqlite3.connect(setting.file(name), check_same_thread=False))
     setting.cleanup.callback(made.conn.close)
     made.setup()
-    durable(made.conn)
+    make_durable(made.conn)
     return made
 
 

@@ -9,7 +9,7 @@ from agents.testing import assistant_message, function_call
 
 from bench.hook.ours import hook, saver
 from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_PLACET, Contestant, Setting, apay
-from bench.hook.store import Store, stores
+from bench.hook.store import ThreadStore, list_stores
 from placet.hook import InterruptionMetadata
 from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 
@@ -38,11 +38,11 @@ class Scripted(Model):
 
 def own(setting: Setting) -> Iterator[Contestant]:
     """A run ends with interruptions; its state is kept, and run again once they are approved."""
-    for kept in stores(setting, NAME):
+    for kept in list_stores(setting, NAME):
         yield Contestant(kept.name, _own_cycle(setting, kept))
 
 
-def _own_cycle(setting: Setting, kept: Store) -> Callable[[], str]:
+def _own_cycle(setting: Setting, kept: ThreadStore) -> Callable[[], str]:
     tool = function_tool(apay, name_override=TOOL, needs_approval=True)
     agent = Agent(name="payer", model=Scripted(setting), tools=[tool])
     loop = setting.loop()

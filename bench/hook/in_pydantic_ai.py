@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from bench.hook.ours import hook, saver
 from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_PLACET, Contestant, Setting, apay
-from bench.hook.store import Store, stores
+from bench.hook.store import ThreadStore, list_stores
 from placet.hook import InterruptionMetadata
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 
@@ -27,11 +27,11 @@ NAME = "Pydantic AI"
 
 def own(setting: Setting) -> Iterator[Contestant]:
     """Tools that require approval: a run ends with DeferredToolRequests, the next begins with results."""
-    for kept in stores(setting, NAME):
+    for kept in list_stores(setting, NAME):
         yield Contestant(kept.name, _own_cycle(setting, kept))
 
 
-def _own_cycle(setting: Setting, kept: Store) -> Callable[[], str]:
+def _own_cycle(setting: Setting, kept: ThreadStore) -> Callable[[], str]:
     tool = Tool(apay, name=TOOL, requires_approval=True)
     agent = Agent(_model(setting), tools=[tool], output_type=[str, DeferredToolRequests])
     loop = setting.loop()

@@ -35,7 +35,7 @@ Slices = dict[str, list[Slice]]
 """Contestant -> its slices, one for each round."""
 
 
-def hook_figures(
+def measure_hook(
     rows: Sequence[str], rounds: int, folder: Path, say: Callable[[str], None]
 ) -> tuple[list[Figure], list[Cycle]]:
     """The rows of tool approval, and what each contestant took."""
@@ -51,18 +51,22 @@ def hook_figures(
                 setting = Setting(calls=calls, folder=Path(place) if storage == "sqlite" else None)
                 kinds = {row: row.removesuffix(f"_{suffix}") for row in wanted}
                 with setting.cleanup:
-                    found = _slices(list(contestants(setting, kinds.values())), rounds * ROUNDS_OF_ONE)
-            cycles.extend(_cycles(found, storage, calls))
-            figures.extend(_figure(row, kind, found, say) for row, kind in kinds.items())
+                    found = _measure_slices(
+                        list(list_contestants(setting, kinds.values())), rounds * ROUNDS_OF_ONE
+                    )
+            cycles.extend(_build_cycles(found, storage, calls))
+            figures.extend(_build_figure(row, kind, found, say) for row, kind in kinds.items())
     if "hook_import" in rows:
         imported = importing.measure()
         cycles.append(imported)
         took = imported.cpu_ms
-        figures.append(_told(Figure(row="hook_import", stored=0, value=took, by_cpu=took, bounded=True), say))
+        figures.append(
+            _report_figure(Figure(row="hook_import", stored=0, value=took, by_cpu=took, bounded=True), say)
+        )
     return figures, cycles
 
 
-def _slices(everyone: Sequence[Contestant], rounds: int) -> Slices:
+def _measure_slices(everyone: Sequence[Contestant], rounds: int) -> Slices:
     for contestant in everyone:
         for _ in range(WARM_UP):
             assert contestant.cycle() == LAST_WORDS, contestant.name
@@ -70,16 +74,16 @@ def _slices(everyone: Sequence[Contestant], rounds: int) -> Slices:
     gc.freeze()
     found: Slices = {contestant.name: [] for contestant in everyone}
     for number in range(rounds):
-        # Nobody always runs after the same one.
+        # Rotate the order, so that no contestant always runs after the same one.
         first = number % len(everyone)
         for contestant in (*everyone[first:], *everyone[:first]):
-            found[contestant.name].append(_slice(contestant))
+            found[contestant.name].append(_measure_slice(contestant))
     gc.unfreeze()
     return found
 
 
-def contestants(setting: Setting, kinds: Collection[str] = KINDS) -> Iterator[Contestant]:
-    """Whoever rows of these kinds compare: our loop, and frameworks with their own approval and with ours."""
+def list_contestants(setting: Setting, kinds: Collection[str] = KINDS) -> Iterator[Contestant]:
+    """Yield what rows of these kinds compare: our loop, frameworks with their own approval and with ours."""
     if LOOP in kinds:
         yield ours.agent(setting)
     for name, framework in FRAMEWORKS.items():
@@ -90,7 +94,7 @@ def contestants(setting: Setting, kinds: Collection[str] = KINDS) -> Iterator[Co
             yield from framework.adapted(setting)
 
 
-def _slice(contestant: Contestant) -> Slice:
+def _measure_slice(contestant: Contestant) -> Slice:
     cycles, began, used = 0, time.perf_counter(), time.process_time()
     while (passed := time.perf_counter() - began) < SLICE_S:
         contestant.cycle()
@@ -98,10 +102,10 @@ def _slice(contestant: Contestant) -> Slice:
     return Slice(passed * 1000 / cycles, (time.process_time() - used) * 1000 / cycles)
 
 
-def _figure(row: str, kind: str, found: Slices, say: Callable[[str], None]) -> Figure:
+def _build_figure(row: str, kind: str, found: Slices, say: Callable[[str], None]) -> Figure:
     if kind == LOOP:
         mine = found[ours.NAME]
-        fastest = min((found[framework.NAME] for framework in FRAMEWORKS.values()), key=_wall)
+        fastest = min((found[framework.NAME] for framework in FRAMEWORKS.values()), key=_median_wall_time)
         pairs = list(zip(fastest, mine, strict=True))
         value = statistics.median(theirs.wall / ours.wall for theirs, ours in pairs)
         by_cpu = statistics.median(theirs.cpu / ours.cpu for theirs, ours in pairs)
@@ -112,20 +116,20 @@ def _figure(row: str, kind: str, found: Slices, say: Callable[[str], None]) -> F
         pairs = list(zip(found[f"{name}{WITH_PLACET}"], own, strict=True))
         value = statistics.median(adapted.wall - plain.wall for adapted, plain in pairs)
         by_cpu = statistics.median(adapted.cpu - plain.cpu for adapted, plain in pairs)
-    return _told(Figure(row=row, stored=0, value=value, by_cpu=by_cpu, bounded=True), say)
+    return _report_figure(Figure(row=row, stored=0, value=value, by_cpu=by_cpu, bounded=True), say)
 
 
-def _cycles(found: Slices, storage: str, calls: int) -> Iterator[Cycle]:
+def _build_cycles(found: Slices, storage: str, calls: int) -> Iterator[Cycle]:
     for name, slices in found.items():
         cpu = statistics.median(one.cpu for one in slices)
-        yield Cycle(name=name, storage=storage, calls=calls, wall_ms=_wall(slices), cpu_ms=cpu)
+        yield Cycle(name=name, storage=storage, calls=calls, wall_ms=_median_wall_time(slices), cpu_ms=cpu)
 
 
-def _wall(slices: Sequence[Slice]) -> float:
+def _median_wall_time(slices: Sequence[Slice]) -> float:
     return statistics.median(one.wall for one in slices)
 
 
-def _told(figure: Figure, say: Callable[[str], None]) -> Figure:
+def _report_figure(figure: Figure, say: Callable[[str], None]) -> Figure:
     row = ROWS[figure.row]
     say(f"  {row.title}: {figure.value:.2f} {row.unit}, by CPU {figure.by_cpu:.2f}")
     return figure

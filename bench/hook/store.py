@@ -13,7 +13,7 @@ from typing import Any
 from bench.hook.scene import AS_TEXT, Setting
 
 
-class Store(ABC):
+class ThreadStore(ABC):
     """Keeps what a framework needs to go on."""
 
     name: str
@@ -32,7 +32,7 @@ class Store(ABC):
         """Keep what was decided before any of it runs; once, whoever else tries."""
 
 
-class Memory(Store):
+class MemoryThreadStore(ThreadStore):
     """The framework's own objects, as they are, or the text that a new process could go on from."""
 
     def __init__(self, framework: str, *, as_text: bool) -> None:
@@ -50,14 +50,14 @@ class Memory(Store):
         assert thread_id in self._kept
 
 
-class Table(Store):
+class SqliteThreadStore(ThreadStore):
     """Texts in SQLite; each is on disk before `put` returns."""
 
     as_text = True
 
     def __init__(self, setting: Setting, framework: str) -> None:
         self.name = framework
-        self._connection = durable(sqlite3.connect(setting.file(framework), isolation_level=None))
+        self._connection = make_durable(sqlite3.connect(setting.file(framework), isolation_level=None))
         setting.cleanup.callback(self._connection.close)
         self._connection.execute(
             "CREATE TABLE threads (id TEXT PRIMARY KEY, state TEXT, decisions TEXT) WITHOUT ROWID"
@@ -77,17 +77,17 @@ class Table(Store):
         assert won.rowcount == 1
 
 
-def durable(connection: sqlite3.Connection) -> sqlite3.Connection:
+def make_durable(connection: sqlite3.Connection) -> sqlite3.Connection:
     """A connection whose commits are on disk, as those of our saver."""
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     return connection
 
 
-def stores(setting: Setting, framework: str) -> Iterator[Store]:
+def list_stores(setting: Setting, framework: str) -> Iterator[ThreadStore]:
     """The ways in which this framework's threads are kept here."""
     if setting.folder is not None:
-        yield Table(setting, framework)
+        yield SqliteThreadStore(setting, framework)
     else:
-        yield Memory(framework, as_text=False)
-        yield Memory(framework, as_text=True)
+        yield MemoryThreadStore(framework, as_text=False)
+        yield MemoryThreadStore(framework, as_text=True)

@@ -8,7 +8,8 @@ from typing import Any
 import httptools
 
 from bench.relay import scene
-from placet.server.serving import bind, new_loop
+from placet.http.listening import bind
+from placet.server.serving import new_loop
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from bench.figures import Figure, has_bound
 from bench.load import drive
-from bench.measure import Comparison, Slice, Traffic, compare, run, summed_up
-from bench.relay.process import Relay, agent_running, relay_running
+from bench.measure import Comparison, Slice, Traffic, compare, run, summarize_slices
+from bench.relay.process import Relay, run_agent, run_relay
 from bench.relay.scene import EVENTS, FRESH, FRESH_PATH, JUDGED, PLAIN
 from bench.relay.traffic import Requests
 from bench.rows import RELAY_HELD, ROWS
@@ -20,13 +20,13 @@ from bench.session import Pace
 Say = Callable[[str], None]
 
 
-def relay_figures(rows: Sequence[str], pace: Pace, folder: Path, say: Say) -> list[Figure]:
+def measure_relay(rows: Sequence[str], pace: Pace, folder: Path, say: Say) -> list[Figure]:
     """These rows, on databases in this folder that are removed at once afterwards."""
     place = Path(tempfile.mkdtemp(prefix="relay-", dir=folder))
     try:
-        with agent_running() as agent, relay_running(place / "passing", agent) as relay:
+        with run_agent() as agent, run_relay(place / "passing", agent) as relay:
             bench = RelayBench(place, agent, relay, pace)
-            return [_told(_figure(name, *bench.measure(name)), say) for name in rows]
+            return [_report_figure(_build_figure(name, *bench.measure(name)), say) for name in rows]
     finally:
         shutil.rmtree(place)
 
@@ -44,35 +44,39 @@ class RelayBench:
     def measure(self, row: str) -> tuple[float, float | None, Comparison | None]:
         """The row's value, the same by the processor's time, and the comparison it comes from."""
         if row == "relay_added":
-            return (*self._added(), None)
-        found = self._compared(row)
+            return (*self._measure_added_latency(), None)
+        found = self._compare_row(row)
         return found.ratio, found.cpu_ratio, found
 
-    def _compared(self, row: str) -> Comparison:
+    def _compare_row(self, row: str) -> Comparison:
         relay, requests = self._relay, self._requests
         if row == "relay_held":
-            return self._beside_held()
+            return self._compare_with_held_messages()
         if row == "relay_fresh":
-            real = requests.sent(relay, FRESH, connections=self._pace.connections)
-            return self._by_turns(
-                real, requests.sent_raw(relay, FRESH_PATH, connections=self._pace.connections)
+            real = requests.send_through_relay(relay, FRESH, connections=self._pace.connections)
+            return self._compare_alternating(
+                real, requests.send_through_raw_proxy(relay, FRESH_PATH, connections=self._pace.connections)
             )
         if row in ("relay_stream", "relay_stream_judged"):
-            real = requests.streamed(relay, PLAIN if row == "relay_stream" else JUDGED)
-            return _in_events(self._by_turns(real, requests.streamed_raw(relay)))
-        real = requests.sent(relay, JUDGED, connections=self._pace.connections)
-        return self._by_turns(real, requests.sent_raw(relay, connections=self._pace.connections))
+            real = requests.stream_through_relay(relay, PLAIN if row == "relay_stream" else JUDGED)
+            return _convert_to_events(
+                self._compare_alternating(real, requests.stream_through_raw_proxy(relay))
+            )
+        real = requests.send_through_relay(relay, JUDGED, connections=self._pace.connections)
+        return self._compare_alternating(
+            real, requests.send_through_raw_proxy(relay, connections=self._pace.connections)
+        )
 
-    def _by_turns(self, real: Traffic, raw: Traffic) -> Comparison:
+    def _compare_alternating(self, real: Traffic, raw: Traffic) -> Comparison:
         for traffic in (real, raw):
             run(self._relay, traffic, 1)
         pace = self._pace
         return compare(self._relay, lambda _: real, lambda _: raw, rounds=pace.rounds, seconds=pace.seconds)
 
-    def _added(self) -> tuple[float, float]:
+    def _measure_added_latency(self) -> tuple[float, float]:
         """What one caller waits longer than it would for the agent itself; and what the relay computes."""
-        through = self._requests.sent(self._relay, JUDGED, connections=1)
-        direct = self._requests.direct(self._relay)
+        through = self._requests.send_through_relay(self._relay, JUDGED, connections=1)
+        direct = self._requests.send_directly(self._relay)
         run(self._relay, through, 1)
         added, spent = [], []
         for _ in range(self._pace.rounds):
@@ -89,18 +93,21 @@ class RelayBench:
             spent.append(one.cpu_us / 1000)
         return statistics.median(added), statistics.median(spent)
 
-    def _beside_held(self) -> Comparison:
+    def _compare_with_held_messages(self) -> Comparison:
         """Two servers by turns: this one, and one in which messages wait for a person."""
-        with relay_running(self._folder / "held", self._agent) as waiting:
+        with run_relay(self._folder / "held", self._agent) as waiting:
             self.hold(waiting, RELAY_HELD)
             pairs = [
-                (self._passing(waiting), self._passing(self._relay)) for _ in range(self._pace.rounds + 1)
+                (self._measure_passing_messages(waiting), self._measure_passing_messages(self._relay))
+                for _ in range(self._pace.rounds + 1)
             ]
-        return summed_up(pairs[1:])
+        return summarize_slices(pairs[1:])
 
-    def _passing(self, relay: Relay) -> Slice:
+    def _measure_passing_messages(self, relay: Relay) -> Slice:
         return run(
-            relay, self._requests.sent(relay, JUDGED, connections=self._pace.connections), self._pace.seconds
+            relay,
+            self._requests.send_through_relay(relay, JUDGED, connections=self._pace.connections),
+            self._pace.seconds,
         )
 
     def hold(self, relay: Relay, count: int) -> None:
@@ -108,7 +115,7 @@ class RelayBench:
         number = held = 0
         while held < count:
             number += 1
-            load = run(relay, self._requests.held(relay, number), 1).load
+            load = run(relay, self._requests.send_held_messages(relay, number), 1).load
             if load.failed + load.refused:
                 raise RuntimeError(f"{load.failed + load.refused} messages could not be held.")
             before, held = held, relay.count_held()
@@ -116,7 +123,7 @@ class RelayBench:
                 raise RuntimeError(f"No more than {held:,} messages are held.")
 
 
-def _in_events(found: Comparison) -> Comparison:
+def _convert_to_events(found: Comparison) -> Comparison:
     """A comparison of streams as one of their events."""
     return replace(
         found,
@@ -127,7 +134,7 @@ def _in_events(found: Comparison) -> Comparison:
     )
 
 
-def _figure(name: str, value: float, by_cpu: float | None, found: Comparison | None) -> Figure:
+def _build_figure(name: str, value: float, by_cpu: float | None, found: Comparison | None) -> Figure:
     trouble = None
     if found is not None and found.broken:
         trouble = f"{found.broken} requests failed or were refused"
@@ -142,7 +149,7 @@ def _figure(name: str, value: float, by_cpu: float | None, found: Comparison | N
     )
 
 
-def _told(figure: Figure, say: Say) -> Figure:
+def _report_figure(figure: Figure, say: Say) -> Figure:
     row, found = ROWS[figure.row], figure.comparison
     if found is None:
         say(f"  {row.title}: {figure.value:.2f} {row.unit}")

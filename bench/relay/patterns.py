@@ -42,7 +42,7 @@ PREFIXED = {
     "hvs\\.": "[A-Za-z0-9_-]{24,120}",
     "lin_api_": "[A-Za-z0-9]{40}",
     "eyJ": "[A-Za-z0-9_-]{15,400}\\.eyJ[A-Za-z0-9_-]{15,800}\\.[A-Za-z0-9_-]{10,200}",
-    "asn_": "[A-Za-z0-9_-]{43}",
+    "placet_": "[A-Za-z0-9_-]{43}",
 }
 # Services whose keys can only be told by what stands before them.
 NAMED = (

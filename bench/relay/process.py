@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bench.process import Server, stop, wait_for
-from bench.relay.target import ADMIN, Told
+from bench.relay.target import ADMIN, StartReport
 
 
 class Relay(Server):
@@ -27,17 +27,17 @@ class Relay(Server):
 
 
 @contextmanager
-def agent_running() -> Iterator[str]:
+def run_agent() -> Iterator[str]:
     """The address of an agent, which is ended at the end."""
     process = subprocess.Popen([sys.executable, "-m", "bench.relay.agent"], stdout=subprocess.PIPE, text=True)
     try:
-        yield f"http://127.0.0.1:{int(_first_line(process))}"
+        yield f"http://127.0.0.1:{int(_read_first_line(process))}"
     finally:
         stop(process)
 
 
 @contextmanager
-def relay_running(folder: Path, agent: str, *, profile_to: Path | None = None) -> Iterator[Relay]:
+def run_relay(folder: Path, agent: str, *, profile_to: Path | None = None) -> Iterator[Relay]:
     """The server with its database in this folder, before this agent, stopped at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "bench.relay.target", str(folder), agent]
@@ -45,7 +45,7 @@ def relay_running(folder: Path, agent: str, *, profile_to: Path | None = None) -
         command += ["--profile-to", str(profile_to)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        told = msgspec.json.decode(_first_line(process), type=Told)
+        told = msgspec.json.decode(_read_first_line(process), type=StartReport)
         wait_for(told.port)
         with closing(Relay(f"http://127.0.0.1:{told.port}", told.keys)) as relay:
             yield relay
@@ -53,7 +53,7 @@ def relay_running(folder: Path, agent: str, *, profile_to: Path | None = None) -
         stop(process)
 
 
-def _first_line(process: "subprocess.Popen[str]") -> str:
+def _read_first_line(process: "subprocess.Popen[str]") -> str:
     assert process.stdout is not None
     line = process.stdout.readline().strip()
     if not line:

@@ -10,20 +10,21 @@ from msgspec import Struct
 
 from bench.relay.raw import PREFIX, RawProxy
 from bench.relay.scene import CALLERS, relay_settings
-from bench.target import WINDOW, Beside, Window, raise_file_limit
+from bench.target import WINDOW, CombinedApps, Window, raise_file_limit
 from placet.bootstrap.server import build
 from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.http.asgi import Message, Receive, Scope, Send
+from placet.http.listening import bind
 from placet.server.app import PlacetApp
 from placet.server.logs import configure_logs
-from placet.server.serving import bind, run
+from placet.server.serving import run
 from placet.settings import Settings
 
 ADMIN = "admin"
 
 
-class BesideRelay(Beside):
+class RelayWithRawProxy(CombinedApps):
     """The relay's server with the raw proxy and the window beside it."""
 
     def __init__(self, app: PlacetApp, raw: RawProxy, window: Window) -> None:
@@ -46,7 +47,7 @@ class BesideRelay(Beside):
         await super().__call__(scope, ending, send)
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class StartReport(Struct, frozen=True, kw_only=True):
     """What the bench is told once the server is there: its port, a key for each agent, one for everything."""
 
     port: int
@@ -77,10 +78,10 @@ def main() -> None:
             agent: await create_key(parts.store, name, now=clock.now()) for agent, name in CALLERS.items()
         }
         keys[ADMIN] = await create_key(parts.store, ADMIN, now=clock.now(), scopes=("admin",))
-        sys.stdout.buffer.write(msgspec.json.encode(Told(port=port, keys=keys)) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(StartReport(port=port, keys=keys)) + b"\n")
         sys.stdout.flush()
         app = cast(PlacetApp, parts.app)
-        return cast(PlacetApp, BesideRelay(app, RawProxy(options.agent), Window(options.profile_to)))
+        return cast(PlacetApp, RelayWithRawProxy(app, RawProxy(options.agent), Window(options.profile_to)))
 
     run(listener, make_app)
 

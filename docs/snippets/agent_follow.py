@@ -30,7 +30,7 @@ def press(case: FollowedCase) -> None:
 
 def tell(notice: Notice) -> None:
     """Bring the link to the person; a reminder brings it again."""
-    if notice.name in ("told", "reminder"):
+    if notice.name in ("requested", "reminder"):
         send_to_chat(notice.case)
 
 

@@ -14,7 +14,7 @@ QUESTION = {"type": "confirmation", "prompt": "Restart the mail server?", "inlin
 
 def tell(notice: Notice) -> None:
     """A person who says no."""
-    if notice.name == "told":
+    if notice.name == "requested":
         threading.Thread(target=refuse, args=(notice,)).start()
 
 

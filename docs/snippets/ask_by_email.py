@@ -50,7 +50,7 @@ async def play() -> None:
         }
         with patch.dict(os.environ, settings):
             asking = asyncio.create_task(ask())
-            await server.until(1)
+            await server.wait_until(1)
             (link,) = re.findall(r"^http\S+", server.mails[0].part("plain"), flags=re.MULTILINE)
             await asyncio.to_thread(approve, link)
             outcome = await asyncio.wait_for(asking, 20)

@@ -88,9 +88,9 @@ async def play() -> None:
 async def talk(web: httpx.AsyncClient, harness: DiscordHarness) -> None:
     async with lifespan(app), web:
         deploying = asyncio.create_task(web.post("/deploy", timeout=20))
-        await harness.server.until(lambda: bool(harness.list_messages()))
-        body = harness.pressing(harness.list_messages()[0].references[0], user_id="9")
-        call = harness.signed(body, at=datetime.now(UTC))
+        await harness.server.wait_until(lambda: bool(harness.list_messages()))
+        body = harness.build_press(harness.list_messages()[0].references[0], user_id="9")
+        call = harness.sign_request(body, at=datetime.now(UTC))
         forged = await web.post("/discord", content=call.body + b" ", headers=dict(call.headers))
         assert forged.status_code == 401
         heard = await web.post("/discord", content=call.body, headers=dict(call.headers))

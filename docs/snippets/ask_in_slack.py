@@ -59,7 +59,7 @@ async def play() -> None:
             asking = asyncio.create_task(ask())
             connection = await asyncio.wait_for(sockets.connections.get(), 20)
             await connection.hello()
-            await slack.until(lambda: bool(workspace.messages))
+            await slack.wait_until(lambda: bool(workspace.messages))
             ((stamp, message),) = workspace.messages.items()
             reject = message["blocks"][-1]["elements"][1]["value"]
             await connection.deliver("e1", workspace.interaction(stamp, reject))

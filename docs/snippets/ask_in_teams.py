@@ -87,11 +87,11 @@ async def play() -> None:
 async def talk(web: httpx.AsyncClient, connector: microsoft.BotConnector, server: Loopback) -> None:
     async with lifespan(app), web:
         deploying = asyncio.create_task(web.post("/deploy", timeout=20))
-        await server.until(lambda: bool(connector.messages))
+        await server.wait_until(lambda: bool(connector.messages))
         (message,) = connector.messages.values()
         approve = message["attachments"][0]["content"]["body"][-1]["actions"][0]["data"]["reference"]
         now = int(time.time())
-        genuine = microsoft.proof(nbf=now, exp=now + 60)
+        genuine = microsoft.sign_token(nbf=now, exp=now + 60)
         activity = microsoft.invoke(approve, 1)
         forged = await web.post("/teams", json=activity, headers={"Authorization": genuine + "x"})
         assert forged.status_code == 401

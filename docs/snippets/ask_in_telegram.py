@@ -54,7 +54,7 @@ async def play() -> None:
         }
         with patch.dict(os.environ, settings):
             asking = asyncio.create_task(ask())
-            await telegram.until(lambda: bool(api.messages))
+            await telegram.wait_until(lambda: bool(api.messages))
             reject = api.messages[1]["reply_markup"]["inline_keyboard"][0][1]
             api.deliver(api.press(1, reject["callback_data"], user_id=7))
             outcome = await asyncio.wait_for(asking, 20)

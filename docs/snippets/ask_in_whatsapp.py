@@ -77,7 +77,7 @@ from tests.channels.whatsapp.cloud_api import (  # noqa: E402
     VERIFY_TOKEN,
     CloudApi,
     WhatsAppHarness,
-    challenge,
+    build_challenge_request,
 )
 
 
@@ -104,10 +104,10 @@ async def play() -> None:
 
 async def talk(web: httpx.AsyncClient, harness: WhatsAppHarness) -> None:
     async with lifespan(app), web:
-        asked = await web.get("/whatsapp", params=dict(challenge().query))
+        asked = await web.get("/whatsapp", params=dict(build_challenge_request().query))
         assert asked.text == "1158201444"
         deploying = asyncio.create_task(web.post("/deploy", timeout=20))
-        await harness.server.until(lambda: bool(harness.list_messages()))
+        await harness.server.wait_until(lambda: bool(harness.list_messages()))
         ticket = SentMessage(channel="whatsapp", conversation_id=TO, message_id="wamid.1", sent_at=DAYBREAK)
         call = harness.press(ticket, harness.list_messages()[0].references[0], user_id=TO, name="Ada")
         forged = await web.post("/whatsapp", content=call.body + b" ", headers=dict(call.headers))

@@ -1,7 +1,7 @@
 import os
 
 from placet import PlacetClient
-from placet.hook import HumanInTheLoopHook, ReactAgent, ServerGrants, ToolConfig
+from placet.hook import HumanInTheLoopHook, ReactAgent, ServerGrants, SqliteSaver, ToolConfig
 from placet.hook.reviews import ServerReviews
 
 client = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
@@ -20,13 +20,19 @@ def send_email(to: str, template: str) -> str:
     return "sent"
 
 
+def drop_table(table: str) -> str:
+    """Drop a table."""
+    return f"{table} is gone"
+
+
 def agent(model) -> ReactAgent:
     """Asks people on the server, and first what they allowed there."""
     return ReactAgent(
         "mailer",
         model,
-        [send_email],
+        [send_email, drop_table],
         hooks=[hook],
+        saver=SqliteSaver("threads.db"),
         reviews=ServerReviews(client),
         grants=ServerGrants(client),
     )

@@ -1,9 +1,9 @@
 """Placet's public API. Names are loaded on first use."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from placet.extras import install_finder
+from placet.lazy_exports import load_on_first_use
 
 __version__ = "0.1.0"
 
@@ -18,7 +18,7 @@ _EXPORTS: dict[str, str] = {
     "RequestError": "placet.errors",
     "RespondedBy": "placet.protocol.poll",
     "ReviewDesk": "placet.desk.review_desk",
-    "ServerRefused": "placet.client",
+    "ServerRefused": "placet.errors",
     "Settings": "placet.settings",
     "SignatureInvalid": "placet.errors",
     "Status": "placet.protocol.poll",
@@ -38,12 +38,12 @@ __all__ = ["__version__", *sorted(_EXPORTS)]  # noqa: PLE0604 - the table holds 
 # would let a misspelt name pass.
 if TYPE_CHECKING:
     from placet.client import PlacetClient as PlacetClient
-    from placet.client import ServerRefused as ServerRefused
     from placet.desk.draft import CaseDraft as CaseDraft
     from placet.desk.review_desk import ReviewDesk as ReviewDesk
     from placet.embed import Placet as Placet
     from placet.errors import PlacetError as PlacetError
     from placet.errors import RequestError as RequestError
+    from placet.errors import ServerRefused as ServerRefused
     from placet.errors import SignatureInvalid as SignatureInvalid
     from placet.ports.identity import Principal as Principal
     from placet.protocol.callback import verify_callback as verify_callback
@@ -57,14 +57,7 @@ if TYPE_CHECKING:
     from placet.settings import Settings as Settings
     from placet.signing.verify import verify_result as verify_result
 else:
-
-    def __getattr__(name: str) -> object:
-        """Load a public name on first use: an agent never pays for the server, nor a server for the agent."""
-        if name not in _EXPORTS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_EXPORTS[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = load_on_first_use(__name__, _EXPORTS)
 
 
 def __dir__() -> list[str]:

@@ -1,18 +1,23 @@
 """A synchronous client for services that run Placet as a separate server: Flask, Django, scripts."""
 
 import time
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Mapping
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
 
-from placet.errors import PlacetError, Unavailable
-from placet.http.operations import ServerRefused
+from placet.errors import PlacetError, ServerRefused, Unavailable
+from placet.http.client_operations import (
+    CANCEL_CASE,
+    LIST_GRANTS,
+    OPEN_CASE,
+    POLL_CASE,
+    REVOKE_GRANT,
+    SHOW_GRANT,
+    USE_GRANT,
+)
+from placet.http.route import OperationAddress
 from placet.protocol.addresses import is_secure_or_loopback
-
-__all__ = ["TERMINAL", "PlacetClient", "ServerRefused"]
 
 TERMINAL = frozenset({"completed", "expired", "cancelled"})
 
@@ -44,11 +49,11 @@ class PlacetClient:
             raise PlacetError("idempotency_key must be printable ASCII characters: it is sent as a header.")
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         body = {"type": type, "prompt": prompt, **fields}
-        return self._call("POST", "/v1/cases", json=body, headers=headers)
+        return self._call(OPEN_CASE, json=body, headers=headers)
 
     def status(self, case_id: str) -> dict[str, Any]:
         """Return the status of the case: the poll response."""
-        return self._call("GET", f"/v1/reviews/{quote(case_id, safe='')}/status")
+        return self._call(POLL_CASE, {"case_id": case_id})
 
     def wait(
         self,
@@ -79,7 +84,7 @@ class PlacetClient:
 
     def cancel(self, case_id: str, *, reason: str | None = None) -> dict[str, Any]:
         """Withdraw the case."""
-        return self._call("POST", f"/v1/reviews/{quote(case_id, safe='')}/cancel", json={"reason": reason})
+        return self._call(CANCEL_CASE, {"case_id": case_id}, json={"reason": reason})
 
     def use_grant(
         self,
@@ -96,7 +101,7 @@ class PlacetClient:
         `key` identifies this call: a retry with the same key is not counted again.
         """
         asked = {"key": key, "call_id": call_id, "tool": tool, "arguments": arguments}
-        answer = self._call("POST", "/v1/grants/use", json={**asked, "agent": agent, "thread_id": thread_id})
+        answer = self._call(USE_GRANT, json={**asked, "agent": agent, "thread_id": thread_id})
         grant = answer.get("grant")
         if grant is not None and not (isinstance(grant, dict) and isinstance(grant.get("id"), str)):
             raise Unavailable(f"The server at {self._base} returned a grant that cannot be read.")
@@ -105,15 +110,15 @@ class PlacetClient:
     def grants(self, *, before: str | None = None, limit: int = 50) -> dict[str, Any]:
         """Return a page of your grants, newest first; `next` is the `before` of the next page."""
         params = {"limit": str(limit), **({"before": before} if before else {})}
-        return self._call("GET", "/v1/grants", params=params)
+        return self._call(LIST_GRANTS, params=params)
 
     def grant(self, grant_id: str) -> dict[str, Any]:
         """Return one grant: its remaining uses, and whether calls that it covered may still run."""
-        return self._call("GET", f"/v1/grants/{quote(grant_id, safe='')}")
+        return self._call(SHOW_GRANT, {"grant_id": grant_id})
 
     def revoke_grant(self, grant_id: str) -> dict[str, Any]:
         """Revoke a grant; revoking it again changes nothing."""
-        return self._call("POST", f"/v1/grants/{quote(grant_id, safe='')}/revoke")
+        return self._call(REVOKE_GRANT, {"grant_id": grant_id})
 
     def close(self) -> None:
         """Close the connections."""
@@ -122,14 +127,15 @@ class PlacetClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+    def _call(
+        self, operation: OperationAddress, variables: Mapping[str, str] = {}, **request: Any
+    ) -> dict[str, Any]:
+        url = operation.url(self._base, **variables)
         try:
-            answer = self._http.request(method, self._base + path, **request)
+            answer = self._http.request(operation.method, url, **request)
         except httpx.HTTPError as error:
             raise Unavailable(f"The server at {self._base} cannot be reached: {error}.") from error
         try:
@@ -137,7 +143,7 @@ class PlacetClient:
         except ValueError as error:
             raise Unavailable(f"The server at {self._base} did not return JSON.") from error
         if answer.status_code >= 400 or not isinstance(body, dict):
-            raise ServerRefused(answer.status_code, body if isinstance(body, dict) else {})
+            raise ServerRefused.of(answer.status_code, body if isinstance(body, dict) else {})
         return body
 
 

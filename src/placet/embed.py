@@ -29,12 +29,8 @@ from placet.http.error_replies import describe_error
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
+from placet.protocol import review_types
 from placet.protocol.poll import PollResponse, RespondedBy
-from placet.reviews.approval.declaration import APPROVAL
-from placet.reviews.confirmation.declaration import CONFIRMATION
-from placet.reviews.escalation.declaration import ESCALATION
-from placet.reviews.input.declaration import INPUT
-from placet.reviews.selection.declaration import SELECTION
 from placet.settings import build_settings
 from placet.text.characters import is_one_line, is_storable
 
@@ -46,7 +42,7 @@ REFUSALS: Mapping[int, type[PlacetError]] = {403: NotPermitted, 404: CaseNotFoun
 
 
 class Placet:
-    """An ASGI app to mount, and a method for each review type.
+    """An ASGI app to mount, with a method for each standard review type and `ask` for any type.
 
     `authenticate(request)` returns the principal of a request, or None for an anonymous caller; without it,
     the API keys in the database are used. A case belongs to the sender of its handler's request, and only
@@ -133,29 +129,39 @@ class Placet:
 
     async def approval(self, prompt: str, *, artifact: Any, **rest: Any) -> Response:
         """Ask to approve, change or reject an artifact."""
-        return await self.ask(APPROVAL.type, prompt, shown={"artifact": artifact}, **rest)
+        return await self.ask(review_types.APPROVAL, prompt, shown={"artifact": artifact}, **rest)
 
     async def selection(self, prompt: str, *, options: Sequence[Any], **rest: Any) -> Response:
         """Ask to choose among options, each with `id` and `title`."""
-        return await self.ask(SELECTION.type, prompt, shown={"options": list(options)}, **rest)
+        return await self.ask(review_types.SELECTION, prompt, shown={"options": list(options)}, **rest)
 
     async def input(self, prompt: str, *, form: Mapping[str, Any], **rest: Any) -> Response:
         """Ask for facts by a form with `fields` or `steps`."""
-        return await self.ask(INPUT.type, prompt, shown={"form": dict(form)}, **rest)
+        return await self.ask(review_types.INPUT, prompt, shown={"form": dict(form)}, **rest)
 
     async def confirmation(self, prompt: str, *, items: Sequence[Any] = (), **rest: Any) -> Response:
         """Ask to confirm what is about to happen, item by item."""
         return await self.ask(
-            CONFIRMATION.type, prompt, shown={"items": list(items)} if items else {}, **rest
+            review_types.CONFIRMATION, prompt, shown={"items": list(items)} if items else {}, **rest
         )
 
     async def escalation(self, prompt: str, *, error: Any, **rest: Any) -> Response:
         """Report an error and ask how to continue."""
-        return await self.ask(ESCALATION.type, prompt, shown={"error": error}, **rest)
+        return await self.ask(review_types.ESCALATION, prompt, shown={"error": error}, **rest)
 
-    async def custom(self, type: str, prompt: str, *, actions: Sequence[str], **rest: Any) -> Response:
-        """Ask a question of your own `x-…` type with your own actions."""
-        return await self.ask(type, prompt, actions=list(actions), **rest)
+    async def custom(
+        self,
+        type: str,
+        prompt: str,
+        *,
+        actions: Sequence[str],
+        affirmative_actions: Sequence[str] = (),
+        **rest: Any,
+    ) -> Response:
+        """Ask a question of your own `x-…` type with your own actions; name those that are a yes."""
+        return await self.ask(
+            type, prompt, actions=list(actions), affirmative_actions=list(affirmative_actions), **rest
+        )
 
     async def ask(
         self,

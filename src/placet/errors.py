@@ -1,4 +1,4 @@
-"""Every error of Placet, with its wire code and HTTP status.
+"""The errors that callers and users of Placet meet, with wire code and HTTP status.
 
 PlacetError
 ├── RequestError               the caller can fix it
@@ -13,7 +13,9 @@ PlacetError
 │   ├── AlreadyClosed          409  duplicate_submission
 │   │   └── ContentChanged     409  content_changed
 │   ├── CaseExpired            410  case_expired
+│   ├── UnsupportedEncoding    415  unsupported_encoding
 │   ├── RateLimited            429  rate_limited
+│   │   └── QuotaExceeded      429  rate_limited
 │   └── BadRequest             400
 │       ├── InvalidJson        400  invalid_json
 │       ├── InvalidSubmission  400  invalid_submission
@@ -28,32 +30,38 @@ PlacetError
 ├── CaseConflict               409  conflict: the case changed while it was written; the desk retries
 ├── RelayConflict              409  conflict: a record of the relay changed while it was written
 ├── Unavailable                503  unavailable
+│   ├── ContentAltered         503  unavailable
 │   └── Unreachable            503  unavailable
 ├── SettingsError              the operator can fix it
+│   ├── CaseFileUnavailable    the file of pending cases cannot be used
 │   └── MigrationError
 ├── MissingExtra               an optional part whose extra is not installed
 ├── FollowFailed               an agent could not follow a case to its end
 │   ├── UnreadableAnswer       the service's response cannot be read
 │   ├── CaseLost               the service no longer reports the status of the case
 │   ├── CredentialsRefused     the service refuses the agent's credentials
-│   ├── NotificationFailed                the review link could not be sent
-│   ├── CaseNotSaved                the file of pending cases cannot be written
+│   ├── NotificationFailed     the review link could not be sent
+│   ├── CaseNotSaved           the file of pending cases cannot be written
 │   └── StillWaiting           the agent's max_wait is over and the case is still open
 ├── HookError                  a tool call could not be gated, answered or resumed
 │   ├── InvalidFeedback        the answers do not match the waiting calls
+│   │   └── AlreadyDecided     the calls were decided otherwise before
 │   ├── NothingToResume        no call of the thread waits for an answer
 │   ├── ThreadPaused           a new message to a thread that waits for a person
 │   ├── ThreadBusy             another process is running the thread
-│   ├── CaseNotOpened            no case can be opened for the calls
+│   ├── CaseNotOpened          no case can be opened for the calls
 │   ├── CheckpointConflict     another process has saved a newer checkpoint
 │   ├── ApprovalPending        a person has to decide about the call first
 │   ├── CallRejected           a person rejected the call
 │   └── ModelMisbehaved        the model's reply is not an assistant message
+├── ServerRefused              the server answered a client with an error
 ├── ChannelRefused             a messenger refused a message
 ├── AddressRefused             an address that must not be called
 └── SignatureInvalid           the signature of a result or callback is not valid
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 
@@ -161,11 +169,22 @@ class CaseExpired(RequestError):
     status = 410
 
 
+class UnsupportedEncoding(RequestError):
+    """The body has a Content-Encoding other than gzip."""
+
+    code = "unsupported_encoding"
+    status = 415
+
+
 class RateLimited(RequestError):
     """Too many requests for this case. Wait and try again."""
 
     code = "rate_limited"
     status = 429
+
+
+class QuotaExceeded(RateLimited):
+    """A quota of this principal is used up. `quota` says which, and `limit` how much it allows."""
 
 
 class BadRequest(RequestError):
@@ -253,6 +272,10 @@ class Unavailable(PlacetError):
     status = 503
 
 
+class ContentAltered(Unavailable):
+    """The stored content of this case was altered. It cannot be shown or answered; ask again."""
+
+
 class Unreachable(Unavailable):
     """The remote server could not be reached, or did not answer correctly in time."""
 
@@ -263,6 +286,10 @@ class SettingsError(PlacetError):
     code = "settings"
 
 
+class CaseFileUnavailable(SettingsError):
+    """The file of pending cases cannot be opened, created or locked."""
+
+
 class MigrationError(SettingsError):
     """The database schema does not match this version of Placet."""
 
@@ -271,14 +298,15 @@ class MissingExtra(PlacetError, ImportError):
     """An optional part of Placet is used, but its extra is not installed."""
 
     code = "missing_extra"
-    extra: str = ""
+
+    def __init__(self, message: str | None = None, *, extra: str = "", **details: Any) -> None:
+        self.extra = extra
+        super().__init__(message, **details)
 
     @classmethod
     def of(cls, user: str, extra: str) -> Self:
         """Return the error for a command, module or setting that needs an extra."""
-        error = cls(f'{user} needs the extra "{extra}": pip install "placet[{extra}]"')
-        error.extra = extra
-        return error
+        return cls(f'{user} needs the extra "{extra}": pip install "placet[{extra}]"', extra=extra)
 
 
 class FollowFailed(PlacetError):
@@ -335,6 +363,17 @@ class InvalidFeedback(HookError):
     code = "invalid_feedback"
 
 
+class AlreadyDecided(InvalidFeedback):
+    """These calls were decided before, and otherwise. The first decision stands."""
+
+    code = "already_decided"
+
+    def __init__(self, message: str | None = None, *, outcome: Any = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.outcome = outcome
+        """What the first decision led to: a result, or the calls that wait now; None if it is not known."""
+
+
 class NothingToResume(HookError):
     """This thread has nothing to resume: no call waits for an answer."""
 
@@ -386,6 +425,36 @@ class ModelMisbehaved(HookError):
     """The model's reply is not an assistant message."""
 
     code = "model_misbehaved"
+
+
+class ServerRefused(PlacetError):
+    """The server answered with an error; `code`, `status` and `details` are its own."""
+
+    code = "server_refused"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str = "server_refused",
+        status: int = 500,
+        reply_details: Mapping[str, Any] = MappingProxyType({}),
+        **details: Any,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+        self.details = {**reply_details, **details}
+
+    @classmethod
+    def of(cls, status: int, body: Mapping[str, Any]) -> Self:
+        """Return the error for a response."""
+        return cls(
+            str(body.get("message") or f"The server answered HTTP {status}."),
+            code=str(body.get("error") or "unknown"),
+            status=status,
+            reply_details={name: value for name, value in body.items() if name not in ("error", "message")},
+        )
 
 
 class ChannelRefused(PlacetError):

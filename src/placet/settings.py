@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from placet.desk.limits import Limits
+from placet.desk.case_limits import Limits
 from placet.errors import SettingsError, ValidationFailed
 from placet.protocol.addresses import is_secure_or_loopback, normalize_url
 from placet.protocol.duration import parse_duration
@@ -26,6 +26,8 @@ OPTIONAL = frozenset({"base_url", "theme", "relay"})
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=0)]
 Size = Annotated[int, Meta(ge=1024)]
+
+_LIMITS = Limits()
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,10 +53,20 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long the content of a closed case is retained."""
     polls_per_minute: Count = 60
     """How often per minute one principal may poll one open case; 0 for no limit."""
-    max_body_bytes: Size = 1024 * 1024
+    max_body_bytes: Size = _LIMITS.max_body_bytes
     """The maximum size of a request body, in bytes."""
-    max_context_bytes: Size = 256 * 1024
+    max_context_bytes: Size = _LIMITS.max_context_bytes
     """The maximum size of the context of a case, in bytes."""
+    max_open_cases: Count = _LIMITS.max_open_cases
+    """How many open cases one principal may have; 0 for no limit."""
+    max_stored_bytes: Count = _LIMITS.max_stored_bytes
+    """How many bytes of content one principal may have stored, until retention ends; 0 for no limit."""
+    max_cases_per_minute: Count = _LIMITS.max_cases_per_minute
+    """How many cases one principal may open per minute; 0 for no limit."""
+    max_case_bytes_per_minute: Count = _LIMITS.max_case_bytes_per_minute
+    """How many bytes of new cases one principal may send per minute; 0 for no limit."""
+    max_streams: Count = _LIMITS.max_streams
+    """How many event streams one principal may have open; 0 for no limit."""
     signing: Literal["ES256", "RS256", "EdDSA", "none"] = "ES256"
     """The algorithm that signs results; none for no signatures."""
     allow_loopback: bool = False
@@ -81,6 +93,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             default_timeout_for=_parse_setting_duration("default_timeout", self.default_timeout),
             max_timeout_for=_parse_setting_duration("max_timeout", self.max_timeout),
             keep_for=_parse_setting_duration("retention", self.retention),
+            max_open_cases=self.max_open_cases,
+            max_stored_bytes=self.max_stored_bytes,
+            max_cases_per_minute=self.max_cases_per_minute,
+            max_case_bytes_per_minute=self.max_case_bytes_per_minute,
+            max_streams=self.max_streams,
         )
 
     @property
@@ -89,7 +106,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (self.base_url or f"http://{_url_host(self.host)}:{self.port}").rstrip("/")
 
 
-class Loaded(Struct, frozen=True, kw_only=True):
+class LoadedSettings(Struct, frozen=True, kw_only=True):
     """Settings with the origin of each: default, file, environment or flag."""
 
     settings: Settings
@@ -98,7 +115,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
 def load(
     *, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None, file: Path | None = None
-) -> Loaded:
+) -> LoadedSettings:
     """Load settings from defaults, file, environment and flags; later sources override earlier ones."""
     layers = [
         *_from_file(file or _find_file(environ)),
@@ -113,7 +130,7 @@ def load(
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise SettingsError(f"{origin}: unknown setting {name!r}.{meant}")
         values[name], origins[name] = value, origin
-    return Loaded(settings=build_settings(values, origins), origins=origins)
+    return LoadedSettings(settings=build_settings(values, origins), origins=origins)
 
 
 def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> Settings:
@@ -192,8 +209,13 @@ def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
     return [
         (name, environ[PREFIX + name.upper()], f"environment {PREFIX}{name.upper()}")
         for name in Settings.__struct_fields__
-        if PREFIX + name.upper() in environ
+        if PREFIX + name.upper() in environ and not _is_port_of_kubernetes(name, environ)
     ]
+
+
+def _is_port_of_kubernetes(name: str, environ: Mapping[str, str]) -> bool:
+    """Return whether PLACET_PORT is the address that Kubernetes sets for a service named "placet"."""
+    return name == "port" and "://" in environ[f"{PREFIX}PORT"]
 
 
 def _parse_setting_duration(name: str, text: str) -> timedelta:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from tests.server.running import RunningServer
 
 
-def ticking(server: RunningServer) -> Callable[[], datetime]:
+def make_ticking_clock(server: RunningServer) -> Callable[[], datetime]:
     """The server's day, in which time passes."""
     began = time.monotonic()
     return lambda: server.clock() + timedelta(seconds=time.monotonic() - began)

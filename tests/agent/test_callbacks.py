@@ -1,4 +1,4 @@
-"""Callbacks at an agent: a reason to look, never a reason to believe."""
+"""Callbacks at an agent: they trigger a poll and are never trusted as a decision."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import pytest
 
 from placet.agent import AsyncAgent, CallbackReceiver, Callbacks, Decided, Notice
 from placet.protocol.callback import HITL_SIGNATURE, format_secret, sign_callback
-from tests.agent.clocks import ticking
+from tests.agent.clocks import make_ticking_clock
 from tests.server.running import EXAMPLE, RunningServer, running
 from tests.waiting import PATIENCE_S
 
@@ -20,7 +20,7 @@ SECRET = format_secret(b"s" * 32)
 BODY = json.dumps({"event": "review.completed", "case_id": "review_1"}).encode()
 
 
-class Agenda:
+class RecordingCallbacks:
     """What an agent was told to look at, on a clock that can be set."""
 
     def __init__(self, **options: Any) -> None:
@@ -29,20 +29,20 @@ class Agenda:
         self.callbacks = Callbacks(self.cases.append, secrets=[SECRET], clock=lambda: self.now, **options)
 
 
-def signed(body: bytes = BODY, *, id: str = "msg_1", at: datetime = NOW) -> dict[str, str]:
+def sign_headers(body: bytes = BODY, *, id: str = "msg_1", at: datetime = NOW) -> dict[str, str]:
     return sign_callback(body, secrets=[SECRET], message_id=id, at=at)
 
 
-def test_a_genuine_callback_is_looked_at_once_however_often_it_comes() -> None:
-    agenda = Agenda()
-    assert agenda.callbacks.take(BODY, signed()) == "verified"
-    assert agenda.callbacks.take(BODY, signed(at=NOW + timedelta(seconds=5))) == "repeated"
+def test_repeated_callback_is_polled_once() -> None:
+    agenda = RecordingCallbacks()
+    assert agenda.callbacks.take(BODY, sign_headers()) == "verified"
+    assert agenda.callbacks.take(BODY, sign_headers(at=NOW + timedelta(seconds=5))) == "repeated"
     assert agenda.cases == ["review_1"]
 
 
-def test_the_older_scheme_is_understood_and_its_copies_are_known() -> None:
-    agenda = Agenda()
-    headers = {HITL_SIGNATURE: signed()[HITL_SIGNATURE]}
+def test_older_signature_scheme_is_accepted_and_deduplicated() -> None:
+    agenda = RecordingCallbacks()
+    headers = {HITL_SIGNATURE: sign_headers()[HITL_SIGNATURE]}
     assert agenda.callbacks.take(BODY, headers) == "verified"
     assert agenda.callbacks.take(BODY, headers) == "repeated"
 
@@ -52,13 +52,13 @@ def test_the_older_scheme_is_understood_and_its_copies_are_known() -> None:
     [
         {},
         {HITL_SIGNATURE: "sha256=00"},
-        signed(at=NOW - timedelta(hours=1)),
-        signed(b'{"case_id":"other"}'),
+        sign_headers(at=NOW - timedelta(hours=1)),
+        sign_headers(b'{"case_id":"other"}'),
     ],
     ids=["unsigned", "forged", "old", "of another body"],
 )
-def test_what_cannot_be_verified_brings_a_poll_now_and_then(headers: dict[str, str]) -> None:
-    agenda = Agenda()
+def test_unverified_callbacks_cause_rate_limited_polls(headers: dict[str, str]) -> None:
+    agenda = RecordingCallbacks()
     assert {agenda.callbacks.take(BODY, headers) for _ in range(5)} == {"unverified"}
     assert agenda.cases == ["review_1"]
     agenda.now += timedelta(seconds=11)
@@ -67,9 +67,9 @@ def test_what_cannot_be_verified_brings_a_poll_now_and_then(headers: dict[str, s
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"case_id": 7}', b'{"case_id": ""}', b"\xff", b"[" * 9999])
-def test_what_names_no_case_is_unreadable(body: bytes) -> None:
-    agenda = Agenda()
-    assert agenda.callbacks.take(body, signed(body)) == "unreadable"
+def test_callback_without_a_case_id_is_unreadable(body: bytes) -> None:
+    agenda = RecordingCallbacks()
+    assert agenda.callbacks.take(body, sign_headers(body)) == "unreadable"
     assert agenda.cases == []
 
 
@@ -90,7 +90,7 @@ def test_a_callback_ends_the_wait_though_no_poll_is_near(server: RunningServer) 
 
     async def play() -> None:
         async with (
-            AsyncAgent(tell=tell, clock=ticking(server), streams=False, interval_s=3600) as agent,
+            AsyncAgent(tell=tell, clock=make_ticking_clock(server), streams=False, interval_s=3600) as agent,
             CallbackReceiver(Callbacks(agent.nudge)) as receiver,
             httpx.AsyncClient(timeout=PATIENCE_S) as service,
         ):

@@ -1,4 +1,4 @@
-"""What stands beside a question in a messenger, and what is said of the rest."""
+"""Facts on a messenger card: which are shown, and how omitted ones are named."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from placet.agent.card_facts import FACTS, select_facts
 from placet.ports.channel import ONLY_ON_PAGE
 
 
-def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:
+def test_short_facts_are_shown_without_a_remark() -> None:
     context = {"price_per_day": 12, "who": "Ada", "none": None, "empty": [], "no": False, "void": ""}
     assert select_facts(context, decides=True) == (("Price per day", "12"), ("Who", "Ada"))
 
@@ -22,7 +22,7 @@ def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:
         {"irreversible": True},
     ],
 )
-def test_a_button_beside_what_only_the_page_shows_says_so(unseen: dict[str, Any]) -> None:
+def test_card_with_buttons_says_what_only_the_page_shows(unseen: dict[str, Any]) -> None:
     [name] = unseen
     assert select_facts({"who": "Ada", **unseen}, decides=True) == (
         (ONLY_ON_PAGE, name.capitalize()),
@@ -31,7 +31,7 @@ def test_a_button_beside_what_only_the_page_shows_says_so(unseen: dict[str, Any]
     assert select_facts({"who": "Ada", **unseen}, decides=False) == (("Who", "Ada"),)
 
 
-def test_of_many_facts_those_that_are_left_out_are_named_and_counted() -> None:
+def test_omitted_facts_are_named_and_counted() -> None:
     facts = select_facts({f"fact_{number}": number + 1 for number in range(20)}, decides=True)
     assert len(facts) == FACTS + 1
     assert facts[0] == (ONLY_ON_PAGE, "Fact 6, Fact 7, Fact 8, Fact 9, Fact 10, Fact 11 and 8 more")

@@ -1,4 +1,4 @@
-"""Buttons in a messenger: who may press them, what becomes of a press, what every copy says afterwards."""
+"""Buttons in a messenger: who may press them, what a press does, how every card is updated."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from placet.ports.channel import (
     WebhookRequest,
     WebhookResult,
 )
-from tests.agent.clocks import ticking
+from tests.agent.clocks import make_ticking_clock
 from tests.agent.test_flow import CASE
 from tests.server.running import EXAMPLE, RunningServer, running
 
@@ -86,7 +86,7 @@ class Scene:
         self.messenger = Messenger()
         cases = PendingCases(path)
         self.board = ChannelBridge(self.messenger, cases, answerers=answerers, clock=server.clock)
-        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, clock=ticking(server))
+        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, clock=make_ticking_clock(server))
         self.board.nudge = self.agent.nudge
         self._server = server
 
@@ -117,7 +117,7 @@ def scene(server: RunningServer, tmp_path: Path) -> Scene:
     return Scene(server, tmp_path / "agent.db")
 
 
-def test_a_press_becomes_the_decision_and_the_card_says_so(scene: Scene) -> None:
+def test_press_becomes_the_decision_and_updates_the_card(scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         (card,) = scene.messenger.cards
@@ -142,9 +142,9 @@ def test_a_card_says_which_service_asks_and_where_it_is(scene: Scene) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     scene.play(play)
-    assert [card.source for card in scene.messenger.cards] == [
-        "Placet (127.0.0.1)",
-        "Parcel Desk (127.0.0.1)",
+    assert [(card.source, card.facts[0]) for card in scene.messenger.cards] == [
+        ("acme (127.0.0.1)", ("Says it is", "Placet")),
+        ("acme (127.0.0.1)", ("Says it is", "Parcel Desk")),
     ]
 
 
@@ -174,17 +174,17 @@ def test_a_stranger_cannot_answer_and_is_told_so(scene: Scene) -> None:
         assert outcome.action == "cancel"
 
     scene.play(play)
-    assert scene.messenger.answers[0][1].startswith("You are not among those")
+    assert scene.messenger.answers[0][1].startswith("You are not allowed")
 
 
 @pytest.mark.parametrize(
     ("user_id", "told"),
     [
-        ("8", "You are not among those who may answer this here."),  # may answer the other agent's questions
+        ("8", "You are not allowed to answer this here."),  # may answer the other agent's questions
         ("7", "This answer cannot be given here. Open the link to answer."),
     ],
 )
-def test_a_press_that_another_agent_hears_counts_only_for_those_who_were_asked(
+def test_press_received_by_another_agent_counts_only_for_its_answerers(
     server: RunningServer, scene: Scene, tmp_path: Path, user_id: str, told: str
 ) -> None:
     other = Scene(server, tmp_path / "agent.db", answerers=["8"])
@@ -205,9 +205,7 @@ def test_a_press_that_another_agent_hears_counts_only_for_those_who_were_asked(
     assert other.messenger.answers == [("press-1", told)]
 
 
-def test_a_button_counts_only_in_the_messenger_in_which_it_was_put(
-    server: RunningServer, scene: Scene, tmp_path: Path
-) -> None:
+def test_button_counts_only_in_its_own_messenger(server: RunningServer, scene: Scene, tmp_path: Path) -> None:
     other = Scene(server, tmp_path / "agent.db", answerers=["7"])
     other.messenger.name = "discord"
 
@@ -221,7 +219,7 @@ def test_a_button_counts_only_in_the_messenger_in_which_it_was_put(
         await asyncio.gather(task, return_exceptions=True)
 
     scene.play(play)
-    assert other.messenger.answers[0][1].startswith("You are not among those")
+    assert other.messenger.answers[0][1].startswith("You are not allowed")
 
 
 def test_without_anyone_who_may_answer_there_are_no_buttons(server: RunningServer, tmp_path: Path) -> None:
@@ -236,7 +234,7 @@ def test_without_anyone_who_may_answer_there_are_no_buttons(server: RunningServe
     assert closed.messenger.cards[0].buttons == ()
 
 
-def test_a_press_that_comes_twice_is_taken_once_and_answered_alike(scene: Scene) -> None:
+def test_repeated_press_is_submitted_once_and_gets_the_same_reply(scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         press = scene.messenger.press(0, "confirm")
@@ -261,7 +259,7 @@ def test_a_button_pressed_twice_by_one_person_is_one_answer(scene: Scene) -> Non
     assert {text for _, text in scene.messenger.answers} == {"Your answer was recorded."}
 
 
-def test_who_comes_second_hears_that_it_is_closed(server: RunningServer, scene: Scene) -> None:
+def test_second_person_is_told_that_the_case_is_closed(server: RunningServer, scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         (pending,) = scene.agent.pending()
@@ -279,7 +277,7 @@ def test_who_comes_second_hears_that_it_is_closed(server: RunningServer, scene: 
     )
 
 
-def test_nobody_is_said_to_have_answered_what_was_withdrawn(server: RunningServer, scene: Scene) -> None:
+def test_withdrawn_case_names_no_answerer(server: RunningServer, scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         task.cancel()  # nobody follows it: the button is still there
@@ -294,7 +292,7 @@ def test_nobody_is_said_to_have_answered_what_was_withdrawn(server: RunningServe
     assert scene.messenger.answers == [("press-1", closed)]
 
 
-def test_every_copy_is_brought_up_to_date_though_one_cannot_be(server: RunningServer, scene: Scene) -> None:
+def test_failing_update_of_one_card_does_not_stop_the_others(server: RunningServer, scene: Scene) -> None:
     scene.messenger.stuck.add("1")
 
     async def play() -> None:
@@ -314,7 +312,7 @@ def test_every_copy_is_brought_up_to_date_though_one_cannot_be(server: RunningSe
     assert (copy, ended.how, ended.reason) == ("2", "withdrawn", "Not needed.")
 
 
-def test_a_webhook_is_heard_only_from_the_platform(scene: Scene) -> None:
+def test_webhook_without_the_platforms_signature_is_refused(scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         forged = WebhookRequest(method="POST", headers={}, body=b"", query={"card": "0", "action": "confirm"})
@@ -340,9 +338,7 @@ def test_a_button_of_an_ended_case_says_that_it_is_closed(scene: Scene) -> None:
     assert scene.messenger.answers[-1] == ("late", GONE)
 
 
-def test_a_press_that_comes_again_while_the_service_is_slow_is_submitted_once(
-    server: RunningServer, tmp_path: Path
-) -> None:
+def test_press_repeated_during_a_slow_submit_is_submitted_once(server: RunningServer, tmp_path: Path) -> None:
     submitted: list[httpx.Request] = []
 
     async def slow(request: httpx.Request) -> httpx.Response:
@@ -365,7 +361,7 @@ def test_a_press_that_comes_again_while_the_service_is_slow_is_submitted_once(
     assert scene.messenger.answers == [("press-1", "Your answer was recorded.")] * 2
 
 
-def test_one_press_that_goes_wrong_stops_no_other(server: RunningServer, tmp_path: Path) -> None:
+def test_failing_press_does_not_stop_the_others(server: RunningServer, tmp_path: Path) -> None:
     def broken(request: httpx.Request) -> httpx.Response:
         if b"cancel" in request.content:
             raise UnicodeError("nothing that a service should be able to cause")
@@ -404,7 +400,15 @@ def test_one_press_that_goes_wrong_stops_no_other(server: RunningServer, tmp_pat
         ("()", "ci.example"),
     ],
 )
-def test_a_name_that_a_service_gives_itself_stands_before_its_host(name: str | None, source: str) -> None:
-    assert build_card(replace(CASE, service_name=name), {}).source == source
-    far = replace(CASE, service_name=name, service_url="https://" + "a." * 30 + "example/")
+def test_card_shows_the_verified_caller_before_the_host_that_vouches_for_it(
+    name: str | None, source: str
+) -> None:
+    assert build_card(replace(CASE, principal=name), {}).source == source
+    far = replace(CASE, principal=name, service_url="https://" + "a." * 30 + "example/")
     assert build_card(far, {}).source == "a." * 30 + "example"
+
+
+def test_a_name_that_a_service_gives_itself_is_not_in_the_heading_of_a_card() -> None:
+    card = build_card(replace(CASE, service_name="CFO Office (verified)"), {})
+    assert card.source == "ci.example"
+    assert card.facts[0] == ("Says it is", "CFO Office (verified)")

@@ -1,4 +1,4 @@
-"""What may go wrong around a case that is followed, and must cost neither the case nor its decision."""
+"""Failures while a case is followed lose neither the case nor its decision."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from placet.agent.base_agent import STREAMS_AT_MOST
 from placet.agent.flow import Flow, Wait
 from placet.agent.responses import LARGEST, RESPONSE_WITHIN_S, BoundedBody, verify_outcome
 from placet.errors import ChannelRefused, NotificationFailed, StillWaiting
-from tests.agent.clocks import ticking
+from tests.agent.clocks import make_ticking_clock
 from tests.agent.test_flow import CASE, STREAMING
 from tests.server.running import EXAMPLE, RunningServer, running
 from tests.waiting import PATIENCE_S
@@ -32,35 +32,35 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-def blocking(server: RunningServer, tell: Callable[[Notice], None], use: Use, **options: Any) -> Any:
-    with Agent(tell=tell, clock=ticking(server), **options) as agent:
+def run_blocking(server: RunningServer, tell: Callable[[Notice], None], use: Use, **options: Any) -> Any:
+    with Agent(tell=tell, clock=make_ticking_clock(server), **options) as agent:
         return use(agent)
 
 
-def awaited(server: RunningServer, tell: Callable[[Notice], None], use: Use, **options: Any) -> Any:
-    async def telling(notice: Notice) -> None:
+def run_async(server: RunningServer, tell: Callable[[Notice], None], use: Use, **options: Any) -> Any:
+    async def report(notice: Notice) -> None:
         tell(notice)
 
     async def main() -> Any:
-        async with AsyncAgent(tell=telling, clock=ticking(server), **options) as agent:
+        async with AsyncAgent(tell=report, clock=make_ticking_clock(server), **options) as agent:
             found: Awaitable[Any] = use(agent)
             return await found
 
     return asyncio.run(main())
 
 
-@pytest.fixture(params=[blocking, awaited], ids=["blocking", "awaited"])
+@pytest.fixture(params=[run_blocking, run_async], ids=["blocking", "awaited"])
 def drive(request: pytest.FixtureRequest, server: RunningServer) -> Callable[..., Any]:
     return lambda tell, use, **options: request.param(server, tell, use, **options)
 
 
-def opened(server: RunningServer) -> Use:
+def request_case(server: RunningServer) -> Use:
     body = {**EXAMPLE, "inline_actions": ["confirm", "cancel"]}
     headers = {"Authorization": f"Bearer {server.api_key}"}
     return lambda agent: agent.request("POST", f"{server.url}/v1/cases", json=body, headers=headers)
 
 
-def resumed(agent: Any) -> Any:
+def resume_all(agent: Any) -> Any:
     return agent.resume_all()
 
 
@@ -69,7 +69,7 @@ def press(server: RunningServer, notice: Notice) -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES, ids=["ours", "a stranger's"])
-def test_who_could_not_be_told_is_told_when_the_agent_resumes(
+def test_failed_notice_is_sent_again_on_resume(
     server: RunningServer, drive: Callable[..., Any], tmp_path: Path, trouble: Exception
 ) -> None:
     def fails(notice: Notice) -> None:
@@ -77,53 +77,58 @@ def test_who_could_not_be_told_is_told_when_the_agent_resumes(
 
     cases = PendingCases(tmp_path / "agent.db")
     with pytest.raises(NotificationFailed, match="could not be sent") as raised:
-        drive(fails, opened(server), pending=cases)
+        drive(fails, request_case(server), pending=cases)
     assert raised.value.__cause__ is trouble
     assert "secret" not in raised.value.message
-    ((_, failed),) = drive(fails, resumed, pending=cases)
+    ((_, failed),) = drive(fails, resume_all, pending=cases)
     assert isinstance(failed, NotificationFailed)
     assert [one.is_notified for one in cases.all()] == [False]
 
     def tell(notice: Notice) -> None:
-        if notice.name == "told":
+        if notice.name == "requested":
             threading.Thread(target=press, args=(server, notice)).start()
 
-    ((_, outcome),) = drive(tell, resumed, pending=cases)
+    ((_, outcome),) = drive(tell, resume_all, pending=cases)
     assert isinstance(outcome, Decided)
     assert cases.all() == []
 
 
-def test_a_messenger_that_goes_down_costs_no_decision(
+def test_failing_messenger_does_not_lose_the_decision(
     server: RunningServer, drive: Callable[..., Any], tmp_path: Path
 ) -> None:
     def tell(notice: Notice) -> None:
-        if notice.name != "told":
+        if notice.name != "requested":
             raise ChannelRefused
         threading.Thread(target=press, args=(server, notice)).start()
 
     cases = PendingCases(tmp_path / "agent.db")
-    assert isinstance(drive(tell, opened(server), pending=cases), Decided)
+    assert isinstance(drive(tell, request_case(server), pending=cases), Decided)
     assert cases.all() == []
 
 
-def test_an_untrusted_case_among_the_pending_ones_stops_no_other(
+def test_untrusted_pending_case_does_not_stop_the_others(
     server: RunningServer, drive: Callable[..., Any], tmp_path: Path
 ) -> None:
     cases = PendingCases(tmp_path / "agent.db")
     for _ in range(2):
         with pytest.raises(StillWaiting):
-            drive(lambda notice: press(server, notice), opened(server), pending=cases, max_wait=timedelta(0))
-    cases.add(_elsewhere(cases))
-    ends = drive(lambda notice: None, resumed, pending=cases)
+            drive(
+                lambda notice: press(server, notice),
+                request_case(server),
+                pending=cases,
+                max_wait=timedelta(0),
+            )
+    cases.add(_untrusted_copy(cases))
+    ends = drive(lambda notice: None, resume_all, pending=cases)
     assert sorted(type(end).__name__ for _, end in ends) == ["AddressRefused", "Decided", "Decided"]
 
 
-def _elsewhere(cases: PendingCases) -> Any:
+def _untrusted_copy(cases: PendingCases) -> Any:
     one = cases.all()[0]
     return replace(one, case=replace(one.case, case_id="other", poll_url="https://elsewhere.example/poll"))
 
 
-def test_a_callback_wakes_a_program_that_blocks(server: RunningServer) -> None:
+def test_callback_wakes_a_blocking_wait(server: RunningServer) -> None:
     asked = threading.Event()
     woken: list[bool] = []
 
@@ -133,7 +138,7 @@ def test_a_callback_wakes_a_program_that_blocks(server: RunningServer) -> None:
         woken.append(agent.nudge(notice.case.case_id))
 
     def tell(notice: Notice) -> None:
-        if notice.name == "told":
+        if notice.name == "requested":
             threading.Thread(target=answer, args=(notice,)).start()
 
     def came(response: httpx.Response) -> None:
@@ -141,13 +146,18 @@ def test_a_callback_wakes_a_program_that_blocks(server: RunningServer) -> None:
             asked.set()
 
     http = httpx.Client(event_hooks={"response": [came]}, timeout=PATIENCE_S)
-    with http, Agent(tell=tell, http=http, clock=ticking(server), interval_s=3600, streams=False) as agent:
-        assert isinstance(opened(server)(agent), Decided)
+    with (
+        http,
+        Agent(
+            tell=tell, http=http, clock=make_ticking_clock(server), interval_s=3600, streams=False
+        ) as agent,
+    ):
+        assert isinstance(request_case(server)(agent), Decided)
         assert agent.nudge("nobody follows this") is False
     assert woken == [True]
 
 
-def test_a_wait_that_is_ended_just_when_something_happens_ends() -> None:
+def test_wait_cancelled_during_an_event_ends() -> None:
     async def main() -> None:
         flow = Flow(CASE, now=CASE.created_at, dice=lambda: 0.0)
         async with httpx.AsyncClient() as http:
@@ -163,7 +173,7 @@ def test_a_wait_that_is_ended_just_when_something_happens_ends() -> None:
     asyncio.run(main())
 
 
-def test_an_agent_with_many_cases_leaves_connections_for_the_polls() -> None:
+def test_streams_of_many_cases_leave_connections_for_polls() -> None:
     agent = Agent(tell=lambda notice: None, clock=lambda: CASE.created_at)
     streaming = PendingCase(case=STREAMING)
     followed = [agent._flow(streaming, CASE.created_at) for _ in range(STREAMS_AT_MOST)]
@@ -174,7 +184,7 @@ def test_an_agent_with_many_cases_leaves_connections_for_the_polls() -> None:
         assert (getattr(flow.step(CASE.created_at), "listen", None) is not None) is listens
 
 
-def test_an_answer_without_an_end_is_not_waited_for() -> None:
+def test_endless_response_is_not_waited_for() -> None:
     now = [0.0]
     body = BoundedBody(lambda: now[0])
     body.add(b"{")
@@ -187,7 +197,7 @@ def test_an_answer_without_an_end_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("keys", [b"[]", b'{"keys": 5}', b'{"keys": [7]}', b"\xff", b"[" * 100_000, b"{}"])
-def test_keys_that_are_none_prove_nothing(keys: bytes) -> None:
+def test_malformed_keys_verify_nothing(keys: bytes) -> None:
     raw = {"status": "completed", "case_id": "review_1", "result": {"action": "approve", "signature": {}}}
     outcome = verify_outcome(Decided(case_id="review_1", action="approve", raw=raw), keys)
     assert isinstance(outcome, Decided)

@@ -1,4 +1,4 @@
-"""What the protocol asks of an agent, seen from a service that is not ours."""
+"""The protocol's requirements for agents, tested against a foreign service."""
 
 import asyncio
 import json
@@ -40,15 +40,15 @@ def cases(tmp_path: Path) -> Iterator[PendingCases]:
     cases.close()
 
 
-def nobody(notice: Notice) -> None:
+def ignore_notice(notice: Notice) -> None:
     """Nobody looks."""
 
 
 @pytest.mark.spec("6-agent-not-render")
 @pytest.mark.parametrize("type", ["approval", "selection", "input", "confirmation", "escalation"])
-def test_the_page_is_left_to_the_person(service: StrangeService, type: str) -> None:
+def test_agent_never_opens_the_review_page(service: StrangeService, type: str) -> None:
     service.asks(type=type, context={"options": [{"id": "a", "title": "A"}]})
-    service.stands(status="completed", result={"action": "select", "data": {}})
+    service.answer_polls_with(status="completed", result={"action": "select", "data": {}})
     told: list[Notice] = []
     with Agent(tell=told.append) as agent:
         assert isinstance(agent.request("POST", f"{service.url}/act"), Decided)
@@ -57,35 +57,33 @@ def test_the_page_is_left_to_the_person(service: StrangeService, type: str) -> N
 
 
 @pytest.mark.spec("8-agent-heartbeat")
-def test_an_agent_that_wakes_now_and_then_asks_once_each_time(
-    service: StrangeService, cases: PendingCases
-) -> None:
+def test_resumed_agent_polls_once_per_run(service: StrangeService, cases: PendingCases) -> None:
     service.asks()
-    service.stands(status="pending")
-    with Agent(tell=nobody, pending=cases, max_wait=timedelta(0)) as agent:
+    service.answer_polls_with(status="pending")
+    with Agent(tell=ignore_notice, pending=cases, max_wait=timedelta(0)) as agent:
         with pytest.raises(StillWaiting):
             agent.request("POST", f"{service.url}/act")
         for beat in (1, 2):
             ((_, stands),) = agent.resume_all()
             assert isinstance(stands, StillWaiting)
             assert [call.path for call in service.calls[1:]] == ["/poll"] * beat
-        service.stands(status="completed", result={"action": "confirm"})
+        service.answer_polls_with(status="completed", result={"action": "confirm"})
         ((_, outcome),) = agent.resume_all()
     assert isinstance(outcome, Decided)
     assert cases.all() == []
 
 
 @pytest.mark.spec("10.4-agent-no-retry")
-def test_after_a_no_the_same_is_not_asked_again(service: StrangeService, cases: PendingCases) -> None:
+def test_rejected_request_is_not_repeated(service: StrangeService, cases: PendingCases) -> None:
     service.asks()
-    service.stands(status="completed", result={"action": "cancel"})
+    service.answer_polls_with(status="completed", result={"action": "cancel"})
     told: list[Notice] = []
     with Agent(tell=told.append, pending=cases) as agent:
         outcome = agent.request("POST", f"{service.url}/act")
         assert isinstance(outcome, Decided)
         assert outcome.against
         assert agent.resume_all() == []
-    assert [notice.name for notice in told] == ["told", "ended"]
+    assert [notice.name for notice in told] == ["requested", "ended"]
     assert [call.path for call in service.calls] == ["/act", "/poll"]
 
 
@@ -102,11 +100,11 @@ def test_after_a_no_the_same_is_not_asked_again(service: StrangeService, cases: 
         ({"status": "expired"}, DAYBREAK),
     ],
 )
-def test_a_message_says_when_it_was_decided_not_when_the_agent_heard_of_it(
+def test_message_shows_the_time_of_the_decision(
     service: StrangeService, cases: PendingCases, poll: dict[str, Any], ended: datetime
 ) -> None:
     service.asks()
-    service.stands(**poll)
+    service.answer_polls_with(**poll)
     channel = RecordingChannel()
 
     async def play() -> None:
@@ -121,7 +119,7 @@ def test_a_message_says_when_it_was_decided_not_when_the_agent_heard_of_it(
     assert sent.closure.at == ended
 
 
-class Rounds(RecordingChannel):
+class RoundRecordingChannel(RecordingChannel):
     """Remembers the round of each card that was brought up to date."""
 
     def __init__(self) -> None:
@@ -132,12 +130,12 @@ class Rounds(RecordingChannel):
         self.settled.append(card.round)
 
 
-def test_every_word_about_a_question_names_the_same_round(
+def test_every_message_about_a_case_names_the_same_round(
     service: StrangeService, cases: PendingCases
 ) -> None:
     clock = FakeClock()
     service.asks(previous_case_id="case-0", reminder_at=(clock() + timedelta(minutes=1)).isoformat())
-    channel = Rounds()
+    channel = RoundRecordingChannel()
     answers: Iterator[dict[str, Any]] = iter(
         [{"status": "pending"}, {"status": "completed", "result": {"action": "confirm"}}]
     )
@@ -163,12 +161,13 @@ def test_every_word_about_a_question_names_the_same_round(
         await board.aclose()
 
     asyncio.run(play())
-    assert [(notice.name, notice.round) for notice in notices] == [("told", 2), ("reminder", 2), ("ended", 2)]
+    rounds = [(notice.name, notice.round) for notice in notices]
+    assert rounds == [("requested", 2), ("reminder", 2), ("ended", 2)]
     assert [one.card.round for one in channel.sent] == [2, 2]
     assert channel.settled == [2, 2]
 
 
-def pressed(
+def press_and_remind(
     service: StrangeService, cases: PendingCases, submit: Callable[[Call], Reply], **hitl: Any
 ) -> RecordingChannel:
     """What a messenger shows after a person pressed Confirm and then was reminded."""
@@ -179,7 +178,7 @@ def pressed(
         "inline_actions": ["confirm"],
     }
     service.asks(**offer, reminder_at=(clock() + timedelta(minutes=1)).isoformat(), **hitl)
-    service.stands(status="pending")
+    service.answer_polls_with(status="pending")
     service.replies["/submit"] = submit
 
     async def play() -> RecordingChannel:
@@ -206,25 +205,25 @@ def pressed(
 
 
 @pytest.mark.spec("0.7-agent-original-link")
-def test_after_a_403_the_person_is_sent_to_the_link_of_the_202(
+def test_after_a_403_the_person_gets_the_original_review_link(
     service: StrangeService, cases: PendingCases
 ) -> None:
     refusal = {"error": "action_not_inline", "review_url": f"{service.url}/review/other"}
-    channel = pressed(service, cases, lambda call: json_reply(refusal, status=403))
+    channel = press_and_remind(service, cases, lambda call: json_reply(refusal, status=403))
     ((_, told),) = channel.answers
     assert told == "This answer cannot be given here. Open the link to answer."
     assert [one.card.review_url for one in channel.sent] == [f"{service.url}/review/1"] * 2
 
 
 @pytest.mark.spec("0.8-agents-opaque")
-def test_an_agent_sends_no_evidence_of_its_own(service: StrangeService, cases: PendingCases) -> None:
+def test_agent_sends_no_evidence(service: StrangeService, cases: PendingCases) -> None:
     bodies: list[dict[str, Any]] = []
 
     def demand(call: Call) -> Reply:
         bodies.append(json.loads(call.body))
         return json_reply({"error": "verification_required"}, status=403)
 
-    channel = pressed(service, cases, demand, verification_policy=EVIDENCE)
+    channel = press_and_remind(service, cases, demand, verification_policy=EVIDENCE)
     (body,) = bodies
     assert body == {
         "action": "confirm",

@@ -1,4 +1,4 @@
-"""An agent against a running server: whoever drives it, the person's decision comes back, or the truth."""
+"""An agent against a running server, blocking and async: it returns the decision or reports why not."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ import pytest
 
 from placet.agent import Agent, AsyncAgent, Cancelled, Decided, Expired, Notice
 from placet.errors import AddressRefused, CaseLost, StillWaiting
-from tests.agent.clocks import ticking
+from tests.agent.clocks import make_ticking_clock
 from tests.server.running import EXAMPLE, RunningServer, running
 
 Driver = Callable[..., Any]
@@ -32,31 +32,31 @@ class Person:
 
     def __call__(self, notice: Notice) -> None:
         self.notices.append(notice)
-        if notice.name == "told":
+        if notice.name == "requested":
             threading.Thread(target=self._act, args=(notice,), daemon=True).start()
 
     @property
-    def heard(self) -> list[str]:
+    def notice_names(self) -> list[str]:
         return [notice.name for notice in self.notices]
 
 
-def blocking(server: RunningServer, person: Person, **options: Any) -> Any:
-    with Agent(tell=person, clock=ticking(server), **options) as agent:
+def run_blocking(server: RunningServer, person: Person, **options: Any) -> Any:
+    with Agent(tell=person, clock=make_ticking_clock(server), **options) as agent:
         return agent.request("POST", f"{server.url}/v1/cases", **call(server))
 
 
-def awaited(server: RunningServer, person: Person, **options: Any) -> Any:
+def run_async(server: RunningServer, person: Person, **options: Any) -> Any:
     async def tell(notice: Notice) -> None:
         person(notice)
 
     async def main() -> Any:
-        async with AsyncAgent(tell=tell, clock=ticking(server), **options) as agent:
+        async with AsyncAgent(tell=tell, clock=make_ticking_clock(server), **options) as agent:
             return await agent.request("POST", f"{server.url}/v1/cases", **call(server))
 
     return asyncio.run(main())
 
 
-@pytest.fixture(params=[blocking, awaited], ids=["blocking", "awaited"])
+@pytest.fixture(params=[run_blocking, run_async], ids=["blocking", "awaited"])
 def drive(request: pytest.FixtureRequest, server: RunningServer) -> Driver:
     return lambda person, **options: request.param(server, person, **options)
 
@@ -82,11 +82,11 @@ def test_the_decision_of_a_person_comes_back_with_its_proof(
     outcome = drive(person, streams=streams, interval_s=None if streams else 0.05)
     assert isinstance(outcome, Decided)
     assert (outcome.action, outcome.against, outcome.verified) == ("confirm", False, True)
-    assert person.heard[0] == "told"
+    assert person.notice_names[0] == "requested"
     assert person.notices[0].case.pressable == ("confirm", "cancel")
 
 
-def test_a_no_is_a_decision_too(server: RunningServer, drive: Driver) -> None:
+def test_rejection_is_a_decision(server: RunningServer, drive: Driver) -> None:
     outcome = drive(Person(press(server, "cancel")))
     assert isinstance(outcome, Decided)
     assert outcome.against
@@ -112,7 +112,7 @@ def test_a_withdrawn_case_comes_back_with_its_reason(server: RunningServer, driv
     assert outcome.reason == "Not needed."
 
 
-def test_what_the_person_does_is_seen_on_the_way(server: RunningServer, drive: Driver) -> None:
+def test_persons_progress_is_reported(server: RunningServer, drive: Driver) -> None:
     seen = threading.Event()
 
     class Watching(Person):
@@ -129,17 +129,17 @@ def test_what_the_person_does_is_seen_on_the_way(server: RunningServer, drive: D
 
     person = Watching(look_then_press)
     assert isinstance(drive(person), Decided)
-    assert "opened" in person.heard
+    assert "opened" in person.notice_names
 
 
-def test_an_answer_that_needs_nobody_is_returned_as_it_is(server: RunningServer) -> None:
+def test_response_without_a_review_is_returned_unchanged(server: RunningServer) -> None:
     with Agent(tell=Person()) as agent:
         answer = agent.request("GET", f"{server.url}/healthz")
     assert isinstance(answer, httpx.Response)
     assert answer.status_code == 200
 
 
-def test_patience_ends_and_the_case_goes_on(server: RunningServer, drive: Driver) -> None:
+def test_case_stays_open_after_max_wait(server: RunningServer, drive: Driver) -> None:
     person = Person(lambda notice: server.advance(minutes=6))
     with pytest.raises(StillWaiting):
         drive(person, interval_s=0.05, max_wait=timedelta(minutes=5))
@@ -167,7 +167,7 @@ def test_a_case_that_vanishes_is_lost_and_not_decided(server: RunningServer, dri
         drive(Distracted(tidy_away), interval_s=0.05, streams=False)
 
 
-def test_a_service_that_points_elsewhere_gets_no_credential(server: RunningServer) -> None:
+def test_credentials_are_not_sent_to_another_origin(server: RunningServer) -> None:
     called: list[httpx.Request] = []
 
     def reply(request: httpx.Request) -> httpx.Response:
@@ -187,4 +187,4 @@ def test_a_service_that_points_elsewhere_gets_no_credential(server: RunningServe
     with Agent(tell=person, http=http) as agent, pytest.raises(AddressRefused, match=r"attacker\.example"):
         agent.request("POST", "https://service.example/act", headers={"Authorization": "Bearer secret"})
     assert len(called) == 1
-    assert person.heard == []
+    assert person.notice_names == []

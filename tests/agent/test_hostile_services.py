@@ -1,4 +1,4 @@
-"""Services that mean harm, or are broken in ways that look like it: the agent stays calm and small."""
+"""Hostile or broken services: the agent limits time, memory and connections."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ from placet.agent.poll_interval import parse_retry_after
 from placet.agent.sync_agent import STUCK_AT_MOST
 from placet.errors import StillWaiting
 from placet.testing.clock import FakeClock
-from tests.agent.test_flow import NOW, flow
+from tests.agent.test_flow import NOW, make_flow
 from tests.cli.strange_service import Reply, StrangeService, strange_service
 
 SHORT_S = 0.3
@@ -32,7 +32,7 @@ def service() -> Iterator[StrangeService]:
 
 
 @pytest.fixture
-def dripping() -> Iterator[str]:
+def endless_headers_url() -> Iterator[str]:
     """A service whose headers never end."""
     over = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -54,30 +54,30 @@ def dripping() -> Iterator[str]:
     thread.join()
 
 
-async def nobody(notice: Notice) -> None:
+async def ignore_notice(notice: Notice) -> None:
     """Nobody looks."""
 
 
-def awaited(url: str, within_s: float) -> Any:
+def fetch_async(url: str, within_s: float) -> Any:
     async def main() -> Any:
-        async with AsyncAgent(tell=nobody) as agent:
+        async with AsyncAgent(tell=ignore_notice) as agent:
             return await agent._fetch(Fetch(url, {}, within_s))
 
     return asyncio.run(main())
 
 
-def blocking(url: str, within_s: float) -> Any:
+def fetch_blocking(url: str, within_s: float) -> Any:
     with Agent(tell=lambda notice: None) as agent:
         return agent._fetch(Fetch(url, {}, within_s))
 
 
-@pytest.mark.parametrize("get", [awaited, blocking])
-def test_headers_that_never_end_are_not_waited_for(get: Any, dripping: str) -> None:
+@pytest.mark.parametrize("get", [fetch_async, fetch_blocking])
+def test_endless_headers_are_not_waited_for(get: Any, endless_headers_url: str) -> None:
     with pytest.raises(httpx.ReadTimeout, match="took too long"):
-        get(dripping, SHORT_S)
+        get(endless_headers_url, SHORT_S)
 
 
-def test_a_service_that_never_ends_takes_no_connections_from_the_others(service: StrangeService) -> None:
+def test_endless_response_does_not_exhaust_connections(service: StrangeService) -> None:
     """A poll that blocks cannot be ended from here: each is a thread and a connection of its own."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(LONG_S)
@@ -99,19 +99,17 @@ def test_a_service_that_never_ends_takes_no_connections_from_the_others(service:
             agent._fetch(Fetch(url, {}, LONG_S))
 
 
-@pytest.mark.parametrize("get", [awaited, blocking])
-def test_what_is_packed_in_a_way_that_could_hide_gigabytes_is_not_unpacked(
-    get: Any, service: StrangeService
-) -> None:
+@pytest.mark.parametrize("get", [fetch_async, fetch_blocking])
+def test_unrequested_content_encoding_is_refused(get: Any, service: StrangeService) -> None:
     service.replies["/poll"] = Reply(body=b"\x28\xb5\x2f\xfd", headers={"Content-Encoding": "zstd"})
     with pytest.raises(httpx.DecodingError, match="not requested"):
         get(f"{service.url}/poll", LONG_S)
     assert service.calls[0].headers["accept-encoding"] == "gzip, deflate"
 
 
-def test_a_poll_takes_no_longer_than_there_is_patience() -> None:
+def test_poll_ends_at_max_wait() -> None:
     def within(**options: Any) -> float:
-        step = flow(**options).step(NOW)
+        step = make_flow(**options).step(NOW)
         assert isinstance(step, Poll)
         return step.within_s
 
@@ -132,9 +130,7 @@ def test_a_poll_takes_no_longer_than_there_is_patience() -> None:
         ({"retry-after": "0"}, 0.5),
     ],
 )
-def test_a_service_whose_clock_is_wrong_is_neither_hammered_nor_forgotten(
-    headers: dict[str, str], seconds: float | None
-) -> None:
+def test_retry_after_is_parsed_and_bounded(headers: dict[str, str], seconds: float | None) -> None:
     assert parse_retry_after(headers, datetime(2026, 11, 15, tzinfo=UTC)) == seconds
 
 
@@ -142,15 +138,15 @@ def test_a_service_whose_clock_is_wrong_is_neither_hammered_nor_forgotten(
     "reply",
     [
         Reply(body=b"zzz", headers={"Content-Encoding": "gzip"}),
-        Reply(status=302, headers={"Location": "http://169.254.169.254/"}),
         Reply(body=b'{"status": "completed", "result": {"action": 7}}'),
         Reply(body=b'{"status": "completed"}'),
         Reply(body=b"\xff\xfe"),
         Reply(status=500),
+        Reply(status=204),
     ],
-    ids=["broken packing", "redirect", "no action", "no result", "no text", "failure"],
+    ids=["broken packing", "no action", "no result", "no text", "failure", "no content"],
 )
-def test_a_poll_that_says_nothing_sensible_is_never_a_decision(service: StrangeService, reply: Reply) -> None:
+def test_malformed_poll_response_is_never_a_decision(service: StrangeService, reply: Reply) -> None:
     service.asks()
     service.replies["/poll"] = reply
     heard: list[Notice] = []
@@ -166,5 +162,5 @@ def test_a_poll_that_says_nothing_sensible_is_never_a_decision(service: StrangeS
         pytest.raises(StillWaiting),
     ):
         agent.request("POST", f"{service.url}/act")
-    assert [notice.name for notice in heard] == ["told", "trouble"]
+    assert [notice.name for notice in heard] == ["requested", "trouble"]
     assert {call.path for call in service.calls} == {"/act", "/poll"}

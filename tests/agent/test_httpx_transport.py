@@ -1,4 +1,4 @@
-"""An ordinary httpx client whose 202s are followed: silence never looks like a yes."""
+"""An httpx client whose 202 responses are followed: anything but an approval is not a success."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ import pytest
 
 from placet.agent import Agent, AsyncAgent, Decided, Expired, Notice
 from placet.agent.httpx_transport import AsyncFollowingTransport, FollowingTransport, outcome_to_response
-from tests.agent.clocks import ticking
+from tests.agent.clocks import make_ticking_clock
 from tests.server.running import EXAMPLE, RunningServer, running
 
 
@@ -20,7 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def press(server: RunningServer, notice: Notice, action: str) -> None:
-    if notice.name == "told":
+    if notice.name == "requested":
         link = {"submit_url": notice.case.submit_url, "submit_token": notice.case.submit_token}
         threading.Thread(target=server.press, args=(link, action), daemon=True).start()
 
@@ -33,7 +33,7 @@ def test_a_decision_comes_back_as_an_ordinary_response(
     server: RunningServer, action: str, status: int
 ) -> None:
     with (
-        Agent(tell=lambda notice: press(server, notice, action), clock=ticking(server)) as agent,
+        Agent(tell=lambda notice: press(server, notice, action), clock=make_ticking_clock(server)) as agent,
         httpx.Client(base_url=server.url, transport=FollowingTransport(agent)) as client,
     ):
         headers = {"Authorization": f"Bearer {server.api_key}"}
@@ -45,19 +45,19 @@ def test_a_decision_comes_back_as_an_ordinary_response(
 
 
 @pytest.mark.parametrize("action", ["reject", "cancel", "abort", "edit"])
-def test_whoever_did_not_say_yes_is_not_taken_for_it(action: str) -> None:
+def test_rejection_is_not_a_success(action: str) -> None:
     assert outcome_to_response(Decided(case_id="case-1", action=action)).status_code == 409
 
 
-def test_an_expired_question_is_no_success(server: RunningServer) -> None:
+def test_expired_case_is_not_a_success(server: RunningServer) -> None:
     async def tell(notice: Notice) -> None:
-        if notice.name == "told":
+        if notice.name == "requested":
             server.advance(days=2)
             await asyncio.to_thread(server.sweep)
 
     async def play() -> None:
         async with (
-            AsyncAgent(tell=tell, clock=ticking(server)) as agent,
+            AsyncAgent(tell=tell, clock=make_ticking_clock(server)) as agent,
             httpx.AsyncClient(base_url=server.url, transport=AsyncFollowingTransport(agent)) as client,
         ):
             headers = {"Authorization": f"Bearer {server.api_key}"}
@@ -71,7 +71,9 @@ def test_an_expired_question_is_no_success(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(("verified", "status"), [(True, 200), (None, 200), (False, 409)])
-def test_an_answer_whose_signature_does_not_hold_is_no_success(verified: bool | None, status: int) -> None:
-    response = outcome_to_response(Decided(case_id="review_1", action="approve", verified=verified))
+def test_decision_with_an_invalid_signature_is_not_a_success(verified: bool | None, status: int) -> None:
+    response = outcome_to_response(
+        Decided(case_id="review_1", action="approve", is_affirmative=True, verified=verified)
+    )
     assert response.status_code == status
     assert response.json().get("verified") is verified

@@ -1,4 +1,4 @@
-"""Services that are slow or forgetful about a press: the person hears the truth about what came of it."""
+"""Services that are slow or do not deduplicate submits: the person gets a correct reply."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from placet.agent import ChannelBridge, PendingCases
 from placet.agent.channel_bridge import REPLIES, UNSURE
 from placet.agent.flow import Notice
-from placet.agent.pending import PendingCase
+from placet.agent.pending_case_store import PendingCase
 from placet.agent.service_responses import FollowedCase
 from placet.errors import SettingsError
 from placet.testing.channel import RecordingChannel
@@ -25,7 +25,7 @@ PATIENCE_S = 60
 
 
 @asynccontextmanager
-async def dripping(start: bytes, drop: bytes) -> AsyncIterator[str]:
+async def serve_endless_response(start: bytes, drop: bytes) -> AsyncIterator[str]:
     """A service that answers with `start`, and then with a drop now and then for ever."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,7 +45,7 @@ async def dripping(start: bytes, drop: bytes) -> AsyncIterator[str]:
         server.close()
 
 
-def asked(url: str) -> FollowedCase:
+def case_at(url: str) -> FollowedCase:
     return replace(
         CASE,
         service_url=url,
@@ -62,15 +62,15 @@ async def open_bridge(
 ) -> AsyncIterator[tuple[ChannelBridge, RecordingChannel]]:
     """A person was asked, and may press."""
     channel, cases = RecordingChannel(), PendingCases(folder / "agent.db")
-    cases.add(PendingCase(case=asked(url)))
+    cases.add(PendingCase(case=case_at(url)))
     board = ChannelBridge(channel, cases, **{"answerers": ["7", "8"], **options})
-    await board.tell(Notice(name="told", case=asked(url)))
+    await board.tell(Notice(name="requested", case=case_at(url)))
     yield board, channel
     async with asyncio.timeout(PATIENCE_S):
         await board.aclose()
 
 
-async def told(url: str, folder: Path, *, submit_within_s: float) -> str:
+async def press_and_get_note(url: str, folder: Path, *, submit_within_s: float) -> str:
     """What a person who presses is told."""
     async with open_bridge(url, folder, submit_within_s=submit_within_s) as (board, channel):
         async with asyncio.timeout(PATIENCE_S):
@@ -78,19 +78,24 @@ async def told(url: str, folder: Path, *, submit_within_s: float) -> str:
     return channel.answers[0][1]
 
 
-async def test_an_answer_whose_body_never_ends_is_taken_by_its_status(tmp_path: Path) -> None:
+async def test_response_with_an_endless_body_counts_by_its_status(tmp_path: Path) -> None:
     start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    async with dripping(start, b"1\r\n \r\n") as url:
-        assert await told(url, tmp_path, submit_within_s=PATIENCE_S) == REPLIES[200]
+    async with serve_endless_response(start, b"1\r\n \r\n") as url:
+        assert await press_and_get_note(url, tmp_path, submit_within_s=PATIENCE_S) == REPLIES[200]
 
 
-async def test_an_answer_whose_headers_never_end_is_not_waited_for(tmp_path: Path) -> None:
-    async with dripping(b"HTTP/1.1 200 OK\r\n", b"X-More: to come\r\n") as url:
-        assert await told(url, tmp_path, submit_within_s=0.3) == UNSURE
+async def test_response_with_endless_headers_is_not_waited_for(tmp_path: Path) -> None:
+    async with serve_endless_response(b"HTTP/1.1 200 OK\r\n", b"X-More: to come\r\n") as url:
+        note = await press_and_get_note(url, tmp_path, submit_within_s=0.3)
+        assert note == UNSURE
+        # Another service may ignore the Idempotency-Key, so nobody is told that a second press is harmless.
+        assert note.endswith("Open the link to see whether it was.")
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_who_taps_twice_is_not_told_that_someone_else_was_first(tmp_path: Path, at_once: bool) -> None:
+async def test_person_who_presses_twice_is_not_told_that_someone_else_answered(
+    tmp_path: Path, at_once: bool
+) -> None:
     """Not every service knows an answer that comes again."""
     with strange_service() as service:
 
@@ -110,7 +115,7 @@ async def test_who_taps_twice_is_not_told_that_someone_else_was_first(tmp_path: 
     assert len(service.calls) == 2
 
 
-async def test_an_answer_that_was_not_taken_is_submitted_again_with_the_next_press(tmp_path: Path) -> None:
+async def test_failed_submit_is_repeated_by_the_next_press(tmp_path: Path) -> None:
     with strange_service() as service:
         service.replies["/submit"] = lambda call: Reply(status=200 if len(service.calls) > 2 else 503)
         async with open_bridge(f"{service.url}/submit", tmp_path) as (board, channel):
@@ -119,16 +124,14 @@ async def test_an_answer_that_was_not_taken_is_submitted_again_with_the_next_pre
     assert [text for _, text in channel.answers] == [UNSURE, UNSURE, REPLIES[200]]
 
 
-async def test_one_text_is_not_taken_for_a_list_of_those_who_may_answer(tmp_path: Path) -> None:
+async def test_single_string_of_answerers_is_refused(tmp_path: Path) -> None:
     """Each of its signs would be an id, and Telegram's first people have such short ones."""
     with pytest.raises(SettingsError, match="list of user ids"):
         ChannelBridge(RecordingChannel(), PendingCases(tmp_path / "agent.db"), answerers="4711")
 
 
 @pytest.mark.parametrize(("typed", "labels"), [("4711, 7 ", ["Confirm"]), ("", []), (" , ", [])])
-async def test_those_who_may_answer_are_read_as_people_type_them(
-    tmp_path: Path, typed: str, labels: list[str]
-) -> None:
+async def test_spaces_around_answerers_are_ignored(tmp_path: Path, typed: str, labels: list[str]) -> None:
     with strange_service() as service:
         service.replies["/submit"] = Reply()
         url = f"{service.url}/submit"

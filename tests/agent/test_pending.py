@@ -1,4 +1,4 @@
-"""What waits survives the process that waited: sealed, found again, and forgotten once it has ended."""
+"""Pending cases survive the process: encrypted, restored, and removed once they have ended."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
-from placet.agent.pending import ButtonAudience, SavedButton
+from placet.agent.pending_case_store import ButtonAudience, SavedButton
 from placet.errors import CaseNotSaved, SettingsError, StillWaiting
-from tests.agent.clocks import ticking
+from tests.agent.clocks import make_ticking_clock
 from tests.server.running import EXAMPLE, RunningServer, running
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "agent" / "pending.db"
 
 
-def test_a_case_is_found_again_with_all_it_takes_to_follow_it(path: Path) -> None:
+def test_pending_case_is_restored_completely(path: Path) -> None:
     first = PendingCases(path)
     first.add(PENDING)
     first.mark_notified(CASE)
@@ -51,7 +51,7 @@ def test_a_case_is_found_again_with_all_it_takes_to_follow_it(path: Path) -> Non
     assert PendingCases(path).all() == [replace(PENDING, is_notified=True)]
 
 
-def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) -> None:
+def test_button_reference_of_an_earlier_version_still_works(path: Path) -> None:
     first = PendingCases(path)
     first.add(PENDING)
     first.close()
@@ -70,7 +70,7 @@ def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) ->
         assert earlier.execute(asked).fetchone()[3] == "approve"
 
 
-def test_a_reminder_is_for_one_of_all_who_follow_the_case(path: Path) -> None:
+def test_one_of_several_agents_claims_a_reminder(path: Path) -> None:
     first, second = PendingCases(path), PendingCases(path)
     first.add(PENDING)
     assert first.claim_reminder(CASE, NOW)
@@ -82,7 +82,7 @@ def test_a_reminder_is_for_one_of_all_who_follow_the_case(path: Path) -> None:
     assert first.claim_reminder(replace(CASE, case_id="never kept"), NOW)
 
 
-def test_who_may_press_a_button_is_kept_sealed(path: Path) -> None:
+def test_answerers_are_stored_encrypted(path: Path) -> None:
     cases = PendingCases(path)
     cases.add(PENDING)
     pressable = ButtonAudience(channel="whatsapp", answerers=("41791234567",))
@@ -96,7 +96,7 @@ def test_who_may_press_a_button_is_kept_sealed(path: Path) -> None:
     assert b"41791234567" not in b"".join(one.read_bytes() for one in path.parent.iterdir())
 
 
-def test_an_ended_case_is_forgotten_and_others_are_not(path: Path) -> None:
+def test_ended_case_is_removed_and_others_stay(path: Path) -> None:
     cases = PendingCases(path)
     elsewhere = replace(PENDING, case=replace(CASE, service_url="https://other.example/deploy"))
     cases.add(PENDING)
@@ -120,7 +120,7 @@ def test_no_token_and_no_credential_can_be_read_from_the_files(path: Path) -> No
         assert file.stat().st_mode & 0o077 == 0, file.name
 
 
-def test_another_key_is_said_to_be_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_encryption_key_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     PendingCases(path).add(PENDING)
     monkeypatch.setenv("PLACET_AGENT_KEY", "A" * 43 + "=")
     with pytest.raises(SettingsError, match="another key"):
@@ -148,14 +148,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-def opening(server: RunningServer) -> dict[str, Any]:
+def case_request(server: RunningServer) -> dict[str, Any]:
     return {
         "json": {**EXAMPLE, "inline_actions": ["confirm", "cancel"]},
         "headers": {"Authorization": f"Bearer {server.api_key}"},
     }
 
 
-def looked_at(server: RunningServer, cases: PendingCases, heard: list[str]) -> None:
+def poll_once(server: RunningServer, cases: PendingCases, heard: list[str]) -> None:
     """One look at all that waits, by each driver, without any patience."""
 
     async def tell(notice: Notice) -> None:
@@ -163,7 +163,7 @@ def looked_at(server: RunningServer, cases: PendingCases, heard: list[str]) -> N
 
     async def main() -> None:
         async with AsyncAgent(
-            tell=tell, pending=cases, clock=ticking(server), max_wait=timedelta(0)
+            tell=tell, pending=cases, clock=make_ticking_clock(server), max_wait=timedelta(0)
         ) as agent:
             await agent.resume_all()
 
@@ -172,7 +172,7 @@ def looked_at(server: RunningServer, cases: PendingCases, heard: list[str]) -> N
     def note(notice: Notice) -> None:
         heard.append(notice.name)
 
-    with Agent(tell=note, pending=cases, clock=ticking(server), max_wait=timedelta(0)) as agent:
+    with Agent(tell=note, pending=cases, clock=make_ticking_clock(server), max_wait=timedelta(0)) as agent:
         agent.resume_all()
 
 
@@ -181,34 +181,34 @@ def test_a_reminder_that_came_due_while_nobody_ran_goes_out_once_in_all_later_ru
 ) -> None:
     heard: list[str] = []
     cases = PendingCases(path)
-    asked = opening(server)
+    asked = case_request(server)
     asked["json"]["reminder_at"] = (server.clock() + timedelta(minutes=10)).isoformat()
     with (
         Agent(
             tell=lambda notice: heard.append(notice.name),
             pending=cases,
-            clock=ticking(server),
+            clock=make_ticking_clock(server),
             max_wait=timedelta(0),
         ) as agent,
         pytest.raises(StillWaiting),
     ):
         agent.request("POST", f"{server.url}/v1/cases", **asked)
-    looked_at(server, cases, heard)
-    assert heard == ["told"]
+    poll_once(server, cases, heard)
+    assert heard == ["requested"]
     server.advance(minutes=20)
     server.sweep()
     for _ in range(2):
-        looked_at(server, cases, heard)
-        assert heard == ["told", "reminder"]
+        poll_once(server, cases, heard)
+        assert heard == ["requested", "reminder"]
 
 
-def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: Path) -> None:
+def test_case_stays_pending_after_max_wait(server: RunningServer, path: Path) -> None:
     told: list[Notice] = []
     with Agent(
-        tell=told.append, pending=PendingCases(path), clock=ticking(server), max_wait=timedelta(0)
+        tell=told.append, pending=PendingCases(path), clock=make_ticking_clock(server), max_wait=timedelta(0)
     ) as agent:
         with pytest.raises(StillWaiting):
-            agent.request("POST", f"{server.url}/v1/cases", reference="plants", **opening(server))
+            agent.request("POST", f"{server.url}/v1/cases", reference="plants", **case_request(server))
         (left,) = agent.pending()
     assert (left.reference, left.is_notified) == ("plants", True)
     server.press({"submit_url": left.case.submit_url, "submit_token": left.case.submit_token}, "confirm")
@@ -217,25 +217,31 @@ def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: 
         async def tell(notice: Notice) -> None:
             told.append(notice)
 
-        async with AsyncAgent(tell=tell, pending=PendingCases(path), clock=ticking(server)) as again:
+        async with AsyncAgent(
+            tell=tell, pending=PendingCases(path), clock=make_ticking_clock(server)
+        ) as again:
             ((pending, outcome),) = await again.resume_all()
             assert pending.reference == "plants"
             assert isinstance(outcome, Decided)
             assert again.pending() == []
 
     asyncio.run(resumed())
-    assert [notice.name for notice in told] == ["told", "ended"]  # the person is not told twice
+    assert [notice.name for notice in told] == ["requested", "ended"]  # the person is not told twice
 
 
-def test_an_agent_that_is_ended_right_after_telling_does_not_tell_again(
+def test_an_agent_that_is_ended_right_after_notifying_does_not_notify_again(
     server: RunningServer, path: Path
 ) -> None:
     async def main() -> None:
         async def tell(notice: Notice) -> None:
             asking.cancel()
 
-        async with AsyncAgent(tell=tell, pending=PendingCases(path), clock=ticking(server)) as agent:
-            asking = asyncio.create_task(agent.request("POST", f"{server.url}/v1/cases", **opening(server)))
+        async with AsyncAgent(
+            tell=tell, pending=PendingCases(path), clock=make_ticking_clock(server)
+        ) as agent:
+            asking = asyncio.create_task(
+                agent.request("POST", f"{server.url}/v1/cases", **case_request(server))
+            )
             await asyncio.wait([asking])
             assert asking.cancelled()
 
@@ -275,31 +281,32 @@ def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, pat
             os.kill(process.pid, signal.SIGKILL)
         assert process.wait(60) == -signal.SIGKILL
     told: list[Notice] = []
-    with Agent(tell=told.append, pending=PendingCases(path), clock=ticking(server), interval_s=0.05) as again:
+    with Agent(
+        tell=told.append, pending=PendingCases(path), clock=make_ticking_clock(server), interval_s=0.05
+    ) as again:
         (left,) = again.pending()
         server.press({"submit_url": left.case.submit_url, "submit_token": left.case.submit_token}, "cancel")
         ((_, outcome),) = again.resume_all()
     assert isinstance(outcome, Decided)
     assert outcome.against
-    # Whoever was killed while telling may not have been heard: the link is sent again.
-    assert [notice.name for notice in told] == (["told"] if moment == "while telling" else []) + ["ended"]
+    # A process that was killed while it sent the link may not have sent it, so the link is sent again.
+    repeated = ["requested"] if moment == "while telling" else []
+    assert [notice.name for notice in told] == [*repeated, "ended"]
 
 
-def test_a_file_that_takes_nothing_costs_neither_the_question_nor_the_decision(
-    server: RunningServer, path: Path
-) -> None:
+def test_locked_file_does_not_lose_the_case_or_its_decision(server: RunningServer, path: Path) -> None:
     """Held by somebody else from the moment the person is told, until all is over."""
     cases = PendingCases(path, busy_s=0.1)
     holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
     def tell(notice: Notice) -> None:
-        if notice.name == "told":
+        if notice.name == "requested":
             holder.execute("BEGIN EXCLUSIVE")
             link = {"submit_url": notice.case.submit_url, "submit_token": notice.case.submit_token}
             threading.Thread(target=server.press, args=(link, "confirm")).start()
 
-    with Agent(tell=tell, pending=cases, clock=ticking(server)) as agent:
-        outcome = agent.request("POST", f"{server.url}/v1/cases", **opening(server))
+    with Agent(tell=tell, pending=cases, clock=make_ticking_clock(server)) as agent:
+        outcome = agent.request("POST", f"{server.url}/v1/cases", **case_request(server))
         with pytest.raises(CaseNotSaved, match="database is locked"):
             cases.require_room()
         holder.execute("ROLLBACK")

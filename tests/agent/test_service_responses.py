@@ -1,4 +1,4 @@
-"""What services answer, read leniently and never guessed."""
+"""Parsing the responses of services: lenient about details, never guessing a decision."""
 
 import json
 from contextlib import suppress
@@ -51,19 +51,33 @@ def test_every_version_is_read(version: str) -> None:
     assert read(spec_version=version).spec_version == version
 
 
-@pytest.mark.parametrize("version", ["2.0", 2.0, 1, True, ["0.9"]])
-def test_an_unknown_version_is_never_taken_for_a_known_one(version: Any) -> None:
+@pytest.mark.parametrize("version", ["2.0", "", " 0.9", "0.9\n", "0.9.0", "0.4", "٠.٩"])
+def test_unknown_version_is_refused(version: Any) -> None:
     with pytest.raises(UnreadableAnswer, match="does not support version"):
         read(spec_version=version)
 
 
-def test_a_version_may_be_written_as_a_number_or_left_out() -> None:
-    assert read(spec_version=0.9).spec_version == "0.9"
-    assert read(spec_version=...).spec_version == "0.5"
+@pytest.mark.parametrize("version", [0.9, 0.5, 2.0, 1, 0, True, False, ["0.9"], {"0.9": "0.9"}])
+def test_version_that_is_not_a_text_is_refused(version: Any) -> None:
+    with pytest.raises(UnreadableAnswer, match=r'spec_version must be a text such as "0\.9"'):
+        read(spec_version=version)
+
+
+@pytest.mark.parametrize("version", [..., None])
+def test_case_without_a_version_is_refused(version: Any) -> None:
+    with pytest.raises(UnreadableAnswer, match="has no spec_version"):
+        read(spec_version=version)
+
+
+@pytest.mark.parametrize("status", ["pending", "completed", "expired", "cancelled"])
+def test_poll_response_needs_no_version(status: str) -> None:
+    """No version of the protocol puts one into a poll response; the case decides."""
+    body = json.dumps({"status": status, "case_id": "review_1", "result": {"action": "confirm", "data": {}}})
+    assert read_poll_result(body.encode(), case_id="review_1").status == status
 
 
 @pytest.mark.parametrize("missing", ["case_id", "review_url", "poll_url", "type"])
-def test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name(missing: str) -> None:
+def test_missing_required_field_is_named(missing: str) -> None:
     with pytest.raises(UnreadableAnswer, match=missing):
         read(**{missing: ...})
 
@@ -79,7 +93,7 @@ def test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name(missing: 
         (202, b""),
     ],
 )
-def test_what_asks_for_nobody_is_left_as_it_is(status: int, body: bytes) -> None:
+def test_response_without_a_review_is_left_unchanged(status: int, body: bytes) -> None:
     assert read_case(status, body, url=URL, now=NOW) is None
 
 
@@ -94,12 +108,12 @@ def test_what_asks_for_nobody_is_left_as_it_is(status: int, body: bytes) -> None
     ],
     ids=["another shape", "nothing", "cut off", "too deep", "too long"],
 )
-def test_whoever_asks_for_a_person_in_a_broken_way_never_looks_like_nobody_was_needed(body: bytes) -> None:
+def test_malformed_review_request_is_an_error_and_not_a_plain_response(body: bytes) -> None:
     with pytest.raises(UnreadableAnswer, match="opens a case, but"):
         read_case(202, body, url=URL, now=NOW)
 
 
-def test_words_in_another_encoding_still_reach_the_person() -> None:
+def test_message_in_another_encoding_is_still_shown() -> None:
     latin = json.dumps(json.loads(answer(prompt="Grüße?")), ensure_ascii=False).encode("latin-1")
     found = read_case(202, latin, url=URL, now=NOW)
     assert found is not None
@@ -107,7 +121,7 @@ def test_words_in_another_encoding_still_reach_the_person() -> None:
 
 
 @pytest.mark.parametrize("name", ["review_url", "poll_url", "events_url", "submit_url"])
-def test_an_address_that_is_none_is_refused_by_name(name: str) -> None:
+def test_invalid_url_is_refused_by_field_name(name: str) -> None:
     with pytest.raises(UnreadableAnswer, match=f"{name} is not a URL"):
         read(**{name: "http://[::1"})
 
@@ -116,13 +130,13 @@ def test_addresses_may_be_relative_to_the_one_that_was_called() -> None:
     assert read(poll_url="/reviews/1/status").poll_url == "https://jobs.example/reviews/1/status"
 
 
-def test_a_missing_or_odd_deadline_follows_from_the_timeout() -> None:
+def test_missing_or_invalid_deadline_is_computed_from_the_timeout() -> None:
     assert read(expires_at=...).expires_at == NOW + timedelta(hours=2)
     assert read(expires_at="soon", timeout="a while").expires_at == NOW + timedelta(hours=24)
     assert read(expires_at="2026-11-15T13:00:00").expires_at == NOW + timedelta(hours=1)
 
 
-def test_never_is_a_deadline_that_can_be_reckoned_with() -> None:
+def test_deadline_at_the_last_date_is_capped() -> None:
     never = "9999-12-31T23:59:59Z"
     assert read(expires_at=never).expires_at == FAR_OFF
     assert read(expires_at=..., created_at=never).expires_at == FAR_OFF
@@ -167,31 +181,31 @@ def test_buttons_are_offered_only_where_the_answer_can_be_submitted() -> None:
         ({"mode": "optional", "required_for": ["inline_submit"]}, True),
     ],
 )
-def test_where_evidence_is_asked_for_the_person_gets_the_link_alone(policy: Any, buttons: bool) -> None:
+def test_required_evidence_leaves_only_the_link(policy: Any, buttons: bool) -> None:
     inline = {"submit_url": "https://jobs.example/submit", "submit_token": "s" * 43}
     assert bool(read(**inline, verification_policy=policy).pressable) is buttons
 
 
-def standing(**body: Any) -> Any:
+def read_status(**body: Any) -> Any:
     return read_poll_result(json.dumps(body).encode(), case_id="review_1")
 
 
-def test_a_completed_case_without_an_action_is_not_made_up() -> None:
+def test_completed_case_without_an_action_is_refused() -> None:
     for result in (None, {}, {"action": 7}, "approve"):
         with pytest.raises(UnreadableAnswer):
-            standing(status="completed", result=result)
+            read_status(status="completed", result=result)
 
 
-def test_the_standing_of_another_case_is_refused() -> None:
+def test_the_status_of_another_case_is_refused() -> None:
     with pytest.raises(UnreadableAnswer, match="another case"):
-        standing(status="completed", case_id="review_2", result={"action": "approve"})
+        read_status(status="completed", case_id="review_2", result={"action": "approve"})
 
 
-def test_a_result_before_the_end_counts_for_nothing() -> None:
-    assert standing(status="pending", result={"action": "approve"}).result is None
+def test_result_of_an_open_case_is_ignored() -> None:
+    assert read_status(status="pending", result={"action": "approve"}).result is None
 
 
-def test_suggestions_are_offered_twice_and_then_no_more() -> None:
+def test_suggestions_are_offered_at_most_twice() -> None:
     body = json.dumps(
         {
             "improvement_suggestions": [
@@ -207,12 +221,12 @@ def test_suggestions_are_offered_twice_and_then_no_more() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*HITL, "submit_url", "context", "reminder_at"]), JSON))
-def test_whatever_a_service_puts_in_is_read_or_refused_by_name(changed: dict[str, Any]) -> None:
+def test_any_review_request_is_parsed_or_refused_by_field(changed: dict[str, Any]) -> None:
     with suppress(UnreadableAnswer):
         read_case(202, answer(**changed), url=URL, now=NOW)
 
 
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_whatever_a_poll_answers_is_read_or_refused_by_name(body: bytes) -> None:
+def test_any_poll_response_is_parsed_or_refused_by_field(body: bytes) -> None:
     with suppress(UnreadableAnswer):
         read_poll_result(body, case_id="review_1")

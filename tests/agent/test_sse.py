@@ -1,4 +1,4 @@
-"""Event streams in whatever pieces they come."""
+"""Parsing event streams that arrive in arbitrary chunks."""
 
 from itertools import pairwise, repeat
 
@@ -16,13 +16,13 @@ EVENTS = [
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=20))
-def test_a_stream_says_the_same_in_whatever_pieces(cuts: list[int]) -> None:
+def test_stream_split_into_any_chunks_gives_the_same_events(cuts: list[int]) -> None:
     reader, at = EventReader(), [0, *sorted(cuts), len(STREAM)]
     pieces = [STREAM[start:end] for start, end in pairwise(at)]
     assert [event for piece in pieces for event in reader.feed(piece)] == EVENTS
 
 
-def test_a_long_event_in_single_bytes_costs_no_more_than_its_bytes() -> None:
+def test_long_event_in_single_bytes_is_parsed_in_linear_time() -> None:
     """Whoever looks again at all that came so far, with each byte, does nothing else for minutes."""
     reader = EventReader()
     long = b"data: " + b"x" * (LONGEST_EVENT - 1000)
@@ -33,7 +33,7 @@ def test_a_long_event_in_single_bytes_costs_no_more_than_its_bytes() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"x" * 1000, b"data: x\n" * 100, b":\n" * 500])
-def test_an_event_without_an_end_is_given_up(piece: bytes) -> None:
+def test_endless_event_is_refused(piece: bytes) -> None:
     pieces = map(EventReader().feed, repeat(piece, LONGEST_EVENT // 100))
     with pytest.raises(ValueError, match="too long"):
         list(pieces)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.hook import importing
-from bench.hook.measure import contestants
+from bench.hook.measure import list_contestants
 from bench.hook.scene import LAST_WORDS, Setting
 
 
@@ -16,7 +16,7 @@ def test_every_contestant_is_stopped_approved_and_comes_to_the_end(
 ) -> None:
     setting = Setting(calls=calls, folder=tmp_path if durable else None)
     with setting.cleanup:
-        ended = {contestant.name: contestant.cycle() for contestant in contestants(setting)}
+        ended = {contestant.name: contestant.cycle() for contestant in list_contestants(setting)}
     assert len(ended) == 9
     assert set(ended.values()) == {LAST_WORDS}
 
@@ -24,7 +24,7 @@ def test_every_contestant_is_stopped_approved_and_comes_to_the_end(
 def test_one_framework_can_be_measured_alone() -> None:
     setting = Setting(calls=1, folder=None)
     with setting.cleanup:
-        found = [contestant.name for contestant in contestants(setting, ["hook_langchain"])]
+        found = [contestant.name for contestant in list_contestants(setting, ["hook_langchain"])]
     assert found == ["LangChain", "LangChain with Placet"]
 
 

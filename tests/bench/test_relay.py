@@ -9,7 +9,7 @@ import pytest
 from bench.relay import scene
 from bench.relay.measure import RelayBench
 from bench.relay.patterns import COUNT, policies
-from bench.relay.process import Relay, agent_running, relay_running
+from bench.relay.process import Relay, run_agent, run_relay
 from bench.relay.raw import PREFIX as RAW
 from bench.session import Pace
 from placet.desk import clock
@@ -24,7 +24,7 @@ Bench = tuple[RelayBench, Relay, str]
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("relay-bench")
-    with agent_running() as agent, relay_running(folder / "passing", agent) as relay:
+    with run_agent() as agent, run_relay(folder / "passing", agent) as relay:
         yield RelayBench(folder, agent, relay, Pace(rounds=1, seconds=1)), relay, agent
 
 

@@ -86,7 +86,7 @@ def test_every_row_says_what_limits_it() -> None:
 
 
 def test_the_drawing_has_a_bar_for_each_ratio_and_a_line_for_each_bound() -> None:
-    drawn = plot.svg(report(figure("poll", 1000, 0.5), figure("poll", 1_000_000, 0.4)))
+    drawn = plot.draw_svg(report(figure("poll", 1000, 0.5), figure("poll", 1_000_000, 0.4)))
     tags = [element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawn).iter()]
     assert tags.count("line") == 1
     assert [text for text in ("0.50", "0.40", "1,000,000 stored") if text not in drawn] == []

@@ -1,12 +1,13 @@
 """A server with its agent, and a person with a browser."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from zlib import crc32
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visiting import PATIENCE_MS, WAYS, Way, watched
+from tests.browser.visiting import PATIENCE_MS, WAYS, Way, visiting
 from tests.server.running import RunningServer, running
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -24,10 +25,17 @@ def agent(server: RunningServer) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest.fixture(params=WAYS.values(), ids=list(WAYS))
-def way(request: pytest.FixtureRequest) -> Way:
-    found: Way = request.param
-    return found
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test in both sizes, once with and once without scripts; with --full in all four combinations.
+
+    Which size has scripts alternates from test to test, so that all combinations occur in every run.
+    """
+    is_given = any("way" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if "way" in metafunc.fixturenames and not is_given:
+        names = list(WAYS)
+        if not metafunc.config.getoption("--full"):
+            names = names[::3] if crc32(metafunc.function.__name__.encode()) % 2 else names[1:3]
+        metafunc.parametrize("way", [WAYS[name] for name in names], ids=names)
 
 
 @pytest.fixture
@@ -35,27 +43,9 @@ def scripts(way: Way) -> bool:
     return way[0]
 
 
-@pytest.fixture(scope="module")
-def browsers(browser: Browser) -> Iterator[Callable[[Way], BrowserContext]]:
-    """One browser for each way, for all tests of a file: to start one takes long."""
-    begun: dict[str, BrowserContext] = {}
-
-    def find(way: Way) -> BrowserContext:
-        if str(way) not in begun:
-            begun[str(way)] = context = browser.new_context(java_script_enabled=way[0], viewport=way[1])
-            context.set_default_timeout(PATIENCE_MS)
-            context.new_page()  # keeps the window: each test opens a tab in it, which costs less
-        return begun[str(way)]
-
-    yield find
-    for context in begun.values():
-        context.close()
-
-
 @pytest.fixture
-def page(browsers: Callable[[Way], BrowserContext], way: Way) -> Iterator[Page]:
+def page(browser: Browser, way: Way) -> Iterator[Page]:
     """A browser in someone's hands, who was nowhere yet."""
-    context = browsers(way)
-    context.clear_cookies()
-    with watched(context.new_page(), quiet_console=True) as page:
+    scripts, size = way
+    with visiting(browser, size, quiet_console=True, java_script_enabled=scripts) as page:
         yield page

@@ -74,7 +74,7 @@ def test_a_question_that_was_passed_on_too_often_says_so_where_it_was_tried(
 def test_what_was_typed_beside_an_answer_that_does_not_fit_is_still_there(
     server: RunningServer, agent: httpx.Client, page: Page, scripts: bool
 ) -> None:
-    hitl = server.open(agent, context={"confirm_word": "delete"})
+    hitl = server.open(agent, context={"confirm_word": "delete"}, only_reviewer="Ada")
     visit(page, hitl, scripts=scripts)
     unfold(page, "Pass on to a colleague")
     page.get_by_label(HANDED).fill("Ben knows better")
@@ -85,7 +85,7 @@ def test_what_was_typed_beside_an_answer_that_does_not_fit_is_still_there(
     expect(page.get_by_label(HANDED)).to_have_value("Ben knows better")
     expect(page.get_by_label(REASON)).to_have_value("It is not mine")
     expect(page.get_by_label(REASON)).to_be_visible()
-    press(page, "Withdraw the question")
+    press(page, "Hand the question back")
     expect(page.get_by_role("heading", name="The question was withdrawn")).to_be_visible()
     assert poll(agent, hitl)["reason"] == "It is not mine"
 
@@ -94,11 +94,12 @@ def test_what_was_typed_beside_an_answer_that_does_not_fit_is_still_there(
 def test_the_reason_for_not_deciding_is_not_the_one_for_the_answer(
     server: RunningServer, agent: httpx.Client, page: Page, scripts: bool
 ) -> None:
-    hitl = server.open(agent, type="escalation", context={"error": {"message": "No paper"}})
+    draft = {"type": "escalation", "context": {"error": {"message": "No paper"}}}
+    hitl = server.open(agent, **draft, only_reviewer="Ada")
     visit(page, hitl, scripts=scripts)
     page.locator("[name=reason]").fill("There is more in the cellar")
     unfold(page, "I won’t decide this")
-    press(page, "Withdraw the question")
+    press(page, "Hand the question back")
     expect(page.get_by_role("heading", name="The question was withdrawn")).to_be_visible()
     assert "reason" not in poll(agent, hitl)
 
@@ -106,20 +107,20 @@ def test_the_reason_for_not_deciding_is_not_the_one_for_the_answer(
 def test_a_reason_that_was_changed_after_a_failure_is_not_sent_behind_ones_back(
     browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = server.open(agent)
+    hitl = server.open(agent, only_reviewer="Ada")
     with visiting(browser) as page:
         visit(page, hitl, scripts=True)
         unfold(page, "I won’t decide this")
         ours = page.get_by_role("button", name="This is no longer needed.")
         expect(ours).to_have_css("font-family", page.evaluate("getComputedStyle(document.body).fontFamily"))
         page.get_by_label(REASON).fill("It is n")
-        page.route("**/decline", lambda route: route.fulfill(status=502, body="Bad gateway"))
-        press(page, "Withdraw the question")
+        page.route("**/hand-back", lambda route: route.fulfill(status=502, body="Bad gateway"))
+        press(page, "Hand the question back")
         live = page.locator("[data-live]")
         expect(live).to_contain_text("This may not have been recorded")
         page.get_by_label(REASON).fill("It is not mine")
         expect(live).to_contain_text("Not sent again")
-        page.unroute("**/decline")
-        press(page, "Withdraw the question")
+        page.unroute("**/hand-back")
+        press(page, "Hand the question back")
         expect(page.get_by_role("heading", name="The question was withdrawn")).to_be_visible()
     assert poll(agent, hitl)["reason"] == "It is not mine"

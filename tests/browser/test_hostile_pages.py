@@ -146,5 +146,5 @@ def test_no_hostile_text_comes_alive_in_any_place_of_any_page(watch: Watch, full
         if seen := watch.visit(name, html, meddle=sorts[sort] == 1):
             found[name] = seen[:5]
     assert len(sorts) > 20
-    assert sorts.total() > 50
+    assert not full or sorts.total() > 150
     assert found == {}

@@ -98,7 +98,7 @@ def test_every_type_is_answered_on_a_phone(
     hitl = server.open(agent, **REVIEW_TYPES[type].example())
     with visiting(browser, has_touch=True, is_mobile=True) as page:
         sign_in(page, server, key)
-        page.goto(f"{server.url}/inbox?kind={type}")
+        page.goto(f"{server.url}/inbox?type={type}")
         go_to(page, hitl["prompt"])
         action = DECISIONS[type](page)
         expect(page.get_by_text("It cannot be changed any more.")).to_be_visible()
@@ -118,7 +118,7 @@ def test_a_wrong_key_is_refused_beside_its_field(browser: Browser, server: Runni
 
 
 @BOTH
-def test_questions_are_found_by_kind_and_words(
+def test_questions_are_found_by_type_and_words(
     page: Page, server: RunningServer, agent: httpx.Client, key: str
 ) -> None:
     server.open(agent, prompt="Paint the zebra crossing?")
@@ -127,7 +127,7 @@ def test_questions_are_found_by_kind_and_words(
     page.get_by_label("Words").fill("zebra")
     page.get_by_label("Kind").select_option("Confirmation")
     press(page, "Show")
-    found = page.locator(".doors button")
+    found = page.locator(".case-links button")
     assert {"zebra" in text for text in found.all_inner_texts()} == {True}
     expect(page.get_by_label("Words")).to_have_value("zebra")
     page.get_by_role("link", name="Show all").click()
@@ -202,7 +202,7 @@ def test_the_list_is_accessible_narrow_and_light(
         page.goto(f"{server.url}/inbox")
         page.locator("#f-key").fill(key)
         page.locator("button.only").click()
-        page.wait_for_selector("html[data-enhanced] .doors", state="attached")
+        page.wait_for_selector("html[data-enhanced] .case-links", state="attached")
         assert page.locator("html").get_attribute("dir") == ("rtl" if language == "ar" else "ltr")
         assert violations(page) == []
         assert not page.evaluate(OVERFLOWS)

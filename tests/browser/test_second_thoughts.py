@@ -47,14 +47,14 @@ def held(page: Page, address: str) -> list[Route]:
 def test_only_the_last_choice_is_sent_when_the_network_is_back(
     browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = server.open(agent)
+    hitl = server.open(agent, only_reviewer="Ada")
     with visiting(browser) as page:
         visit(page, hitl["review_url"])
         page.context.set_offline(True)
         press(page, "Confirm")
         expect(page.locator("[data-live]")).to_contain_text("Not recorded")
         page.get_by_text("I won’t decide this").click()
-        press(page, "Withdraw the question")
+        press(page, "Hand the question back")
         expect(page.locator("[data-live]")).to_contain_text("Not recorded")
         page.context.set_offline(False)
         expect(page.locator(".outcome h1")).to_have_text("The question was withdrawn")
@@ -151,7 +151,7 @@ def test_a_secret_that_is_looked_at_while_it_is_typed_stays_out_of_the_browsers_
         {"key": "pin", "label": "Your pin", "sensitive": True, **more},
     ]
     hitl = server.open(agent, type="input", context={"form": {"fields": fields}})
-    with visiting(browser) as page:
+    with visiting(browser, shared=False) as page:
         page.route("**/draft", lambda route: route.abort())
         visit(page, hitl["review_url"])
         page.get_by_role("button", name="Show Your pin").click()
@@ -184,7 +184,7 @@ def test_a_page_that_stays_open_over_midnight_says_today_of_what_was_tomorrow(
 ) -> None:
     hitl = server.open(agent, timeout="30h")
     end = server.clock() + timedelta(hours=30)
-    with visiting(browser, timezone_id="UTC", locale="en-GB") as page:
+    with visiting(browser, timezone_id="UTC", locale="en-GB", shared=False) as page:
         midnight = end.replace(hour=0, minute=0, second=0, microsecond=0)
         page.clock.install(time=midnight - timedelta(minutes=5))
         visit(page, hitl["review_url"])

@@ -31,11 +31,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.fixture(scope="module")
 def links(server: RunningServer) -> dict[str, str]:
     """Where there is a question of every type, one that is answered, and none."""
-    examples = {name: kind.example() for name, kind in KINDS.items()}
-    turn = examples["tool_calls"]["context"]
-    turn["tool_calls"] = turn["tool_calls"][-1:]  # each further call brings a form of its own
+    turn = KINDS["tool_calls"].example()
+    last = turn["context"]["tool_calls"][-1:]  # each further call brings a form of its own
     with server.client(server.api_key) as owner:
-        asked = {name: server.open(owner, **body) for name, body in examples.items()}
+        asked = {name: server.open_sample(owner, kind) for name, kind in KINDS.items()}
+        asked["tool_calls"] = server.open(owner, **turn | {"context": turn["context"] | {"tool_calls": last}})
         done = server.open(owner)
         with server.page(done) as page:
             assert page.post("respond", {"action": "confirm"}).response.status_code == 200

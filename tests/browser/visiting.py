@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, ViewportSize
 
 from tests.pages.checks import DESK, PHONE
 
@@ -25,31 +25,87 @@ BOTH = pytest.mark.parametrize(
 )
 
 
+# Tabs that no test uses now, by the options of their contexts. To open a window costs as much as four pages.
+_FREE_TABS: dict[str, list[Page]] = {}
+_OPTIONS: dict[Page, dict[str, Any]] = {}
+
+
+def take_tab(browser: Browser, **options: Any) -> Page:
+    """Return a tab without cookies in a context with these options, until `give_back`."""
+    free = _FREE_TABS.get(repr(options), [])
+    while free:
+        page = free.pop()
+        if not page.is_closed():
+            return page
+    page = open_tab(browser, **options)
+    _OPTIONS[page] = options
+    return page
+
+
+def open_tab(browser: Browser, **options: Any) -> Page:
+    """Return a new tab in a new context with these options."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE_MS)
+    return context.new_page()
+
+
+def give_back(page: Page) -> None:
+    """Bring a tab back to where it began, and keep it for the next test that needs the same options."""
+    for other in page.context.pages:
+        if other is not page:
+            other.close()
+    page.context.set_offline(False)
+    page.context.clear_cookies()
+    page.unroute_all(behavior="ignoreErrors")
+    page.on("dialog", Dialog.accept)  # the page may ask whether to leave it
+    page.goto("about:blank")
+    page.remove_listener("dialog", Dialog.accept)
+    page.emulate_media(media="null", color_scheme="null", reduced_motion="null", forced_colors="null")
+    page.set_viewport_size(_OPTIONS[page]["viewport"])
+    _FREE_TABS.setdefault(repr(_OPTIONS[page]), []).append(page)
+
+
 @contextmanager
 def visiting(
-    browser: Browser, size: ViewportSize = PHONE, *, quiet_console: bool = False, **options: Any
+    browser: Browser,
+    size: ViewportSize = PHONE,
+    *,
+    quiet_console: bool = False,
+    shared: bool = True,
+    **options: Any,
 ) -> Iterator[Page]:
-    """A person's browser; what goes wrong in a page fails the test, and so may any error in its console."""
-    context = browser.new_context(viewport=size, **options)
-    context.set_default_timeout(PATIENCE_MS)
-    try:
-        with watched(context.new_page(), quiet_console=quiet_console) as page:
-            yield page
-    finally:
-        context.close()
+    """A person's browser; what goes wrong in a page fails the test, and so may any error in its console.
+
+    A test that looks at what a tab stores, or leaves a clock or a listener in it, sets `shared` to False.
+    """
+    page = (take_tab if shared else open_tab)(browser, viewport=size, **options)
+    with watched(page, quiet_console=quiet_console):
+        yield page
+    if shared:
+        give_back(page)
+    else:
+        page.context.close()
 
 
 @contextmanager
 def watched(page: Page, *, quiet_console: bool = False) -> Iterator[Page]:
-    """A page that is closed in the end; what went wrong in it fails the test."""
+    """Watch a page; errors of its scripts, and with `quiet_console` errors in its console, fail the test."""
     troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    if quiet_console:
-        page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
+
+    def note_error(error: Error) -> None:
+        troubles.append(str(error))
+
+    def note_message(message: ConsoleMessage) -> None:
+        if quiet_console and message.type == "error":
+            troubles.append(message.text)
+
+    page.on("pageerror", note_error)
+    page.on("console", note_message)
     try:
         yield page
     finally:
-        page.close()
+        page.remove_listener("pageerror", note_error)
+        page.remove_listener("console", note_message)
     # A page may answer 400.
     assert [trouble for trouble in troubles if "(Bad Request)" not in trouble] == []
 

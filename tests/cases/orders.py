@@ -1,4 +1,4 @@
-"""One plain order of every kind, and cases standing in every status."""
+"""One plain order of every kind, and cases in every status."""
 
 from datetime import datetime, timedelta
 
@@ -9,7 +9,10 @@ from placet.cases.commands import (
     Command,
     Erase,
     Expire,
+    HandBack,
+    HandBackAsLast,
     Link,
+    MarkAltered,
     PassOn,
     Remind,
     Respond,
@@ -54,12 +57,15 @@ ORDERS: dict[type[Command], Command] = {
     Work: Work(actor="person", progress=Progress(completed_fields=1, total_fields=4)),
     Respond: Respond(actor="person", decision=DECISION, grants=(GRANT,)),
     Cancel: Cancel(actor="key:acme", reason="no longer needed"),
+    HandBack: HandBack(actor="person", reason="not mine"),
+    HandBackAsLast: HandBackAsLast(actor="person", reason="not mine"),
     Expire: Expire(actor="system"),
     Remind: Remind(actor="system", reminder_at=REMINDS_AT),
     PassOn: PassOn(actor="person", review_digest="1" * 64, note="yours, I think"),
     Link: Link(actor="key:acme", next_case_id="review_next"),
     UseGrant: UseGrant(actor="key:acme", grant=GRANT, call={"id": "call_2", "name": "send_email"}),
     RevokeGrant: RevokeGrant(actor="key:acme", grant=GRANT),
+    MarkAltered: MarkAltered(actor="system"),
     Erase: Erase(actor="system"),
 }
 assert set(ORDERS) == set(COMMANDS)
@@ -76,13 +82,13 @@ _WAYS: dict[Status, tuple[type[Command], ...]] = {
 
 def fresh() -> tuple[Case, list[Event]]:
     """A case that was just opened, with its first event."""
-    filing = sample_creation(
+    creation = sample_creation(
         expires_at=ENDS_AT, reminders=(REMINDS_AT,), callback_url="https://acme.example/callback"
     )
-    return filing.case, list(filing.events)
+    return creation.case, list(creation.events)
 
 
-def standing(status: Status) -> tuple[Case, list[Event]]:
+def case_in_status(status: Status) -> tuple[Case, list[Event]]:
     """A case in this status, with the events that led there."""
     case, events = fresh()
     for command in _WAYS[status]:

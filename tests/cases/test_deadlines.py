@@ -10,7 +10,7 @@ from placet.cases.commands import Erase, Expire, Link, Remind, Work
 from placet.cases.deadlines import due_at, due_command
 from placet.cases.machine import apply
 from placet.protocol.poll import Status
-from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, REMINDS_AT, TICK, fresh, in_time, standing
+from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, REMINDS_AT, TICK, case_in_status, fresh, in_time
 
 KEEP_FOR = timedelta(days=30)
 NOON = REMINDS_AT + timedelta(hours=3)
@@ -54,7 +54,7 @@ def test_a_person_at_work_is_left_alone_until_the_deadline() -> None:
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.EXPIRED, Status.CANCELLED])
 def test_a_closed_case_is_erased_when_its_retention_ends(status: Status) -> None:
-    case, _ = standing(status)
+    case, _ = case_in_status(status)
     assert case.closed_at is not None
     end = case.closed_at + KEEP_FOR
     assert due_at(case, keep_for=KEEP_FOR) == end
@@ -63,21 +63,21 @@ def test_a_closed_case_is_erased_when_its_retention_ends(status: Status) -> None
 
 
 def test_an_erased_case_is_never_looked_at_again() -> None:
-    case, _ = standing(Status.COMPLETED)
+    case, _ = case_in_status(Status.COMPLETED)
     bare = apply(case, ORDERS[Erase], now=ENDS_AT, salt="grain").case
     assert due_at(bare, keep_for=KEEP_FOR) is None
     assert due_command(bare, ENDS_AT + 10 * KEEP_FOR, keep_for=KEEP_FOR) is None
 
 
 def test_a_follow_up_does_not_prolong_the_earlier_case() -> None:
-    case, _ = standing(Status.COMPLETED)
+    case, _ = case_in_status(Status.COMPLETED)
     linked = apply(case, ORDERS[Link], now=in_time(case), salt="grain").case
     assert due_at(linked, keep_for=KEEP_FOR) == due_at(case, keep_for=KEEP_FOR)
 
 
 def test_whatever_is_due_moves_the_case_so_that_no_sweep_runs_forever() -> None:
     for status in Status:
-        case, _ = standing(status)
+        case, _ = case_in_status(status)
         now = ENDS_AT + 2 * KEEP_FOR
         while (order := due_command(case, now, keep_for=KEEP_FOR)) is not None:
             step = apply(case, order, now=now, salt="grain")

@@ -28,7 +28,7 @@ def flipped(value: object) -> object:
     if isinstance(value, bytes):
         return bytes([value[0] ^ 1]) + value[1:]
     if isinstance(value, str):
-        return chr(ord(value[0]) ^ 1) + value[1:]
+        return chr(ord(value[0]) ^ 1) + value[1:] if value else "0"
     if isinstance(value, int):
         return value ^ 1
     return value + timedelta(microseconds=1)  # type: ignore[operator]

@@ -21,10 +21,10 @@ from placet.cases.commands import (
 )
 from placet.cases.events import Event, find_broken_link
 from placet.cases.machine import TRANSITIONS, apply, require
-from placet.errors import AlreadyClosed, CaseExpired
+from placet.errors import AlreadyClosed, CaseExpired, ContentAltered
 from placet.protocol.poll import Progress, Status
 from placet.protocol.stream import COMPLETED
-from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, REMINDS_AT, TICK, fresh, in_time, standing
+from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, REMINDS_AT, TICK, case_in_status, fresh, in_time
 
 EXPECTED = """
             pending      opened       in_progress  completed  expired  cancelled
@@ -32,12 +32,15 @@ EXPECTED = """
     Work    in_progress  in_progress  -            409        410      409
     Respond completed    completed    completed    409        410      409
     Cancel  cancelled    cancelled    cancelled    409        410      409
+    HandBack    pending      opened       in_progress  409    410      409
+    HandBackAsLast cancelled cancelled    cancelled    409    410      409
     Expire  -            -            -            -          -        -
     Remind  pending      opened       -            -          -        -
     PassOn  pending      opened       in_progress  409        410      409
     Link    pending      opened       in_progress  completed  expired  cancelled
     Erase   -            -            -            completed  expired  cancelled
     UseGrant    -        -            -            completed  -        -
+    MarkAltered pending  opened       in_progress  completed  expired  cancelled
     RevokeGrant -        -            -            completed  -        -
 """
 REFUSALS = {"409": AlreadyClosed, "410": CaseExpired}
@@ -56,12 +59,12 @@ def expectations() -> list[tuple[Status, type[Command], str]]:
 def test_every_pair_of_status_and_command_has_a_rule_and_an_expectation() -> None:
     pairs = {(status, command) for status, command, _ in expectations()}
     assert pairs == set(product(Status, COMMANDS)) == set(TRANSITIONS)
-    assert len(pairs) == 66
+    assert len(pairs) == 84
 
 
 @pytest.mark.parametrize(("status", "command", "outcome"), expectations())
 def test_an_order_in_time_does_what_is_expected(status: Status, command: type[Command], outcome: str) -> None:
-    case, _ = standing(status)
+    case, _ = case_in_status(status)
     if outcome in REFUSALS:
         with pytest.raises(REFUSALS[outcome]):
             apply(case, ORDERS[command], now=in_time(case), salt="grain")
@@ -81,7 +84,7 @@ def test_an_order_in_time_does_what_is_expected(status: Status, command: type[Co
 def test_a_person_or_owner_is_late_from_the_very_moment_of_expiry(
     status: Status, command: type[Command]
 ) -> None:
-    case, _ = standing(status)
+    case, _ = case_in_status(status)
     apply(case, ORDERS[command], now=ENDS_AT - TICK, salt="grain")
     for now in (ENDS_AT, ENDS_AT + TICK):
         with pytest.raises(CaseExpired):
@@ -92,7 +95,7 @@ def test_a_person_or_owner_is_late_from_the_very_moment_of_expiry(
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.OPENED, Status.IN_PROGRESS])
 def test_a_case_expires_at_its_moment_and_not_before(status: Status) -> None:
-    case, _ = standing(status)
+    case, _ = case_in_status(status)
     assert apply(case, ORDERS[Expire], now=ENDS_AT - TICK, salt="grain").events == ()
     step = apply(case, ORDERS[Expire], now=ENDS_AT, salt="grain")
     assert step.case.status is Status.EXPIRED
@@ -115,7 +118,7 @@ def test_work_on_an_unopened_case_opens_it_too() -> None:
 
 
 def test_saving_again_without_getting_further_is_no_news() -> None:
-    case, _ = standing(Status.IN_PROGRESS)
+    case, _ = case_in_status(Status.IN_PROGRESS)
     again = apply(case, ORDERS[Work], now=in_time(case), salt="grain")
     further = Work(actor="person", progress=Progress(completed_fields=2, total_fields=4))
     assert again.events == ()
@@ -123,14 +126,14 @@ def test_saving_again_without_getting_further_is_no_news() -> None:
 
 
 def test_nobody_is_reminded_of_what_they_are_working_on() -> None:
-    case, _ = standing(Status.IN_PROGRESS)
+    case, _ = case_in_status(Status.IN_PROGRESS)
     assert case.reminders == ()
     assert apply(case, ORDERS[Remind], now=REMINDS_AT, salt="grain").events == ()
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.OPENED])
 def test_a_reminder_is_sent_once_and_dated(status: Status) -> None:
-    case, _ = standing(status)
+    case, _ = case_in_status(status)
     step = apply(case, ORDERS[Remind], now=REMINDS_AT, salt="grain")
     assert (step.case.reminders, step.case.reminder_sent_at) == ((), REMINDS_AT)
     assert b"expires in 18 hours" in (step.events[0].data or b"")
@@ -138,7 +141,7 @@ def test_a_reminder_is_sent_once_and_dated(status: Status) -> None:
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.EXPIRED, Status.CANCELLED])
 def test_erasing_takes_the_content_and_does_it_once(status: Status) -> None:
-    case, _ = standing(status)
+    case, _ = case_in_status(status)
     step = apply(case, ORDERS[Erase], now=ENDS_AT, salt="grain")
     bare = step.case
     assert (bare.decision, bare.reason, bare.callback_url, bare.erased_at) == (None, None, None, ENDS_AT)
@@ -167,7 +170,7 @@ def follow(orders: list[tuple[Command, int]]) -> None:
         before = case
         try:
             step = apply(case, order, now=OPENS_AT + hours * (ENDS_AT - OPENS_AT) / 24, salt="grain")
-        except (AlreadyClosed, CaseExpired):
+        except (AlreadyClosed, CaseExpired, ContentAltered):
             continue
         case, events = step.case, [*events, *step.events]
         hold_to_the_rules(before, case, events)
@@ -180,6 +183,8 @@ def hold_to_the_rules(before: Case, case: Case, events: list[Event]) -> None:
         assert case.decision == (None if case.erased_at else before.decision)
     assert case.version == len(events)
     assert find_broken_link(events, head=case.chain) is None
+    if before.altered_at is not None and before.live:
+        assert case.status is not Status.COMPLETED
     completed = [event for event in events if event.type == COMPLETED]
     assert len(completed) == (case.status is Status.COMPLETED)
     assert (case.decision is not None) == (case.status is Status.COMPLETED and case.erased_at is None)

@@ -13,11 +13,13 @@ CHANGES = {
     "message": "Another message",
     "context": {"subject": "Spring", "recipients": 1201},
     "actions": ("approve",),
+    "affirmative_actions": ("approve",),
     "inline_actions": (),
     "timeout": "25h",
     "surface": Surface(format="json-render"),
     "service": "Letters",
     "agent": "Helper",
+    "only_reviewer": "Ada",
     "salt": "b7",
 }
 

@@ -1,4 +1,4 @@
-"""Any card that anyone could send."""
+"""A Hypothesis strategy for cards."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""What the tests of every channel may ask for: a service with questions, and waits that take no time."""
+"""Fixtures of all channel tests: a service with cases, and waits that take no time."""
 
 from collections.abc import Iterator
 
@@ -15,16 +15,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 
 
 @pytest.fixture
-def breaks() -> list[float]:
+def recorded_waits() -> list[float]:
     """How long the channel would have waited, each time."""
     return []
 
 
 @pytest.fixture
-def sleep(breaks: list[float]) -> Sleep:
+def sleep(recorded_waits: list[float]) -> Sleep:
     """Waits in no time, and says in `breaks` for how long."""
 
     async def sleep(seconds: float) -> None:
-        breaks.append(seconds)
+        recorded_waits.append(seconds)
 
     return sleep

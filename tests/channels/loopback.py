@@ -41,7 +41,7 @@ class Loopback:
         self._handle = handle
         self._news = asyncio.Condition()
 
-    async def until(self, holds: Callable[[], bool], *, within: float = 20) -> None:
+    async def wait_until(self, holds: Callable[[], bool], *, within: float = 20) -> None:
         """Wait for requests until this holds; fails after so many seconds."""
         async with asyncio.timeout(within), self._news:
             await self._news.wait_for(holds)

@@ -1,4 +1,4 @@
-"""An agent that asks through a platform, and the whole way of its question and back."""
+"""An agent that asks through a platform, from the service's 202 to the answer."""
 
 import asyncio
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class Scene(Generic[P]):
             "POST", url or f"{self.service.url}/v1/cases", json=self._question, headers=headers
         )
         task = asyncio.create_task(asking)
-        await self.harness.server.until(lambda: bool(self.harness.list_messages()))
+        await self.harness.server.wait_until(lambda: bool(self.harness.list_messages()))
         return task
 
     def reference(self, label: str) -> str:

@@ -1,4 +1,4 @@
-"""Calls to platforms: what is no proper answer, how long is waited, and which way they go."""
+"""Calls to platform APIs: malformed responses, retries, proxies and TLS."""
 
 from collections.abc import AsyncIterator
 
@@ -42,7 +42,7 @@ async def test_a_secret_path_takes_the_place_of_the_one_for_logs(api: PlatformAp
     ],
     ids=["hung up", "broken", "page", "redirect", "text", "endless", "garbage"],
 )
-async def test_what_is_no_proper_answer_is_unreachable(api: PlatformApi, server: Loopback, answer: Answer):
+async def test_malformed_response_is_unreachable(api: PlatformApi, server: Loopback, answer: Answer):
     server.planned.append(answer)
     if answer.status == 302:
         assert not (await api.call("GET", "/x")).is_ok
@@ -60,28 +60,32 @@ async def test_what_is_no_proper_answer_is_unreachable(api: PlatformApi, server:
         Answer(status=429, json={}, headers={"Retry-After": "1.5"}),
     ],
 )
-async def test_the_time_a_platform_asks_for_is_given(
-    api: PlatformApi, server: Loopback, breaks: list[float], answer: Answer
+async def test_retry_after_is_honoured(
+    api: PlatformApi, server: Loopback, recorded_waits: list[float], answer: Answer
 ):
     server.planned += [answer, answer]
     assert (await api.call("POST", "/x", {"a": 1})).is_ok
-    assert breaks == [1.5, 1.5]
+    assert recorded_waits == [1.5, 1.5]
     assert [request.json for request in server.requests] == [{"a": 1}] * 3
 
 
 @pytest.mark.parametrize("asked", [31, -1, "soon", "nan", "inf", None])
-async def test_no_one_waits_for_ever(api: PlatformApi, server: Loopback, breaks: list[float], asked: object):
+async def test_long_or_invalid_retry_after_is_not_waited_for(
+    api: PlatformApi, server: Loopback, recorded_waits: list[float], asked: object
+):
     server.planned.append(Answer(status=429, json={"retry_after": asked}))
     with pytest.raises(Unreachable):
         await api.call("GET", "/x")
-    assert breaks == []
+    assert recorded_waits == []
 
 
-async def test_patience_ends_after_three_tries(api: PlatformApi, server: Loopback, breaks: list[float]):
+async def test_request_fails_after_three_tries(
+    api: PlatformApi, server: Loopback, recorded_waits: list[float]
+):
     server.planned += [Answer(status=429, json={"retry_after": 1})] * 3
     with pytest.raises(Unreachable):
         await api.call("GET", "/x")
-    assert breaks == [1, 1]
+    assert recorded_waits == [1, 1]
 
 
 async def test_the_machines_proxy_is_used_and_sees_no_path(server: Loopback, monkeypatch: pytest.MonkeyPatch):
@@ -98,12 +102,12 @@ async def test_the_machines_proxy_is_used_and_sees_no_path(server: Loopback, mon
     assert "secret" not in request.path
 
 
-async def test_nothing_goes_out_in_the_clear():
+async def test_plain_http_is_refused():
     with pytest.raises(SettingsError, match="https"):
         PlatformApi("Acme", "http://platform.example")
 
 
-def test_what_a_platform_says_is_one_line_without_addresses():
+def test_platform_error_is_one_line_without_urls():
     said = "Bad URL 'https://acme.example/?token=t'\nis\u202e invalid " + "x" * 900
     told = quote_platform("Acme", said)
     assert told.startswith("Acme says: Bad URL … is⟦U+202E⟧ invalid xxx")

@@ -1,4 +1,4 @@
-"""The channel for users' own tests keeps the contract too, as far as one can that renders nothing."""
+"""RecordingChannel, which users test with, passes the channel contract except for rendering."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ async def test_an_ended_card_cannot_be_pressed():
         channel.press("approve")
 
 
-async def test_a_call_by_anyone_else_is_refused():
+async def test_a_call_without_a_valid_signature_is_refused():
     with pytest.raises(SignatureInvalid):
         await RecordingChannel().handle_webhook(WebhookRequest(method="POST", headers={}, body=b"{}"))
 

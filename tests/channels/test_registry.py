@@ -1,4 +1,4 @@
-"""Messengers by their names: who may answer there, and whether buttons work there."""
+"""Messengers by name: valid answerers, and whether buttons work."""
 
 import pytest
 
@@ -30,12 +30,12 @@ def test_those_who_may_answer_are_named_as_the_platform_names_them(name: str) ->
         read_answerers(name, {variable: f"{right},{wrong}"})
 
 
-def test_somebody_who_hides_their_number_in_whatsapp_has_an_id() -> None:
+def test_whatsapp_user_with_a_hidden_number_is_named_by_id() -> None:
     assert read_answerers("whatsapp", {"PLACET_WHATSAPP_ANSWERERS": "CH.1349abc"}) == {"CH.1349abc"}
 
 
 @pytest.mark.parametrize("name", ["discord", "whatsapp", "teams"])
-def test_whoever_expects_buttons_where_presses_are_not_heard_is_told_what_to_do(name: str) -> None:
+def test_missing_buttons_are_explained_when_answerers_are_set(name: str) -> None:
     named = {f"PLACET_{name.upper()}_ANSWERERS": IDS[name][0]}
     assert "only to a public HTTPS address" in (explain_missing_buttons(name, named) or "")
     assert explain_missing_buttons(name, {}) is None
@@ -50,13 +50,13 @@ def test_slack_needs_one_more_setting_for_buttons() -> None:
 
 
 @pytest.mark.parametrize("name", ["telegram", "email", "terminal"])
-def test_elsewhere_there_is_nothing_to_say(name: str) -> None:
+def test_other_messengers_need_no_hint(name: str) -> None:
     assert (
         explain_missing_buttons(name, {"PLACET_TELEGRAM_ANSWERERS": "7", "PLACET_TELEGRAM_BOT_TOKEN": "1:a"})
         is None
     )
 
 
-def test_an_unknown_messenger_is_told_which_there_are() -> None:
+def test_unknown_messenger_error_lists_the_known_ones() -> None:
     with pytest.raises(SettingsError, match=", ".join(CHANNEL_NAMES)):
         open_channel("pigeon", {})

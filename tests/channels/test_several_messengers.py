@@ -1,4 +1,4 @@
-"""One question in several messengers at once, with one file of what is pending: each minds its own copies."""
+"""One case in several messengers that share a pending file: each updates only its own cards."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -28,7 +28,7 @@ QUESTION = {
 }
 
 
-class Office:
+class MessengerServers:
     """Telegram, Slack and WhatsApp, each with its own server."""
 
     def __init__(self, servers: list[Loopback], channels: list[Channel]) -> None:
@@ -37,7 +37,7 @@ class Office:
 
 
 @pytest.fixture
-async def office() -> AsyncIterator[Office]:
+async def messengers() -> AsyncIterator[MessengerServers]:
     async with AsyncExitStack() as stack:
         apis = (telegram.BotApi(), slack.Workspace(), whatsapp.CloudApi())
         servers = [await stack.enter_async_context(loopback(api.handle)) for api in apis]
@@ -51,11 +51,11 @@ async def office() -> AsyncIterator[Office]:
                 api_url=servers[2].url,
             ),
         ]
-        yield Office(servers, channels)
+        yield MessengerServers(servers, channels)
 
 
 @asynccontextmanager
-async def asking(boards: list[ChannelBridge], cases: PendingCases) -> AsyncIterator[AsyncAgent]:
+async def open_agent(boards: list[ChannelBridge], cases: PendingCases) -> AsyncIterator[AsyncAgent]:
     async def tell(notice: Notice) -> None:
         for board in boards:
             await board.tell(notice)
@@ -66,7 +66,7 @@ async def asking(boards: list[ChannelBridge], cases: PendingCases) -> AsyncItera
         await board.aclose()
 
 
-async def decided(
+async def decide_case(
     agent: AsyncAgent, service: RunningServer, cases: PendingCases, told: Awaitable[None]
 ) -> None:
     headers = {"Authorization": f"Bearer {service.api_key}"}
@@ -81,57 +81,67 @@ async def decided(
 
 
 async def test_every_messenger_brings_its_own_copies_up_to_date_and_writes_to_nobody_else(
-    office: Office, service: RunningServer, tmp_path: Path
+    messengers: MessengerServers, service: RunningServer, tmp_path: Path
 ) -> None:
     cases = PendingCases(tmp_path / "agent.db")
-    boards = [ChannelBridge(channel, cases) for channel in office.channels]
-    told = office.servers[-1].until(lambda: len(office.servers[-1].requests) == 1)
-    async with asking(boards, cases) as agent:
-        await decided(agent, service, cases, told)
-    calls = [[request.path.rpartition("/")[2] for request in server.requests] for server in office.servers]
+    boards = [ChannelBridge(channel, cases) for channel in messengers.channels]
+    told = messengers.servers[-1].wait_until(lambda: len(messengers.servers[-1].requests) == 1)
+    async with open_agent(boards, cases) as agent:
+        await decide_case(agent, service, cases, told)
+    calls = [
+        [request.path.rpartition("/")[2] for request in server.requests] for server in messengers.servers
+    ]
     assert calls == [
         ["sendMessage", "editMessageText"],
         ["chat.postMessage", "chat.update"],
         ["messages", "messages"],
     ]
-    written_to = {request.json["to"] for request in office.servers[2].requests}
+    written_to = {request.json["to"] for request in messengers.servers[2].requests}
     assert written_to == {whatsapp.TO}
-    assert b"Approved" in office.servers[2].requests[-1].body
+    assert b"Approved" in messengers.servers[2].requests[-1].body
 
 
 async def test_a_message_is_brought_up_to_date_though_its_platform_fails_for_a_moment(
-    office: Office, service: RunningServer, tmp_path: Path, sleep: Sleep, breaks: list[float]
+    messengers: MessengerServers,
+    service: RunningServer,
+    tmp_path: Path,
+    sleep: Sleep,
+    recorded_waits: list[float],
 ) -> None:
     cases = PendingCases(tmp_path / "agent.db")
-    telegram_api = office.servers[0]
-    boards = [ChannelBridge(office.channels[0], cases, sleep=sleep)]
+    telegram_api = messengers.servers[0]
+    boards = [ChannelBridge(messengers.channels[0], cases, sleep=sleep)]
 
     async def told() -> None:
-        await telegram_api.until(lambda: len(telegram_api.requests) == 1)
+        await telegram_api.wait_until(lambda: len(telegram_api.requests) == 1)
         telegram_api.planned += [HANG_UP, Answer(status=502, body=b"<html>Bad Gateway</html>")]
 
-    async with asking(boards, cases) as agent:
-        await decided(agent, service, cases, told())
+    async with open_agent(boards, cases) as agent:
+        await decide_case(agent, service, cases, told())
     calls = [request.path.rpartition("/")[2] for request in telegram_api.requests]
     assert calls == ["sendMessage", *["editMessageText"] * 3]
-    assert breaks == [1, 4]
+    assert recorded_waits == [1, 4]
 
 
 async def test_a_platform_that_stays_away_does_not_hold_up_the_decision(
-    office: Office, service: RunningServer, tmp_path: Path, sleep: Sleep, breaks: list[float]
+    messengers: MessengerServers,
+    service: RunningServer,
+    tmp_path: Path,
+    sleep: Sleep,
+    recorded_waits: list[float],
 ) -> None:
     cases = PendingCases(tmp_path / "agent.db")
-    telegram_api = office.servers[0]
-    boards = [ChannelBridge(office.channels[0], cases, sleep=sleep)]
+    telegram_api = messengers.servers[0]
+    boards = [ChannelBridge(messengers.channels[0], cases, sleep=sleep)]
 
     async def told() -> None:
-        await telegram_api.until(lambda: len(telegram_api.requests) == 1)
+        await telegram_api.wait_until(lambda: len(telegram_api.requests) == 1)
         (pending,) = cases.all()
         for _ in range(2):
             await boards[0].tell(Notice(name="reminder", case=pending.case))
         telegram_api.planned += [HANG_UP] * 9
 
-    async with asking(boards, cases) as agent:
-        await decided(agent, service, cases, told())
+    async with open_agent(boards, cases) as agent:
+        await decide_case(agent, service, cases, told())
     assert len(telegram_api.at("editMessageText")) == 5  # three copies, and both breaks for the first of them
-    assert breaks == [1, 4]
+    assert recorded_waits == [1, 4]

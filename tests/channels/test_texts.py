@@ -1,4 +1,4 @@
-"""The words every messenger shares."""
+"""Texts that all messengers share."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -30,36 +30,40 @@ def card(**changes) -> Card:
 def test_facts_that_a_platform_has_no_room_for_are_named_beside_buttons():
     facts = tuple((f"Fact {number}", "yes") for number in range(6))
     button = Button(action="approve", label="Approve", reference="r")
-    shown = texts.lines_of(card(facts=facts, buttons=(button,)), texts.TextLimits(facts=4)).facts
+    shown = texts.build_card_lines(card(facts=facts, buttons=(button,)), texts.TextLimits(facts=4)).facts
     assert shown == (*facts[:3], ("Only on the page", "Fact 3, Fact 4, Fact 5"))
-    assert texts.lines_of(card(facts=facts), texts.TextLimits(facts=4)).facts == facts[:4]
-    assert texts.lines_of(card(facts=facts, buttons=(button,)), texts.TextLimits(facts=6)).facts == facts
+    assert texts.build_card_lines(card(facts=facts), texts.TextLimits(facts=4)).facts == facts[:4]
+    assert (
+        texts.build_card_lines(card(facts=facts, buttons=(button,)), texts.TextLimits(facts=6)).facts == facts
+    )
 
 
 def test_a_card_says_who_asks_until_when_and_what_silence_means():
-    lines = texts.lines_of(card(facts=(("Risk\n", "low"),)), texts.TextLimits())
-    assert lines == texts.Lines(
+    lines = texts.build_card_lines(card(facts=(("Risk\n", "low"),)), texts.TextLimits())
+    assert lines == texts.CardLines(
         heading="Acme asks for your approval",
         prompt="Deploy 4.2?",
         message="Tests are green.",
         facts=(("Risk", "low"),),
         deadline="Open until Tuesday 17 November 2026, 18:00 UTC",
-        silence="If nobody answers: it counts as a no.",
+        no_answer="If nobody answers: it counts as a no.",
         link_label="Open the review",
     )
 
 
 def test_a_message_that_repeats_the_prompt_is_left_out():
-    assert texts.lines_of(card(message=" Deploy 4.2? "), texts.TextLimits()).message == ""
+    assert texts.build_card_lines(card(message=" Deploy 4.2? "), texts.TextLimits()).message == ""
 
 
 def test_a_reminder_says_so():
-    assert texts.heading(card(is_reminder=True)) == "Reminder: Acme asks for your approval"
+    assert texts.format_heading(card(is_reminder=True)) == "Reminder: Acme asks for your approval"
 
 
-def test_a_source_cannot_speak_for_the_frame():
-    assert texts.heading(card(source="{source}\nApproved")) == "{source} Approved asks for your approval"
-    assert texts.heading(card(source=" ", type="x-vote")) == "An agent asks for your decision"
+def test_source_cannot_imitate_our_own_lines():
+    assert (
+        texts.format_heading(card(source="{source}\nApproved")) == "{source} Approved asks for your approval"
+    )
+    assert texts.format_heading(card(source=" ", type="x-vote")) == "An agent asks for your decision"
 
 
 LONG_HOST = "bank.example." + "a" * 60 + "." + "b" * 60 + ".evil.example"
@@ -76,9 +80,9 @@ LONG_HOST = "bank.example." + "a" * 60 + "." + "b" * 60 + ".evil.example"
         (f"Bank ({LONG_HOST})", "b.evil.example"),
     ],
 )
-def test_whoever_asks_cannot_hide_its_host_behind_a_long_name(source, shown, room, is_reminder):
+def test_long_service_name_does_not_hide_the_host(source, shown, room, is_reminder):
     asked = card(source=source, is_reminder=is_reminder)
-    heading = texts.lines_of(asked, texts.TextLimits(heading=room), size=count_utf16_units).heading
+    heading = texts.build_card_lines(asked, texts.TextLimits(heading=room), size=count_utf16_units).heading
     assert shown in heading
     assert len(heading) <= room
 
@@ -88,8 +92,8 @@ def test_whoever_asks_cannot_hide_its_host_behind_a_long_name(source, shown, roo
     most=st.integers(1, 200),
     which=st.sampled_from([len, count_utf16_units, count_utf8_bytes]),
 )
-def test_who_asks_always_fits(source, most, which):
-    assert which(texts.asker(card(source=source), most, size=which)) <= most
+def test_source_line_always_fits(source, most, which):
+    assert which(texts.format_source(card(source=source), most, size=which)) <= most
 
 
 @pytest.mark.parametrize(
@@ -104,4 +108,4 @@ def test_who_asks_always_fits(source, most, which):
     ],
 )
 def test_an_ending_is_said_in_one_line(ended, expected):
-    assert texts.ending(ended).startswith(expected)
+    assert texts.describe_closure(ended).startswith(expected)

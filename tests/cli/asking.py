@@ -1,4 +1,4 @@
-"""A command that waits for a person, and the person."""
+"""A running command that waits for a person, and helpers that answer as that person."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from tests.server.running import PRESSED, ReviewPage
 from tests.waiting import PATIENCE_S, eventually
 
 
-class Asking:
+class WaitingCommand:
     """The command, running; its output goes to files."""
 
     def __init__(
@@ -42,36 +42,36 @@ class Asking:
         self.process.stdin.close()
 
     @property
-    def said(self) -> str:
+    def stderr(self) -> str:
         return self._err.read_text()
 
     def link(self) -> str:
         """The link that the person was given."""
-        return eventually(lambda: re.search(r"https?://\S+/review/\S+", self._lively()))[0]
+        return eventually(lambda: re.search(r"https?://\S+/review/\S+", self._read_stderr()))[0]
 
     def wait_for(self, words: str) -> None:
         """Until it has said something."""
-        eventually(lambda: words in self._lively())
+        eventually(lambda: words in self._read_stderr())
 
     def end(self, code: int = 0) -> dict[str, Any]:
         """The one object that it prints, once it ends with this code."""
-        printed = self.printed(code)
+        printed = self.read_stdout(code)
         assert printed.count(b"\n") == 1
         found = msgspec.json.decode(printed)
         assert isinstance(found, dict)
         return found
 
-    def printed(self, code: int = 0) -> bytes:
+    def read_stdout(self, code: int = 0) -> bytes:
         """Everything on standard output, once it ends with this code."""
-        assert self.process.wait(PATIENCE_S) == code, self.said
+        assert self.process.wait(PATIENCE_S) == code, self.stderr
         return self._out.read_bytes()
 
     def stop(self, how: signal.Signals) -> None:
         self.process.send_signal(how)
 
-    def _lively(self) -> str:
+    def _read_stderr(self) -> str:
         code = self.process.poll()  # first: what it says in the end is there once it has ended
-        said = self.said
+        said = self.stderr
         assert code is None or said, f"it ended with {code} and said nothing"
         return said
 
@@ -82,15 +82,15 @@ class Desk:
     def __init__(self, folder: Path, server: ServerProcess) -> None:
         self.folder = folder
         self.url = server.url()
-        self.key = server.stdout.strip()
+        self.key = server.admin_key
         self.state = folder / "state"
-        self._started: list[Asking] = []
+        self._started: list[WaitingCommand] = []
         self.env = {"PLACET_SERVER": self.url, "PLACET_KEY": self.key, "XDG_STATE_HOME": str(self.state)}
 
     def start(
         self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: bytes = b""
-    ) -> Asking:
-        asking = Asking(self.folder, *arguments, env={**self.env, **(env or {})}, stdin=stdin)
+    ) -> WaitingCommand:
+        asking = WaitingCommand(self.folder, *arguments, env={**self.env, **(env or {})}, stdin=stdin)
         self._started.append(asking)
         return asking
 
@@ -106,7 +106,7 @@ class Desk:
         with httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S) as client:
             yield client
 
-    def look(self, link: str) -> None:
+    def open_page(self, link: str) -> None:
         """Open the page, and let its script say so."""
         with httpx.Client(timeout=PATIENCE_S, follow_redirects=True) as browser:
             opened = ReviewPage(browser, browser.get(link)).post("opened", {})
@@ -121,7 +121,7 @@ class Desk:
 
     def press(self, action: str) -> None:
         """What a person does with a button of the only case that waits."""
-        (pending,) = self.kept()
+        (pending,) = self.list_pending()
         case = pending.case
         assert case.submit_url is not None
         sent = httpx.post(
@@ -132,7 +132,7 @@ class Desk:
         )
         assert sent.status_code == 200, sent.text
 
-    def kept(self) -> list[PendingCase]:
+    def list_pending(self) -> list[PendingCase]:
         """What a later command would find."""
         path = self.state / "placet" / "agent.db"
         if not path.exists():

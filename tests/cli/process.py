@@ -71,9 +71,15 @@ class ServerProcess:
     def stderr(self) -> str:
         return self._stderr.read_text()
 
+    @property
+    def admin_key(self) -> str:
+        """The key in the file whose path a first start prints."""
+        return Path(self.stdout.strip()).read_text().strip()
+
     def url(self) -> str:
         """Where it serves, once it does."""
-        found = eventually(lambda: re.search(r"(?:serving|running at) (http://\S+)", self._said()))
+        started = re.compile(r"(?:server_started url=|running at )(http://\S+)")
+        found = eventually(lambda: started.search(self._said()))
         return found[1]
 
     def _said(self) -> str:
@@ -99,10 +105,21 @@ def serving(
     command: str = "serve",
     env: Mapping[str, str] | None = None,
     program: str | None = None,
+    port: str | None = "0",
 ) -> Iterator[ServerProcess]:
-    """A server on a free port with its database in this folder; killed at the end if it still runs."""
+    """A server with its database in this folder; killed at the end if it still runs.
+
+    It listens on a free port, or with `port=None` on that of the environment.
+    """
     server = ServerProcess(
-        folder, command, "--port", "0", "--db", "cases.db", *arguments, env=env, program=program
+        folder,
+        command,
+        *(() if port is None else ("--port", port)),
+        "--db",
+        "cases.db",
+        *arguments,
+        env=env,
+        program=program,
     )
     try:
         yield server

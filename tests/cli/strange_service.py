@@ -1,4 +1,4 @@
-"""A service that is not ours: it answers what a test says, and keeps what it was sent."""
+"""A foreign service for tests: it returns planned responses and records requests."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ class StrangeService:
         }
         self.replies[path] = json_reply({"status": "human_input_required", "hitl": told}, status=202)
 
-    def stands(self, **poll: Any) -> None:
+    def answer_polls_with(self, **poll: Any) -> None:
         """Answer polls with this."""
         self.replies["/poll"] = json_reply({"case_id": "case-1", **poll})
 

@@ -1,4 +1,4 @@
-"""`placet ask`: a question of each kind in one line, answered by a person, with codes to branch on."""
+"""`placet ask`: every review type in one command, with exit codes for scripts."""
 
 from typing import Any
 
@@ -55,18 +55,18 @@ def test_every_kind_of_question_comes_back_answered(
     result = asking.end(code)
     assert (result["status"], result["action"], result["verified"]) == ("completed", action, True)
     assert result["data"].items() >= data.items()
-    assert desk.kept() == []
+    assert desk.list_pending() == []
 
 
-def test_the_person_is_told_what_it_is_about_and_until_when(desk: Desk) -> None:
+def test_prompt_and_deadline_are_printed(desk: Desk) -> None:
     asking = desk.start(*APPROVAL, "--timeout", "30m", "--default-action", "reject")
     link = asking.link()
     asking.wait_for("Waiting for a person to open it (29:")
-    assert "asks for your approval:\n  Send it?\n" in asking.said
-    assert "If nobody answers: it counts as a no." in asking.said
+    assert "asks for your approval:\n  Send it?\n" in asking.stderr
+    assert "If nobody answers: it counts as a no." in asking.stderr
     desk.answer(link, "approve")
     asking.end()
-    assert "Approved" in asking.said.splitlines()[-1]
+    assert "Approved" in asking.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,17 @@ def test_the_person_is_told_what_it_is_about_and_until_when(desk: Desk) -> None:
     [(APPROVAL, "approve", 0), (CONFIRMATION, "cancel", 10), (ESCALATION, "retry", 0)],
     ids=["approval", "confirmation", "escalation"],
 )
-def test_buttons_may_answer_where_that_was_asked_for(
-    desk: Desk, words: tuple[str, ...], press: str, code: int
-) -> None:
+def test_inline_answers_work_when_enabled(desk: Desk, words: tuple[str, ...], press: str, code: int) -> None:
     asking = desk.start(*words, "--inline")
     asking.link()
     desk.press(press)
     assert asking.end(code)["action"] == press
 
 
-def test_no_button_can_answer_unless_that_was_asked_for(desk: Desk) -> None:
+def test_inline_answers_are_disabled_by_default(desk: Desk) -> None:
     asking = desk.start(*APPROVAL)
     link = asking.link()
-    assert desk.kept()[0].case.pressable == ()
+    assert desk.list_pending()[0].case.pressable == ()
     desk.answer(link, "approve")
     asking.end()
 
@@ -94,28 +92,30 @@ def test_no_button_can_answer_unless_that_was_asked_for(desk: Desk) -> None:
 def test_a_word_that_must_be_typed_cannot_be_pressed(desk: Desk) -> None:
     asking = desk.start(*CONFIRMATION, "--confirm-word", "delete", "--inline")
     link = asking.link()
-    assert desk.kept()[0].case.pressable == ("cancel",)
+    assert desk.list_pending()[0].case.pressable == ("cancel",)
     desk.answer(link, "confirm", confirmed_items=["a", "b"], confirm_word="delete")
     asking.end()
 
 
-def test_what_nobody_answers_expires_with_its_default_and_is_no_decision(desk: Desk) -> None:
+def test_unanswered_case_expires_with_its_default_action(desk: Desk) -> None:
     asking = desk.start(*APPROVAL, "--timeout", "2s", "--default-action", "reject", "--interval", "0.2")
     result = asking.end(11)
     assert (result["status"], result["default_action"], result["action"]) == ("expired", "reject", None)
-    assert "nothing was decided" in asking.said
+    assert "nothing was decided" in asking.stderr
 
 
-def test_what_is_withdrawn_comes_back_with_the_reason(desk: Desk) -> None:
+def test_withdrawn_case_returns_the_reason(desk: Desk) -> None:
     asking = desk.start(*APPROVAL)
     asking.link()
     with desk.api() as owner:
-        owner.post(f"/v1/reviews/{desk.kept()[0].case.case_id}/cancel", json={"reason": "Not needed."})
+        owner.post(
+            f"/v1/reviews/{desk.list_pending()[0].case.case_id}/cancel", json={"reason": "Not needed."}
+        )
     result = asking.end(12)
     assert (result["status"], result["reason"], result["action"]) == ("cancelled", "Not needed.", None)
 
 
-def test_several_may_be_chosen_where_that_was_said(desk: Desk) -> None:
+def test_multiple_selection_works_when_enabled(desk: Desk) -> None:
     asking = desk.start(*SELECTION, "--max", "2", "--recommend", "hall")
     desk.answer(asking.link(), "select", selected=["hall", "loft"])
     assert asking.end()["data"] == {"selected": ["hall", "loft"]}
@@ -126,13 +126,13 @@ def test_texts_and_objects_come_from_files(desk: Desk) -> None:
     (desk.folder / "more.json").write_text('{"order": {"number": 7}}')
     asking = desk.start("ask", "approval", "Send it?", "--artifact", "@reply.txt", "--context", "@more.json")
     link = asking.link()
-    context = desk.kept()[0].case.context
+    context = desk.list_pending()[0].case.context
     assert context == {"artifact": "{name}, your parcel is late.", "order": {"number": 7}}
     desk.answer(link, "approve")
     asking.end()
 
 
-def test_the_person_is_reminded_when_that_was_asked_for(desk: Desk) -> None:
+def test_reminder_is_sent_when_requested(desk: Desk) -> None:
     asking = desk.start(*APPROVAL, "--remind-after", "5s")  # after the command has begun, however slowly
     asking.wait_for("Reminder: ")
     desk.answer(asking.link(), "approve")
@@ -146,7 +146,7 @@ def test_a_whole_form_comes_from_a_file(desk: Desk) -> None:
     assert asking.end()["data"] == {"age": 41}
 
 
-def test_another_round_goes_on_from_the_one_before(desk: Desk) -> None:
+def test_previous_case_is_continued(desk: Desk) -> None:
     asking = desk.start(*APPROVAL)
     desk.answer(asking.link(), "edit", feedback="Shorter, please.")
     first = asking.end(10)  # a script must not go on as after a yes
@@ -154,20 +154,20 @@ def test_another_round_goes_on_from_the_one_before(desk: Desk) -> None:
     again = desk.start(*APPROVAL, "--previous", first["case_id"])
     desk.answer(again.link(), "approve")
     assert again.end()["previous_case_id"] == first["case_id"]
-    assert f"This goes on from {first['case_id']}." in again.said
+    assert f"This continues {first['case_id']}." in again.stderr
 
 
 def test_the_same_question_again_is_the_same_case(desk: Desk) -> None:
     words = (*APPROVAL, "--idempotency-key", "order 7", "--max-wait", "0")
-    first, again = desk.start(*words).end(1), desk.start(*words).end(1)
+    first, again = desk.start(*words).end(13), desk.start(*words).end(13)
     assert first["case_id"] == again["case_id"]
-    assert len(desk.kept()) == 1
+    assert len(desk.list_pending()) == 1
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("input", "Who?"), "Name the questions with --field"),
+        (("input", "Who?"), "Pass the fields with --field"),
         (("input", "Who?", "--field", "name"), "KEY:TYPE"),
         (("input", "Who?", "--field", "name:poem"), "types are text"),
         (("input", "Who?", "--field", "size:select"), "=A,B"),
@@ -175,7 +175,7 @@ def test_the_same_question_again_is_the_same_case(desk: Desk) -> None:
         (("selection", "Which?"), "--option"),
         (("selection", "Which?", "--option", "a=A", "--option", "a=B"), "each id once"),
         (("approval", "Go?", "--artifact", "@nowhere.txt"), "nowhere.txt cannot be read"),
-        (("approval", "Go?", "--artifact", "{broken"), "not JSON"),
+        (("approval", "Go?", "--artifact", "{broken"), "not valid JSON"),
         (("approval", "Go?", "--context", "[1]"), "JSON object"),
         (("approval", "Go?", "--fact", "alone"), "NAME=TEXT"),
         (("approval", "Go?", "--max-wait", "soon"), "duration"),
@@ -185,13 +185,13 @@ def test_the_same_question_again_is_the_same_case(desk: Desk) -> None:
         (("vote", "Go?"), "No such command"),
     ],
 )
-def test_a_wrong_call_says_what_to_write_and_asks_nobody(
+def test_invalid_arguments_are_explained_and_open_no_case(
     desk: Desk, words: tuple[str, ...], complaint: str
 ) -> None:
     asking = desk.start("ask", *words)
-    assert asking.printed(2) == b""
-    assert complaint in asking.said
-    assert desk.kept() == []
+    assert asking.read_stdout(2) == b""
+    assert complaint in asking.stderr
+    assert desk.list_pending() == []
 
 
 @pytest.mark.parametrize(
@@ -203,26 +203,26 @@ def test_a_wrong_call_says_what_to_write_and_asks_nobody(
         ({"PLACET_SERVER": "http://127.0.0.1:1"}, "cannot be reached"),
     ],
 )
-def test_a_server_that_cannot_be_asked_is_an_error_that_says_why(
+def test_unreachable_server_is_an_error_with_its_cause(
     desk: Desk, env: dict[str, str], complaint: str
 ) -> None:
     asking = desk.start(*APPROVAL, env=env)
-    assert asking.printed(1) == b""
-    assert complaint in asking.said
+    assert asking.read_stdout(1) == b""
+    assert complaint in asking.stderr
     told = desk.start(*APPROVAL, "--json", env=env).end(1)
     assert told["status"] == "error"
     assert complaint in str(told["message"])
 
 
-def test_whoever_finds_no_server_is_told_how_to_start_one(desk: Desk) -> None:
+def test_error_without_a_server_says_how_to_start_one(desk: Desk) -> None:
     asking = desk.start(*APPROVAL, env={"PLACET_SERVER": "http://127.0.0.1:1"})
-    assert asking.printed(1) == b""
-    assert "Start a server with `placet serve`" in asking.said
+    assert asking.read_stdout(1) == b""
+    assert "Start a server with `placet serve`" in asking.stderr
 
 
-def test_what_the_server_refuses_is_told_in_its_own_words(desk: Desk) -> None:
+def test_servers_error_message_is_printed(desk: Desk) -> None:
     asking = desk.start(*APPROVAL, "--timeout", "a while", "--json")
     refusal = asking.end(1)
     assert (refusal["status"], refusal["error"], refusal["http_status"]) == ("error", "invalid_request", 400)
     assert "not a duration" in refusal["message"]
-    assert "not a duration" in asking.said
+    assert "not a duration" in asking.stderr

@@ -1,4 +1,4 @@
-"""`placet case show`: a case with its log, and whether anyone has touched it."""
+"""`placet case show`: a case with its log, and whether the chain is intact."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def case_id(folder: Path) -> Iterator[str]:
     """A case that was withdrawn, in a database whose server still runs."""
     with serving(folder) as server:
         server.url()
-        with server.client(server.stdout.strip()) as client:
+        with server.client(server.admin_key) as client:
             hitl = client.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"}).json()["hitl"]
             client.post(f"/v1/reviews/{hitl['case_id']}/cancel", json={"reason": "no need"})
         yield hitl["case_id"]
@@ -42,7 +42,7 @@ def change(folder: Path, copy: Path, *statements: str) -> None:
 def test_a_case_is_shown_with_who_did_what(folder: Path, case_id: str) -> None:
     run = placet(folder, "case", "show", case_id, "--db", "cases.db")
     assert run.returncode == 0
-    assert run.stderr == "The chain holds.\n"
+    assert run.stderr == "The chain is intact.\n"
     head, _, *rows = run.stdout.splitlines()
     assert head == f"confirmation {case_id}: cancelled, version 2"
     assert ["review.created" in rows[0], "review.cancelled" in rows[1]] == [True, True]

@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("grants")
 
 
-def given(folder: Path, **changes: Any) -> Grant:
+def create_grant(folder: Path, **changes: Any) -> Grant:
     now = datetime.now(UTC)
     fields = {"granted_at": now, "expires_at": now + timedelta(hours=1), "id": new_id("grant")}
     grant = sample_grant("", **fields | changes)
@@ -41,8 +41,8 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def test_grants_are_listed_with_what_is_left(folder: Path) -> None:
-    live = given(folder, used=2)
-    over = given(folder, expires_at=datetime.now(UTC) - timedelta(minutes=1), owner="other")
+    live = create_grant(folder, used=2)
+    over = create_grant(folder, expires_at=datetime.now(UTC) - timedelta(minutes=1), owner="other")
     listed = run(folder, "list").splitlines()
     assert listed[0].split() == ["ID", "STATE", "TOOL", "LEFT", "UNTIL", "GRANTED", "BY"]
     assert any(line.startswith(f"{live.id}  live     send_email  3/5") for line in listed)
@@ -56,7 +56,7 @@ def test_grants_are_listed_with_what_is_left(folder: Path) -> None:
 
 def test_one_grant_is_shown_and_nothing_in_it_drives_the_terminal(folder: Path) -> None:
     nasty = {"to": {"exact": "a\u202eb"}, "copies": {"from": 0, "to": 3}}
-    grant = given(folder, patterns=nasty, tool="send\u202e")
+    grant = create_grant(folder, patterns=nasty, tool="send\u202e")
     text = run(folder, "show", grant.id)
     assert "5 of 5 left" in text
     assert "by ada@acme.example" in text
@@ -64,8 +64,8 @@ def test_one_grant_is_shown_and_nothing_in_it_drives_the_terminal(folder: Path) 
     assert "\u202e" not in text + run(folder, "show", grant.id, "--json") + run(folder, "list")
 
 
-def test_a_grant_is_revoked_once_and_by_whom_stands_in_its_case(folder: Path) -> None:
-    grant = given(folder)
+def test_grant_is_revoked_once_and_the_log_names_the_revoker(folder: Path) -> None:
+    grant = create_grant(folder)
     ended: dict[str, Any] = {}
     for _ in range(2):
         done = placet(folder, "grant", "revoke", grant.id, "--db", "cases.db", "--json")
@@ -77,7 +77,7 @@ def test_a_grant_is_revoked_once_and_by_whom_stands_in_its_case(folder: Path) ->
 
 
 def test_an_unknown_grant_is_named(folder: Path) -> None:
-    given(folder)
+    create_grant(folder)
     for word in ("show", "revoke"):
         done = placet(folder, "grant", word, "grant_x", "--db", "cases.db")
         assert (done.returncode, done.stderr) == (1, "placet: There is no grant 'grant_x'.\n")

@@ -30,7 +30,7 @@ def created(folder: Path, *arguments: str) -> str:
     return run.stdout.strip()
 
 
-def listed(folder: Path) -> dict[str, dict[str, object]]:
+def list_keys(folder: Path) -> dict[str, dict[str, object]]:
     run = placet(folder, "key", "list", "--json", "--db", "cases.db")
     return {one["name"]: one for one in msgspec.json.decode(run.stdout)}
 
@@ -38,30 +38,30 @@ def listed(folder: Path) -> dict[str, dict[str, object]]:
 def test_a_new_key_works_at_once_on_the_running_server(folder: Path, server: ServerProcess) -> None:
     with server.client(created(folder, "Parcel Desk")) as client:
         assert client.get("/v1/reviews").status_code == 200
-    assert listed(folder)["Parcel Desk"]["scopes"] == ["cases:write", "cases:read"]
+    assert list_keys(folder)["Parcel Desk"]["scopes"] == ["cases:write", "cases:read"]
 
 
-def test_whoever_makes_a_key_where_no_server_is_learns_that_the_database_is_new(tmp_path: Path) -> None:
+def test_creating_a_key_in_an_empty_folder_warns_about_a_new_database(tmp_path: Path) -> None:
     first, second = (placet(tmp_path, "key", "create", "me", "--db", "own.db") for _ in range(2))
     assert first.stderr == "Created a new database, own.db. The key works with servers that use it.\n"
     assert second.stderr == ""
     moved = placet(tmp_path, "migrate", "--db", "slip.db")
-    assert re.fullmatch(r"There was no slip\.db: it is new, and at schema \d+\.\n", moved.stderr)
+    assert re.fullmatch(r"Created slip\.db at schema \d+\.\n", moved.stderr)
 
 
 def test_a_revoked_key_stops_working_on_the_running_server(folder: Path, server: ServerProcess) -> None:
     with server.client(created(folder, "leaver")) as client:
         assert client.get("/v1/reviews").status_code == 200
-        key_id = str(listed(folder)["leaver"]["id"])
+        key_id = str(list_keys(folder)["leaver"]["id"])
         run = placet(folder, "key", "revoke", key_id, "--db", "cases.db")
         assert (run.returncode, run.stdout, run.stderr) == (0, "", f"Revoked {key_id}.\n")
         eventually(lambda: client.get("/v1/reviews").status_code == 401)
         assert client.get("/v1/reviews").json()["error"] == "invalid_token"
-    assert listed(folder)["leaver"]["state"] == "revoked"
+    assert list_keys(folder)["leaver"]["state"] == "revoked"
     assert placet(folder, "key", "revoke", key_id, "--db", "cases.db").returncode == 0
 
 
-def test_a_key_can_do_no_more_than_its_scopes_say(folder: Path, server: ServerProcess) -> None:
+def test_key_is_limited_to_its_scopes(folder: Path, server: ServerProcess) -> None:
     with server.client(created(folder, "reader", "--scope", "cases:read")) as client:
         assert client.get("/v1/reviews").status_code == 200
         refused = client.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"})
@@ -89,7 +89,7 @@ def test_keys_of_one_name_are_one_principal(folder: Path, server: ServerProcess)
 
 def test_an_expired_key_is_shown_as_such(folder: Path) -> None:
     created(folder, "guest", "--expires-in", "90d")
-    assert listed(folder)["guest"]["state"] == "active"
+    assert list_keys(folder)["guest"]["state"] == "active"
     table = placet(folder, "key", "list", "--db", "cases.db").stdout
     assert "guest" in table
     assert "placet_" not in table
@@ -106,13 +106,11 @@ def test_an_expired_key_is_shown_as_such(folder: Path) -> None:
         (("create", "guest", "--scope", "all"), 2, "'all' is not one of"),
         (("create",), 2, "Missing argument 'NAME'"),
         (("revoke", "nobody"), 1, "There is no key 'nobody'."),
-        (("list", "--db", "none.db"), 1, "There is no database none.db; name one with --db URL"),
+        (("list", "--db", "none.db"), 1, "There is no database none.db. Pass its URL with --db"),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_done_is_said_in_one_sentence(
-    folder: Path, arguments: tuple[str, ...], code: int, complaint: str
-) -> None:
+def test_error_is_one_sentence(folder: Path, arguments: tuple[str, ...], code: int, complaint: str) -> None:
     where = () if "--db" in arguments else ("--db", "cases.db")
     run = placet(folder, "key", *arguments, *where)
     assert run.returncode == code

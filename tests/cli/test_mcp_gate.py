@@ -1,7 +1,9 @@
 """`placet mcp-gate` as an assistant starts it, with a real server behind it and a person on a page."""
 
 import asyncio
+import os
 import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -15,15 +17,15 @@ from mcp.client.stdio import stdio_client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent
 
-from examples.stage import free_port
-from examples.stage import serving as stage
-from placet.cli.mcp_gate import Behind, mcp_gate, target_of
+from examples.stage import find_free_port
+from examples.stage import serve_app as stage
+from placet.cli.mcp_gate import UpstreamServer, connect_to, mcp_gate
 from placet.client import PlacetClient
 from placet.errors import SettingsError
 from placet.mcp.http_transport import build_http_app
 from tests.cli.forked_command import forked_command
 from tests.cli.process import ServerProcess, serving
-from tests.mcp.assistant import ERA, HttpServer, Setting, run, until
+from tests.mcp.assistant import ERA, HttpServer, Setting, run, wait_until
 from tests.waiting import PATIENCE_S
 
 RAW = Path(__file__).parent.parent / "hook" / "frameworks" / "raw_mcp_server.py"
@@ -62,7 +64,7 @@ async def over_stdio(setting: Setting, *arguments: str, **client: Any) -> AsyncI
             yield connected
 
 
-def runs(setting: Setting) -> list[str]:
+def read_runs(setting: Setting) -> list[str]:
     return (setting.folder / "runs").read_text().split()
 
 
@@ -100,36 +102,42 @@ def test_a_call_waits_for_its_page_and_outlives_the_gate_that_asked(setting: Set
             ] == '[{"to": "Eve"}, {}]'
 
     run(main())
-    assert runs(setting).count("echo") == 1
+    assert read_runs(setting).count("echo") == 1
 
 
-def test_a_line_that_is_about_no_tool_is_mentioned(setting: Setting) -> None:
-    lines = ["Echo = true", '"*" = false', "leave = true", '"zz_*" = true']
-    (setting.folder / "gate.toml").write_text("\n".join(["[tools]", *lines]))
-
-    async def main() -> None:
-        async with over_stdio(setting, "--config", "gate.toml") as client:
-            await client.list_tools()
-
-    run(main())
-    told = (setting.folder / "stderr").read_text()
-    assert "No tool of the server fits Echo: that line of the file does nothing. Is it echo?" in told
-    assert "fits zz_*: that line of the file does nothing.\n" in told
-    assert told.count("No tool of the server") == 2
+def test_a_rule_that_matches_no_tool_stops_the_gate_unless_it_is_optional(setting: Setting) -> None:
+    lines = ["Echo = true", '"*" = false', "leave = true", '"zz_*" = true', '"yy_*" = true']
+    (setting.folder / "gate.toml").write_text("\n".join(['optional = ["yy_*"]', "[tools]", *lines]))
+    command = [forked_command(), "mcp-gate", "--db", "gate.db", "--config", "gate.toml", "--", *raw(setting)]
+    ended = subprocess.run(
+        command,
+        env={**os.environ, **setting.env()},
+        cwd=setting.folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S * 2,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "Echo matches no tool, so it stops nothing. Did you mean echo?" in ended.stderr
+    assert "zz_* matches no tool, so it stops nothing." in ended.stderr
+    assert ended.stderr.count("matches no tool") == 2
+    assert "Traceback" not in ended.stderr
 
 
 def test_the_server_behind_the_gate_is_not_told_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACET_KEY", "placet_secret")
     monkeypatch.setenv("NOTES_TOKEN", "its own")
-    behind = target_of(Behind(command=("npx", "notes")))()
+    behind = connect_to(UpstreamServer(command=("npx", "notes")))()
     assert behind.env["NOTES_TOKEN"] == "its own"
     assert not [name for name in behind.env if name.startswith("PLACET_")]
 
 
-def test_no_token_travels_in_the_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bearer_token_is_not_sent_over_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACET_UPSTREAM_TOKEN", TOKEN)
     with pytest.raises(SettingsError, match="https"):
-        target_of(Behind(url="http://notes.example/mcp"))
+        connect_to(UpstreamServer(url="http://notes.example/mcp"))
 
 
 def test_over_http_and_before_a_server_that_is_reached_over_http(setting: Setting) -> None:
@@ -142,26 +150,26 @@ def test_over_http_and_before_a_server_that_is_reached_over_http(setting: Settin
 
     behind.add_tool(lambda: "restocked", name="restock")
     (setting.folder / "gate.toml").write_text('wait = "30s"\n[tools]\n"e*" = "Says something"\n"*" = false\n')
-    port = free_port()
+    port = find_free_port()
     with stage(build_http_app(behind, host="127.0.0.1", names=(), token=TOKEN), port):
         arguments = ("--http", "--port", "0", "--db", "gate.db", "--config", "gate.toml")
         url = ("--url", f"http://127.0.0.1:{port}/mcp")
         env = setting.env(PLACET_UPSTREAM_TOKEN=TOKEN)
         gate = HttpServer(setting.folder, "mcp-gate", *arguments, *url, env=env)
         try:
-            run(_asked_and_rejected(gate, setting))
+            run(_ask_and_reject(gate, setting))
         finally:
             gate.process.kill()
             gate.process.wait(PATIENCE_S)
     assert said == []
 
 
-async def _asked_and_rejected(outer: HttpServer, setting: Setting) -> None:
+async def _ask_and_reject(outer: HttpServer, setting: Setting) -> None:
     async with outer.assistant() as client:
         assert text_of(await client.call_tool("restock", {})) == "restocked"
         before = setting.pending()
         calling = asyncio.create_task(client.call_tool("echo", ANN))
-        [case] = await until(lambda: setting.pending() - before)
+        [case] = await wait_until(lambda: setting.pending() - before)
         with PlacetClient(setting.url, setting.key) as owner:
             await asyncio.to_thread(owner.cancel, case, reason="not now")
         told = await calling
@@ -172,11 +180,11 @@ async def _asked_and_rejected(outer: HttpServer, setting: Setting) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "Name one server to gate"),
-        (["--url", "http://127.0.0.1:1/mcp", "--", "x"], "Name one server to gate"),
+        ([], "Pass one MCP server"),
+        (["--url", "http://127.0.0.1:1/mcp", "--", "x"], "Pass one MCP server"),
         (["--config", "missing.toml", "x"], "cannot be read"),
-        (["--config", "odd.toml", "x"], "has no tool;"),
-        (["--config", "command.toml"], "command is a list"),
+        (["--config", "odd.toml", "x"], "unknown tool"),
+        (["--config", "command.toml"], "command must be a list"),
     ],
 )
 def test_a_gate_that_was_set_up_wrongly_does_not_start(
@@ -188,13 +196,13 @@ def test_a_gate_that_was_set_up_wrongly_does_not_start(
     Path("command.toml").write_text('command = "npx"\n')
     with pytest.raises(SettingsError, match=said):
         mcp_gate.main(["--key", "k", *arguments], standalone_mode=False)
-    with pytest.raises(SettingsError, match="Name a key"):
+    with pytest.raises(SettingsError, match="No API key"):
         mcp_gate.main(arguments, standalone_mode=False)
 
 
-def test_the_same_command_elsewhere_is_another_server(
+def test_same_command_in_another_folder_is_another_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = Behind(command=("npx", "files", ".")).scope
+    here = UpstreamServer(command=("npx", "files", ".")).scope
     monkeypatch.chdir(tmp_path)
-    assert Behind(command=("npx", "files", ".")).scope != here
+    assert UpstreamServer(command=("npx", "files", ".")).scope != here

@@ -9,7 +9,7 @@ from tests.channels.discord.discord_api import PLACE, DiscordApi
 from tests.channels.discord.discord_api import TOKEN as DISCORD_TOKEN
 from tests.channels.loopback import Loopback, loopback
 from tests.channels.telegram.bot_api import CHAT, TOKEN, BotApi
-from tests.cli.asking import Asking, Desk
+from tests.cli.asking import Desk, WaitingCommand
 from tests.cli.pseudo_terminal import terminal
 from tests.waiting import eventually
 
@@ -32,11 +32,11 @@ def buttons(api: BotApi, number: int = 1) -> dict[str, str]:
     }
 
 
-async def until(holds: Callable[[], object]) -> None:
+async def wait_until(holds: Callable[[], object]) -> None:
     await asyncio.to_thread(eventually, holds)
 
 
-async def ended(asking: Asking, code: int = 0) -> dict[str, object]:
+async def end_command(asking: WaitingCommand, code: int = 0) -> dict[str, object]:
     return await asyncio.to_thread(asking.end, code)
 
 
@@ -47,28 +47,28 @@ async def test_a_press_in_telegram_ends_the_command_and_the_message_says_so(desk
         asking = desk.start(
             *QUESTION, "--via", "telegram", env=settings(server, PLACET_TELEGRAM_ANSWERERS="7, 8")
         )
-        await until(lambda: api.messages and server.at("/getUpdates"))
+        await wait_until(lambda: api.messages and server.at("/getUpdates"))
         api.deliver(api.press(1, buttons(api)["Reject"], user_id=9))
-        await until(lambda: api.notices)
+        await wait_until(lambda: api.notices)
         api.deliver(api.press(1, buttons(api)["Approve"]))
-        result = await ended(asking)
+        result = await end_command(asking)
     assert result["action"] == "approve"
-    assert api.notices[0].startswith("You are not among those")
+    assert api.notices[0].startswith("You are not allowed")
     assert "Approved" in api.messages[1]["text"]
     assert (buttons(api), api.problems) == ({}, [])
-    assert "/review/" not in asking.said
+    assert "/review/" not in asking.stderr
 
 
 @pytest.mark.anyio
-async def test_without_anyone_who_may_press_there_is_the_link_alone(desk: Desk) -> None:
+async def test_without_answerers_only_the_link_is_sent(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
         asking = desk.start(*QUESTION, "--via", "telegram", env=settings(server))
-        await until(lambda: api.messages)
+        await wait_until(lambda: api.messages)
         assert buttons(api) == {}
-        (kept,) = desk.kept()
+        (kept,) = desk.list_pending()
         desk.answer(kept.case.review_url, "reject")
-        assert (await ended(asking, 10))["action"] == "reject"
+        assert (await end_command(asking, 10))["action"] == "reject"
     assert "Rejected" in api.messages[1]["text"]
 
 
@@ -78,55 +78,57 @@ async def test_a_killed_command_is_resumed_and_its_buttons_still_work(desk: Desk
     async with loopback(api.handle) as server:
         env = settings(server, PLACET_TELEGRAM_ANSWERERS="7")
         asking = desk.start(*QUESTION, "--via", "telegram", env=env)
-        await until(lambda: api.messages and server.at("/getUpdates") and desk.kept()[0].is_notified)
+        await wait_until(
+            lambda: api.messages and server.at("/getUpdates") and desk.list_pending()[0].is_notified
+        )
         asking.process.kill()
         again = desk.start("pending", "resume", env=env)
-        await until(lambda: len(server.at("/getUpdates")) > 1)
+        await wait_until(lambda: len(server.at("/getUpdates")) > 1)
         api.deliver(api.press(1, buttons(api)["Approve"]))
-        assert (await ended(again))["action"] == "approve"
+        assert (await end_command(again))["action"] == "approve"
     assert len(api.messages) == 1
     assert "Approved" in api.messages[1]["text"]
 
 
 @pytest.mark.anyio
-async def test_a_messenger_that_takes_nothing_is_an_error_and_the_case_is_kept(desk: Desk) -> None:
+async def test_failing_messenger_is_an_error_and_the_case_stays_pending(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
         env = {**settings(server), "PLACET_TELEGRAM_BOT_TOKEN": "1:wrong"}
         asking = desk.start(*QUESTION, "--via", "telegram", env=env)
-        await asyncio.to_thread(asking.printed, 1)
-        error, hint, command = asking.said.splitlines()
+        await asyncio.to_thread(asking.read_stdout, 1)
+        error, hint, command = asking.stderr.splitlines()
         assert error == (
             "placet: The review link could not be sent to the person: Telegram does not know this bot."
             " Check PLACET_TELEGRAM_BOT_TOKEN."
         )
-        assert hint.startswith("The case is still open. Nobody knows of it yet")
+        assert hint.startswith("The case is still open. The person was not notified.")
         assert command.startswith("  placet pending resume review_")
         again = desk.start("pending", "resume", "--via", "print", env=settings(server))
         desk.answer(await asyncio.to_thread(again.link), "approve")
-        assert (await ended(again))["action"] == "approve"
+        assert (await end_command(again))["action"] == "approve"
 
 
 @pytest.mark.anyio
-async def test_a_program_learns_which_case_nobody_was_told_of(desk: Desk) -> None:
+async def test_json_error_contains_the_case_that_was_not_announced(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
         env = {**settings(server), "PLACET_TELEGRAM_BOT_TOKEN": "1:wrong"}
-        result = await ended(desk.start(*QUESTION, "--via", "telegram", "--json", env=env), 1)
+        result = await end_command(desk.start(*QUESTION, "--via", "telegram", "--json", env=env), 1)
     assert (result["status"], result["error"]) == ("error", "notification_failed")
-    assert [one.case.case_id for one in desk.kept()] == [result["case_id"]]
+    assert [one.case.case_id for one in desk.list_pending()] == [result["case_id"]]
 
 
-def test_people_who_could_never_answer_are_named_before_anything_is_sent(desk: Desk) -> None:
+def test_invalid_answerers_are_reported_before_anything_is_sent(desk: Desk) -> None:
     env = {"PLACET_TELEGRAM_BOT_TOKEN": TOKEN, "PLACET_TELEGRAM_CHAT_ID": "7"}
     asking = desk.start(*QUESTION, "--via", "telegram", env={**env, "PLACET_TELEGRAM_ANSWERERS": "@ada"})
-    assert asking.printed(1) == b""
-    assert "PLACET_TELEGRAM_ANSWERERS: '@ada' is not a user id in telegram" in asking.said
-    assert desk.kept() == []
+    assert asking.read_stdout(1) == b""
+    assert "PLACET_TELEGRAM_ANSWERERS: '@ada' is not a user id in telegram" in asking.stderr
+    assert desk.list_pending() == []
 
 
 @pytest.mark.anyio
-async def test_whoever_expects_buttons_in_discord_is_told_why_there_are_none(desk: Desk) -> None:
+async def test_missing_discord_buttons_are_explained(desk: Desk) -> None:
     api = DiscordApi()
     async with loopback(api.handle) as server:
         env = {
@@ -136,21 +138,21 @@ async def test_whoever_expects_buttons_in_discord_is_told_why_there_are_none(des
             "PLACET_DISCORD_ANSWERERS": "800",
         }
         asking = desk.start(*QUESTION, "--via", "discord", "--max-wait", "0", env=env)
-        await ended(asking, 1)
-    assert asking.said.startswith("placet: There are no buttons in discord from here")
+        await end_command(asking, 13)
+    assert asking.stderr.startswith("placet: There are no buttons in discord from here")
     (message,) = api.messages.values()
     assert [one["label"] for row in message["components"] for one in row["components"]] == ["Open the review"]
 
 
 @pytest.mark.anyio
-async def test_one_place_that_fails_is_named_and_the_others_carry_on(desk: Desk) -> None:
+async def test_failing_messenger_is_named_and_the_others_continue(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
         env = {**settings(server), "PLACET_TELEGRAM_BOT_TOKEN": "1:wrong"}
         asking = desk.start(*QUESTION, "--via", "telegram", "--via", "print", env=env)
         desk.answer(await asyncio.to_thread(asking.link), "approve")
-        assert (await ended(asking))["action"] == "approve"
-    assert "placet: Telegram" in asking.said
+        assert (await end_command(asking))["action"] == "approve"
+    assert "placet: Telegram" in asking.stderr
 
 
 def test_an_answer_is_typed_where_the_command_runs(desk: Desk) -> None:
@@ -162,15 +164,15 @@ def test_an_answer_is_typed_where_the_command_runs(desk: Desk) -> None:
         shown.wait_for('"action": "reject"')
 
 
-def test_whoever_closes_the_keyboard_is_told_that_the_link_is_left(desk: Desk) -> None:
+def test_closing_standard_input_prints_that_the_link_still_works(desk: Desk) -> None:
     with terminal(desk, 80, *QUESTION, "--via", "terminal") as shown:
         shown.wait_for("Waiting for a person")
         shown.type("\x04")
-        shown.wait_for("What is typed here is heard no more: open the link.")
+        shown.wait_for("Input is closed. Open the link to answer.")
         assert shown.process.poll() is None
 
 
-def test_a_number_beside_what_is_not_all_shown_says_what_only_the_page_has(desk: Desk) -> None:
+def test_numbered_answer_names_what_only_the_page_shows(desk: Desk) -> None:
     question = ("ask", "confirmation", "Delete these?", "--item", "a=Autumn 2019", "--irreversible")
     with terminal(desk, 80, *question, "--via", "terminal") as shown:
         shown.wait_for("Only on the page: Items, Irreversible\r\n")

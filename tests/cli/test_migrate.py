@@ -18,9 +18,9 @@ def test_a_new_file_gets_the_newest_schema_and_a_current_one_is_left_as_it_is(tm
     first = placet(tmp_path, "migrate", "--db", "cases.db")
     newest = user_version(tmp_path / "cases.db")
     assert (first.returncode, first.stdout) == (0, "")
-    assert first.stderr == f"There was no cases.db: it is new, and at schema {newest}.\n"
+    assert first.stderr == f"Created cases.db at schema {newest}.\n"
     again = placet(tmp_path, "migrate", "--db", "cases.db")
-    assert again.stderr == f"cases.db is at schema {newest} already.\n"
+    assert again.stderr == f"cases.db is already at schema {newest}.\n"
 
 
 def test_the_database_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
@@ -53,3 +53,16 @@ def test_a_file_that_was_copied_only_in_part_is_said_to_be_damaged(tmp_path: Pat
         run = placet(tmp_path, *command, "--db", "part.db")
         assert (run.returncode, run.stderr.count("\n")) == (1, 1), run.stderr
         assert run.stderr.startswith("placet: part.db is damaged: ")
+
+
+def test_failed_migration_says_what_failed_and_leaves_the_file_usable(tmp_path: Path) -> None:
+    placet(tmp_path, "migrate", "--db", "cases.db")
+    newest = user_version(tmp_path / "cases.db")
+    user_version(tmp_path / "cases.db", 1)  # its tables are newer than it says
+    run = placet(tmp_path, "migrate", "--db", "cases.db")
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (1, "", 1), run.stderr
+    assert run.stderr.startswith("placet: cases.db could not be migrated to schema 2: ")
+    assert "That step was undone." in run.stderr
+    assert user_version(tmp_path / "cases.db") == 1
+    user_version(tmp_path / "cases.db", newest)
+    assert placet(tmp_path, "key", "list", "--db", "cases.db").returncode == 0

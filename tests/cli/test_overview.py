@@ -1,4 +1,4 @@
-"""The command line before any command: help, versions, wrong turns."""
+"""The command line without a command: help, version and usage errors."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ from placet.cli.main import COMMANDS, cli
 from tests.cli.process import COMMAND, environment, placet
 
 
-def every_command() -> list[tuple[str, ...]]:
+def list_commands() -> list[tuple[str, ...]]:
     context = click.Context(cli)
     found: list[tuple[str, ...]] = []
     for name in COMMANDS:
@@ -32,14 +32,14 @@ def find(path: tuple[str, ...]) -> click.Command:
     return command
 
 
-GROUPS = [path for path in every_command() if isinstance(find(path), click.Group)]
+GROUPS = [path for path in list_commands() if isinstance(find(path), click.Group)]
 
 
-def test_the_bare_command_says_where_to_begin(tmp_path: Path) -> None:
+def test_command_without_arguments_prints_the_first_steps(tmp_path: Path) -> None:
     run = placet(tmp_path)
     assert run.returncode == 2
     text = run.stdout + run.stderr
-    assert "Begin with `placet demo`" in text
+    assert "Try it with `placet demo`" in text
     assert all(f"  {name} " in text for name in COMMANDS)
 
 
@@ -47,7 +47,7 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
     assert placet(tmp_path, "--version").stdout == f"placet {__version__}\n"
 
 
-@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+@pytest.mark.parametrize("path", list_commands(), ids=" ".join)
 def test_every_command_and_every_option_explains_itself(path: tuple[str, ...]) -> None:
     command = find(path)
     assert command.help
@@ -62,26 +62,26 @@ def test_the_overview_knows_where_each_command_is(name: str) -> None:
     assert find((name,)).name == name
 
 
-def test_help_is_there_under_both_names(tmp_path: Path) -> None:
+def test_help_works_with_both_flags(tmp_path: Path) -> None:
     short, long = placet(tmp_path, "key", "create", "-h"), placet(tmp_path, "key", "create", "--help")
     assert short.stdout == long.stdout
     assert short.returncode == 0
-    assert "alone on standard output" in short.stdout
+    assert "print it to standard output" in short.stdout
 
 
-def test_an_unknown_command_is_a_wrong_call(tmp_path: Path) -> None:
+def test_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
     run = placet(tmp_path, "approve")
     assert run.returncode == 2
     assert "No such command 'approve'" in run.stderr
 
 
-def test_a_slip_of_the_finger_is_told_the_command_that_was_meant(tmp_path: Path) -> None:
+def test_mistyped_command_suggests_the_right_one(tmp_path: Path) -> None:
     assert "Did you mean 'serve'?" in placet(tmp_path, "serv").stderr
     assert "Did you mean 'approval'?" in placet(tmp_path, "ask", "aproval").stderr
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=" ".join)
-def test_an_overview_tells_all_of_each_commands_first_sentence(path: tuple[str, ...], tmp_path: Path) -> None:
+def test_overview_prints_each_commands_whole_first_sentence(path: tuple[str, ...], tmp_path: Path) -> None:
     group = find(path)
     assert isinstance(group, click.Group)
     shown = " ".join(placet(tmp_path, *path, "--help", env={"COLUMNS": "80"}).stdout.split())
@@ -90,7 +90,7 @@ def test_an_overview_tells_all_of_each_commands_first_sentence(path: tuple[str, 
         assert command.get_short_help_str(limit=1000) in shown
 
 
-def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
+def test_closed_pipe_prints_no_traceback(tmp_path: Path) -> None:
     with subprocess.Popen(
         [COMMAND, "skill"],
         cwd=tmp_path,

@@ -24,36 +24,38 @@ def relay(*words: str) -> Result:
     return CliRunner().invoke(cli, ["relay", *words])
 
 
-def done(*words: str) -> Result:
+def run_relay(*words: str) -> Result:
     result = relay(*words)
     assert result.exit_code == 0, result.output
     return result
 
 
-def refused(*words: str) -> str:
+def run_refused(*words: str) -> str:
     result = relay(*words)
     assert result.exit_code != 0
     return result.exception.message if isinstance(result.exception, PlacetError) else result.output
 
 
 def test_an_agent_is_added_listed_moved_and_removed(folder: Path) -> None:
-    added = done("agent", "add", "weather", "https://weather.example", "--credential", "Authorization=W_KEY")
+    added = run_relay(
+        "agent", "add", "weather", "https://weather.example", "--credential", "Authorization=W_KEY"
+    )
     assert added.stdout == "http://127.0.0.1:8400/relay/v1/agents/weather\n"
     assert "The server needs W_KEY in its environment." in added.stderr
     assert "placet relay caller add NAME --agent weather" in added.stderr
-    assert refused("agent", "add", "weather", "https://other.example") == (
-        "There is an agent of this id already."
+    assert run_refused("agent", "add", "weather", "https://other.example") == (
+        "An agent with this id already exists. Choose another id."
     )
-    done("agent", "add", "weather", "https://other.example", "--header", "X-Region", "--replace")
-    [listed] = msgspec.json.decode(done("agent", "list", "--json").stdout)
+    run_relay("agent", "add", "weather", "https://other.example", "--header", "X-Region", "--replace")
+    [listed] = msgspec.json.decode(run_relay("agent", "list", "--json").stdout)
     assert (listed["url"], listed["forwardHeaders"], listed["rev"]) == (
         "https://other.example",
         ["X-Region"],
         2,
     )
-    done("agent", "remove", "weather")
-    assert refused("agent", "remove", "weather") == "There is no such agent."
-    assert done("agent", "list").stderr == "There are no agents yet.\n"
+    run_relay("agent", "remove", "weather")
+    assert run_refused("agent", "remove", "weather") == "Agent not found."
+    assert run_relay("agent", "list").stderr == "There are no agents yet.\n"
 
 
 @pytest.mark.parametrize(
@@ -68,69 +70,75 @@ def test_an_agent_is_added_listed_moved_and_removed(folder: Path) -> None:
         (("https://a.example", "--tenant", "Not A Tenant"), "a-z"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(folder: Path, words: tuple[str, ...], said: str) -> None:
-    assert said in refused("agent", "add", "a", *words)
+def test_invalid_arguments_are_explained(folder: Path, words: tuple[str, ...], said: str) -> None:
+    assert said in run_refused("agent", "add", "a", *words)
 
 
 def test_an_agent_is_registered_in_a_network_that_the_settings_list(folder: Path) -> None:
     (folder / "placet.toml").write_text('[relay]\nnetworks = ["10.0.0.0/8"]\n')
-    done("agent", "add", "near", "https://10.0.0.1")
-    done("agent", "add", "named", "https://clerk.agents.svc")
-    assert "192.168.0.1" in refused("agent", "add", "far", "https://192.168.0.1")
+    run_relay("agent", "add", "near", "https://10.0.0.1")
+    run_relay("agent", "add", "named", "https://clerk.agents.svc")
+    assert "192.168.0.1" in run_refused("agent", "add", "far", "https://192.168.0.1")
 
 
 def test_callers_gain_and_lose_agents(folder: Path) -> None:
-    elsewhere = done("agent", "add", "one", "https://one.example", "--tenant", "north").stderr
+    elsewhere = run_relay("agent", "add", "one", "https://one.example", "--tenant", "north").stderr
     assert "placet relay caller add NAME --agent one --tenant north" in elsewhere
     for name in ("one", "two"):
-        done("agent", "add", name, f"https://{name}.example")
-    done("caller", "add", "ada", "--agent", "one", "--kind", "user")
-    done("caller", "add", "ada", "--agent", "two")
-    assert done("caller", "list").stdout.splitlines()[1].split() == ["ada", "user", "one,", "two", "store"]
-    done("caller", "remove", "ada", "--agent", "one")
-    assert msgspec.json.decode(done("caller", "list", "--json").stdout)[0]["agents"] == ["two"]
-    assert "no agent 'three'" in refused("caller", "add", "ada", "--agent", "three")
-    assert "a principal belongs to one" in refused(
+        run_relay("agent", "add", name, f"https://{name}.example")
+    run_relay("caller", "add", "ada", "--agent", "one", "--kind", "user")
+    run_relay("caller", "add", "ada", "--agent", "two")
+    assert run_relay("caller", "list").stdout.splitlines()[1].split() == [
+        "ada",
+        "user",
+        "one,",
+        "two",
+        "store",
+    ]
+    run_relay("caller", "remove", "ada", "--agent", "one")
+    assert msgspec.json.decode(run_relay("caller", "list", "--json").stdout)[0]["agents"] == ["two"]
+    assert "'three' is not registered" in run_refused("caller", "add", "ada", "--agent", "three")
+    assert "a principal belongs to one" in run_refused(
         "caller", "add", "ada", "--agent", "x", "--tenant", "north"
     )
-    done("caller", "remove", "ada")
-    assert done("caller", "list").stderr == "There are no callers yet.\n"
+    run_relay("caller", "remove", "ada")
+    assert run_relay("caller", "list").stderr == "There are no callers yet.\n"
 
 
 def test_groups_grow_and_shrink(folder: Path) -> None:
-    done("group", "add", "reviewers", "--member", "ada", "--permission", "AGENT_CONVERSATIONS:READ")
-    done("group", "add", "reviewers", "--member", "bob", "--permission", "AGENT_CONVERSATIONS:WRITE")
-    [listed] = msgspec.json.decode(done("group", "list", "--json").stdout)
+    run_relay("group", "add", "reviewers", "--member", "ada", "--permission", "AGENT_CONVERSATIONS:READ")
+    run_relay("group", "add", "reviewers", "--member", "bob", "--permission", "AGENT_CONVERSATIONS:WRITE")
+    [listed] = msgspec.json.decode(run_relay("group", "list", "--json").stdout)
     assert listed["members"] == ["ada", "bob"]
     assert listed["permissions"] == ["AGENT_CONVERSATIONS:READ", "AGENT_CONVERSATIONS:WRITE"]
-    done("group", "remove", "reviewers", "--member", "ada", "--permission", "AGENT_CONVERSATIONS:READ")
-    assert done("group", "list").stdout.splitlines()[1].split() == [
+    run_relay("group", "remove", "reviewers", "--member", "ada", "--permission", "AGENT_CONVERSATIONS:READ")
+    assert run_relay("group", "list").stdout.splitlines()[1].split() == [
         "reviewers",
         "bob",
         "AGENT_CONVERSATIONS:WRITE",
         "store",
     ]
-    assert "'EVERYTHING'" in refused("group", "add", "more", "--permission", "EVERYTHING")
-    done("group", "remove", "reviewers")
-    assert done("group", "list").stderr == "There are no groups yet.\n"
+    assert "'EVERYTHING'" in run_refused("group", "add", "more", "--permission", "EVERYTHING")
+    run_relay("group", "remove", "reviewers")
+    assert run_relay("group", "list").stderr == "There are no groups yet.\n"
 
 
-def test_what_the_settings_file_says_is_listed_and_left_alone(folder: Path) -> None:
+def test_entries_of_the_settings_file_are_listed_and_read_only(folder: Path) -> None:
     (folder / "placet.toml").write_text(
         '[relay.agents.weather]\nurl = "https://weather.example"\n'
         'credentials = { Authorization = "NOT_IN_THIS_SHELL" }\n'
         '[relay.callers.ada]\nagents = ["weather"]\n'
         '[relay.groups.reviewers]\nmembers = ["ada"]\npermissions = ["AUDIT:READ"]\n'
     )
-    done("agent", "add", "news", "https://news.example")
-    listed = msgspec.json.decode(done("agent", "list", "--json").stdout)
+    run_relay("agent", "add", "news", "https://news.example")
+    listed = msgspec.json.decode(run_relay("agent", "list", "--json").stdout)
     assert [(one["agentId"], one["origin"]) for one in listed] == [("news", "store"), ("weather", "settings")]
     for words in (
         ("agent", "remove", "weather"),
         ("caller", "add", "ada", "--agent", "news"),
         ("group", "remove", "reviewers"),
     ):
-        assert "settings file" in refused(*words)
+        assert "settings file" in run_refused(*words)
 
 
 @pytest.fixture(scope="module")
@@ -143,50 +151,52 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def afar(server: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningServer:
+def remote_server(server: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningServer:
     """A server elsewhere, named for every command with the key of its administrator."""
     monkeypatch.setenv("PLACET_SERVER", server.url)
     monkeypatch.setenv("PLACET_KEY", server.create_key("root", "admin"))
     return server
 
 
-def test_the_registry_of_a_server_is_kept_from_afar(afar: RunningServer, folder: Path) -> None:
-    added = done("agent", "add", "weather", "https://weather.example", "--credential", "Authorization=W_KEY")
-    assert added.stdout == f"{afar.url}/relay/v1/agents/weather\n"
-    assert "The server needs W_KEY in its environment." in added.stderr
-    assert refused("agent", "add", "weather", "https://other.example") == (
-        "There is an agent of this id already."
+def test_registry_of_a_remote_server_can_be_changed(remote_server: RunningServer, folder: Path) -> None:
+    added = run_relay(
+        "agent", "add", "weather", "https://weather.example", "--credential", "Authorization=W_KEY"
     )
-    done("agent", "add", "weather", "https://other.example", "--replace")
-    done("caller", "add", "ada lovelace", "--agent", "weather", "--kind", "user")
-    done("group", "add", "reviewers", "--member", "ada lovelace", "--permission", "AUDIT:READ")
-    [agent] = msgspec.json.decode(done("agent", "list", "--json").stdout)
+    assert added.stdout == f"{remote_server.url}/relay/v1/agents/weather\n"
+    assert "The server needs W_KEY in its environment." in added.stderr
+    assert run_refused("agent", "add", "weather", "https://other.example") == (
+        "An agent with this id already exists. Choose another id."
+    )
+    run_relay("agent", "add", "weather", "https://other.example", "--replace")
+    run_relay("caller", "add", "ada lovelace", "--agent", "weather", "--kind", "user")
+    run_relay("group", "add", "reviewers", "--member", "ada lovelace", "--permission", "AUDIT:READ")
+    [agent] = msgspec.json.decode(run_relay("agent", "list", "--json").stdout)
     assert (agent["url"], agent["callers"], agent["rev"]) == ("https://other.example", ["ada lovelace"], 2)
-    assert done("caller", "list").stdout.splitlines()[1].split()[2:] == ["user", "weather", "store"]
-    assert "readers" in done("group", "list").stdout
-    done("group", "remove", "reviewers", "--permission", "AUDIT:READ")
-    done("group", "remove", "reviewers")
-    done("caller", "remove", "ada lovelace", "--agent", "weather")
-    done("caller", "remove", "ada lovelace")
-    done("agent", "remove", "weather")
-    assert refused("agent", "remove", "weather") == "There is no such agent."
+    assert run_relay("caller", "list").stdout.splitlines()[1].split()[2:] == ["user", "weather", "store"]
+    assert "readers" in run_relay("group", "list").stdout
+    run_relay("group", "remove", "reviewers", "--permission", "AUDIT:READ")
+    run_relay("group", "remove", "reviewers")
+    run_relay("caller", "remove", "ada lovelace", "--agent", "weather")
+    run_relay("caller", "remove", "ada lovelace")
+    run_relay("agent", "remove", "weather")
+    assert run_refused("agent", "remove", "weather") == "Agent not found."
     assert not (folder / "placet.db").exists()
 
 
-def test_an_administrator_names_the_tenant_on_a_server(afar: RunningServer) -> None:
-    told = done("agent", "add", "north-star", "https://north.example", "--tenant", "north").stderr
+def test_an_administrator_names_the_tenant_on_a_server(remote_server: RunningServer) -> None:
+    told = run_relay("agent", "add", "north-star", "https://north.example", "--tenant", "north").stderr
     assert "placet relay caller add NAME --agent north-star --tenant north" in told
-    assert "north-star" in done("agent", "list", "--tenant", "north").stdout
-    assert "north-star" not in done("agent", "list").stdout
-    assert "a-z" in refused("agent", "list", "--tenant", "Not A Tenant")
+    assert "north-star" in run_relay("agent", "list", "--tenant", "north").stdout
+    assert "north-star" not in run_relay("agent", "list").stdout
+    assert "a-z" in run_refused("agent", "list", "--tenant", "Not A Tenant")
 
 
-def test_a_key_may_do_on_a_server_what_its_groups_allow(afar: RunningServer) -> None:
-    reader = ("--server", afar.url, "--key", afar.create_key("reader"))
-    assert done("agent", "list", *reader).exit_code == 0
-    assert "AGENTS:WRITE" in refused("agent", "add", "mine", "https://mine.example", *reader)
-    assert "AGENTS:WRITE" in refused("caller", "add", "reader", "--agent", "mine", *reader)
-    assert "GROUPS:READ" in refused("group", "add", "mine", *reader)
+def test_a_key_may_do_on_a_server_what_its_groups_allow(remote_server: RunningServer) -> None:
+    reader = ("--server", remote_server.url, "--key", remote_server.create_key("reader"))
+    assert run_relay("agent", "list", *reader).exit_code == 0
+    assert "AGENTS:WRITE" in run_refused("agent", "add", "mine", "https://mine.example", *reader)
+    assert "AGENTS:WRITE" in run_refused("caller", "add", "reader", "--agent", "mine", *reader)
+    assert "GROUPS:READ" in run_refused("group", "add", "mine", *reader)
 
 
 @pytest.mark.parametrize(
@@ -197,39 +207,41 @@ def test_a_key_may_do_on_a_server_what_its_groups_allow(afar: RunningServer) -> 
         ("http://127.0.0.1:1", "placet_key", "cannot be reached"),
     ],
 )
-def test_who_names_a_server_that_cannot_be_asked_changes_nothing_here(
+def test_unreachable_remote_server_changes_no_local_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, server: str, key: str, said: str
 ) -> None:
     monkeypatch.setenv("PLACET_SERVER", server)
     monkeypatch.setenv("PLACET_KEY", key)
-    assert said in refused("agent", "add", "weather", "https://weather.example")
+    assert said in run_refused("agent", "add", "weather", "https://weather.example")
     assert not (folder / "placet.db").exists()
 
 
-def test_who_has_another_server_in_mind_is_told_and_gets_no_new_file(
+def test_database_flag_overrides_the_server_with_a_warning(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add = ("agent", "add", "weather", "https://weather.example")
     monkeypatch.setenv("PLACET_SERVER", "https://placet.example/")
     result = relay(*add, "--db", "placet.db")
-    assert "about the database placet.db, not about the server at https://placet.example" in result.stderr
+    assert "uses the database placet.db, not the server at https://placet.example" in result.stderr
     assert isinstance(result.exception, PlacetError)
     assert not (folder / "placet.db").exists()
     monkeypatch.setenv("PLACET_SERVER", "http://127.0.0.1:8400/")
-    assert "not about the server" not in done(*add).stderr
+    assert "not about the server" not in run_relay(*add).stderr
 
 
-def test_who_has_the_server_of_this_machine_in_mind_asks_it_from_whatever_folder(
-    afar: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_local_server_is_found_from_any_folder(
+    remote_server: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PLACET_BASE_URL", afar.url)  # as a server does that listens where the settings say
-    done("agent", "add", "from-elsewhere", "https://weather.example")
-    assert "from-elsewhere" in done("agent", "list").stdout
+    monkeypatch.setenv(
+        "PLACET_BASE_URL", remote_server.url
+    )  # as a server does that listens where the settings say
+    run_relay("agent", "add", "from-elsewhere", "https://weather.example")
+    assert "from-elsewhere" in run_relay("agent", "list").stdout
     assert not (folder / "placet.db").exists()
 
 
-def test_a_server_that_relays_nothing_says_what_to_do(folder: Path) -> None:
+def test_server_without_a_relay_is_reported_with_a_hint(folder: Path) -> None:
     with running(folder, relay=None) as quiet:
         there = ("--server", quiet.url, "--key", quiet.create_key("root", "admin"))
-        assert "relay.enabled" in refused("agent", "add", "weather", "https://weather.example", *there)
-        assert "relay.enabled" in refused("caller", "add", "ada", "--agent", "weather", *there)
+        assert "relay.enabled" in run_refused("agent", "add", "weather", "https://weather.example", *there)
+        assert "relay.enabled" in run_refused("caller", "add", "ada", "--agent", "weather", *there)

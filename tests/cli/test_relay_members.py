@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield found
 
 
-class Outrun:
+class InterruptedOperations:
     """Calls in which somebody else does something right after the first look."""
 
     def __init__(self, calls: Operations, meanwhile: Callable[[Operations], Awaitable[object]]) -> None:
@@ -42,44 +42,48 @@ class Outrun:
         return self._calls.stream(operation, **arguments)
 
 
-def joins(member: str) -> Callable[[Change], Change]:
+def add_member(member: str) -> Callable[[Change], Change]:
     return lambda known: {
         "members": [*known["members"], member],
         "permissions": known["permissions"],
     }
 
 
-async def on(server: RunningServer, work: Callable[[Operations], Awaitable[Change]]) -> Change:
+async def run_on_server(server: RunningServer, work: Callable[[Operations], Awaitable[Change]]) -> Change:
     return await on_server(server.url, server.create_key("root", "admin"), None, work)
 
 
-async def test_whoever_was_removed_does_not_come_back_with_somebody_who_is_added(server: RunningServer):
+async def test_concurrent_removal_survives_an_addition(server: RunningServer):
     async def remove_mallory(calls: Operations) -> object:
         return await calls.call("changeGroup", name="reviewers", body={"members": ["ada"]})
 
     async def work(calls: Operations) -> Change:
         await calls.call("createGroup", {"name": "reviewers", "members": ["ada", "mallory"]})
-        return await amend_record(Outrun(calls, remove_mallory), GROUPS, "reviewers", joins("grace"))
+        return await amend_record(
+            InterruptedOperations(calls, remove_mallory), GROUPS, "reviewers", add_member("grace")
+        )
 
-    assert (await on(server, work))["members"] == ["ada", "grace"]
+    assert (await run_on_server(server, work))["members"] == ["ada", "grace"]
 
 
-async def test_two_who_make_the_same_group_both_get_their_members_in(server: RunningServer):
+async def test_concurrent_creation_of_a_group_keeps_both_members(server: RunningServer):
     async def make(calls: Operations) -> object:
         return await calls.call("createGroup", {"name": "auditors", "members": ["kim"]})
 
     async def work(calls: Operations) -> Change:
         draft = {"name": "auditors", "members": ["lee"]}
-        return await amend_record(Outrun(calls, make), GROUPS, "auditors", joins("lee"), draft)
+        return await amend_record(
+            InterruptedOperations(calls, make), GROUPS, "auditors", add_member("lee"), draft
+        )
 
-    assert (await on(server, work))["members"] == ["kim", "lee"]
+    assert (await run_on_server(server, work))["members"] == ["kim", "lee"]
 
 
 async def test_a_group_that_was_removed_meanwhile_stays_removed(server: RunningServer):
     async def work(calls: Operations) -> Change:
         await calls.call("createGroup", {"name": "passers", "members": ["ada"]})
-        gone = Outrun(calls, lambda others: others.call("removeGroup", name="passers"))
-        return await amend_record(gone, GROUPS, "passers", joins("grace"))
+        gone = InterruptedOperations(calls, lambda others: others.call("removeGroup", name="passers"))
+        return await amend_record(gone, GROUPS, "passers", add_member("grace"))
 
-    with pytest.raises(Exception, match="There is no"):
-        await on(server, work)
+    with pytest.raises(Exception, match="Group not found"):
+        await run_on_server(server, work)

@@ -22,7 +22,7 @@ def service() -> Iterator[StrangeService]:
         yield service
 
 
-def completed(action: str, **more: object) -> dict[str, object]:
+def completed_poll(action: str, **more: object) -> dict[str, object]:
     return {"status": "completed", "result": {"action": action, "data": {}, **more}}
 
 
@@ -35,32 +35,32 @@ def test_a_call_that_needs_a_person_comes_back_with_the_decision(desk: Desk, act
     desk.answer(asking.link(), action)
     result = asking.end(code)
     assert list(result) == [
-        *("status", "case_id", "action", "data", "verified", "responded_by"),
+        *("status", "case_id", "action", "is_affirmative", "data", "verified", "responded_by"),
         *("default_action", "reason", "previous_case_id", "next_case_id"),
     ]
     assert (result["status"], result["action"], result["verified"]) == ("completed", action, True)
 
 
-def test_what_the_person_does_is_told_on_the_way(desk: Desk) -> None:
+def test_persons_progress_is_printed(desk: Desk) -> None:
     asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", CASE, "--interval", "0.2")
     link = asking.link()
-    desk.look(link)
+    desk.open_page(link)
     asking.wait_for("A person has opened it (23:59:")
     desk.answer(link, "confirm")
     asking.end()
 
 
 def test_the_link_is_told_again_when_it_is_time_to_remind(service: StrangeService, desk: Desk) -> None:
-    service.replies["/act"] = lambda call: asked_with_reminder(service)
-    service.stands(status="pending")
+    service.replies["/act"] = lambda call: reply_with_reminder(service)
+    service.answer_polls_with(status="pending")
     asking = desk.start("request", "POST", f"{service.url}/act", "--interval", "0.2")
     asking.wait_for("Reminder: 127.0.0.1 asks you to confirm:\n  Go?\n")
-    assert asking.said.count(f"{service.url}/review/1\n") == 2
-    service.stands(**completed("confirm"))
+    assert asking.stderr.count(f"{service.url}/review/1\n") == 2
+    service.answer_polls_with(**completed_poll("confirm"))
     asking.end()
 
 
-def asked_with_reminder(service: StrangeService) -> Reply:
+def reply_with_reminder(service: StrangeService) -> Reply:
     soon = datetime.now(UTC) + timedelta(seconds=4)  # once the command has told the person, however slowly
     service.asks("/again", reminder_at=soon.isoformat())
     reply = service.replies["/again"]
@@ -71,8 +71,8 @@ def asked_with_reminder(service: StrangeService) -> Reply:
 def test_the_body_may_come_from_a_file_or_from_standard_input(service: StrangeService, desk: Desk) -> None:
     service.replies["/act"] = json_reply({"done": True})
     (desk.folder / "body.json").write_text(CASE)
-    desk.start("request", "POST", f"{service.url}/act", "-d", "@body.json").printed()
-    desk.start("request", "put", f"{service.url}/act", "-d", "-", stdin=CASE.encode()).printed()
+    desk.start("request", "POST", f"{service.url}/act", "-d", "@body.json").read_stdout()
+    desk.start("request", "put", f"{service.url}/act", "-d", "-", stdin=CASE.encode()).read_stdout()
     assert [(call.method, call.body) for call in service.calls] == [
         ("POST", CASE.encode()),
         ("PUT", CASE.encode()),
@@ -80,11 +80,11 @@ def test_the_body_may_come_from_a_file_or_from_standard_input(service: StrangeSe
     assert {call.headers["content-type"] for call in service.calls} == {"application/json"}
 
 
-def test_headers_travel_with_the_call_and_credentials_with_every_poll(
+def test_headers_are_sent_with_the_call_and_credentials_with_every_poll(
     service: StrangeService, desk: Desk
 ) -> None:
     service.asks()
-    service.stands(**completed("confirm"))
+    service.answer_polls_with(**completed_poll("confirm"))
     (desk.folder / "secret").write_text("Authorization: Bearer s3cret\n\nX-Api-Key: k1\n")
     asking = desk.start("request", "POST", f"{service.url}/act", "-H", "@secret", "-H", "X-Trace: 7")
     result = asking.end()
@@ -95,9 +95,9 @@ def test_headers_travel_with_the_call_and_credentials_with_every_poll(
         assert (call.headers["authorization"], call.headers["x-api-key"]) == ("Bearer s3cret", "k1")
 
 
-def test_the_key_of_the_placet_server_goes_nowhere_else(service: StrangeService, desk: Desk) -> None:
+def test_placet_key_is_sent_only_to_its_server(service: StrangeService, desk: Desk) -> None:
     service.replies["/act"] = Reply()
-    desk.start("request", "GET", f"{service.url}/act").printed()
+    desk.start("request", "GET", f"{service.url}/act").read_stdout()
     assert "authorization" not in service.calls[0].headers
 
 
@@ -106,32 +106,32 @@ def test_the_link_opens_in_the_browser_and_standard_output_stays_clean(
 ) -> None:
     browser, opened = stand_in_browser(desk.folder)
     service.asks()
-    service.stands(status="pending")
+    service.answer_polls_with(status="pending")
     asking = desk.start(
         *("request", "POST", f"{service.url}/act", "--via", "browser", "--interval", "0.1"),
         env={"BROWSER": browser},
     )
     eventually(lambda: opened.exists() and opened.read_text() == f"{service.url}/review/1")
-    service.stands(**completed("confirm"))
+    service.answer_polls_with(**completed_poll("confirm"))
     assert asking.end()["action"] == "confirm"
 
 
 def test_without_a_browser_the_link_is_still_told(service: StrangeService, desk: Desk) -> None:
     service.asks()
-    service.stands(**completed("confirm"))
+    service.answer_polls_with(**completed_poll("confirm"))
     nothing = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     asking = desk.start("request", "POST", f"{service.url}/act", "--via", "browser", env=nothing)
     asking.end()
-    assert f"{service.url}/review/1\n" in asking.said
-    assert "No browser was found" in asking.said
+    assert f"{service.url}/review/1\n" in asking.stderr
+    assert "No browser was found" in asking.stderr
 
 
-def test_the_place_to_tell_people_may_stand_in_the_environment(service: StrangeService, desk: Desk) -> None:
+def test_messenger_may_be_set_in_the_environment(service: StrangeService, desk: Desk) -> None:
     service.asks()
-    service.stands(**completed("confirm"))
+    service.answer_polls_with(**completed_poll("confirm"))
     asking = desk.start("request", "POST", f"{service.url}/act", env={"PLACET_VIA": "qr print"})
     asking.end()
-    assert "▀" in asking.said
+    assert "▀" in asking.stderr
 
 
 @pytest.mark.parametrize("via", ["telegram", "slack", "discord", "whatsapp", "teams", "email"])
@@ -140,36 +140,36 @@ def test_a_messenger_that_is_not_set_up_says_so_before_anything_is_sent(
 ) -> None:
     service.asks()
     asking = desk.start("request", "POST", f"{service.url}/act", "--via", via)
-    assert asking.printed(1) == b""
-    assert asking.said.startswith("placet: ")
-    assert f"PLACET_{via.upper()}_" in asking.said
+    assert asking.read_stdout(1) == b""
+    assert asking.stderr.startswith("placet: ")
+    assert f"PLACET_{via.upper()}_" in asking.stderr
     assert service.calls == []
 
 
 # Nobody is needed
 
 
-def test_an_answer_that_needs_nobody_is_printed_as_it_is(service: StrangeService, desk: Desk) -> None:
+def test_response_without_a_review_is_printed_unchanged(service: StrangeService, desk: Desk) -> None:
     body = bytes(range(256)) * 3
     service.replies["/file"] = Reply(body=body, headers={"Content-Type": "application/octet-stream"})
     asking = desk.start("request", "GET", f"{service.url}/file")
-    assert asking.printed() == body
-    assert asking.said == ""
+    assert asking.read_stdout() == body
+    assert asking.stderr == ""
 
 
 def test_a_large_answer_is_printed_whole(service: StrangeService, desk: Desk) -> None:
     body = b"0123456789abcdef" * 1024 * 1024
     service.replies["/file"] = Reply(body=body)
-    assert desk.start("request", "GET", f"{service.url}/file").printed() == body
+    assert desk.start("request", "GET", f"{service.url}/file").read_stdout() == body
 
 
 @pytest.mark.parametrize("body", [b"Accepted", b'{"job": 7}', b"\xff\xfe", b""])
-def test_a_202_that_asks_nobody_is_just_an_answer(service: StrangeService, desk: Desk, body: bytes) -> None:
+def test_plain_202_is_printed_unchanged(service: StrangeService, desk: Desk, body: bytes) -> None:
     service.replies["/jobs"] = Reply(status=202, body=body)
-    assert desk.start("request", "POST", f"{service.url}/jobs").printed() == body
+    assert desk.start("request", "POST", f"{service.url}/jobs").read_stdout() == body
 
 
-def test_json_wraps_what_was_answered(service: StrangeService, desk: Desk) -> None:
+def test_json_output_wraps_the_response(service: StrangeService, desk: Desk) -> None:
     service.replies["/act"] = json_reply({"done": True}, status=201)
     service.replies["/text"] = Reply(body=b"gr\xfc\xdfe")
     shown = desk.start("request", "GET", f"{service.url}/act", "--json").end()
@@ -186,8 +186,8 @@ def test_a_refusal_is_printed_as_it_is_and_is_an_error(
 ) -> None:
     service.replies["/act"] = Reply(status=status, body=b'{"error": "no"}', headers={"Location": "/there"})
     asking = desk.start("request", "GET", f"{service.url}/act")
-    assert asking.printed(1) == b'{"error": "no"}'
-    assert f"The service answered HTTP {status}" in asking.said
+    assert asking.read_stdout(1) == b'{"error": "no"}'
+    assert f"The service answered HTTP {status}" in asking.stderr
     assert len(service.calls) == 1
 
 
@@ -200,7 +200,7 @@ def test_a_refusal_is_wrapped_in_json_too(service: StrangeService, desk: Desk) -
 def test_a_service_that_is_down_is_an_error(desk: Desk) -> None:
     asking = desk.start("request", "GET", "http://127.0.0.1:1/act", "--json")
     assert asking.end(1)["error"] == "unavailable"
-    assert "http://127.0.0.1:1 cannot be reached" in asking.said
+    assert "http://127.0.0.1:1 cannot be reached" in asking.stderr
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_service_that_is_down_is_an_error(desk: Desk) -> None:
         (("GET",), "URL"),
         (("GET", "example"), "https://…"),
         (("GET", "file:///etc/hosts"), "https://…"),
-        (("G T", "http://127.0.0.1:1"), "no HTTP method"),
+        (("G T", "http://127.0.0.1:1"), "not an HTTP method"),
         (("POST", "http://127.0.0.1:1", "-d", '{"open'), "not JSON"),
         (("POST", "http://127.0.0.1:1", "-d", b'"\xff"'), "not JSON"),
         (("POST", "http://127.0.0.1:1", "-d", "@nowhere"), "nowhere cannot be read"),
@@ -220,119 +220,119 @@ def test_a_service_that_is_down_is_an_error(desk: Desk) -> None:
         (("POST", "http://127.0.0.1:1", "--max-wait", "1 fortnight"), "--max-wait"),
     ],
 )
-def test_a_wrong_call_says_so_and_sends_nothing(
+def test_invalid_arguments_are_explained_and_nothing_is_sent(
     desk: Desk, words: tuple[str | bytes, ...], complaint: str
 ) -> None:
     asking = desk.start("request", *words)
-    assert asking.printed(2) == b""
-    assert complaint in asking.said
+    assert asking.read_stdout(2) == b""
+    assert complaint in asking.stderr
 
 
-def test_bytes_that_are_no_json_go_out_under_their_own_type(service: StrangeService, desk: Desk) -> None:
+def test_body_that_is_not_json_is_sent_with_its_content_type(service: StrangeService, desk: Desk) -> None:
     service.replies["/act"] = Reply()
     desk.start(
         "request", "POST", f"{service.url}/act", "-d", b"\xff\xfe", "-H", "content-type: image/x"
-    ).printed()
+    ).read_stdout()
     assert (service.calls[0].body, service.calls[0].headers["content-type"]) == (b"\xff\xfe", "image/x")
 
 
 def test_a_body_that_is_too_large_is_refused_by_the_server_and_told(desk: Desk) -> None:
     (desk.folder / "huge.json").write_text(msgspec.json.encode({"type": "x" * 4_000_000}).decode())
     asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", "@huge.json")
-    assert b"invalid_request" in asking.printed(1)
-    assert "HTTP 413" in asking.said
+    assert b"invalid_request" in asking.read_stdout(1)
+    assert "HTTP 413" in asking.stderr
 
 
-def test_a_service_that_points_elsewhere_is_not_followed(service: StrangeService, desk: Desk) -> None:
+def test_poll_url_at_another_origin_is_not_followed(service: StrangeService, desk: Desk) -> None:
     with strange_service() as other:
         service.asks(poll_url=f"{other.url}/poll")
         asking = desk.start("request", "POST", f"{service.url}/act", "-H", "Authorization: Bearer s3cret")
-        assert asking.printed(1) == b""
-        assert "is not trusted" in asking.said
-        assert (other.calls, desk.kept()) == ([], [])
+        assert asking.read_stdout(1) == b""
+        assert "is not trusted" in asking.stderr
+        assert (other.calls, desk.list_pending()) == ([], [])
 
 
-def test_a_service_that_points_to_an_origin_we_trust_is_followed(service: StrangeService, desk: Desk) -> None:
+def test_poll_url_at_a_trusted_origin_is_followed(service: StrangeService, desk: Desk) -> None:
     with strange_service() as other:
         service.asks(poll_url=f"{other.url}/poll")
-        other.stands(**completed("cancel"))
+        other.answer_polls_with(**completed_poll("cancel"))
         desk.start("request", "POST", f"{service.url}/act", "--trust", other.url).end(10)
         assert [call.path for call in other.calls] == ["/poll"]
 
 
-def test_patience_ends_with_the_link_and_the_case_goes_on(service: StrangeService, desk: Desk) -> None:
+def test_timeout_prints_the_link_and_the_case_stays_open(service: StrangeService, desk: Desk) -> None:
     service.asks()
-    service.stands(status="opened")
+    service.answer_polls_with(status="opened")
     asking = desk.start("request", "POST", f"{service.url}/act", "--interval", "0.1", "--max-wait", "1")
-    result = asking.end(1)
+    result = asking.end(13)
     assert (result["status"], result["review_url"]) == ("opened", f"{service.url}/review/1")
-    assert "placet pending resume case-1" in asking.said
-    assert [one.case.case_id for one in desk.kept()] == ["case-1"]
+    assert "placet pending resume case-1" in asking.stderr
+    assert [one.case.case_id for one in desk.list_pending()] == ["case-1"]
 
 
-def test_a_result_whose_signature_does_not_hold_is_no_decision(service: StrangeService, desk: Desk) -> None:
+def test_result_with_an_invalid_signature_is_not_a_decision(service: StrangeService, desk: Desk) -> None:
     service.asks()
     signature = {"algorithm": "ES256", "value": "e30..AAAA", "signed_at": "2026-11-15T12:00:00Z"}
-    service.stands(**completed("confirm", signature={**signature, "signer": f"{service.url}/keys"}))
+    service.answer_polls_with(
+        **completed_poll("confirm", signature={**signature, "signer": f"{service.url}/keys"})
+    )
     service.replies["/keys"] = json_reply({"keys": []})
     asking = desk.start("request", "POST", f"{service.url}/act")
     assert asking.end(1)["verified"] is False
-    assert "do not act on it" in asking.said
+    assert "do not act on it" in asking.stderr
 
 
 def test_a_case_that_vanishes_is_an_error(service: StrangeService, desk: Desk) -> None:
     service.asks()
     asking = desk.start("request", "POST", f"{service.url}/act", "--json")
     assert asking.end(1)["status"] == "error"
-    assert desk.kept() == []
+    assert desk.list_pending() == []
 
 
-def test_a_service_that_stumbles_is_asked_again(service: StrangeService, desk: Desk) -> None:
+def test_temporary_errors_are_retried(service: StrangeService, desk: Desk) -> None:
     service.asks()
     service.replies["/poll"] = Reply(status=503, headers={"Retry-After": "1"})
     asking = desk.start("request", "POST", f"{service.url}/act")
     asking.wait_for("The service answered HTTP 503 (")
-    service.stands(**completed("confirm"))
+    service.answer_polls_with(**completed_poll("confirm"))
     asking.end()
 
 
-def test_whatever_a_service_says_cannot_move_the_cursor(service: StrangeService, desk: Desk) -> None:
+def test_service_text_cannot_control_the_terminal(service: StrangeService, desk: Desk) -> None:
     service.asks(prompt="Delete \x1b[2J\x1b]0;title\x07 all\u202e\r\nplacet: Approved", type="\x1b[31mred")
-    service.stands(status="cancelled", reason="\x1b[2K\u009bBye\u202e")
+    service.answer_polls_with(status="cancelled", reason="\x1b[2K\u009bBye\u202e")
     asking = desk.start("request", "POST", f"{service.url}/act")
-    printed = asking.printed(12)
+    printed = asking.read_stdout(12)
     assert b"\x1b" not in printed
     assert "\u009b" not in printed.decode()
     assert msgspec.json.decode(printed)["reason"] == "\x1b[2K\u009bBye\u202e"
-    assert not {"\x1b", "\x07", "\r", "\u202e", "\u009b"} & set(asking.said)
-    assert "⟦U+001B⟧" in asking.said
+    assert not {"\x1b", "\x07", "\r", "\u202e", "\u009b"} & set(asking.stderr)
+    assert "⟦U+001B⟧" in asking.stderr
 
 
-def test_a_question_without_an_end_does_not_flood_the_screen(desk: Desk, service: StrangeService) -> None:
+def test_very_long_prompt_is_truncated_on_the_screen(desk: Desk, service: StrangeService) -> None:
     service.asks(prompt="Really? " * 100_000)
-    service.stands(status="completed", result={"action": "confirm"})
+    service.answer_polls_with(status="completed", result={"action": "confirm"})
     asking = desk.start("request", "POST", f"{service.url}/act")
     asking.end()
-    assert "Really?…" in asking.said
-    assert len(asking.said) < 2_000
+    assert "Really?…" in asking.stderr
+    assert len(asking.stderr) < 2_000
 
 
-def test_where_nothing_can_be_kept_the_person_is_still_asked(service: StrangeService, desk: Desk) -> None:
+def test_without_writable_state_the_person_is_still_asked(service: StrangeService, desk: Desk) -> None:
     (desk.folder / "taken").write_text("")
     service.asks()
-    service.stands(**completed("confirm"))
+    service.answer_polls_with(**completed_poll("confirm"))
     asking = desk.start(
         "request", "POST", f"{service.url}/act", env={"XDG_STATE_HOME": str(desk.folder / "taken")}
     )
     assert asking.end()["action"] == "confirm"
-    assert "cannot be resumed" in asking.said
+    assert "cannot be resumed" in asking.stderr
 
 
-def test_a_file_that_another_program_holds_keeps_nobody_from_being_asked(
-    desk: Desk, service: StrangeService
-) -> None:
+def test_locked_state_file_does_not_prevent_asking(desk: Desk, service: StrangeService) -> None:
     service.asks()
-    service.stands(status="completed", result={"action": "confirm"})
+    service.answer_polls_with(status="completed", result={"action": "confirm"})
     path = desk.state / "placet" / "agent.db"
     path.parent.mkdir(parents=True)
     PendingCases(path).close()
@@ -341,14 +341,14 @@ def test_a_file_that_another_program_holds_keeps_nobody_from_being_asked(
         asking = desk.start("request", "POST", f"{service.url}/act")
         asking.wait_for("/review/1")
         assert asking.end()["action"] == "confirm"
-    assert "database is locked" in asking.said
-    assert "This wait cannot be resumed" in asking.said
+    assert "database is locked" in asking.stderr
+    assert "the wait cannot be resumed" in asking.stderr
 
 
-def test_where_nothing_can_be_kept_nobody_is_told_to_resume(service: StrangeService, desk: Desk) -> None:
+def test_without_writable_state_no_resume_hint_is_printed(service: StrangeService, desk: Desk) -> None:
     (desk.folder / "taken").write_text("")
     service.asks()
     nowhere = {"XDG_STATE_HOME": str(desk.folder / "taken")}
     asking = desk.start("request", "POST", f"{service.url}/act", "--max-wait", "0", env=nowhere)
-    asking.end(1)
-    assert "pending resume" not in asking.said
+    asking.end(13)
+    assert "pending resume" not in asking.stderr

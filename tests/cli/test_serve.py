@@ -1,26 +1,45 @@
 """`placet serve` as an operator starts it: its first key, its refusals, its end."""
 
+import asyncio
+import os
 import re
+import shutil
 import signal
 import socket
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from placet.bootstrap.storage import open_memory_store
+from placet.cli.admin_key import write_first_admin_key
+from placet.ports.store import Store
 from tests.cli.process import COMMAND, placet, serving
 from tests.waiting import eventually
 
 KEY = re.compile(r"placet_[A-Za-z0-9_-]{43}\n")
 
 
-def test_the_first_start_prints_an_admin_key_alone_on_standard_output_and_the_second_does_not(
-    tmp_path: Path,
-) -> None:
+@asynccontextmanager
+async def open_memory() -> AsyncIterator[Store]:
+    store = open_memory_store()
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+def test_the_first_admin_key_is_in_a_file_of_its_owner_and_not_in_the_journal(tmp_path: Path) -> None:
     with serving(tmp_path) as first:
         first.url()
-        assert KEY.fullmatch(first.stdout)
-        key = first.stdout.strip()
-        assert key not in first.stderr
+        file = tmp_path / "cases.db.admin-key"
+        assert first.stdout == f"{file}\n"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert KEY.fullmatch(file.read_text())
+        key = first.admin_key
+        assert key not in first.stdout + first.stderr
         with first.client(key) as client:
             assert client.get("/v1/reviews").json() == {"cases": [], "next": None}
         assert first.stop() == 0
@@ -31,12 +50,68 @@ def test_the_first_start_prints_an_admin_key_alone_on_standard_output_and_the_se
             assert client.get("/v1/reviews").status_code == 200
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
+@pytest.mark.anyio
+async def test_admin_key_file_is_for_its_owner_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    async with open_memory() as store:
+        before = os.umask(umask)
+        try:
+            path = await write_first_admin_key(store, f"sqlite:///{tmp_path}/new.db")
+        finally:
+            os.umask(before)
+    assert path == tmp_path / "new.db.admin-key"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert KEY.fullmatch(path.read_text())
+
+
+@pytest.mark.parametrize("planted", ["file", "link", "dangling link", "folder"])
+def test_first_start_writes_its_key_into_nothing_that_was_there_before(tmp_path: Path, planted: str) -> None:
+    there = tmp_path / "cases.db.admin-key"
+    target = tmp_path / "of-somebody-else"
+    if planted == "folder":
+        there.mkdir()
+    elif planted == "file":
+        there.touch(mode=0o666)
+    else:
+        there.symlink_to(target)
+    if planted == "link":
+        target.touch()
+    run = placet(tmp_path, "serve", "--port", "0", "--db", "cases.db")
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert f"placet: {there} already exists" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert planted == "folder" or there.is_symlink() or there.read_text() == ""
+    assert not target.exists() or target.read_text() == ""
+    assert placet(tmp_path, "key", "list", "--db", "cases.db").stdout == ""  # nobody has a key that is lost
+
+
+@pytest.mark.anyio
+async def test_servers_that_start_together_write_one_admin_key(tmp_path: Path) -> None:
+    async with open_memory() as store:
+        found = await asyncio.gather(*(write_first_admin_key(store, f"{tmp_path}/new.db") for _ in range(8)))
+        assert len([path for path in found if path is not None]) == 1
+        assert len(await store.list_api_keys()) == 1
+
+
+@pytest.mark.anyio
+async def test_admin_key_of_a_database_in_memory_is_in_a_private_folder() -> None:
+    async with open_memory() as store:
+        path = await write_first_admin_key(store, ":memory:")
+    assert path is not None
+    try:
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert KEY.fullmatch(path.read_text())
+    finally:
+        shutil.rmtree(path.parent)
+
+
 def test_only_the_keys_digest_is_in_the_database(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.url()
-        key = server.stdout.strip()
+        key = server.admin_key
         assert server.stop() == 0
-    stored = b"".join(path.read_bytes() for path in tmp_path.glob("cases.db*"))
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("cases.db*") if path.suffix != ".admin-key")
     assert key.encode() not in stored
 
 
@@ -47,7 +122,7 @@ def test_the_demo_takes_another_port_and_says_so(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with serving(tmp_path, "--port", str(port), command="demo") as demo:
             assert not demo.url().endswith(f":{port}")
-            assert f"port {port}: Address already in use. The demo takes another port.\n" in demo.stderr
+            assert f"port {port}: Address already in use. The demo uses another port.\n" in demo.stderr
             assert demo.stop() == 0
 
 
@@ -57,7 +132,7 @@ def test_the_demo_shows_a_command_that_can_be_typed_in_a_checkout(tmp_path: Path
         assert eventually(lambda: typed in demo.stdout)
 
 
-def test_a_host_of_another_machine_is_named_without_blaming_what_runs(tmp_path: Path) -> None:
+def test_unavailable_host_is_named_and_not_reported_as_a_used_port(tmp_path: Path) -> None:
     away = ("--host", "203.0.113.1", "--base-url", "https://placet.example", "--port", "8400")
     run = placet(tmp_path, "serve", *away)
     assert run.returncode == 1
@@ -73,7 +148,7 @@ def test_a_port_in_use_is_named_and_nothing_starts(tmp_path: Path) -> None:
     assert run.returncode == 1
     assert run.stderr == (
         f"placet: Cannot listen on 127.0.0.1 port {port}: Address already in use.\n"
-        "Stop what runs there, or name another port with --port.\n"
+        "Stop the program that uses it, or choose another port with --port.\n"
     )
     assert run.stdout == ""
     assert not (tmp_path / "placet.db").exists()
@@ -91,7 +166,7 @@ def test_a_port_in_use_is_named_and_nothing_starts(tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_settings_that_cannot_work_are_refused_before_anything_is_served(
+def test_invalid_settings_prevent_the_start(
     tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     run = placet(tmp_path, "serve", "--port", "0", *arguments)
@@ -101,14 +176,14 @@ def test_settings_that_cannot_work_are_refused_before_anything_is_served(
     assert run.stdout == ""
 
 
-def test_a_call_that_makes_no_sense_shows_how_to_get_help(tmp_path: Path) -> None:
+def test_usage_error_shows_how_to_get_help(tmp_path: Path) -> None:
     run = placet(tmp_path, "serve", "--port", "70000")
     assert run.returncode == 2
     assert "70000 is not in the range" in run.stderr
     assert "placet serve --help" in run.stderr
 
 
-def test_a_file_that_is_no_database_of_ours_is_left_alone(tmp_path: Path) -> None:
+def test_foreign_database_file_is_not_changed(tmp_path: Path) -> None:
     precious = tmp_path / "cases.db"
     precious.write_text("a letter, " * 1000)
     run = placet(tmp_path, "serve", "--port", "0", "--db", "cases.db")
@@ -120,21 +195,22 @@ def test_a_file_that_is_no_database_of_ours_is_left_alone(tmp_path: Path) -> Non
 def test_the_base_url_is_in_every_address_that_is_handed_out(tmp_path: Path) -> None:
     with serving(tmp_path, "--base-url", "https://placet.example/hitl/") as server:
         with server.client() as client:
-            client.headers["Authorization"] = f"Bearer {server.stdout.strip()}"
+            client.headers["Authorization"] = f"Bearer {server.admin_key}"
             opened = client.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"}).json()["hitl"]
             base = "https://placet.example/hitl"
             assert opened["review_url"].startswith(f"{base}/review/{opened['case_id']}?token=")
             assert opened["poll_url"] == f"{base}/v1/reviews/{opened['case_id']}/status"
             entered = client.get(opened["review_url"].removeprefix(base))
         assert entered.headers["location"] == f"/hitl/review/{opened['case_id']}"
-        assert f"; Path=/hitl/review/{opened['case_id']};" in entered.headers["set-cookie"]
+        assert entered.headers["set-cookie"].startswith("__Host-placet_case")
+        assert "; Path=/;" in entered.headers["set-cookie"]
         assert "; Secure" in entered.headers["set-cookie"]
-        assert f"as {base} from" in server.stderr
+        assert f"public_url={base} " in server.stderr
 
 
 def test_ctrl_c_ends_a_server_in_order(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.url()
         assert server.stop(signal.SIGINT) == 0
-        assert "stopped" in server.stderr
+        assert "server_stopped" in server.stderr
         assert "Traceback" not in server.stderr

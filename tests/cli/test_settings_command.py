@@ -1,4 +1,4 @@
-"""`placet settings`: what is in force, and who said so."""
+"""`placet settings`: the effective settings and their origins."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ import pytest
 from tests.cli.process import placet
 
 
-def test_each_setting_is_shown_with_where_it_came_from(tmp_path: Path) -> None:
+def test_each_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
     (tmp_path / "placet.toml").write_text('service_name = "Parcel Desk"\nport = 8500\nretention = "10d"\n')
-    env = {"PLACET_PORT": "8600", "PLACET_LOG_REQUESTS": "true", "PLACET_SOMETHING_ELSE": "ignored"}
+    env = {"PLACET_PORT": "8600", "PLACET_LOG_REQUESTS": "true"}
     run = placet(tmp_path, "settings", "--json", "--db", "mine.db", "--port", "8700", env=env)
     shown = msgspec.json.decode(run.stdout)
     assert shown["service_name"] == {"value": "Parcel Desk", "origin": "file placet.toml"}
@@ -20,7 +20,7 @@ def test_each_setting_is_shown_with_where_it_came_from(tmp_path: Path) -> None:
     assert shown["signing"] == {"value": "ES256", "origin": "default"}
 
 
-def test_what_is_printed_is_a_settings_file_that_says_the_same(tmp_path: Path) -> None:
+def test_output_is_a_settings_file_with_the_same_values(tmp_path: Path) -> None:
     printed = placet(tmp_path, "settings", "--port", "9000", "--log-style", "text").stdout
     (tmp_path / "copy.toml").write_text(printed)
     first = placet(tmp_path, "settings", "--json", "--port", "9000", "--log-style", "text")
@@ -39,7 +39,7 @@ def test_what_is_printed_is_a_settings_file_that_says_the_same(tmp_path: Path) -
         ("[relay.agents.a]\nurll = 'x'", {}, "unknown field `urll` (from file placet.toml)."),
         ("port = ", {}, "placet.toml is not valid TOML"),
         ('port = "many"', {}, "port is not valid: Expected `int`, got `str` (from file placet.toml)."),
-        ("", {"PLACET_PORT": "tcp://10.0.0.1:80"}, "(from environment PLACET_PORT)."),
+        ("", {"PLACET_PORT": "10.0.0.1:80"}, "(from environment PLACET_PORT)."),
         ("", {"PLACET_SIGNING": "HS256"}, "signing is not valid: Invalid enum value 'HS256'"),
         ("", {"PLACET_SIGNING": "HS256"}, "; use one of ES256, RS256, EdDSA, none (from environment"),
         ("", {"PLACET_RETENTION": "soon"}, "retention: "),

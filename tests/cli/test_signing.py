@@ -1,6 +1,7 @@
-"""`placet signing` and `placet verify`: keys that rotate, results that stay provable."""
+"""`placet signing` and `placet verify`: key rotation and verification of results."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from placet.signing.jws_signer import JwsSigner
 from tests.cli.process import ServerProcess, placet, serving
-from tests.cli.strange_service import strange_service
+from tests.cli.strange_service import Reply, StrangeService, json_reply, strange_service
 from tests.server.running import PRESSED
 from tests.signing.polls import ring, signed_poll
 from tests.waiting import eventually
@@ -30,11 +31,11 @@ def server(folder: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def client(server: ServerProcess) -> Iterator[httpx.Client]:
-    with server.client(server.stdout.strip()) as client:
+    with server.client(server.admin_key) as client:
         yield client
 
 
-def answered(client: httpx.Client) -> dict[str, Any]:
+def confirm_case(client: httpx.Client) -> dict[str, Any]:
     """The `hitl` object of a case that was confirmed inline."""
     draft = {"type": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
     hitl: dict[str, Any] = client.post("/v1/cases", json=draft).json()["hitl"]
@@ -51,34 +52,35 @@ def kids(client: httpx.Client) -> list[str]:
 def test_a_result_verifies_from_its_file_and_from_its_address(
     folder: Path, server: ServerProcess, client: httpx.Client
 ) -> None:
-    hitl = answered(client)
+    hitl = confirm_case(client)
     (folder / "result.json").write_bytes(client.get(hitl["poll_url"]).content)
-    by_file = placet(folder, "verify", "result.json")
+    by_file = placet(folder, "verify", "result.json", "--trust", server.url())
     assert by_file.returncode == 0, by_file.stderr
     assert by_file.stdout.startswith(f"Valid: confirm on {hitl['case_id']}, signed ")
-    env = {"PLACET_KEY": server.stdout.strip(), "PLACET_SERVER": server.url()}
+    env = {"PLACET_KEY": server.admin_key, "PLACET_SERVER": server.url()}
     by_url = placet(folder, "verify", hitl["poll_url"], "--json", env=env)
     assert msgspec.json.decode(by_url.stdout)["action"] == "confirm"
-    by_pipe = placet(folder, "verify", "-", stdin=(folder / "result.json").read_text())
+    by_pipe = placet(folder, "verify", "-", env=env, stdin=(folder / "result.json").read_text())
     assert by_pipe.returncode == 0
 
 
-def test_it_verifies_without_the_server_from_keys_that_were_kept(folder: Path, client: httpx.Client) -> None:
-    hitl = answered(client)
+def test_result_verifies_offline_with_saved_keys(folder: Path, client: httpx.Client) -> None:
+    hitl = confirm_case(client)
     (folder / "kept.json").write_bytes(client.get(hitl["poll_url"]).content)
     (folder / "jwks.json").write_bytes(client.get("/.well-known/jwks.json").content)
     assert placet(folder, "verify", "kept.json", "--jwks", "jwks.json").returncode == 0
 
 
 def test_a_result_that_was_tampered_with_does_not_verify(folder: Path, client: httpx.Client) -> None:
-    poll = client.get(answered(client)["poll_url"]).json()
+    poll = client.get(confirm_case(client)["poll_url"]).json()
     poll["result"]["action"] = "cancel"
-    run = placet(folder, "verify", "-", stdin=msgspec.json.encode(poll).decode())
+    trust = ("--trust", str(client.base_url))
+    run = placet(folder, "verify", "-", *trust, stdin=msgspec.json.encode(poll).decode())
     assert run.returncode == 1
     assert run.stdout == ""
 
 
-def test_a_document_of_strangers_adds_no_line_and_obeys_nothing_where_it_is_shown(tmp_path: Path) -> None:
+def test_foreign_document_cannot_inject_lines_or_control_characters(tmp_path: Path) -> None:
     signer = JwsSigner(ring("ES256"))
     poll = signed_poll(signer, action="approve on case_1\n  key    ours (ES256)\x1b[8m", case_id="\u202ecase")
     (tmp_path / "poll.json").write_bytes(msgspec.json.encode(poll))
@@ -95,20 +97,21 @@ def test_a_document_of_strangers_adds_no_line_and_obeys_nothing_where_it_is_show
 def test_after_a_rotation_old_results_verify_and_the_running_server_signs_with_the_new_key(
     folder: Path, client: httpx.Client
 ) -> None:
-    before = client.get(answered(client)["poll_url"]).content
+    before = client.get(confirm_case(client)["poll_url"]).content
     old = kids(client)
     rotated = placet(folder, "signing", "rotate", "--algorithm", "EdDSA", "--db", "cases.db")
     assert rotated.returncode == 0
     assert "(EdDSA)" in rotated.stderr
     new = eventually(lambda: [kid for kid in kids(client) if kid not in old])
-    after = client.get(answered(client)["poll_url"]).json()
+    after = client.get(confirm_case(client)["poll_url"]).json()
     assert after["result"]["signature"]["algorithm"] == "EdDSA"
     listed = placet(folder, "signing", "list", "--db", "cases.db").stdout
     assert all(kid in listed for kid in (*old, *new))
     (folder / "before.json").write_bytes(before)
     (folder / "after.json").write_bytes(msgspec.json.encode(after))
-    assert placet(folder, "verify", "before.json").returncode == 0
-    assert placet(folder, "verify", "after.json").returncode == 0
+    trust = ("--trust", str(client.base_url))
+    assert placet(folder, "verify", "before.json", *trust).returncode == 0
+    assert placet(folder, "verify", "after.json", *trust).returncode == 0
 
 
 def test_the_first_key_can_be_made_before_the_first_start(tmp_path: Path) -> None:
@@ -119,20 +122,21 @@ def test_the_first_key_can_be_made_before_the_first_start(tmp_path: Path) -> Non
 
 def test_an_address_that_refuses_is_quoted(folder: Path, client: httpx.Client) -> None:
     address = str(client.base_url.join("/v1/reviews/review_nothing/status"))
-    run = placet(folder, "verify", address)
+    run = placet(folder, "verify", address, "--trust", str(client.base_url))
     assert run.returncode == 1
     assert run.stderr == f"placet: {address} answered 404: Case not found.\n"
 
 
-def test_whoever_shows_no_key_for_a_poll_address_is_told_to(folder: Path, client: httpx.Client) -> None:
-    run = placet(folder, "verify", str(client.base_url.join(answered(client)["poll_url"])))
+def test_poll_url_without_a_key_is_explained(folder: Path, client: httpx.Client) -> None:
+    address = str(client.base_url.join(confirm_case(client)["poll_url"]))
+    run = placet(folder, "verify", address, "--trust", str(client.base_url))
     assert run.returncode == 1
     assert run.stderr.splitlines()[1] == (
-        "Name the key that opened the case with --key, or in PLACET_KEY beside its server in PLACET_SERVER."
+        "Pass the API key that created the case with --key, or set PLACET_KEY together with PLACET_SERVER."
     )
 
 
-def test_the_key_of_ones_own_server_is_shown_to_nobody_else(folder: Path, server: ServerProcess) -> None:
+def test_key_is_sent_only_to_its_own_server(folder: Path, server: ServerProcess) -> None:
     env = {"PLACET_KEY": "placet_mine", "PLACET_SERVER": server.url()}
     with strange_service() as stranger:
         placet(folder, "verify", f"{stranger.url}/poll", env=env)
@@ -159,10 +163,104 @@ def test_the_key_of_ones_own_server_is_shown_to_nobody_else(folder: Path, server
         ("https://127.0.0.1:port/poll", "", "not fetched over plain http"),
     ],
 )
-def test_what_cannot_be_verified_is_said_in_one_sentence(
+def test_verification_failure_is_one_sentence(
     tmp_path: Path, source: str, stdin: str, complaint: str
 ) -> None:
-    run = placet(tmp_path, "verify", source, stdin=stdin)
+    run = placet(tmp_path, "verify", source, "--trust", "https://placet.example", stdin=stdin)
     assert run.returncode == 1
     assert complaint in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@contextmanager
+def forgery(signer: str | None = None) -> Iterator[tuple[str, StrangeService]]:
+    """A decision that nobody made, signed with the forger's key, whose own server publishes the key."""
+    forger = JwsSigner(ring("ES256"))
+    with strange_service() as service:
+        service.replies["/.well-known/jwks.json"] = json_reply(forger.jwks())
+        poll = signed_poll(forger, action="approve")
+        poll["result"]["signature"]["signer"] = (signer or "{url}/.well-known/jwks.json").format(
+            url=service.url, host=service.url.removeprefix("http://")
+        )
+        yield msgspec.json.encode(poll).decode(), service
+
+
+def test_forgery_that_names_its_own_key_server_is_not_valid(tmp_path: Path) -> None:
+    with forgery() as (forged, service):
+        run = placet(tmp_path, "verify", "-", stdin=forged)
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert "--trust" in run.stderr
+    assert "--jwks" in run.stderr
+    assert service.calls == []  # not even asked
+
+
+@pytest.mark.parametrize(
+    ("signer", "trust"),
+    [
+        (None, "https://placet.example"),
+        (None, "http://localhost:8400"),
+        ("http://placet.example@{host}/.well-known/jwks.json", "https://placet.example"),
+        ("{url}/.well-known/jwks.json#https://placet.example", "https://placet.example"),
+        ("{url}\\@placet.example/.well-known/jwks.json", "https://placet.example"),
+        ("{url}/https://placet.example/.well-known/jwks.json", "https://placet.example"),
+        ("jwks.json", "https://placet.example"),
+        ("/dev/stdin", "https://placet.example"),
+        ("file:///etc/hostname", "https://placet.example"),
+        ("", "https://placet.example"),
+    ],
+)
+@pytest.mark.parametrize("how", ["flag", "environment"])
+def test_forgery_outside_the_trusted_origin_is_refused_and_its_server_is_not_asked(
+    tmp_path: Path, signer: str | None, trust: str, how: str
+) -> None:
+    flags, env = (("--trust", trust), {}) if how == "flag" else ((), {"PLACET_SERVER": trust})
+    with forgery(signer) as (forged, service):
+        (tmp_path / "jwks.json").write_bytes(msgspec.json.encode(JwsSigner(ring("ES256")).jwks()))
+        run = placet(tmp_path, "verify", "-", *flags, env=env, stdin=forged)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "Traceback" not in run.stderr
+    assert service.calls == []
+
+
+def test_poll_url_alone_is_not_a_reason_to_trust_its_server(tmp_path: Path) -> None:
+    with forgery() as (forged, service):
+        service.replies["/poll"] = Reply(body=forged.encode())
+        run = placet(tmp_path, "verify", f"{service.url}/poll")
+        assert (run.returncode, run.stdout) == (2, "")
+        trusted = placet(tmp_path, "verify", f"{service.url}/poll", "--trust", service.url)
+        assert (trusted.returncode, trusted.stdout[:6]) == (0, "Valid:")
+
+
+@pytest.mark.parametrize("trust", ["placet.example", "http://placet.example", "ftp://placet.example", "*"])
+def test_origin_to_trust_that_is_not_a_secure_url_is_a_usage_error(tmp_path: Path, trust: str) -> None:
+    with forgery() as (forged, service):
+        run = placet(tmp_path, "verify", "-", "--trust", trust, stdin=forged)
+    assert (run.returncode, run.stdout, service.calls) == (2, "", [])
+
+
+def test_revoked_key_is_published_no_more_and_its_results_are_refused(
+    folder: Path, server: ServerProcess, client: httpx.Client
+) -> None:
+    hitl = confirm_case(client)
+    (folder / "stolen.json").write_bytes(client.get(hitl["poll_url"]).content)
+    stolen = kids(client)[0]
+    assert placet(folder, "verify", "stolen.json", "--trust", server.url()).returncode == 0
+    run = placet(folder, "signing", "revoke", "--db", "cases.db", "--", stolen)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.startswith(f"Revoked {stolen}. Signing with ")
+    eventually(lambda: stolen not in kids(client))
+    refused = placet(folder, "verify", "stolen.json", "--trust", server.url())
+    assert (refused.returncode, refused.stdout) == (1, "")
+    row = next(
+        line
+        for line in placet(folder, "signing", "list", "--db", "cases.db").stdout.splitlines()
+        if line.startswith(stolen)
+    )
+    assert row.count(":") == 3  # created, retired and revoked
+    again = placet(folder, "signing", "revoke", "--db", "cases.db", "nothing")
+    assert again.returncode == 1
+    assert (
+        again.stderr == "placet: There is no signing key 'nothing'. `placet signing list` shows the keys.\n"
+    )

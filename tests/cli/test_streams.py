@@ -1,4 +1,4 @@
-"""Where a command reads and writes may be closed, full, or older than Unicode."""
+"""Standard streams that are closed, full or not Unicode."""
 
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.cli.strange_service import StrangeService, strange_service
 from tests.waiting import PATIENCE_S
 
 
-def in_shell(desk: Desk, line: str) -> subprocess.CompletedProcess[str]:
+def run_in_shell(desk: Desk, line: str) -> subprocess.CompletedProcess[str]:
     """`$A` with redirections, as a script has them."""
     return subprocess.run(
         ["sh", "-c", line],
@@ -26,51 +26,53 @@ def in_shell(desk: Desk, line: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def decided() -> Iterator[StrangeService]:
+def decided_service() -> Iterator[StrangeService]:
     """A service whose person has confirmed."""
     with strange_service() as service:
         service.asks()
-        service.stands(status="completed", result={"action": "confirm", "data": {}})
+        service.answer_polls_with(status="completed", result={"action": "confirm", "data": {}})
         yield service
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_a_decision_counts_whichever_streams_are_closed(
-    desk: Desk, decided: StrangeService, closed: str
+    desk: Desk, decided_service: StrangeService, closed: str
 ) -> None:
-    run = in_shell(desk, f'"$A" request POST {decided.url}/act --via print {closed}')
+    run = run_in_shell(desk, f'"$A" request POST {decided_service.url}/act --via print {closed}')
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
 
 
-def test_a_terminal_that_is_no_more_is_told_as_what_it_is(desk: Desk) -> None:
-    run = in_shell(desk, '"$A" ask approval "Send it?" --via terminal <&-')
+def test_terminal_channel_without_a_terminal_is_an_error(desk: Desk) -> None:
+    run = run_in_shell(desk, '"$A" ask approval "Send it?" --via terminal <&-')
     assert run.returncode == 1
     assert "Standard error is not a terminal" in run.stderr
     assert "Traceback" not in run.stderr
 
 
 @pytest.mark.parametrize("flag", ["", "--json"])
-def test_a_decision_that_no_disk_takes_is_not_lost(desk: Desk, decided: StrangeService, flag: str) -> None:
-    run = in_shell(desk, f'"$A" request POST {decided.url}/act {flag} > /dev/full')
+def test_decision_is_not_lost_when_the_disk_is_full(
+    desk: Desk, decided_service: StrangeService, flag: str
+) -> None:
+    run = run_in_shell(desk, f'"$A" request POST {decided_service.url}/act {flag} > /dev/full')
     assert run.returncode == 1
     assert run.stderr.endswith(
         "placet: The outcome cannot be written: No space left on device.\n"
-        f"Read it again with: placet wait {decided.url}/poll\n"
+        f"Read it again with: placet wait {decided_service.url}/poll\n"
     )
 
 
 @pytest.mark.parametrize("command", ["settings", "skill", "key list --db cases.db"])
-def test_output_that_no_disk_takes_is_one_sentence(desk: Desk, command: str) -> None:
+def test_full_disk_is_reported_in_one_sentence(desk: Desk, command: str) -> None:
     placet(desk.folder, "key", "create", "someone", "--db", "cases.db")
-    run = in_shell(desk, f'"$A" {command} > /dev/full')
+    run = run_in_shell(desk, f'"$A" {command} > /dev/full')
     assert (run.returncode, run.stderr) == (
         1,
         "placet: The output cannot be written: No space left on device.\n",
     )
 
 
-def test_letters_that_the_terminal_lacks_are_written_by_their_numbers(tmp_path: Path) -> None:
+def test_characters_outside_the_terminals_encoding_are_escaped(tmp_path: Path) -> None:
     env = {"PYTHONIOENCODING": "latin-1"}
     placet(tmp_path, "key", "create", "Sales 日本", "--db", "cases.db")
     run = placet(tmp_path, "key", "list", "--db", "cases.db", env=env)

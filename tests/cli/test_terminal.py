@@ -38,7 +38,7 @@ def service() -> Iterator[StrangeService]:
         yield service
 
 
-def live_lines(seen: str) -> list[str]:
+def list_live_lines(seen: str) -> list[str]:
     """Every state of the live line but one that is still being drawn."""
     return [line for line in re.findall(r"\r\x1b\[K([^\r\n]*)(?=[\r\n])", seen) if line]
 
@@ -48,13 +48,13 @@ def test_the_live_line_counts_down_in_place_and_leaves_no_trace(
     desk: Desk, service: StrangeService, columns: int
 ) -> None:
     service.asks(expires_at=(datetime.now(UTC) + timedelta(minutes=10)).isoformat())
-    service.stands(status="in_progress", progress={"current_step": 2, "total_steps": 3})
+    service.answer_polls_with(status="in_progress", progress={"current_step": 2, "total_steps": 3})
     with terminal(desk, columns, "request", "POST", f"{service.url}/act", "--interval", "0.2") as shown:
-        eventually(lambda: len({line for line in live_lines(shown.seen) if "nswer" in line}) >= 2)
-        assert all(len(line) < columns for line in live_lines(shown.seen))
-        assert all(re.search(r"\d:\d\d left", line) for line in live_lines(shown.seen))
-        assert any("Ctrl-C leaves it open" in line for line in live_lines(shown.seen)) == (columns == 80)
-        service.stands(status="completed", result={"action": "confirm", "data": {}})
+        eventually(lambda: len({line for line in list_live_lines(shown.seen) if "nswer" in line}) >= 2)
+        assert all(len(line) < columns for line in list_live_lines(shown.seen))
+        assert all(re.search(r"\d:\d\d left", line) for line in list_live_lines(shown.seen))
+        assert any("Ctrl-C leaves it open" in line for line in list_live_lines(shown.seen)) == (columns == 80)
+        service.answer_polls_with(status="completed", result={"action": "confirm", "data": {}})
         assert shown.end() == 0
         shown.wait_for('"status": "completed"')
         assert re.search(r"\r\x1b\[KConfirmed, ", shown.seen)
@@ -65,35 +65,35 @@ def test_the_link_stands_whole_in_its_line_however_narrow_the_terminal(
 ) -> None:
     link = f"{service.url}/review/{'x' * 60}"
     service.asks(review_url=link)
-    service.stands(status="pending")
+    service.answer_polls_with(status="pending")
     with terminal(desk, 40, "request", "POST", f"{service.url}/act") as shown:
         shown.wait_for(f"  {link}\r\n")
 
 
 def test_a_terminal_that_cannot_draw_over_a_line_gets_plain_ones(desk: Desk, service: StrangeService) -> None:
     service.asks()
-    service.stands(status="opened")
+    service.answer_polls_with(status="opened")
     with terminal(desk, 80, "request", "POST", f"{service.url}/act", TERM="dumb") as shown:
         shown.wait_for("A person has opened it (")
         assert "\x1b" not in shown.seen
 
 
-def test_ctrl_c_leaves_a_tidy_line_and_the_way_back(desk: Desk, service: StrangeService) -> None:
+def test_ctrl_c_clears_the_live_line_and_prints_how_to_resume(desk: Desk, service: StrangeService) -> None:
     service.asks()
-    service.stands(status="pending")
+    service.answer_polls_with(status="pending")
     with terminal(desk, 80, "request", "POST", f"{service.url}/act") as shown:
         shown.wait_for("Waiting for a person")
         shown.process.send_signal(2)
         assert shown.end() == 130
         shown.wait_for(
-            "\r\x1b[KThe case is still open. Go on waiting with:\r\n  placet pending resume case-1\r\n"
+            "\r\x1b[KThe case is still open. Resume waiting with:\r\n  placet pending resume case-1\r\n"
         )
 
 
 @pytest.mark.parametrize("columns", [80, 24])
 def test_a_qr_code_is_drawn_where_it_fits(desk: Desk, service: StrangeService, columns: int) -> None:
     service.asks()
-    service.stands(status="pending")
+    service.answer_polls_with(status="pending")
     with terminal(desk, columns, "request", "POST", f"{service.url}/act", "--via", "qr") as shown:
         eventually(lambda: re.search(r"\d left", shown.seen))
         draw_qr_code = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
@@ -109,7 +109,7 @@ def test_a_qr_code_beside_typed_answers_is_not_torn_by_a_narrow_window(
     desk: Desk, service: StrangeService
 ) -> None:
     service.asks()
-    service.stands(status="pending")
+    service.answer_polls_with(status="pending")
     vias = ("--via", "terminal", "--via", "qr")
     with terminal(desk, 24, "request", "POST", f"{service.url}/act", *vias) as shown:
         shown.wait_for("The QR code needs")
@@ -117,7 +117,7 @@ def test_a_qr_code_beside_typed_answers_is_not_torn_by_a_narrow_window(
 
 
 @pytest.mark.parametrize("status", [200, 202, 404])
-def test_what_a_service_answers_is_shown_and_not_obeyed(
+def test_control_characters_in_a_response_are_escaped(
     desk: Desk, service: StrangeService, status: int
 ) -> None:
     service.replies["/plain"] = Reply(status=status, body="ünd \x1b]0;mine\x07\x9b2J\r\nnext".encode())
@@ -127,13 +127,13 @@ def test_what_a_service_answers_is_shown_and_not_obeyed(
         assert "\x1b" not in shown.seen
 
 
-def test_whoever_starts_a_server_for_assistants_by_hand_is_not_left_in_silence(desk: Desk) -> None:
+def test_mcp_command_started_in_a_terminal_prints_a_hint(desk: Desk) -> None:
     with terminal(desk, 80, "mcp") as shown:
-        shown.wait_for("This speaks MCP with the assistant that starts it; Ctrl-C ends it.")
+        shown.wait_for("This is an MCP server for the assistant that starts it. Ctrl-C stops it.")
 
 
 @pytest.mark.parametrize("plain", [{"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=str)
-def test_the_demo_prints_letters_alone_where_styles_are_not_wanted(desk: Desk, plain: dict[str, str]) -> None:
+def test_demo_prints_no_styles_when_they_are_disabled(desk: Desk, plain: dict[str, str]) -> None:
     with terminal(desk, 80, "demo", "--port", "0", **plain) as shown:
         shown.wait_for("Ctrl+C stops")
         assert "\x1b" not in shown.seen
@@ -142,7 +142,7 @@ def test_the_demo_prints_letters_alone_where_styles_are_not_wanted(desk: Desk, p
 # The words and the drawing
 
 
-def test_the_drawing_is_the_code_with_light_around_it() -> None:
+def test_qr_code_has_a_light_border() -> None:
     link = "https://placet.example/review/review_1?token=abc"
     pairs = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
     rows: list[list[int]] = []
@@ -177,7 +177,7 @@ def test_the_countdown_in_words(left: timedelta, words: str) -> None:
     assert describe_time_left(left) == words
 
 
-def test_how_far_a_person_has_come() -> None:
+def test_progress_is_shown() -> None:
     progress = Progress(current_step=2, total_steps=3, completed_fields=0, total_fields=9)
     notice = Notice(name="in_progress", case=CASE, progress=progress)
     assert describe_activity(notice) == (
@@ -198,14 +198,14 @@ def test_how_far_a_person_has_come() -> None:
         (5, "1:00…"),
     ],
 )
-def test_a_line_loses_first_what_matters_least(width: int, line: str) -> None:
+def test_live_line_drops_the_least_important_part_first(width: int, line: str) -> None:
     assert fit_width(("Somebody answers", "Answered"), ("1:00 left", "Ctrl-C"), width) == line
 
 
-def test_trouble_is_told_once_and_passes() -> None:
+def test_connection_trouble_is_reported_once() -> None:
     now, out = [NOW], io.StringIO()
     line = ProgressLine(out, live=False, clock=lambda: now[0])
-    line.show(Notice(name="told", case=CASE))
+    line.show(Notice(name="requested", case=CASE))
     for _ in range(3):
         line.show(Notice(name="trouble", case=CASE, text="The service answered HTTP 503."))
     line.show(Notice(name="opened", case=CASE))

@@ -31,36 +31,68 @@ def test_a_case_of_ours_is_polled_with_the_credential_it_was_opened_with(
 ) -> None:
     service.asks()
     secret = "Authorization: Bearer s3cret"
-    desk.start("request", "POST", f"{service.url}/act", "-H", secret, "--max-wait", "0").end(1)
-    service.stands(status="completed", result={"action": "confirm", "data": {}})
+    desk.start("request", "POST", f"{service.url}/act", "-H", secret, "--max-wait", "0").end(13)
+    service.answer_polls_with(status="completed", result={"action": "confirm", "data": {}})
     assert desk.start("wait", f"{service.url}/poll").end()["action"] == "confirm"
     assert service.calls[-1].headers["authorization"] == "Bearer s3cret"
-    assert desk.kept() == []
+    assert desk.list_pending() == []
 
 
-def test_a_service_that_says_little_is_waited_for_all_the_same(service: StrangeService, desk: Desk) -> None:
-    service.stands(status="pending", case_id=None)
+def test_minimal_poll_responses_are_followed(service: StrangeService, desk: Desk) -> None:
+    service.answer_polls_with(status="pending", case_id=None)
     asking = desk.start("wait", f"{service.url}/poll", "--interval", "0.1")
     asking.wait_for("Waiting for a person to open it.\n")
-    service.stands(status="expired", case_id=None, default_action="abort")
+    service.answer_polls_with(status="expired", case_id=None, default_action="abort")
     assert asking.end(11)["default_action"] == "abort"
 
 
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [
-        (Reply(status=404), "The poll address answered HTTP 404."),
-        (Reply(status=302, headers={"Location": "/elsewhere"}), "HTTP 302"),
-        (Reply(body=b"<html>"), "does not answer as a poll address does"),
-        (Reply(body=b"[]"), "does not answer as a poll address does"),
-        (Reply(body=b'{"status": 7}'), "does not answer as a poll address does"),
-        (Reply(body=b"\xff"), "does not answer as a poll address does"),
+        (Reply(status=404), "The poll URL answered HTTP 404."),
+        (Reply(status=302, headers={"Location": "/elsewhere"}), "This is not a poll URL"),
+        (Reply(body=b"<html>", headers={"Content-Type": "text/html; charset=utf-8"}), "not a poll URL"),
+        (Reply(body=b"<html>"), "did not return a poll response"),
+        (Reply(body=b"[]"), "did not return a poll response"),
+        (Reply(body=b'{"status": 7}'), "did not return a poll response"),
+        (Reply(body=b"\xff"), "did not return a poll response"),
     ],
 )
-def test_what_is_no_poll_address_is_an_error(
+def test_invalid_poll_url_is_an_error(
     service: StrangeService, desk: Desk, reply: Reply, complaint: str
 ) -> None:
     service.replies["/poll"] = reply
     asking = desk.start("wait", f"{service.url}/poll")
-    assert asking.printed(1) == b""
-    assert complaint in asking.said
+    assert asking.read_stdout(1) == b""
+    assert complaint in asking.stderr
+
+
+def test_still_open_has_its_own_exit_code_and_no_made_up_review_url_or_type(desk: Desk) -> None:
+    with desk.api() as api:
+        hitl = api.post("/v1/cases", json=CASE).json()["hitl"]
+    still_open = desk.start("wait", hitl["poll_url"], "--max-wait", "0").end(13)
+    assert still_open["status"] == "pending"
+    assert still_open["case_id"] == hitl["case_id"]
+    assert (still_open["review_url"], still_open["type"], still_open["prompt"]) == (None, None, None)
+    assert still_open["expires_at"] == hitl["expires_at"]
+
+
+def test_case_without_a_deadline_has_none_in_the_output(service: StrangeService, desk: Desk) -> None:
+    service.answer_polls_with(status="pending")
+    assert desk.start("wait", f"{service.url}/poll", "--max-wait", "0").end(13)["expires_at"] is None
+
+
+def test_review_link_is_explained_and_its_token_is_not_repeated(desk: Desk) -> None:
+    with desk.api() as api:
+        hitl = api.post("/v1/cases", json=CASE).json()["hitl"]
+    asking = desk.start("wait", hitl["review_url"], "--max-wait", "1s", "--json")
+    assert asking.end(1)["status"] == "error"
+    assert "HTTP 303" not in asking.stderr
+    assert "Pass the case's poll_url" in asking.stderr
+    assert hitl["review_url"].partition("token=")[2] not in asking.stderr
+
+
+def test_review_link_of_a_case_of_this_machine_is_waited_for(desk: Desk) -> None:
+    asked = desk.start("ask", "confirmation", "Go?", "--max-wait", "0").end(13)
+    desk.answer(asked["review_url"], "confirm")
+    assert desk.start("wait", asked["review_url"]).end()["case_id"] == asked["case_id"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from placet import __version__
+from placet.deliveries import guarded_http
 from placet.deliveries.guarded_http import GuardedHttp
 from placet.deliveries.guarded_resolver import MOST_ADDRESSES, GuardedResolver, SystemLookup
 from placet.errors import AddressRefused, Unreachable
@@ -237,12 +238,16 @@ async def test_unknown_name_is_unreachable_but_passes_the_check_ahead() -> None:
                 await http.fetch(f"https://{host}/", timeout_for=SOON, max_bytes=1000)
 
 
-async def test_name_server_that_never_answers_does_not_hold_up_the_check() -> None:
+async def test_name_server_that_never_answers_does_not_hold_up_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guarded_http, "LOOKUP_FOR", AT_ONCE)
+
     async def never(host: str) -> list[str]:
         await asyncio.Event().wait()
         return []
 
-    async with guarded(lookup=never, lookup_for=AT_ONCE) as http, asyncio.timeout(60):
+    async with guarded(lookup=never) as http, asyncio.timeout(60):
         await http.check_resolves(f"https://{HOST}/")
         with pytest.raises(Unreachable, match="in time"):
             await http.fetch(f"https://{HOST}/", timeout_for=AT_ONCE, max_bytes=1000)

@@ -6,7 +6,7 @@ import pytest
 
 from placet.deliveries.guarded_resolver import GuardedResolver
 from placet.errors import AddressRefused
-from placet.protocol.networks import read_networks
+from placet.protocol.allowed_networks import read_networks
 from tests.deliveries.receiver import ScriptedLookup
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from placet.deliveries.guarded_http import GuardedHttp
 from placet.deliveries.webhook import LONGEST_RETRY_AFTER, WebhookCourier, read_retry_after
 from placet.desk.clock import now
+from placet.desk.delivery_retries import classify_reply
 from placet.ports.courier import Courier, OutgoingRequest
-from placet.protocol.callback import format_secret, judge_reply, sign_callback, verify_callback
+from placet.protocol.callback import format_secret, sign_callback, verify_callback
 from tests.deliveries.receiver import Receiver, ScriptedLookup, guarded, saying
 
 SECRET = format_secret(b"k" * 32)
@@ -44,7 +45,7 @@ async def test_status_of_the_answer_is_reported(
 ) -> None:
     reply = await WebhookCourier(http).deliver(outgoing(receiver.url(path)))
     assert (reply.status, reply.error) == (status, None)
-    assert judge_reply(reply.status, refused=reply.refused) == verdict
+    assert classify_reply(reply.status, refused=reply.refused) == verdict
 
 
 @pytest.mark.anyio
@@ -82,7 +83,7 @@ async def test_broken_answer_is_a_failure_that_quotes_nothing(http: GuardedHttp,
     assert reply.status is None
     assert reply.error is not None
     assert "secret" not in reply.error
-    assert judge_reply(reply.status, refused=reply.refused) == "retry"
+    assert classify_reply(reply.status, refused=reply.refused) == "retry"
 
 
 @pytest.mark.anyio
@@ -95,7 +96,7 @@ async def test_forbidden_address_is_refused_for_good(url: str) -> None:
         reply = await WebhookCourier(http).deliver(outgoing(url))
     assert (reply.status, reply.refused) == (None, True)
     assert reply.error
-    assert judge_reply(reply.status, refused=reply.refused) == "give_up"
+    assert classify_reply(reply.status, refused=reply.refused) == "give_up"
 
 
 @pytest.mark.anyio

@@ -17,7 +17,7 @@ CONTEXT = {"tool_calls": [CALL, RISKY], "agent": "mailer"}
 DECISIONS = {"call_1": {"decision": "approve"}, "call_2": {"decision": "approve"}}
 
 
-class Believing(ReviewType):
+class LenientReviewType(ReviewType):
     """Takes any data: what is granted is judged by the desk itself, whatever its kinds let pass."""
 
     name = "approval"
@@ -36,7 +36,7 @@ class Believing(ReviewType):
         return {}
 
 
-def grants_of(kit: DeskForTests) -> GrantService:
+def make_grant_service(kit: DeskForTests) -> GrantService:
     return GrantService(store=kit.store, clock=kit.clock, keep_for=kit.desk.limits.keep_for)
 
 
@@ -46,13 +46,13 @@ def answer_with(**asked: Any) -> dict[str, Any]:
     return {"decisions": DECISIONS, "grants": [grant]}
 
 
-async def asking(kit: DeskForTests, **fields: Any) -> OpenedCase:
+async def open_tool_call_case(kit: DeskForTests, **fields: Any) -> OpenedCase:
     return await kit.open(context=CONTEXT, **fields)
 
 
-async def granted(kit: DeskForTests, *, principal: Any = ACME, **asked: Any) -> Grant:
+async def create_grant(kit: DeskForTests, *, principal: Any = ACME, **asked: Any) -> Grant:
     """A grant that a person gave on the page."""
-    opened = await asking(kit, principal=principal)
+    opened = await open_tool_call_case(kit, principal=principal)
     await kit.human(opened).answer("approve", answer_with(**asked))
     (grant, *_) = await kit.store.list_grants(principal.name or "")
     return grant
@@ -63,7 +63,7 @@ def call(number: int = 1, **changes: Any) -> GrantedCall:
     return GrantedCall(**fields | {"agent": "mailer", "thread_id": "thread"} | changes)
 
 
-async def standing(kit: DeskForTests, grant: Grant) -> Case:
+async def get_granting_case(kit: DeskForTests, grant: Grant) -> Case:
     case = await kit.store.get_case(grant.case_id)
     assert case is not None
     return case

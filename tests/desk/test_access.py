@@ -1,8 +1,8 @@
-"""Who may follow a case: its owner, and to everyone else it does not exist."""
+"""Access to a case: its owner may follow it; for others it does not exist."""
 
 import pytest
 
-from placet.desk.access import actor_of, require_scope
+from placet.desk.access import get_actor, require_scope
 from placet.errors import AlreadyClosed, CaseNotFound, InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 from placet.protocol.poll import Status
@@ -11,7 +11,7 @@ from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_stranger_gets_the_same_answer_as_for_no_case_at_all(kit: DeskForTests) -> None:
+async def test_foreign_case_is_not_found(kit: DeskForTests) -> None:
     """Ruling 10."""
     opened = await kit.open()
     for case_id in (opened.id, "review_unknown", "", "../../etc", "\x00", "é" * 1000):
@@ -20,7 +20,7 @@ async def test_a_stranger_gets_the_same_answer_as_for_no_case_at_all(kit: DeskFo
         assert refusal.value.body() == CaseNotFound().body()
 
 
-async def test_nobody_in_particular_is_asked_who_they_are(kit: DeskForTests) -> None:
+async def test_anonymous_caller_must_authenticate(kit: DeskForTests) -> None:
     opened = await kit.open()
     with pytest.raises(InvalidToken):
         await kit.desk.get_owned_case(opened.id, ANONYMOUS)
@@ -43,7 +43,7 @@ async def test_only_the_owner_withdraws(kit: DeskForTests) -> None:
         await kit.desk.cancel(opened.id, ACME, reason="again")
 
 
-async def test_each_owner_lists_their_own(kit: DeskForTests) -> None:
+async def test_owner_lists_only_their_own_cases(kit: DeskForTests) -> None:
     mine = [await kit.open() for _ in range(3)]
     await kit.open(principal=OTHER)
     await kit.human(mine[0]).answer("approve")
@@ -64,5 +64,5 @@ def test_a_key_needs_the_scope_for_what_it_does() -> None:
 
 
 def test_the_log_names_principals_by_their_keys() -> None:
-    assert actor_of(ACME) == "key:acme"
-    assert actor_of(ANONYMOUS) == "anonymous"
+    assert get_actor(ACME) == "key:acme"
+    assert get_actor(ANONYMOUS) == "anonymous"

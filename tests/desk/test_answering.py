@@ -1,4 +1,4 @@
-"""The person at the page: looking, working, answering once, passing on, declining."""
+"""Answering on the page: viewing, drafts, one answer, passing on, handing back."""
 
 import asyncio
 from collections import Counter
@@ -82,7 +82,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_case_stays_open(
     assert (await kit.poll(opened.id))["status"] == "pending"
 
 
-async def test_looking_changes_nothing(kit: DeskForTests) -> None:
+async def test_viewing_the_page_changes_nothing(kit: DeskForTests) -> None:
     """Ruling 4: link previews look at everything."""
     opened = await kit.open()
     before = await kit.desk.get_owned_case(opened.id, ACME)
@@ -90,7 +90,7 @@ async def test_looking_changes_nothing(kit: DeskForTests) -> None:
     assert await kit.desk.get_owned_case(opened.id, ACME) == before
 
 
-async def test_reading_opens_once(kit: DeskForTests) -> None:
+async def test_first_reading_opens_the_case_once(kit: DeskForTests) -> None:
     opened = await kit.open()
     human = kit.human(opened)
     first = await human.read()
@@ -99,7 +99,7 @@ async def test_reading_opens_once(kit: DeskForTests) -> None:
     assert (await kit.poll(opened.id))["opened_at"] == "2026-01-01T06:00:00Z"
 
 
-async def test_typing_is_kept_reported_and_gone_with_the_answer(kit: DeskForTests) -> None:
+async def test_form_draft_is_saved_reported_and_deleted_with_the_answer(kit: DeskForTests) -> None:
     opened = await kit.open()
     human = kit.human(opened)
     await human.type({"feedback": "so far"}, progress=Progress(completed_fields=1, total_fields=2), step=1)
@@ -116,7 +116,7 @@ async def test_typing_is_kept_reported_and_gone_with_the_answer(kit: DeskForTest
     assert "progress" not in await kit.poll(opened.id)
 
 
-async def test_what_was_typed_never_reaches_the_log(kit: DeskForTests) -> None:
+async def test_form_draft_never_reaches_the_log(kit: DeskForTests) -> None:
     opened = await kit.open()
     await kit.human(opened).type({"feedback": "my secret"}, progress=Progress(completed_fields=1))
     for event in await kit.desk.events(opened.id):
@@ -131,7 +131,7 @@ async def test_saving_at_every_pause_does_not_fill_the_log(kit: DeskForTests) ->
     assert len(await kit.desk.events(opened.id)) == 4
 
 
-async def test_what_is_typed_after_the_end_is_not_kept(kit: DeskForTests) -> None:
+async def test_form_draft_after_the_end_is_not_saved(kit: DeskForTests) -> None:
     opened = await kit.open()
     human = kit.human(opened)
     await human.answer("approve")
@@ -140,7 +140,7 @@ async def test_what_is_typed_after_the_end_is_not_kept(kit: DeskForTests) -> Non
     assert await kit.store.get_draft(opened.id) is None
 
 
-async def test_the_second_answer_loses_and_says_so(kit: DeskForTests) -> None:
+async def test_second_answer_is_refused(kit: DeskForTests) -> None:
     opened = await kit.open()
     human = kit.human(opened)
     await human.answer("approve")
@@ -188,14 +188,13 @@ async def test_an_answer_and_a_withdrawal_at_once_leave_one_end(kit: DeskForTest
         outcomes = await asyncio.gather(
             human.answer("approve"),
             kit.desk.cancel(opened.id, ACME, reason=None),
-            human.decline(),
             return_exceptions=True,
         )
         assert sum(isinstance(one, Case) for one in outcomes) == 1
-        assert sum(isinstance(one, AlreadyClosed) for one in outcomes) == 2
+        assert sum(isinstance(one, AlreadyClosed) for one in outcomes) == 1
 
 
-async def test_a_late_answer_is_late_though_the_sweep_has_not_run(kit: DeskForTests) -> None:
+async def test_answer_after_the_deadline_is_refused_before_the_sweep(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="1h")
     human = kit.human(opened)
     kit.clock.advance(timedelta(hours=1))
@@ -204,7 +203,7 @@ async def test_a_late_answer_is_late_though_the_sweep_has_not_run(kit: DeskForTe
         human.read(),
         human.type({}),
         human.pass_on(),
-        human.decline(),
+        human.hand_back(),
         kit.desk.cancel(opened.id, ACME, reason=None),
     ):
         with pytest.raises(CaseExpired):
@@ -213,7 +212,7 @@ async def test_a_late_answer_is_late_though_the_sweep_has_not_run(kit: DeskForTe
     assert case.decision is None
 
 
-async def test_an_answer_to_something_else_than_is_shown_is_not_taken(kit: DeskForTests) -> None:
+async def test_answer_with_another_offer_digest_is_refused(kit: DeskForTests) -> None:
     opened = await kit.open()
     human = kit.human(opened)
     with pytest.raises(ContentChanged) as refusal:
@@ -246,7 +245,7 @@ async def test_a_passed_on_link_works_beside_the_first(kit: DeskForTests) -> Non
     assert b"you know this better" in (events[1].data or b"")
 
 
-async def test_passing_on_does_not_go_on_for_ever(kit: DeskForTests) -> None:
+async def test_number_of_passed_on_links_is_limited(kit: DeskForTests) -> None:
     opened = await kit.open()
     human = kit.human(opened)
     for _ in range(MAX_LINKS - 1):
@@ -264,15 +263,37 @@ async def test_a_link_of_another_case_opens_nothing(kit: DeskForTests) -> None:
         await kit.desk.admit("review_unknown", kit.human(other).token)
 
 
-async def test_declining_withdraws_with_the_reason(kit: DeskForTests) -> None:
+async def test_handing_back_keeps_the_case_open(kit: DeskForTests) -> None:
     opened = await kit.open()
     human = kit.human(opened)
-    await human.decline("ask my colleague")
+    await human.hand_back("ask my colleague")
+    polled = await kit.poll(opened.id)
+    assert polled["status"] == "pending"
+    assert "result" not in polled
+    case = await human.answer("approve")
+    with pytest.raises(AlreadyClosed):
+        await human.hand_back("too late")
+    assert [one.reason for one in case.handed_back] == ["ask my colleague"]
+
+
+async def test_handing_back_ends_the_case_of_one_named_person(kit: DeskForTests) -> None:
+    opened = await kit.open(only_reviewer="Ada")
+    human = kit.human(opened)
+    await human.hand_back("ask my colleague")
     polled = await kit.poll(opened.id)
     assert (polled["status"], polled["reason"]) == ("cancelled", "ask my colleague")
-    assert "result" not in polled
     with pytest.raises(AlreadyClosed):
         await human.answer("approve")
+
+
+async def test_handing_back_and_passing_on_at_once_leave_the_case_open(kit: DeskForTests) -> None:
+    for _ in range(10):
+        opened = await kit.open(only_reviewer="Ada")
+        human = kit.human(opened)
+        colleague, handed = await asyncio.gather(human.pass_on(), human.hand_back(), return_exceptions=True)
+        status = (await kit.poll(opened.id))["status"]
+        assert (status == "cancelled") == isinstance(colleague, AlreadyClosed)
+        assert isinstance(handed, Case)
 
 
 @pytest.mark.parametrize("reason", ["x" * (MAX_NOTE_LENGTH + 1), "\x00", "\ud800"])
@@ -280,7 +301,7 @@ async def test_a_reason_that_cannot_be_kept_is_refused(kit: DeskForTests, reason
     opened = await kit.open()
     human = kit.human(opened)
     for attempt in (
-        human.decline(reason),
+        human.hand_back(reason),
         human.pass_on(reason),
         kit.desk.cancel(opened.id, ACME, reason=reason),
     ):
@@ -291,5 +312,5 @@ async def test_a_reason_that_cannot_be_kept_is_refused(kit: DeskForTests, reason
 
 async def test_a_blank_reason_is_no_reason(kit: DeskForTests) -> None:
     opened = await kit.open()
-    await kit.human(opened).decline("  \n")
+    await kit.human(opened).hand_back("  \n")
     assert "reason" not in await kit.poll(opened.id)

@@ -49,7 +49,7 @@ async def test_a_revoked_key_stays_revoked_since_the_first_time(store: Store) ->
 
 
 @pytest.mark.parametrize("name", ["", "  ", "n" * 101, "a\nb", "\ud800"])
-async def test_a_name_that_nobody_could_read_is_refused(store: Store, name: str) -> None:
+async def test_unprintable_key_name_is_refused(store: Store, name: str) -> None:
     with pytest.raises(ValidationFailed):
         await create_key(store, name, now=DAYBREAK)
     assert not await store.list_api_keys()

@@ -1,4 +1,4 @@
-"""Two writers at once: whoever loses looks again, and a store that never agrees is unavailable."""
+"""Concurrent writers: conflicts are retried, and endless conflicts are reported as unavailable."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ from placet.testing.desk import ACME, DeskForTests, desk_for_tests
 pytestmark = pytest.mark.anyio
 
 
-class NeverAgrees(InMemorySqliteStore):
+class AlwaysConflictingStore(InMemorySqliteStore):
     """A store in which somebody else was always quicker."""
 
-    async def create_case(self, filing: CaseCreation) -> None:
-        if filing.idempotency is not None or filing.link is not None:
+    async def create_case(self, creation: CaseCreation) -> None:
+        if creation.idempotency is not None or creation.link is not None:
             raise CaseConflict
-        await super().create_case(filing)
+        await super().create_case(creation)
 
     async def update_case(self, commitment: CaseUpdate) -> None:
         raise CaseConflict
 
 
 async def test_a_store_that_never_agrees_is_unavailable_and_nothing_is_recorded() -> None:
-    kit = desk_for_tests(store=NeverAgrees())
+    kit = desk_for_tests(store=AlwaysConflictingStore())
     opened = await kit.open(inline_actions=["approve"])
     human = kit.human(opened)
     for attempt in (
@@ -41,7 +41,7 @@ async def test_a_store_that_never_agrees_is_unavailable_and_nothing_is_recorded(
         human.answer("approve"),
         human.press("approve"),
         human.pass_on(),
-        human.decline(),
+        human.hand_back(),
         kit.desk.cancel(opened.id, ACME, reason=None),
     ):
         with pytest.raises(Unavailable) as refusal:
@@ -51,9 +51,9 @@ async def test_a_store_that_never_agrees_is_unavailable_and_nothing_is_recorded(
     assert len(await kit.store.list_cases("acme")) == 1
 
 
-async def test_an_unlucky_id_is_a_conflict_and_never_somebody_elses_case() -> None:
+async def test_repeated_case_id_is_a_conflict() -> None:
     class Taken(InMemorySqliteStore):
-        async def create_case(self, filing: CaseCreation) -> None:
+        async def create_case(self, creation: CaseCreation) -> None:
             raise CaseConflict
 
     with pytest.raises(CaseConflict):
@@ -61,7 +61,7 @@ async def test_an_unlucky_id_is_a_conflict_and_never_somebody_elses_case() -> No
 
 
 @pytest.mark.parametrize(("end", "error"), [("answer", AlreadyClosed), ("expiry", CaseExpired)])
-async def test_what_is_typed_while_the_case_closes_is_not_kept(end: str, error: type[Exception]) -> None:
+async def test_form_draft_saved_while_the_case_closes_is_deleted(end: str, error: type[Exception]) -> None:
     """The page saves, and between its two writes the case comes to its end."""
 
     class ClosesMeanwhile(InMemorySqliteStore):
@@ -70,7 +70,7 @@ async def test_what_is_typed_while_the_case_closes_is_not_kept(end: str, error: 
                 await kit.human(opened).answer("approve")
             else:
                 kit.clock.advance(timedelta(days=8))
-                await kit.sweep.once()
+                await kit.sweep.run_once()
             await super().save_draft(draft)
 
     kit = desk_for_tests(store=ClosesMeanwhile())
@@ -99,7 +99,7 @@ async def test_people_at_once_do_not_lose_each_others_steps(kit: DeskForTests) -
     assert len(case.review_digests) == 3
 
 
-async def test_whoever_watches_hears_of_every_step_once_it_is_written(kit: DeskForTests) -> None:
+async def test_listeners_are_notified_of_every_written_event(kit: DeskForTests) -> None:
     seen: list[Any] = []
     kit.desk.observe = seen.append
     opened = await kit.open(callback_url="https://agent.example/hooks")
@@ -120,4 +120,4 @@ async def test_a_sweep_that_finds_nothing_to_do_stops() -> None:
 
     kit = desk_for_tests(store=Hasty())
     await kit.open()
-    assert await kit.sweep.once() == 0
+    assert await kit.sweep.run_once() == 0

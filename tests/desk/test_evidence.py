@@ -12,12 +12,12 @@ from placet.errors import AlreadyClosed, CaseExpired, RequestError, Verification
 from placet.ports.store import Store
 from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
 from placet.testing.desk import ACME, DeskForTests, OpenedCase, desk_for_tests
-from tests.protocol.policies import asking, evidence, found, policy
+from tests.protocol.policies import evidence, policy, require_branches, verified_evidence
 
 pytestmark = pytest.mark.anyio
 
 Findings = VerifiedEvidence | None | Exception
-FOUND = found(bound_to_case=True, bound_to_action=True, fresh=True, assurance_level="medium")
+FOUND = verified_evidence(bound_to_case=True, bound_to_action=True, fresh=True, assurance_level="medium")
 
 
 class Verifier:
@@ -51,13 +51,13 @@ def kit(store: Store, verifier: Verifier) -> DeskForTests:
     return desk_for_tests(store=store, verifier=verifier)
 
 
-async def asked(kit: DeskForTests, rule: VerificationPolicy, **fields: Any) -> OpenedCase:
+async def open_with_policy(kit: DeskForTests, rule: VerificationPolicy, **fields: Any) -> OpenedCase:
     """An approval under this policy."""
     raw: dict[str, Any] = {"verification_policy": rule, "inline_actions": ["approve", "reject"]}
     return await kit.open(**raw | fields)
 
 
-def bound(opened: OpenedCase, action: str = "approve", **changes: Any) -> Evidence:
+def build_bound_evidence(opened: OpenedCase, action: str = "approve", **changes: Any) -> Evidence:
     """Evidence for approving this case, as its policy wants it bound."""
     return evidence(binding={"case_id": opened.id, "action": action}, **changes)
 
@@ -89,17 +89,17 @@ BAD: dict[str, Findings] = {
 
 @pytest.mark.parametrize("path", ["inline_submit", "browser_submit"])
 @pytest.mark.parametrize("mode", ["required", "step_up"])
-async def test_a_path_that_asks_takes_valid_evidence_and_nothing_else(
+async def test_required_path_accepts_only_valid_evidence(
     kit: DeskForTests, verifier: Verifier, mode: str, path: SubmitPath
 ) -> None:
-    opened = await asked(kit, policy(mode=mode, required_for=[path]))
+    opened = await open_with_policy(kit, policy(mode=mode, required_for=[path]))
     assert await attempt(kit, opened, path) is VerificationRequired
     for finding in BAD.values():
         verifier.finding = finding
-        assert await attempt(kit, opened, path, bound(opened)) is VerificationFailed
+        assert await attempt(kit, opened, path, build_bound_evidence(opened)) is VerificationFailed
     assert (await kit.poll(opened.id))["status"] == "pending"
     verifier.finding = FOUND
-    assert await attempt(kit, opened, path, bound(opened)) is None
+    assert await attempt(kit, opened, path, build_bound_evidence(opened)) is None
     context = (await kit.poll(opened.id))["submission_context"]
     assert context["verification_result"] == {
         "satisfied": True,
@@ -118,8 +118,8 @@ async def test_a_path_that_asks_takes_valid_evidence_and_nothing_else(
     }
 
 
-async def test_a_path_that_is_not_named_is_free_and_says_what_was_not_shown(kit: DeskForTests) -> None:
-    opened = await asked(kit, policy(required_for=["inline_submit"]))
+async def test_path_without_requirement_accepts_and_records_missing_evidence(kit: DeskForTests) -> None:
+    opened = await open_with_policy(kit, policy(required_for=["inline_submit"]))
     assert await attempt(kit, opened, "browser_submit") is None
     context = (await kit.poll(opened.id))["submission_context"]
     assert context["verification_result"] == {
@@ -129,7 +129,7 @@ async def test_a_path_that_is_not_named_is_free_and_says_what_was_not_shown(kit:
 
 
 async def test_optional_evidence_may_be_left_out(kit: DeskForTests) -> None:
-    opened = await asked(kit, policy(mode="optional"))
+    opened = await open_with_policy(kit, policy(mode="optional"))
     assert await attempt(kit, opened, "inline_submit") is None
     result = (await kit.poll(opened.id))["submission_context"]["verification_result"]
     assert result["satisfied"] is False
@@ -138,40 +138,40 @@ async def test_optional_evidence_may_be_left_out(kit: DeskForTests) -> None:
 async def test_optional_evidence_that_is_shown_and_false_is_refused(
     kit: DeskForTests, verifier: Verifier
 ) -> None:
-    opened = await asked(kit, policy(mode="optional"))
+    opened = await open_with_policy(kit, policy(mode="optional"))
     verifier.finding = None
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is VerificationFailed
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
     assert await attempt(kit, opened, "inline_submit") is None
 
 
 async def test_optional_evidence_that_holds_is_recorded(kit: DeskForTests) -> None:
-    opened = await asked(kit, policy(mode="optional"))
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is None
+    opened = await open_with_policy(kit, policy(mode="optional"))
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is None
     result = (await kit.poll(opened.id))["submission_context"]["verification_result"]
     assert result["satisfied"] is True
 
 
-async def test_evidence_that_nobody_asked_for_proves_nothing(kit: DeskForTests, verifier: Verifier) -> None:
+async def test_evidence_without_a_policy_is_ignored(kit: DeskForTests, verifier: Verifier) -> None:
     opened = await kit.open(inline_actions=["approve"])
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is None
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is None
     context = (await kit.poll(opened.id))["submission_context"]
     assert context["verification_result"] == {"satisfied": False}
     assert verifier.asked == []
 
 
-async def test_no_raw_proof_is_kept(kit: DeskForTests, verifier: Verifier) -> None:
-    opened = await asked(kit, policy())
-    await attempt(kit, opened, "inline_submit", bound(opened, presentation="the-proof-itself"))
+async def test_raw_proofs_are_not_stored(kit: DeskForTests, verifier: Verifier) -> None:
+    opened = await open_with_policy(kit, policy())
+    await attempt(kit, opened, "inline_submit", build_bound_evidence(opened, presentation="the-proof-itself"))
     case = await kit.desk.get_owned_case(opened.id, ACME)
     told = repr([case, await kit.desk.events(opened.id)])
     assert len(verifier.asked) == 1
     assert "the-proof-itself" not in told
 
 
-async def test_without_a_verifier_evidence_cannot_hold(store: Store) -> None:
+async def test_without_a_verifier_evidence_is_refused(store: Store) -> None:
     kit = desk_for_tests(store=store)
-    opened = await asked(kit, policy())
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is VerificationFailed
+    opened = await open_with_policy(kit, policy())
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
     assert await attempt(kit, opened, "browser_submit") is None
 
 
@@ -191,16 +191,18 @@ async def test_without_a_verifier_evidence_cannot_hold(store: Store) -> None:
 async def test_evidence_for_something_else_is_not_even_verified(
     kit: DeskForTests, verifier: Verifier, binding: dict[str, Any]
 ) -> None:
-    opened = await asked(kit, policy())
+    opened = await open_with_policy(kit, policy())
     named = {key: opened.id if value == "{id}" else value for key, value in binding.items()}
     assert await attempt(kit, opened, "inline_submit", evidence(binding=named)) is VerificationFailed
     assert verifier.asked == []
 
 
-async def test_what_the_policy_does_not_bind_need_not_be_bound(kit: DeskForTests, verifier: Verifier) -> None:
+async def test_evidence_may_omit_bindings_that_the_policy_does_not_require(
+    kit: DeskForTests, verifier: Verifier
+) -> None:
     loose = {"case_id": False, "action": False, "freshness_seconds": 60, "single_use": False}
-    opened = await asked(kit, policy(binding=loose))
-    verifier.finding = found(fresh=True)
+    opened = await open_with_policy(kit, policy(binding=loose))
+    verifier.finding = verified_evidence(fresh=True)
     assert await attempt(kit, opened, "inline_submit", evidence()) is None
 
 
@@ -212,13 +214,13 @@ async def test_a_challenge_must_come_back(kit: DeskForTests) -> None:
         "single_use": True,
         "challenge": "c-1",
     }
-    opened = await asked(kit, policy(binding=binding))
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is VerificationFailed
+    opened = await open_with_policy(kit, policy(binding=binding))
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
     proof = evidence(binding={"case_id": opened.id, "action": "approve", "challenge": "c-1"})
     assert await attempt(kit, opened, "inline_submit", proof) is None
 
 
-async def test_a_policy_can_run_out_before_its_case(kit: DeskForTests) -> None:
+async def test_policy_may_expire_before_its_case(kit: DeskForTests) -> None:
     end = kit.clock() + timedelta(minutes=5)
     binding = {
         "case_id": True,
@@ -227,14 +229,14 @@ async def test_a_policy_can_run_out_before_its_case(kit: DeskForTests) -> None:
         "single_use": True,
         "expires_at": end.isoformat(),
     }
-    opened = await asked(kit, policy(binding=binding))
+    opened = await open_with_policy(kit, policy(binding=binding))
     kit.clock.advance(timedelta(minutes=5))
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is VerificationFailed
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
 
 
 async def test_evidence_is_spent_by_the_answer_it_carried(kit: DeskForTests) -> None:
     loose = {"case_id": False, "action": False, "freshness_seconds": 60, "single_use": True}
-    first, second = [await asked(kit, policy(binding=loose)) for _ in range(2)]
+    first, second = [await open_with_policy(kit, policy(binding=loose)) for _ in range(2)]
     assert await attempt(kit, first, "inline_submit", evidence()) is None
     reordered = evidence(format="zkp", binding={"case_id": second.id})
     assert await attempt(kit, second, "inline_submit", reordered) is VerificationFailed
@@ -242,43 +244,56 @@ async def test_evidence_is_spent_by_the_answer_it_carried(kit: DeskForTests) -> 
 
 
 async def test_evidence_that_failed_is_not_spent(kit: DeskForTests, verifier: Verifier) -> None:
-    opened = await asked(kit, policy())
+    opened = await open_with_policy(kit, policy())
     verifier.finding = None
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is VerificationFailed
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
     verifier.finding = FOUND
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is None
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is None
 
 
 async def test_reusable_evidence_may_be_used_again(kit: DeskForTests) -> None:
     loose = {"case_id": False, "action": False, "freshness_seconds": 60, "single_use": False}
     for _ in range(2):
-        opened = await asked(kit, policy(binding=loose))
+        opened = await open_with_policy(kit, policy(binding=loose))
         assert await attempt(kit, opened, "inline_submit", evidence()) is None
 
 
 async def test_the_same_evidence_twice_in_one_answer_is_one(kit: DeskForTests) -> None:
-    opened = await asked(kit, policy())
-    assert await attempt(kit, opened, "inline_submit", bound(opened), bound(opened)) is None
+    opened = await open_with_policy(kit, policy())
+    assert (
+        await attempt(
+            kit, opened, "inline_submit", build_bound_evidence(opened), build_bound_evidence(opened)
+        )
+        is None
+    )
 
 
 async def test_one_false_proof_among_good_ones_is_a_failure(kit: DeskForTests, verifier: Verifier) -> None:
-    opened = await asked(kit, policy())
-    stranger = bound(opened, provider="other")
-    assert await attempt(kit, opened, "inline_submit", bound(opened), stranger) is VerificationFailed
+    opened = await open_with_policy(kit, policy())
+    stranger = build_bound_evidence(opened, provider="other")
+    assert (
+        await attempt(kit, opened, "inline_submit", build_bound_evidence(opened), stranger)
+        is VerificationFailed
+    )
 
 
 async def test_evidence_must_meet_a_whole_branch_in_the_form_it_asks_for(kit: DeskForTests) -> None:
     human = {"proof_type": "proof_of_human", "presentation_formats": ["zkp"]}
-    opened = await asked(kit, asking([human]))
-    assert await attempt(kit, opened, "inline_submit", bound(opened, format="jwt")) is VerificationFailed
-    assert await attempt(kit, opened, "inline_submit", bound(opened, format="zkp")) is None
-    high = await asked(kit, asking([{"proof_type": "proof_of_human", "min_assurance": "high"}]))
-    proof = bound(high, presentation="other")
+    opened = await open_with_policy(kit, require_branches([human]))
+    assert (
+        await attempt(kit, opened, "inline_submit", build_bound_evidence(opened, format="jwt"))
+        is VerificationFailed
+    )
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened, format="zkp")) is None
+    high = await open_with_policy(
+        kit, require_branches([{"proof_type": "proof_of_human", "min_assurance": "high"}])
+    )
+    proof = build_bound_evidence(high, presentation="other")
     assert await attempt(kit, high, "inline_submit", proof) is VerificationFailed
 
 
 async def test_a_refusal_names_the_way_to_the_page(kit: DeskForTests) -> None:
-    opened = await asked(kit, policy())
+    opened = await open_with_policy(kit, policy())
     with pytest.raises(VerificationRequired) as refusal:
         await kit.human(opened).press("approve")
     assert (refusal.value.status, refusal.value.code) == (403, "verification_required")
@@ -288,15 +303,15 @@ async def test_a_refusal_names_the_way_to_the_page(kit: DeskForTests) -> None:
 async def test_a_deadline_that_passes_while_verifying_is_a_deadline(
     kit: DeskForTests, verifier: Verifier
 ) -> None:
-    opened = await asked(kit, policy(), timeout="1h")
+    opened = await open_with_policy(kit, policy(), timeout="1h")
     verifier.meanwhile = lambda: kit.clock.advance(timedelta(hours=1))
-    assert await attempt(kit, opened, "inline_submit", bound(opened)) is CaseExpired
-    await kit.sweep.once()
+    assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is CaseExpired
+    await kit.sweep.run_once()
     assert "result" not in await kit.poll(opened.id)
 
 
 async def test_an_answer_that_comes_while_verifying_wins(kit: DeskForTests, verifier: Verifier) -> None:
-    opened = await asked(kit, policy())
+    opened = await open_with_policy(kit, policy())
     human = kit.human(opened)
     answers: list[Case] = []
 
@@ -306,19 +321,19 @@ async def test_an_answer_that_comes_while_verifying_wins(kit: DeskForTests, veri
             return FOUND
 
     rival = desk_for_tests(store=kit.store, clock=kit.clock, verifier=Rival())
-    assert await attempt(rival, opened, "inline_submit", bound(opened)) is AlreadyClosed
+    assert await attempt(rival, opened, "inline_submit", build_bound_evidence(opened)) is AlreadyClosed
     assert (await kit.poll(opened.id))["result"]["action"] == "reject"
 
 
 async def test_the_same_evidence_in_two_cases_at_once_answers_one(kit: DeskForTests) -> None:
     loose = {"case_id": False, "action": False, "freshness_seconds": 60, "single_use": True}
-    first, second = [await asked(kit, policy(binding=loose)) for _ in range(2)]
+    first, second = [await open_with_policy(kit, policy(binding=loose)) for _ in range(2)]
     outcomes: list[type[RequestError] | None] = []
 
     class Rival(Verifier):
         async def verify(self, *args: Any, **kwargs: Any) -> VerifiedEvidence | None:
             outcomes.append(await attempt(kit, second, "inline_submit", evidence()))
-            return found(fresh=True)
+            return verified_evidence(fresh=True)
 
     rival = desk_for_tests(store=kit.store, clock=kit.clock, verifier=Rival())
     outcomes.append(await attempt(rival, first, "inline_submit", evidence()))

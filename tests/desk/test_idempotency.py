@@ -1,4 +1,4 @@
-"""The same Idempotency-Key again: the same answer, byte for byte, to whoever has the key."""
+"""Repeated Idempotency-Key: the same response, byte for byte, for the same principal."""
 
 import asyncio
 from datetime import timedelta
@@ -47,7 +47,7 @@ async def test_another_body_under_the_same_key_is_refused(kit: DeskForTests) -> 
     assert len(await kit.store.list_cases("acme")) == 1
 
 
-async def test_what_is_kept_of_a_request_tells_nobody_without_the_key_what_was_asked(
+async def test_stored_request_digest_reveals_nothing_without_the_key(
     kit: DeskForTests,
 ) -> None:
     kept = []
@@ -68,12 +68,12 @@ async def test_another_subject_under_the_same_key_is_refused(kit: DeskForTests) 
         )
 
 
-async def test_saying_a_default_is_the_same_as_leaving_it_out(kit: DeskForTests) -> None:
+async def test_explicit_default_equals_an_omitted_field(kit: DeskForTests) -> None:
     first = await kit.open(idempotency_key=KEY, allow_default_approve=False)
     assert (await kit.open(idempotency_key=KEY)).body == first.body
 
 
-async def test_at_the_same_time_one_case_is_opened_and_all_hear_of_it(kit: DeskForTests) -> None:
+async def test_concurrent_requests_with_one_key_open_one_case(kit: DeskForTests) -> None:
     opened = await asyncio.gather(*(kit.open(idempotency_key=KEY) for _ in range(32)))
     assert len({one.body for one in opened}) == 1
     assert len(await kit.store.list_cases("acme")) == 1
@@ -94,7 +94,7 @@ async def test_a_failed_request_leaves_its_key_free(kit: DeskForTests) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256, "a\nb", "a\x00", "\u202e"])
-async def test_a_key_that_is_none_is_refused(kit: DeskForTests, key: str) -> None:
+async def test_invalid_idempotency_key_is_refused(kit: DeskForTests, key: str) -> None:
     with pytest.raises(ValidationFailed, match="Idempotency-Key"):
         await kit.open(idempotency_key=key)
 

@@ -33,7 +33,7 @@ async def test_a_pressed_button_completes_a_case_that_nobody_opened(kit: DeskFor
     assert "opened_at" not in polled
 
 
-async def test_what_the_caller_says_of_itself_is_context_and_never_identity(kit: DeskForTests) -> None:
+async def test_submitted_by_is_context_and_never_identity(kit: DeskForTests) -> None:
     """Ruling 13."""
     opened = await kit.open(inline_actions=["approve"])
     await kit.human(opened).press("approve")
@@ -55,7 +55,7 @@ async def test_an_inline_cancel_is_a_decision_and_not_a_withdrawal(kit: DeskForT
     assert (polled["status"], polled["result"]["action"]) == ("completed", "cancel")
 
 
-async def refused(
+async def press_refused(
     kit: DeskForTests, error: type[RequestError], action: str = "approve", data: Any = None, **fields: Any
 ) -> RequestError:
     """The refusal of this button on an approval that can be approved inline, which stays open."""
@@ -67,29 +67,29 @@ async def refused(
     return refusal.value
 
 
-async def test_an_action_that_is_for_the_page_is_refused_with_the_way_there(kit: DeskForTests) -> None:
+async def test_page_only_action_is_refused_with_the_review_link(kit: DeskForTests) -> None:
     for action in ("reject", "edit"):
-        refusal = await refused(kit, ActionNotInline, action, {"feedback": "x"})
+        refusal = await press_refused(kit, ActionNotInline, action, {"feedback": "x"})
         assert (refusal.status, refusal.code) == (403, "action_not_inline")
         url = refusal.details["review_url"]
         assert url == f"https://placet.example/review/{refusal.details['case_id']}"
 
 
-async def test_no_inline_actions_means_none(kit: DeskForTests) -> None:
+async def test_empty_inline_actions_allow_no_inline_answer(kit: DeskForTests) -> None:
     """Ruling 8."""
-    refusal = await refused(kit, ActionNotInline, inline_actions=[])
-    assert refusal.code == "action_not_inline"
+    opened = await kit.open(inline_actions=[])
+    assert {"submit_url", "submit_token", "inline_actions"}.isdisjoint(opened.hitl)
 
 
 async def test_an_action_of_another_type_is_refused_by_name(kit: DeskForTests) -> None:
-    refusal = await refused(kit, InvalidAction, "confirm")
+    refusal = await press_refused(kit, InvalidAction, "confirm")
     assert (refusal.status, refusal.code) == (400, "invalid_action")
     assert "'confirm'" in refusal.message
 
 
 async def test_data_that_does_not_fit_is_refused(kit: DeskForTests) -> None:
     for data in ({"surprise": 1}, {"edits": {"title": "x"}}, {"feedback": 7}, {"feedback": "\x00"}):
-        refusal = await refused(kit, InvalidSubmission, data=data)
+        refusal = await press_refused(kit, InvalidSubmission, data=data)
         assert (refusal.status, refusal.code) == (400, "invalid_submission")
 
 
@@ -117,7 +117,7 @@ async def test_a_late_press_is_late_even_before_the_sweep(kit: DeskForTests) -> 
     with pytest.raises(CaseExpired) as refusal:
         await kit.human(opened).press("approve")
     assert (refusal.value.status, refusal.value.code) == (410, "case_expired")
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     with pytest.raises(CaseExpired):
         await kit.human(opened).press("approve")
     assert "result" not in await kit.poll(opened.id)
@@ -134,7 +134,7 @@ async def test_an_unknown_or_erased_case_is_not_found(kit: DeskForTests) -> None
     human = kit.human(opened)
     await human.press("approve")
     kit.clock.advance(kit.desk.limits.keep_for)
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     with pytest.raises(CaseNotFound):
         await human.press("approve")
     human.case_id = "review_unknown"
@@ -201,7 +201,7 @@ async def test_the_same_key_with_another_body_is_a_second_answer(kit: DeskForTes
         await human.press("approve")
 
 
-async def test_repeating_with_a_wrong_token_is_no_way_to_read_the_receipt(kit: DeskForTests) -> None:
+async def test_repeat_with_a_wrong_token_does_not_return_the_receipt(kit: DeskForTests) -> None:
     opened = await kit.open(inline_actions=["approve"])
     human = kit.human(opened)
     await human.press("approve", replay_digest="d")

@@ -1,4 +1,4 @@
-"""Whatever fails, and in whatever order, no failure ever becomes an approval."""
+"""No sequence of failures ever approves a case."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ from placet.reviews.registry import REVIEW_TYPES
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, desk_for_tests
 from placet.testing.human import ScriptedHuman
-from tests.protocol.policies import evidence, found, policy
+from tests.protocol.policies import evidence, policy, verified_evidence
 
-GOOD = found(bound_to_case=True, bound_to_action=True, fresh=True)
+GOOD = verified_evidence(bound_to_case=True, bound_to_action=True, fresh=True)
 
 
-class Trouble:
+class Faults:
     """What is broken at the moment, and how."""
 
     def __init__(self) -> None:
@@ -37,67 +37,67 @@ class Trouble:
         self.finding: VerifiedEvidence | None = GOOD
 
 
-class TroubledStore(InMemorySqliteStore):
-    def __init__(self, trouble: Trouble) -> None:
+class FaultyStore(InMemorySqliteStore):
+    def __init__(self, trouble: Faults) -> None:
         super().__init__()
-        self._trouble = trouble
+        self._faults = trouble
 
     async def update_case(self, commitment: CaseUpdate) -> None:
-        if self._trouble.store:
-            raise self._trouble.store
+        if self._faults.store:
+            raise self._faults.store
         await super().update_case(commitment)
 
 
-class TroubledKind(Approval):
-    def __init__(self, trouble: Trouble) -> None:
+class FaultyReviewType(Approval):
+    def __init__(self, trouble: Faults) -> None:
         super().__init__()
-        self._trouble = trouble
+        self._faults = trouble
 
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        if self._trouble.kind:
-            raise self._trouble.kind
+        if self._faults.kind:
+            raise self._faults.kind
         return super().check(offer, action, data)
 
 
-class TroubledSigner:
+class FaultySigner:
     algorithm = "ES256"
 
-    def __init__(self, trouble: Trouble) -> None:
-        self._trouble = trouble
+    def __init__(self, trouble: Faults) -> None:
+        self._faults = trouble
 
     async def sign_all(self, claims: Sequence[Claim]) -> Sequence[str]:
-        if self._trouble.signer:
-            raise self._trouble.signer
+        if self._faults.signer:
+            raise self._faults.signer
         return ["header..signature" for _ in claims]
 
     def jwks(self) -> dict[str, Any]:
         return {"keys": []}
 
 
-class TroubledVerifier:
+class FaultyVerifier:
     paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
 
-    def __init__(self, trouble: Trouble) -> None:
-        self._trouble = trouble
+    def __init__(self, trouble: Faults) -> None:
+        self._faults = trouble
 
     async def verify(
         self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
     ) -> VerifiedEvidence | None:
-        if self._trouble.verifier:
-            raise self._trouble.verifier
-        return self._trouble.finding
+        if self._faults.verifier:
+            raise self._faults.verifier
+        return self._faults.finding
 
 
 class Scene:
     """One open case that a valid answer would approve, and everything that can go wrong around it."""
 
     def __init__(self) -> None:
-        self.trouble = Trouble()
+        self.faults = Faults()
         self.kit: DeskForTests = desk_for_tests(
-            store=TroubledStore(self.trouble),
-            signer=TroubledSigner(self.trouble),
-            verifier=TroubledVerifier(self.trouble),
-            kinds={**REVIEW_TYPES, "approval": TroubledKind(self.trouble)},
+            store=FaultyStore(self.faults),
+            signer=FaultySigner(self.faults),
+            verifier=FaultyVerifier(self.faults),
+            review_types={**REVIEW_TYPES, "approval": FaultyReviewType(self.faults)},
         )
 
     async def begin(self) -> None:
@@ -110,39 +110,39 @@ class Scene:
         )
         self.human: ScriptedHuman = self.kit.human(self.opened)
 
-    def proof(self, **changes: Any) -> Evidence:
+    def build_evidence(self, **changes: Any) -> Evidence:
         return evidence(binding={"case_id": self.opened.id, "action": "approve"} | changes)
 
     async def press(self, *proofs: Evidence, data: dict[str, Any] | None = None) -> object:
-        return await self.human.press("approve", data, evidence=proofs or [self.proof()])
+        return await self.human.press("approve", data, evidence=proofs or [self.build_evidence()])
 
     async def answer(self, *proofs: Evidence, shown: str | None = None) -> object:
-        return await self.human.answer("approve", evidence=proofs or [self.proof()], shown=shown)
+        return await self.human.answer("approve", evidence=proofs or [self.build_evidence()], shown=shown)
 
-    async def broken(self, **parts: Any) -> None:
+    async def approve_with_faults(self, **parts: Any) -> None:
         """Try both ways of approving while these parts are broken."""
-        whole, self.trouble.__dict__ = self.trouble.__dict__, {**self.trouble.__dict__, **parts}
+        whole, self.faults.__dict__ = self.faults.__dict__, {**self.faults.__dict__, **parts}
         try:
             for attempt in (self.press(), self.answer()):
-                await fails(attempt)
+                await expect_failure(attempt)
         finally:
-            self.trouble.__dict__ = whole
+            self.faults.__dict__ = whole
 
-    async def with_token(self, token: str | None) -> None:
+    async def press_with_token(self, token: str | None) -> None:
         held, self.human.submit_token = self.human.submit_token, token
-        await fails(self.press())
+        await expect_failure(self.press())
         self.human.submit_token = held
 
-    async def with_link(self, token: str) -> None:
+    async def answer_with_link(self, token: str) -> None:
         held, self.human.token = self.human.token, token
-        await fails(self.answer())
+        await expect_failure(self.answer())
         self.human.token = held
 
-    async def late(self) -> None:
+    async def answer_late(self) -> None:
         """Move the clock past the deadline and answer; the clock stays there."""
         self.kit.clock.advance(timedelta(days=8))
-        await fails(self.press())
-        await fails(self.answer())
+        await expect_failure(self.press())
+        await expect_failure(self.answer())
 
     async def check(self) -> None:
         """The case stands as a case stands that nobody approved."""
@@ -157,7 +157,7 @@ class Scene:
         assert "review.completed" not in {owed.event for owed in await self.kit.store.list_deliveries()}
 
 
-async def fails(attempt: Awaitable[object]) -> None:
+async def expect_failure(attempt: Awaitable[object]) -> None:
     try:
         await attempt
     except Exception:
@@ -166,43 +166,43 @@ async def fails(attempt: Awaitable[object]) -> None:
 
 
 async def _raw(scene: Scene, answer: Answer) -> None:
-    await fails(scene.kit.desk.answer(scene.opened.id, answer))
+    await expect_failure(scene.kit.desk.answer(scene.opened.id, answer))
 
 
 async def _sweep(scene: Scene) -> None:
-    await scene.kit.sweep.once()
+    await scene.kit.sweep.run_once()
 
 
 async def _deliver(scene: Scene) -> None:
     scene.kit.courier.expect("https://agent.example/hooks", RuntimeError("courier"))
-    await scene.kit.outbox.once()
+    await scene.kit.outbox.run_once()
 
 
 FAILURES: list[Callable[[Scene], Awaitable[None]]] = [
-    lambda scene: scene.broken(store=Unavailable()),
-    lambda scene: scene.broken(store=CaseConflict()),
-    lambda scene: scene.broken(store=OSError("disk full")),
-    lambda scene: scene.broken(kind=InvalidSubmission()),
-    lambda scene: scene.broken(kind=ZeroDivisionError()),
-    lambda scene: scene.broken(signer=RuntimeError("vault")),
-    lambda scene: scene.broken(verifier=TimeoutError()),
-    lambda scene: scene.broken(finding=None),
-    lambda scene: scene.broken(finding=found(fresh=True)),
-    lambda scene: scene.with_token(None),
-    lambda scene: scene.with_token(scene.human.token),
-    lambda scene: scene.with_token(random_values.generate_token()),
-    lambda scene: scene.with_link(scene.human.submit_token or ""),
-    lambda scene: scene.with_link(random_values.generate_api_key()),
-    lambda scene: fails(scene.human.press("approve")),
-    lambda scene: fails(scene.human.answer("approve")),
-    lambda scene: fails(scene.human.press("edit", {"feedback": "x"})),
-    lambda scene: fails(scene.human.press("APPROVE", evidence=[scene.proof()])),
-    lambda scene: fails(scene.press(data={"approved": True})),
-    lambda scene: fails(scene.press(scene.proof(case_id="review_other"))),
-    lambda scene: fails(scene.press(scene.proof(action="reject"))),
-    lambda scene: fails(scene.answer(shown="0" * 64)),
-    lambda scene: fails(scene.kit.desk.cancel(scene.opened.id, OTHER, reason="approve")),
-    Scene.late,
+    lambda scene: scene.approve_with_faults(store=Unavailable()),
+    lambda scene: scene.approve_with_faults(store=CaseConflict()),
+    lambda scene: scene.approve_with_faults(store=OSError("disk full")),
+    lambda scene: scene.approve_with_faults(kind=InvalidSubmission()),
+    lambda scene: scene.approve_with_faults(kind=ZeroDivisionError()),
+    lambda scene: scene.approve_with_faults(signer=RuntimeError("vault")),
+    lambda scene: scene.approve_with_faults(verifier=TimeoutError()),
+    lambda scene: scene.approve_with_faults(finding=None),
+    lambda scene: scene.approve_with_faults(finding=verified_evidence(fresh=True)),
+    lambda scene: scene.press_with_token(None),
+    lambda scene: scene.press_with_token(scene.human.token),
+    lambda scene: scene.press_with_token(random_values.generate_token()),
+    lambda scene: scene.answer_with_link(scene.human.submit_token or ""),
+    lambda scene: scene.answer_with_link(random_values.generate_api_key()),
+    lambda scene: expect_failure(scene.human.press("approve")),
+    lambda scene: expect_failure(scene.human.answer("approve")),
+    lambda scene: expect_failure(scene.human.press("edit", {"feedback": "x"})),
+    lambda scene: expect_failure(scene.human.press("APPROVE", evidence=[scene.build_evidence()])),
+    lambda scene: expect_failure(scene.press(data={"approved": True})),
+    lambda scene: expect_failure(scene.press(scene.build_evidence(case_id="review_other"))),
+    lambda scene: expect_failure(scene.press(scene.build_evidence(action="reject"))),
+    lambda scene: expect_failure(scene.answer(shown="0" * 64)),
+    lambda scene: expect_failure(scene.kit.desk.cancel(scene.opened.id, OTHER, reason="approve")),
+    Scene.answer_late,
     _sweep,
     _deliver,
 ]
@@ -236,10 +236,14 @@ def test_no_nonsense_completes_a_case(action: str, data: dict[str, Any]) -> None
         scene = Scene()
         await scene.begin()
         answer = Answer(
-            action=action, data=data, path="browser_submit", actor="link:x", evidence=(scene.proof(),)
+            action=action,
+            data=data,
+            path="browser_submit",
+            actor="link:x",
+            evidence=(scene.build_evidence(),),
         )
         await _raw(scene, answer)
-        await fails(scene.human.press(action, data, evidence=[scene.proof()]))
+        await expect_failure(scene.human.press(action, data, evidence=[scene.build_evidence()]))
         await scene.check()
 
     asyncio.run(play())

@@ -1,4 +1,4 @@
-"""Opening a case: what comes out, what is kept, and what is refused by name."""
+"""Opening a case: the response, what is stored, and which drafts are refused."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,8 +9,8 @@ import pytest
 from placet.cases.case import Subject
 from placet.cases.events import find_broken_link
 from placet.cases.tokens import token_digest
+from placet.desk.case_limits import Limits
 from placet.desk.draft import CaseDraft, draft_from
-from placet.desk.limits import Limits
 from placet.errors import InvalidForm, PlacetError, ValidationFailed
 from placet.ports.store import Store
 from placet.protocol.duration import parse_duration
@@ -110,7 +110,7 @@ async def test_a_case_without_inline_actions_has_no_submit_token(kit: DeskForTes
     assert case.submit_digest is None
 
 
-async def test_what_is_left_out_has_a_default(kit: DeskForTests) -> None:
+async def test_omitted_fields_have_defaults(kit: DeskForTests) -> None:
     opened = await kit.desk.open(draft_from({"type": "approval", "prompt": "Go?"}), ACME)
     body = msgspec.json.decode(opened.body)
     assert body["message"] == "Go?"
@@ -159,7 +159,7 @@ async def test_an_anonymous_case_is_opened_by_nobody_in_particular(kit: DeskForT
     assert (await kit.desk.get_owned_case(opened.id, ANONYMOUS)).owner is None
 
 
-async def test_the_door_a_case_came_through_is_kept(kit: DeskForTests) -> None:
+async def test_the_entry_point_of_a_case_is_stored(kit: DeskForTests) -> None:
     draft = draft_from({"type": "approval", "prompt": "Go?"})
     opened = await kit.desk.open(draft, ACME, subject=Subject(entry_point="relay", ref="hold_1"))
     assert (await kit.desk.get_owned_case(opened.case_id, ACME)).subject == Subject(
@@ -283,13 +283,13 @@ async def test_a_context_that_its_kind_cannot_show_is_refused(
 
 
 @pytest.mark.parametrize("type", ["selection", "input"])
-async def test_what_needs_the_page_cannot_be_answered_inline(kit: DeskForTests, type: str) -> None:
+async def test_page_only_actions_cannot_be_inline(kit: DeskForTests, type: str) -> None:
     for action in REVIEW_TYPES[type].actions:
         with pytest.raises(ValidationFailed, match=action):
             await kit.open(type, inline_actions=[action])
 
 
-async def test_a_word_to_type_cannot_be_pressed(kit: DeskForTests) -> None:
+async def test_confirmation_with_a_typed_word_cannot_be_inline(kit: DeskForTests) -> None:
     context = {"items": [{"id": "a", "title": "A"}], "confirm_word": "DELETE"}
     with pytest.raises(ValidationFailed, match="confirm"):
         await kit.open("confirmation", context=context, inline_actions=["confirm"])
@@ -297,13 +297,15 @@ async def test_a_word_to_type_cannot_be_pressed(kit: DeskForTests) -> None:
 
 
 @pytest.mark.parametrize("type", [*REVIEW_TYPES, "x-tool-approval", "x-vote"])
-async def test_silence_is_never_consent_to_what_cannot_be_undone(kit: DeskForTests, type: str) -> None:
+async def test_default_approve_must_be_allowed_and_never_is_for_confirmations(
+    kit: DeskForTests, type: str
+) -> None:
     never = type in ("confirmation", "x-tool-approval")
     fields: dict[str, Any] = {"default_action": "approve"}
     with pytest.raises(ValidationFailed):
         await kit.open(type, **fields)
     if never:
-        with pytest.raises(ValidationFailed, match="silence is no"):
+        with pytest.raises(ValidationFailed, match="approve is not allowed"):
             await kit.open(type, allow_default_approve=True, **fields)
     else:
         opened = await kit.open(type, allow_default_approve=True, **fields)
@@ -312,10 +314,15 @@ async def test_silence_is_never_consent_to_what_cannot_be_undone(kit: DeskForTes
 
 async def test_a_custom_type_offers_what_it_declares(kit: DeskForTests) -> None:
     opened = await kit.open(
-        "x-vote", actions=["for", "against", "for"], inline_actions=["against"], context={"motion": 12}
+        "x-vote",
+        actions=["for", "against", "for"],
+        affirmative_actions=["for", "for"],
+        inline_actions=["against"],
+        context={"motion": 12},
     )
     _, offer = await kit.human(opened).look()
     assert offer.actions == ("for", "against")
+    assert offer.affirmative_actions == ("for",)
     assert opened.hitl["inline_actions"] == ["against"]
 
 
@@ -343,7 +350,7 @@ async def test_a_draft_made_in_python_is_held_to_the_same_rules(kit: DeskForTest
             await kit.desk.open(draft, ACME)
 
 
-async def test_moments_are_kept_to_the_microsecond(kit: DeskForTests) -> None:
+async def test_times_are_stored_to_the_microsecond(kit: DeskForTests) -> None:
     kit.clock.advance(timedelta(microseconds=123_457))
     opened = await kit.open(timeout="0.000001s")
     case = await kit.desk.get_owned_case(opened.id, ACME)

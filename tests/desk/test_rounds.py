@@ -14,7 +14,7 @@ from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase
 pytestmark = pytest.mark.anyio
 
 
-async def edited(kit: DeskForTests, **fields: object) -> OpenedCase:
+async def request_changes(kit: DeskForTests, **fields: object) -> OpenedCase:
     """A case that was answered with a wish for changes."""
     opened = await kit.open(**fields)  # type: ignore[arg-type]
     await kit.human(opened).answer("edit", {"feedback": "shorter, please"})
@@ -22,7 +22,7 @@ async def edited(kit: DeskForTests, **fields: object) -> OpenedCase:
 
 
 async def test_a_follow_up_is_linked_both_ways_at_once(kit: DeskForTests) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     before = await kit.desk.get_owned_case(first.id, ACME)
     second = await kit.open(previous_case_id=first.id)
     after = await kit.desk.get_owned_case(first.id, ACME)
@@ -36,7 +36,7 @@ async def test_a_follow_up_is_linked_both_ways_at_once(kit: DeskForTests) -> Non
 
 @pytest.mark.parametrize("repeatable", [False, True], ids=["once", "repeatable"])
 async def test_any_number_of_follow_ups_may_be_opened_at_once(kit: DeskForTests, repeatable: bool) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     keys = [f"key {number}" if repeatable else None for number in range(64)]
     opened = [kit.open(previous_case_id=first.id, idempotency_key=key) for key in keys]
     ids = {one.id for one in await asyncio.gather(*opened)}
@@ -47,7 +47,7 @@ async def test_any_number_of_follow_ups_may_be_opened_at_once(kit: DeskForTests,
 
 
 async def test_the_link_changes_nothing_else_about_a_closed_case(kit: DeskForTests) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     before = await kit.poll(first.id)
     second = await kit.open(previous_case_id=first.id)
     assert await kit.poll(first.id) == before | {"next_case_id": second.id}
@@ -60,7 +60,7 @@ async def test_a_case_in_any_state_can_be_followed_up(kit: DeskForTests, end: st
         await kit.human(first).read()
     if end == "expired":
         kit.clock.advance(timedelta(days=8))
-        await kit.sweep.once()
+        await kit.sweep.run_once()
     if end == "cancelled":
         await kit.desk.cancel(first.id, ACME, reason=None)
     second = await kit.open(previous_case_id=first.id)
@@ -70,7 +70,7 @@ async def test_a_case_in_any_state_can_be_followed_up(kit: DeskForTests, end: st
 
 @pytest.mark.parametrize("stranger", [OTHER, ANONYMOUS])
 async def test_nobody_continues_a_strangers_case(kit: DeskForTests, stranger: object) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     with pytest.raises(ValidationFailed, match="not a case of yours"):
         await kit.open(previous_case_id=first.id, principal=stranger)  # type: ignore[arg-type]
     assert "next_case_id" not in await kit.poll(first.id)
@@ -78,7 +78,7 @@ async def test_nobody_continues_a_strangers_case(kit: DeskForTests, stranger: ob
 
 
 async def test_a_stranger_cannot_tell_an_existing_case_from_none(kit: DeskForTests) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     messages = []
     for case_id in (first.id, first.id[:-1] + "x"):
         with pytest.raises(ValidationFailed) as refusal:
@@ -88,17 +88,17 @@ async def test_a_stranger_cannot_tell_an_existing_case_from_none(kit: DeskForTes
 
 
 async def test_an_erased_case_cannot_be_continued(kit: DeskForTests) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     kit.clock.advance(kit.desk.limits.keep_for)
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     with pytest.raises(ValidationFailed):
         await kit.open(previous_case_id=first.id)
 
 
 async def test_four_rounds_are_listed_in_order_from_any_of_them(kit: DeskForTests) -> None:
-    rounds = [await edited(kit)]
+    rounds = [await request_changes(kit)]
     for _ in range(3):
-        rounds.append(await edited(kit, previous_case_id=rounds[-1].id))
+        rounds.append(await request_changes(kit, previous_case_id=rounds[-1].id))
     for one in rounds:
         chain = await kit.desk.rounds(await kit.desk.get_owned_case(one.id, ACME))
         assert [case.id for case in chain] == [opened.id for opened in rounds]
@@ -117,7 +117,7 @@ async def test_a_long_chain_is_listed_up_to_the_limit(kit: DeskForTests) -> None
 
 async def test_a_second_follow_up_takes_the_place_of_the_first(kit: DeskForTests) -> None:
     """The first one still knows where it came from, and the log of the earlier case names both."""
-    first = await edited(kit)
+    first = await request_changes(kit)
     second, third = [await kit.open(previous_case_id=first.id) for _ in range(2)]
     assert (await kit.poll(first.id))["next_case_id"] == third.id
     chain = await kit.desk.rounds(await kit.desk.get_owned_case(second.id, ACME))
@@ -126,7 +126,7 @@ async def test_a_second_follow_up_takes_the_place_of_the_first(kit: DeskForTests
 
 
 async def test_follow_ups_at_the_same_time_leave_a_whole_log(kit: DeskForTests) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     followers = await asyncio.gather(*(kit.open(previous_case_id=first.id) for _ in range(8)))
     case = await kit.desk.get_owned_case(first.id, ACME)
     events = await kit.desk.events(first.id)
@@ -137,12 +137,12 @@ async def test_follow_ups_at_the_same_time_leave_a_whole_log(kit: DeskForTests) 
 
 
 async def test_a_follow_up_under_an_idempotency_key_is_linked_once(kit: DeskForTests) -> None:
-    first = await edited(kit)
+    first = await request_changes(kit)
     await asyncio.gather(*(kit.open(previous_case_id=first.id, idempotency_key="again") for _ in range(8)))
     assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 1
 
 
-class Forgetful(InMemorySqliteStore):
+class LossyStore(InMemorySqliteStore):
     """A store that has lost a case, as a store never should."""
 
     lost: str | None = None
@@ -152,7 +152,7 @@ class Forgetful(InMemorySqliteStore):
 
 
 async def test_a_chain_with_a_hole_ends_at_the_hole() -> None:
-    store = Forgetful()
+    store = LossyStore()
     kit = desk_for_tests(store=store)
     rounds = [await kit.open()]
     for _ in range(4):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placet.desk.signatures import MAX_BATCH
+from placet.desk.answer_signing import MAX_BATCH
 from placet.errors import SignatureInvalid, ValidationFailed
 from placet.ports.signer import Claim
 from placet.ports.store import Store
@@ -30,7 +30,7 @@ def kit(store: Store, signer: JwsSigner) -> DeskForTests:
     return desk_for_tests(store=store, signer=signer)
 
 
-async def signed(kit: DeskForTests) -> dict[str, Any]:
+async def request_changes_and_poll(kit: DeskForTests) -> dict[str, Any]:
     """The poll response of an approval that was sent back with changes."""
     opened = await kit.open()
     await kit.human(opened).answer(
@@ -39,10 +39,8 @@ async def signed(kit: DeskForTests) -> dict[str, Any]:
     return await kit.poll(opened.id)
 
 
-async def test_what_the_poll_tells_verifies_with_the_published_keys(
-    kit: DeskForTests, signer: JwsSigner
-) -> None:
-    polled = await signed(kit)
+async def test_polled_result_verifies_with_the_published_keys(kit: DeskForTests, signer: JwsSigner) -> None:
+    polled = await request_changes_and_poll(kit)
     case = await kit.desk.get_owned_case(polled["case_id"], ACME)
     proved = verify_result(polled, signer.jwks(), shown=case.offer_digest)
     assert (proved.case_id, proved.action, proved.shown) == (case.id, "edit", case.offer_digest)
@@ -80,14 +78,14 @@ TAMPERING: dict[str, Tamper] = {
 
 @pytest.mark.parametrize("tamper", TAMPERING.values(), ids=TAMPERING)
 async def test_tampering_is_found(kit: DeskForTests, signer: JwsSigner, tamper: Tamper) -> None:
-    forged = copy.deepcopy(await signed(kit))
+    forged = copy.deepcopy(await request_changes_and_poll(kit))
     tamper(forged)
     with pytest.raises(SignatureInvalid):
         verify_result(forged, signer.jwks())
 
 
 async def test_a_result_is_bound_to_what_its_own_case_showed(kit: DeskForTests, signer: JwsSigner) -> None:
-    polled = await signed(kit)
+    polled = await request_changes_and_poll(kit)
     other = await kit.desk.get_owned_case((await kit.open()).id, ACME)
     with pytest.raises(SignatureInvalid):
         verify_result(polled, signer.jwks(), shown=other.offer_digest)
@@ -96,15 +94,15 @@ async def test_a_result_is_bound_to_what_its_own_case_showed(kit: DeskForTests, 
 async def test_another_servers_keys_prove_nothing(kit: DeskForTests) -> None:
     stranger = JwsSigner(KeyRing.of([generate_key("ES256", now=DAYBREAK)]))
     with pytest.raises(SignatureInvalid):
-        verify_result(await signed(kit), stranger.jwks())
+        verify_result(await request_changes_and_poll(kit), stranger.jwks())
 
 
 async def test_results_signed_before_a_rotation_still_verify(store: Store) -> None:
     ring = KeyRing.of([generate_key("ES256", now=DAYBREAK)])
     kit = desk_for_tests(store=store, signer=JwsSigner(ring))
-    old = await signed(kit)
+    old = await request_changes_and_poll(kit)
     turned = JwsSigner(ring.rotate(now=kit.clock()))
-    new = await signed(desk_for_tests(store=store, signer=turned))
+    new = await request_changes_and_poll(desk_for_tests(store=store, signer=turned))
     for polled in (old, new):
         assert verify_result(polled, turned.jwks()).action == "edit"
 
@@ -121,7 +119,7 @@ class BrokenSigner:
         return {"keys": []}
 
 
-async def test_an_answer_that_cannot_be_signed_is_not_taken(store: Store) -> None:
+async def test_answer_is_refused_if_signing_fails(store: Store) -> None:
     kit = desk_for_tests(store=store, signer=BrokenSigner())
     opened = await kit.open()
     with pytest.raises(ValidationFailed):

@@ -1,4 +1,4 @@
-"""The clock's own orders: reminders in their order, expiry on time, erasure at the end of retention."""
+"""The sweep: reminders in order, expiry on time, erasure after retention."""
 
 import asyncio
 from datetime import timedelta
@@ -8,7 +8,7 @@ import pytest
 
 from placet.cases.commands import Expire
 from placet.cases.events import find_broken_link
-from placet.desk.limits import Limits
+from placet.desk.case_limits import Limits
 from placet.desk.sweep import BATCH
 from placet.errors import CaseNotFound, Unavailable
 from placet.ports.case_store import CaseCreation, CaseUpdate
@@ -28,18 +28,18 @@ async def names(kit: DeskForTests, case_id: str) -> list[str]:
 async def test_reminders_go_out_one_by_one_and_then_the_case_expires(kit: DeskForTests) -> None:
     first, second = kit.clock() + HOUR, kit.clock() + 2 * HOUR
     opened = await kit.open(timeout="3h", reminder_at=[second.isoformat(), first.isoformat()])
-    assert await kit.sweep.once() == 0
+    assert await kit.sweep.run_once() == 0
     assert await kit.sweep.next_at() == first
     for moment in (first, second):
         kit.clock.advance(moment - kit.clock() - TICK)
-        assert await kit.sweep.once() == 0
+        assert await kit.sweep.run_once() == 0
         kit.clock.advance(TICK)
-        assert await kit.sweep.once() == 1
+        assert await kit.sweep.run_once() == 1
         assert (await kit.desk.get_owned_case(opened.id, ACME)).reminder_sent_at == moment
     assert (await kit.poll(opened.id))["reminder_sent_at"] == "2026-01-01T08:00:00Z"
     assert await kit.sweep.next_at() == kit.clock() + HOUR
     kit.clock.advance(HOUR)
-    assert await kit.sweep.once() == 1
+    assert await kit.sweep.run_once() == 1
     assert await names(kit, opened.id) == ["created", "reminder", "reminder", "expired"]
 
 
@@ -57,7 +57,7 @@ async def test_a_case_past_its_deadline_is_expired_for_whoever_looks_first(kit: 
 async def test_a_reminder_says_how_much_time_is_left(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="13h", reminder_at=(kit.clock() + HOUR).isoformat())
     kit.clock.advance(HOUR)
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     event = (await kit.desk.events(opened.id))[-1]
     assert msgspec.json.decode(event.data or b"") == {
         "case_id": opened.id,
@@ -66,18 +66,18 @@ async def test_a_reminder_says_how_much_time_is_left(kit: DeskForTests) -> None:
     }
 
 
-async def test_who_is_at_work_is_not_reminded(kit: DeskForTests) -> None:
+async def test_case_in_progress_is_not_reminded(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="3h", reminder_at=(kit.clock() + HOUR).isoformat())
     await kit.human(opened).type({"feedback": "h"})
     kit.clock.advance(HOUR)
-    assert await kit.sweep.once() == 0
+    assert await kit.sweep.run_once() == 0
     assert "reminder" not in await names(kit, opened.id)
 
 
 async def test_an_expired_case_reports_its_default_and_no_result(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="1h", default_action="reject")
     kit.clock.advance(HOUR + timedelta(seconds=7))
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     polled = await kit.poll(opened.id)
     assert (polled["status"], polled["default_action"]) == ("expired", "reject")
     assert polled["expired_at"] == "2026-01-01T07:00:00Z"
@@ -87,22 +87,22 @@ async def test_an_expired_case_reports_its_default_and_no_result(kit: DeskForTes
 async def test_nothing_is_due_twice(kit: DeskForTests) -> None:
     await kit.open(timeout="1h")
     kit.clock.advance(HOUR)
-    assert await kit.sweep.once() == 1
-    assert await kit.sweep.once() == 0
+    assert await kit.sweep.run_once() == 1
+    assert await kit.sweep.run_once() == 0
 
 
 async def test_more_than_a_batch_is_swept_in_one_go(kit: DeskForTests) -> None:
     for _ in range(BATCH + 10):
         await kit.open(timeout="1h")
     kit.clock.advance(HOUR)
-    assert await kit.sweep.once() == BATCH + 10
+    assert await kit.sweep.run_once() == BATCH + 10
 
 
 async def test_many_sweeps_at_once_move_each_case_once(kit: DeskForTests) -> None:
     cases = [await kit.open(timeout="1h") for _ in range(20)]
     kit.clock.advance(HOUR)
     others = [desk_for_tests(store=kit.store, clock=kit.clock).sweep for _ in range(3)]
-    moved = await asyncio.gather(*(sweep.once() for sweep in (kit.sweep, *others)))
+    moved = await asyncio.gather(*(sweep.run_once() for sweep in (kit.sweep, *others)))
     assert sum(moved) == 20
     for opened in cases:
         assert await names(kit, opened.id) == ["created", "expired"]
@@ -113,7 +113,7 @@ async def test_an_answer_in_time_is_not_undone_by_a_late_sweep(kit: DeskForTests
     kit.clock.advance(HOUR - TICK)
     await kit.human(opened).answer("approve")
     kit.clock.advance(HOUR)
-    assert await kit.sweep.once() == 0
+    assert await kit.sweep.run_once() == 0
     assert (await kit.poll(opened.id))["status"] == "completed"
 
 
@@ -129,7 +129,7 @@ async def test_a_case_closed_meanwhile_is_left_to_the_next_round() -> None:
     kit = desk_for_tests(store=Overtaken())
     opened = await kit.open(timeout="3h", reminder_at=(kit.clock() + HOUR).isoformat())
     kit.clock.advance(HOUR)
-    assert await kit.sweep.once() == 0
+    assert await kit.sweep.run_once() == 0
     assert await names(kit, opened.id) == ["created", "completed"]
 
 
@@ -145,12 +145,12 @@ async def test_one_case_that_cannot_be_written_does_not_keep_the_others() -> Non
     free = [await kit.open(timeout="1h") for _ in range(3)]
     kit.clock.advance(HOUR)
     with pytest.raises(Unavailable):
-        await kit.sweep.once()
+        await kit.sweep.run_once()
     for opened in free:
         assert (await kit.poll(opened.id))["status"] == "expired"
 
 
-async def test_an_order_to_expire_before_time_does_nothing(kit: DeskForTests) -> None:
+async def test_early_expiry_does_nothing(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="1h")
     case = await kit.desk.get_owned_case(opened.id, ACME)
     assert await kit.desk.order(case, Expire(actor="system")) == case
@@ -166,17 +166,18 @@ async def test_after_its_retention_a_case_is_gone_and_its_chain_still_holds(
     if end == "completed":
         await human.answer("approve", {"feedback": "a private thought"})
     elif end == "cancelled":
-        await human.decline("a private thought")
+        await human.hand_back("a private thought")
+        await kit.desk.cancel(opened.id, ACME, reason="a private thought")
     else:
         kit.clock.advance(HOUR)
-        await kit.sweep.once()
-    await kit.outbox.once()
+        await kit.sweep.run_once()
+    await kit.outbox.run_once()
     closed = await kit.desk.get_owned_case(opened.id, ACME)
     assert closed.closed_at is not None
     kit.clock.advance(closed.closed_at + kit.desk.limits.keep_for - kit.clock() - TICK)
-    assert await kit.sweep.once() == 0
+    assert await kit.sweep.run_once() == 0
     kit.clock.advance(TICK)
-    assert await kit.sweep.once() == 1
+    assert await kit.sweep.run_once() == 1
     for attempt in (kit.poll(opened.id), human.look(), human.read(), kit.desk.get_case_and_offer(opened.id)):
         with pytest.raises(CaseNotFound):
             await attempt
@@ -204,12 +205,12 @@ async def test_a_longer_retention_keeps_closed_cases_and_holds_up_nothing_else(k
     longer = with_retention(kit, 2 * kit.desk.limits.keep_for)
     waiting = await longer.open(timeout="1h")
     kit.clock.advance(kit.desk.limits.keep_for)
-    await longer.sweep.once()
+    await longer.sweep.run_once()
     assert (await longer.poll(waiting.id))["status"] == "expired"
     assert (await longer.poll(closed[0].id))["status"] == "completed"
     assert await longer.sweep.next_at() == kit.clock() + kit.desk.limits.keep_for
     kit.clock.advance(kit.desk.limits.keep_for)
-    assert await longer.sweep.once() == BATCH + 1
+    assert await longer.sweep.run_once() == BATCH + 1
     with pytest.raises(CaseNotFound):
         await longer.poll(closed[0].id)
 
@@ -232,13 +233,13 @@ async def test_a_shorter_retention_counts_for_what_is_closed_already(kit: DeskFo
     assert (await shorter.poll(live.id))["status"] == "pending"
 
 
-async def test_whoever_counts_what_happens_hears_of_an_erasure_too(kit: DeskForTests) -> None:
+async def test_erasure_is_counted(kit: DeskForTests) -> None:
     opened = await kit.open()
     await kit.human(opened).answer("approve")
     seen: list[CaseUpdate | CaseCreation] = []
     kit.desk.observe = seen.append
     kit.clock.advance(kit.desk.limits.keep_for)
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     (erased,) = seen
     assert isinstance(erased, CaseUpdate)
     assert [event.type for event in erased.step.events] == ["review.erased"]
@@ -250,7 +251,7 @@ async def test_an_erased_round_keeps_its_place_in_the_chain(kit: DeskForTests) -
     kit.clock.advance(kit.desk.limits.keep_for - HOUR)
     second = await kit.open(previous_case_id=first.id)
     kit.clock.advance(2 * HOUR)
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     chain = await kit.desk.rounds(await kit.desk.get_owned_case(second.id, ACME))
     assert [case.id for case in chain] == [first.id, second.id]
     assert chain[0].erased_at is not None

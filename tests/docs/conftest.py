@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from examples.stage import placet_server
+from examples.stage import run_placet_server
 
 
 @pytest.fixture(scope="module")
 def live_server() -> Iterator[tuple[str, str]]:
     """Its address and a key."""
-    with placet_server() as told:
+    with run_placet_server() as told:
         yield told

@@ -10,14 +10,16 @@ from click.testing import CliRunner
 
 from placet.cli.main import cli
 from tests.docs.markdown import ROOT, blocks
-from tests.relay.audit.live import SSN, Live, live, policy
+from tests.relay.audit.audited_relay import SSN, AuditedRelay, build_policy_draft, run_audited_relay
 from tests.waiting import eventually
 
 HOWTO = ROOT / "docs" / "howto" / "audit.md"
 REFERENCE = ROOT / "docs" / "reference" / "audit.md"
 POLICIES = [
-    policy("Mask card numbers", r"\d{4} \d{4} \d{4} \d{4}", "MASK", requestFromSource=True),
-    policy("Review Messages with SSNs", r"\d{3}-\d{2}-\d{4}", "HUMAN_REVIEW_REQUIRED", requestToSink=True),
+    build_policy_draft("Mask card numbers", r"\d{4} \d{4} \d{4} \d{4}", "MASK", requestFromSource=True),
+    build_policy_draft(
+        "Review Messages with SSNs", r"\d{3}-\d{2}-\d{4}", "HUMAN_REVIEW_REQUIRED", requestToSink=True
+    ),
 ]
 CHANGING_FIELDS = frozenset(
     {"eventId", "sentAt", "startTime", "durationMicros", "totalDurationMicros", "offsetMicros"}
@@ -26,9 +28,9 @@ CHANGING_FIELDS = frozenset(
 
 
 @pytest.fixture(scope="module")
-def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedRelay]:
     """A relay after one masked call, and one that was held, approved and answered."""
-    with live(tmp_path_factory.mktemp("audit"), POLICIES) as relay:
+    with run_audited_relay(tmp_path_factory.mktemp("audit"), POLICIES) as relay:
         relay.say("Will it rain? My card is 4111 1111 1111 1111.")
         relay.say(f"My SSN is {SSN}.")
         (held,) = relay.auditor.get("/relay/v1/approvals").json()["content"]
@@ -53,7 +55,7 @@ def ignore_changing_values(value: Any, shown: Any) -> Any:
     return value
 
 
-def collect_real_output(relay: Live) -> list[Any]:
+def collect_real_output(relay: AuditedRelay) -> list[Any]:
     """Return what the reference shows, in its order."""
     match, call = relay.events(correlationId="call-1")
     (resolution,) = relay.events(auditType="HITL_RESOLUTION")
@@ -61,7 +63,7 @@ def collect_real_output(relay: Live) -> list[Any]:
 
 
 @pytest.mark.parametrize("place", range(4), ids=["call", "match", "resolution", "trace"])
-def test_the_reference_shows_events_that_really_come_out(relay: Live, place: int):
+def test_the_reference_shows_events_that_really_come_out(relay: AuditedRelay, place: int):
     shown = json.loads(blocks(REFERENCE, "json")[place])
     assert ignore_changing_values(collect_real_output(relay)[place], shown) == shown
 
@@ -71,7 +73,7 @@ def normalize_lines(output: str) -> list[list[str]]:
     return [re.sub(r"[\d,]+\.\d{3}", "#", line).split() for line in output.splitlines()]
 
 
-def test_a_trace_looks_as_the_page_shows_it(relay: Live):
+def test_a_trace_looks_as_the_page_shows_it(relay: AuditedRelay):
     shown = next(text for text in blocks(HOWTO, "text") if "audit trace" in text)
     command, _, output = shown.partition("\n")
     env = {"PLACET_DB": relay.server.parts.settings.db}
@@ -79,7 +81,7 @@ def test_a_trace_looks_as_the_page_shows_it(relay: Live):
     assert normalize_lines(done.stdout) == normalize_lines(output)
 
 
-def test_every_command_of_the_page_can_be_called(relay: Live, tmp_path):
+def test_every_command_of_the_page_can_be_called(relay: AuditedRelay, tmp_path):
     env = {"PLACET_DB": relay.server.parts.settings.db}
     for text in blocks(HOWTO, "shell"):
         for line in text.splitlines():
@@ -88,12 +90,12 @@ def test_every_command_of_the_page_can_be_called(relay: Live, tmp_path):
                 assert CliRunner().invoke(cli, words, env=env).exit_code == 0, line
 
 
-def test_every_address_of_the_page_can_be_asked(relay: Live):
+def test_every_address_of_the_page_can_be_asked(relay: AuditedRelay):
     for address in re.findall(r"https://placet\.example(/audit[^\s\"]+)", HOWTO.read_text("utf-8")):
         assert relay.auditor.get(address).status_code == 200, address
 
 
-def test_what_is_kept_can_be_said_as_the_page_says_it(relay: Live):
+def test_what_is_kept_can_be_said_as_the_page_says_it(relay: AuditedRelay):
     (body,) = blocks(HOWTO, "json")
     with relay.server.client(relay.server.create_key("root", "admin")) as root:
         assert root.put("/relay/v1/tenant", json=json.loads(body)).status_code == 200

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 
-from examples.stage import free_port
+from examples.stage import find_free_port
 from tests.cli.asking import Desk
 from tests.cli.forked_command import search_path
 from tests.cli.process import ServerProcess, placet, serving
@@ -45,7 +45,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def run(script: str, folder: Path) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
-    own = {"PATH": search_path(), "XDG_STATE_HOME": str(folder / "state"), "PLACET_PORT": str(free_port())}
+    own = {
+        "PATH": search_path(),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PLACET_PORT": str(find_free_port()),
+    }
     done = subprocess.run(
         ["bash", "-c", STRICT + script.replace("8400", "$PLACET_PORT")],
         check=False,
@@ -74,7 +78,7 @@ def test_every_question_shown_can_be_asked(line: str, server: ServerProcess, tmp
         (tmp_path / name).write_text("Something to read.")
     words = shlex.split(line)[1:]
     asked = placet(tmp_path, *words, "--max-wait", "0", env=desk.env)
-    assert asked.returncode == 1, asked.stderr
+    assert asked.returncode == 13, asked.stderr
     assert msgspec.json.decode(asked.stdout)["status"] == "pending"
 
 
@@ -87,6 +91,6 @@ def test_the_skill_has_front_matter_that_yaml_reads():
 
 
 @pytest.mark.parametrize("page", [PAGE, SKILL], ids=["page", "skill"])
-@pytest.mark.parametrize("code", [0, 1, 2, 10, 11, 12])
+@pytest.mark.parametrize("code", [0, 1, 2, 10, 11, 12, 13])
 def test_every_exit_code_is_told(page: Path, code: int):
     assert f"| {code} |" in page.read_text("utf-8")

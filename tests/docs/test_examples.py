@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from examples.stage import PATIENCE_S, answer, free_port
+from examples.stage import PATIENCE_S, answer, find_free_port
 from tests.cli.forked_command import forked_command, forked_module
 from tests.docs.markdown import ROOT, blocks
 from tests.waiting import eventually
@@ -68,7 +68,17 @@ def test_a_flow_goes_as_its_page_tells(flow: str, chromium_path: str):
     assert any(text in told for text in blocks(ROOT / "docs" / "howto" / "flows.md", "text"))
 
 
-@pytest.mark.parametrize("flow", [flow for flow in FLOWS if flow != "flow_inline_confirmation"])
+@pytest.mark.parametrize(
+    "flow",
+    [
+        "flow_deployment",
+        *(
+            pytest.param(flow, marks=pytest.mark.full)
+            for flow in FLOWS
+            if flow not in ("flow_deployment", "flow_inline_confirmation")
+        ),
+    ],
+)
 def test_a_flow_goes_the_same_way_where_no_browser_is(flow: str):
     told = run_example(flow, CHROMIUM="", PATH="")
     assert "browser without scripts" in told
@@ -82,7 +92,7 @@ def test_the_relay_holds_a_message_until_a_person_has_decided(example: str):
 
 
 def test_the_agent_of_that_example_can_be_had_alone():
-    port = free_port()
+    port = find_free_port()
     with subprocess.Popen(command("relay_ssn", "clerk", str(port)), cwd=ROOT) as agent:
         try:
             card = f"http://127.0.0.1:{port}/.well-known/agent-card.json"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.docs.markdown import ROOT, blocks
 from tests.docs.test_shell import run
-from tests.relay.a2a.sdk_agent import running_agent
+from tests.relay.a2a.sdk_agent import run_sdk_agent
 
 PAGE = ROOT / "docs" / "howto" / "relay.md"
 
@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "howto" / "relay.md"
 @pytest.fixture(scope="module")
 def operator_output(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The output for an operator who follows the page from an unprotected agent to a decided message."""
-    with running_agent() as agent:
+    with run_sdk_agent() as agent:
         script = "\n".join(blocks(PAGE, "bash")).replace("http://127.0.0.1:9000", agent.url)
         return run(script, tmp_path_factory.mktemp("operator"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.stage import free_port
+from examples.stage import find_free_port
 from tests.docs.markdown import ROOT, blocks
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -31,7 +31,7 @@ def run(script: str, folder: Path) -> str:
         ["bash", "-c", STRICT + script.replace("8400", "$PLACET_PORT")],
         check=False,
         cwd=folder,
-        env={**inherited, "PATH": path, "PLACET_PORT": str(free_port())},
+        env={**inherited, "PATH": path, "PLACET_PORT": str(find_free_port())},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -45,7 +45,7 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What a reader sees who follows the whole tutorial."""
     folder = tmp_path_factory.mktemp("tutorial")
     (receiver,) = blocks(TUTORIAL, "python")
-    port = str(free_port())
+    port = str(find_free_port())
     (folder / "receiver.py").write_text(receiver.replace("8401", port))
     return run("\n".join(blocks(TUTORIAL, "bash")).replace("8401", port), folder)
 

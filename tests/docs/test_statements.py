@@ -17,7 +17,7 @@ from placet.protocol.fields import FIELD_TYPES
 from placet.protocol.forms import parse_form
 from placet.protocol.poll import Status
 from placet.protocol.signed_result import ProtectedHeader
-from tests.cases.orders import ENDS_AT, ORDERS, REMINDS_AT, standing
+from tests.cases.orders import ENDS_AT, ORDERS, REMINDS_AT, case_in_status
 from tests.docs.markdown import ROOT
 from tests.waiting import PATIENCE_S
 
@@ -37,7 +37,7 @@ def possible_events() -> list[Event]:
     steps = []
     for status in Status:
         for command in COMMANDS:
-            case, _ = standing(status)
+            case, _ = case_in_status(status)
             now = ENDS_AT if command is Expire else REMINDS_AT
             try:
                 steps.append(apply(case, ORDERS[command], now=now, salt="grain"))

@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from placet.server.serving import bind, new_loop
+from placet.http.listening import bind
+from placet.server.serving import new_loop
 from tests.waiting import PATIENCE_S, eventually
 
 STOP_WITHIN_S = 1

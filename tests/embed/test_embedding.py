@@ -1,5 +1,6 @@
 """Placet inside someone's own app: mounted, asked by its handlers, and answered through its pages."""
 
+import inspect
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from starlette.testclient import TestClient
 from placet import Placet, Principal
 from placet.bootstrap.storage import open_memory_store
 from placet.errors import SettingsError
+from placet.protocol.review_types import STANDARD_TYPES
 from placet.reviews.registry import REVIEW_TYPES
 from tests.embed.apps import (
     PREFIX,
@@ -30,7 +32,7 @@ from tests.embed.apps import (
 from tests.embed.hosting import Hosted, hosting
 from tests.server.receiver import receiving
 from tests.server.running import PRESSED, ReviewPage, events_of
-from tests.server.sse import listening
+from tests.server.sse import open_stream
 
 GO = {"how": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
 APPS = {
@@ -142,6 +144,22 @@ def test_every_published_example_can_be_asked_from_a_handler(service: Hosted, ty
         assert ask(agent, how="ask", **REVIEW_TYPES[type].example())["type"] == type
 
 
+@pytest.mark.parametrize("type", STANDARD_TYPES)
+def test_every_standard_type_has_a_method_with_its_name(service: Hosted, type: str) -> None:
+    example = REVIEW_TYPES[type].example()
+    context = example.pop("context")
+    own = {
+        name: context.pop(name)
+        for name in inspect.signature(getattr(Placet, type)).parameters
+        if name in context
+    }
+    assert own
+    with service.caller("ada") as agent:
+        hitl = ask(agent, how=example.pop("type"), context=context, **own, **example)
+    assert hitl["type"] == type
+    assert hitl["context"].keys() >= own.keys()
+
+
 @pytest.mark.parametrize(
     ("body", "status", "error"),
     [
@@ -203,8 +221,8 @@ def test_a_listening_agent_cannot_keep_the_app_from_stopping(tmp_path: Path) -> 
     with ExitStack() as stack, hosting(fastapi_app(tmp_path)) as hosted:
         agent = stack.enter_context(hosted.caller("ada"))
         hitl = ask(agent, **GO)
-        stream = stack.enter_context(listening(agent, hitl["events_url"]))
-        stream.until("retry")
+        stream = stack.enter_context(open_stream(agent, hitl["events_url"]))
+        stream.read_until("retry")
     with hosting(fastapi_app(tmp_path)) as again, again.caller("ada") as agent:
         assert agent.get(f"{PREFIX}/v1/reviews/{hitl['case_id']}/status").json()["status"] == "pending"
 
@@ -230,11 +248,11 @@ def test_a_stream_tells_nothing_more_once_its_caller_is_no_longer_known(tmp_path
 
     with hosting(fastapi_app(tmp_path, authenticate=authenticate)) as hosted, hosted.caller("ada") as agent:
         hitl = ask(agent, **GO)
-        with listening(agent, hitl["events_url"]) as stream:
-            stream.until("retry")
+        with open_stream(agent, hitl["events_url"]) as stream:
+            stream.read_until("retry")
             ways.append(after)
             assert press(agent, hitl, "confirm").status_code == 200
-            assert stream.rest() == []
+            assert stream.read_rest() == []
 
 
 def refusing(status: int) -> Any:

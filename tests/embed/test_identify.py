@@ -92,7 +92,7 @@ def test_a_form_on_another_site_answers_nothing_even_with_the_token_of_the_page(
         hitl = browser.post("/v1/cases", json=DRAFT).json()["hitl"]
         page = ReviewPage(browser, browser.get(hitl["review_url"]))
         browser.headers["sec-fetch-site"] = site
-        for verb in ("respond", "decline", "pass-on", "draft", "opened", "language"):
+        for verb in ("respond", "hand-back", "pass-on", "draft", "opened", "language"):
             assert page.post(verb, {"action": "approve"}).response.status_code == 401
         assert browser.get(hitl["poll_url"]).json()["status"] == "pending"
         browser.headers["sec-fetch-site"] = "same-origin"

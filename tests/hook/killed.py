@@ -14,13 +14,13 @@ from placet.errors import NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import AgentResult, HumanInTheLoopHook, ReactAgent, SqliteSaver
 from placet.hook.checkpoint import Checkpoint
 from placet.testing.clock import DAYBREAK
-from tests.hook.mortal import FATE, RACERS, MortalSaver, in_a_child, in_children, mortal
+from tests.hook.killable_process import FATE, RACERS, MortalSaver, make_mortal, run_in_child, run_in_children
 
 HOUR = timedelta(hours=1)
 ROUNDS_AT_MOST = 10
 
 
-class Mortal(MortalSaver):
+class MortalAfterWriteSaver(MortalSaver):
     """May die after a write too."""
 
     def write(self, checkpoint: Checkpoint, *args: Any, **named: Any) -> None:
@@ -28,8 +28,8 @@ class Mortal(MortalSaver):
         FATE.step()
 
 
-def agent(folder: Path, now: datetime) -> tuple[ReactAgent, Mortal]:
-    saver = Mortal(folder / "threads.db", clock=lambda: now)
+def agent(folder: Path, now: datetime) -> tuple[ReactAgent, MortalAfterWriteSaver]:
+    saver = MortalAfterWriteSaver(folder / "threads.db", clock=lambda: now)
 
     def pay(amount: int) -> str:
         """Pay."""
@@ -45,7 +45,7 @@ def agent(folder: Path, now: datetime) -> tuple[ReactAgent, Mortal]:
         return {"tool_calls": calls}
 
     hook = HumanInTheLoopHook({"pay": True})
-    return ReactAgent("payer", model, [mortal(pay)], [hook], saver, clock=lambda: now), saver
+    return ReactAgent("payer", model, [make_mortal(pay)], [hook], saver, clock=lambda: now), saver
 
 
 def life(folder: Path, die_at: int | None, now: datetime) -> AgentResult:
@@ -76,13 +76,13 @@ def tell(folder: Path, point: int) -> None:
     print(json.dumps({"point": point, "ran": ran, "told": told}))
 
 
-def kill_everywhere(root: Path) -> None:
+def kill_at_every_step(root: Path) -> None:
     for point in range(100):
         folder = root / f"point-{point}"
         folder.mkdir()
-        first = in_a_child(lambda folder=folder, point=point: life(folder, point, DAYBREAK))  # type: ignore[misc]
+        first = run_in_child(lambda folder=folder, point=point: life(folder, point, DAYBREAK))  # type: ignore[misc]
         # An hour later, what the first one held is known to be nobody's.
-        second = in_a_child(lambda folder=folder: life(folder, None, DAYBREAK + HOUR))  # type: ignore[misc]
+        second = run_in_child(lambda folder=folder: life(folder, None, DAYBREAK + HOUR))  # type: ignore[misc]
         assert second == 0, f"nobody could go on after point {point}"
         tell(folder, point)
         if first == 0:
@@ -92,15 +92,15 @@ def kill_everywhere(root: Path) -> None:
 
 def race(root: Path) -> None:
     """Many processes answer one thread at once."""
-    assert in_a_child(lambda: agent(root, DAYBREAK)[0].invoke("pay both", thread_id="t")) == 0
+    assert run_in_child(lambda: agent(root, DAYBREAK)[0].invoke("pay both", thread_id="t")) == 0
 
     def answer() -> None:
         with contextlib.suppress(ThreadBusy):
             agent(root, DAYBREAK)[0].resume("t", {"c1": "approve", "c2": "approve"})
 
-    assert in_children([answer] * RACERS) == [0] * RACERS
+    assert run_in_children([answer] * RACERS) == [0] * RACERS
     tell(root, 0)
 
 
 if __name__ == "__main__":
-    {"everywhere": kill_everywhere, "race": race}[sys.argv[1]](Path(sys.argv[2]))
+    {"everywhere": kill_at_every_step, "race": race}[sys.argv[1]](Path(sys.argv[2]))

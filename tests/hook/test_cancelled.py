@@ -19,14 +19,14 @@ from placet.hook.frameworks.call_batches import AsyncCallBatches
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import Scene
-from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
+from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, list_results, thread_config
 from tests.server.running import RunningServer, running
 
 PAY = ToolCall(id="c1", name="pay", arguments={"to": "Ann"})
 HOOK = HumanInTheLoopHook({"pay": True})
 
 
-class Slow(MemorySaver):
+class SlowSaver(MemorySaver):
     """Waits in the write that begins a call until it is told to go on."""
 
     blocking: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class Slow(MemorySaver):
         super().put(checkpoint, lease_for=lease_for)
 
 
-async def cancelled_in_its_write(saver: Slow, work: Awaitable[Any]) -> None:
+async def cancel_during_write(saver: SlowSaver, work: Awaitable[Any]) -> None:
     task = asyncio.ensure_future(work)
     await asyncio.to_thread(saver.writes.wait, 60)
     task.cancel()
@@ -52,7 +52,7 @@ async def cancelled_in_its_write(saver: Slow, work: Awaitable[Any]) -> None:
         await task
 
 
-def decided(saver: MemorySaver) -> ApprovalGate:
+def make_decided_gate(saver: MemorySaver) -> ApprovalGate:
     gate = ApprovalGate([HOOK], saver)
     gate.stop("k", [PAY])
     gate.answer("k", {"c1": "approve"})
@@ -61,25 +61,25 @@ def decided(saver: MemorySaver) -> ApprovalGate:
 
 BEGIN: dict[str, Callable[[ApprovalGate], Awaitable[Any]]] = {
     "by itself": lambda gate: gate.abegin("k", "c1"),
-    "alone": lambda gate: AsyncCallBatches(gate).begin("k", "c1", repeatable=False, alone=True),
+    "alone": lambda gate: AsyncCallBatches(gate).begin("k", "c1", repeatable=False, is_only_call=True),
     "with others": lambda gate: AsyncCallBatches(gate).begin("k", "c1", repeatable=False),
 }
 
 
 @pytest.mark.parametrize("way", BEGIN)
 def test_a_call_that_is_cancelled_while_it_begins_can_begin_at_once(way: str) -> None:
-    saver = Slow()
-    gate = decided(saver)
+    saver = SlowSaver()
+    gate = make_decided_gate(saver)
 
     async def played() -> None:
-        await cancelled_in_its_write(saver, BEGIN[way](gate))
+        await cancel_during_write(saver, BEGIN[way](gate))
         assert (await BEGIN[way](gate)).run
 
     asyncio.run(played())
 
 
 def test_a_durable_function_that_is_cancelled_while_it_begins_runs_when_it_is_called_again() -> None:
-    saver, ran = Slow(), list[str]()
+    saver, ran = SlowSaver(), list[str]()
 
     @requires_approval(ask=lambda waiting: waiting.approve_all(), saver=saver, key=lambda call: "k")
     async def pay(to: str) -> str:
@@ -87,7 +87,7 @@ def test_a_durable_function_that_is_cancelled_while_it_begins_runs_when_it_is_ca
         return f"paid {to}"
 
     async def played() -> str:
-        await cancelled_in_its_write(saver, pay("Ann"))
+        await cancel_during_write(saver, pay("Ann"))
         return await pay("Ann")
 
     assert asyncio.run(played()) == "paid Ann"
@@ -95,7 +95,7 @@ def test_a_durable_function_that_is_cancelled_while_it_begins_runs_when_it_is_ca
 
 
 def test_a_langchain_run_that_is_cancelled_while_a_call_begins_can_be_taken_up_at_once() -> None:
-    saver, ran = Slow(), list[str]()
+    saver, ran = SlowSaver(), list[str]()
 
     @langchain_tool
     async def pay(to: str) -> str:
@@ -108,11 +108,11 @@ def test_a_langchain_run_that_is_cancelled_while_a_call_begins_can_be_taken_up_a
     agent: Any = create_agent(model, [pay], middleware=[approval], checkpointer=kept)
 
     async def played() -> Any:
-        await agent.ainvoke(GO, place("t"))
-        await cancelled_in_its_write(saver, aresume(agent, "t", {"c1": "approve"}))
+        await agent.ainvoke(GO, thread_config("t"))
+        await cancel_during_write(saver, aresume(agent, "t", {"c1": "approve"}))
         return await aresume(agent, "t", {"c1": "approve"})
 
-    assert results_in(asyncio.run(played())["messages"]) == [("c1", "paid Ann")]
+    assert list_results(asyncio.run(played())["messages"]) == [("c1", "paid Ann")]
     assert ran == ["Ann"]
 
 
@@ -128,7 +128,7 @@ def client(server: RunningServer) -> Iterator[PlacetClient]:
         yield client
 
 
-class Noted(ServerReviews):
+class NotifyingReviews(ServerReviews):
     """Says when it has asked, and where."""
 
     def __init__(self, client: PlacetClient) -> None:
@@ -143,7 +143,7 @@ class Noted(ServerReviews):
 
 
 def test_a_function_that_nobody_waits_for_any_more_leaves_no_question_behind(client: PlacetClient) -> None:
-    reviews = Noted(client)
+    reviews = NotifyingReviews(client)
 
     @requires_approval(reviews=reviews, poll_interval=60)
     async def pay(to: str) -> None:
@@ -163,7 +163,7 @@ def test_a_function_that_nobody_waits_for_any_more_leaves_no_question_behind(cli
 def test_a_function_that_is_interrupted_while_it_waits_leaves_no_question_behind(
     client: PlacetClient,
 ) -> None:
-    class Interrupted(Noted):
+    class Interrupted(NotifyingReviews):
         def poll_case(self, case: Any) -> Any:
             raise KeyboardInterrupt
 
@@ -179,7 +179,7 @@ def test_a_function_that_is_interrupted_while_it_waits_leaves_no_question_behind
 
 
 def test_a_durable_function_goes_on_waiting_for_its_person(client: PlacetClient) -> None:
-    reviews = Noted(client)
+    reviews = NotifyingReviews(client)
 
     @requires_approval(reviews=reviews, saver=MemorySaver(), key=lambda call: "k")
     async def pay(to: str) -> None:

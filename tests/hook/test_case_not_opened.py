@@ -30,9 +30,9 @@ from placet.hook.frameworks.langchain import ApprovalMiddleware, resume
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import LAST_WORDS, Scene
-from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
-from tests.hook.frameworks.pydantic_ai_harness import scripted
-from tests.hook.scripted import Office, Scripted, call, finished, stopped
+from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
+from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
+from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
 from tests.server.running import RunningServer, running
 
 ESCAPE = "\x1b[2J"
@@ -52,8 +52,8 @@ def reviews(server: RunningServer) -> Iterator[ServerReviews]:
         yield ServerReviews(client)
 
 
-def nested(levels: int) -> Any:
-    return [nested(levels - 1)] if levels else []
+def nest_lists(levels: int) -> Any:
+    return [nest_lists(levels - 1)] if levels else []
 
 
 def clerk(reviews: Any, hook: HumanInTheLoopHook = GATED, **arguments: Any) -> tuple[Office, ReactAgent]:
@@ -73,7 +73,7 @@ def test_an_agent_whose_call_no_server_takes_says_so_and_the_call_can_be_decided
     with pytest.raises(ThreadPaused):
         agent.invoke("go", thread_id="t")
     assert office.ran == []
-    finished(agent.resume("t", told.value.waiting.approve_all()))
+    expect_result(agent.resume("t", told.value.waiting.approve_all()))
     assert office.ran == [("write_file", "x.txt", ESCAPE)]
 
 
@@ -85,7 +85,7 @@ def test_a_timeout_that_no_server_grants_is_told_to_whoever_calls(
     office, agent = clerk(reviews, hook)
     with pytest.raises(CaseNotOpened, match="timeout"):
         asyncio.run(agent.ainvoke("go", thread_id="t")) if is_async else agent.invoke("go", thread_id="t")
-    finished(agent.resume("t", {"a": "reject"}))
+    expect_result(agent.resume("t", {"a": "reject"}))
     assert office.ran == []
 
 
@@ -106,7 +106,7 @@ def test_an_embedded_desk_refuses_in_the_same_words(tmp_path: Path) -> None:
         async with placet.lifespan():
             with pytest.raises(CaseNotOpened, match="control characters") as told:
                 await agent.ainvoke("go", thread_id="t")
-            finished(await agent.aresume("t", told.value.waiting.reject_all("No.")))
+            expect_result(await agent.aresume("t", told.value.waiting.reject_all("No.")))
         assert office.ran == []
 
     asyncio.run(played())
@@ -114,7 +114,7 @@ def test_an_embedded_desk_refuses_in_the_same_words(tmp_path: Path) -> None:
 
 def test_calls_behind_a_gate_that_nobody_can_be_asked_about_wait_for_code(reviews: ServerReviews) -> None:
     gate = ApprovalGate([GATED], MemorySaver(), reviews=reviews)
-    asked = ToolCall(id="a", name="write_file", arguments={"rows": nested(40)})
+    asked = ToolCall(id="a", name="write_file", arguments={"rows": nest_lists(40)})
     with pytest.raises(CaseNotOpened, match="nested"):
         gate.stop("k", [asked])
     with pytest.raises(CaseNotOpened, match="nested"):
@@ -140,7 +140,7 @@ def test_a_langchain_thread_that_nobody_can_be_asked_about_is_answered_in_code(
     model, kept = ScriptedModel(scene=SCENE), InMemorySaver()
     agent: Any = create_agent(model, tools, middleware=[approval], checkpointer=kept)
     with pytest.raises(CaseNotOpened, match="control characters") as told:
-        agent.invoke(GO, place("t"))
+        agent.invoke(GO, thread_config("t"))
     result = resume(agent, "t", told.value.waiting.approve_all())
     assert [message.text for message in result["messages"][-2:]] == ["wrote 4 to x", LAST_WORDS]
 
@@ -149,7 +149,7 @@ def test_a_pydantic_ai_thread_that_nobody_can_be_asked_about_is_answered_in_code
     reviews: ServerReviews,
 ) -> None:
     approval = PydanticAIApproval(NOTED, saver=MemorySaver(), reviews=reviews)
-    agent = Agent(scripted(SCENE), tools=[note], capabilities=[approval])
+    agent = Agent(make_scripted_model(SCENE), tools=[note], capabilities=[approval])
 
     async def played() -> Any:
         with pytest.raises(CaseNotOpened, match="control characters") as told:
@@ -183,4 +183,4 @@ def test_a_function_that_nobody_can_be_asked_about_neither_runs_nor_waits(
 
 def test_a_call_that_can_be_put_before_a_person_is(reviews: ServerReviews) -> None:
     _, agent = clerk(reviews, text="line\n\tnext")
-    assert stopped(agent.invoke("go", thread_id="t")).case is not None
+    assert expect_interruption(agent.invoke("go", thread_id="t")).case is not None

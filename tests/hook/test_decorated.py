@@ -1,4 +1,4 @@
-"""Functions behind a person, in odd company: what they are given, what they raise, how long they take."""
+"""`requires_approval` in unusual cases: mutable arguments, generators, errors, long calls."""
 
 import asyncio
 import io
@@ -14,7 +14,7 @@ import pytest
 from placet.errors import CallRejected, InvalidFeedback, ThreadBusy
 from placet.hook import InterruptionMetadata, MemorySaver, requires_approval
 from placet.hook.terminal import ask_in_terminal
-from tests.hook.scripted import Person
+from tests.hook.scripted_model import Person
 
 
 def test_what_was_changed_while_the_person_decided_runs_as_it_was_shown() -> None:
@@ -69,17 +69,17 @@ def test_functions_whose_types_only_a_checker_knows_are_gated() -> None:
 
 
 def test_a_function_that_fails_without_a_word_is_told_as_failed_when_it_is_called_again() -> None:
-    class Wordless(Exception):
+    class NoMessage(Exception):
         def __str__(self) -> str:
             raise LookupError
 
-    @requires_approval(ask=Person({"decision": "approve"}), key=lambda call: "k")
+    @requires_approval(ask=Person({"decision": "approve"}), saver=MemorySaver(), key=lambda call: "k")
     def breaks() -> None:
-        raise Wordless
+        raise NoMessage
 
-    with pytest.raises(Wordless):
+    with pytest.raises(NoMessage):
         breaks()
-    with pytest.raises(CallRejected, match="failed: Wordless"):
+    with pytest.raises(CallRejected, match="failed: NoMessage"):
         breaks()
 
 
@@ -136,7 +136,7 @@ def test_an_async_generator_that_was_rejected_or_answered_yields_nothing_of_its_
     assert asyncio.run(played()) == ["Later."]
 
 
-def test_what_yields_takes_no_key() -> None:
+def test_generator_function_refuses_a_key() -> None:
     def pages(book: str) -> Iterator[str]:
         yield book
 
@@ -145,7 +145,7 @@ def test_what_yields_takes_no_key() -> None:
 
     for function in (pages, apages):
         with pytest.raises(ValueError, match="yields"):
-            requires_approval(key=lambda call: "k")(function)
+            requires_approval(saver=MemorySaver(), key=lambda call: "k")(function)
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])

@@ -1,4 +1,4 @@
-"""Any function behind a person: blocking in the terminal or on a page, or durable over restarts."""
+"""`requires_approval`: blocking in the terminal or on a page, or durable over restarts."""
 
 import asyncio
 import io
@@ -10,11 +10,11 @@ import pytest
 
 from placet.client import PlacetClient
 from placet.errors import ApprovalPending, CallRejected, HookError, InvalidFeedback
-from placet.hook import InterruptionMetadata, SqliteSaver
+from placet.hook import InterruptionMetadata, MemorySaver, SqliteSaver
 from placet.hook.decorator import requires_approval
 from placet.hook.reviews import ServerReviews
 from placet.hook.terminal import ask_in_terminal
-from tests.hook.scripted import Person
+from tests.hook.scripted_model import Person
 from tests.server.running import running
 
 
@@ -90,7 +90,7 @@ def test_methods_and_coroutines_are_gated_too() -> None:
     assert person.saw[0].tool_feedbacks[0].arguments == {"item": "tea"}
 
 
-def test_what_no_person_can_see_is_not_run() -> None:
+def test_call_with_arguments_that_cannot_be_shown_does_not_run() -> None:
     @requires_approval(ask=Person())
     def send(socket: object) -> None:
         raise AssertionError("it must not run")
@@ -198,7 +198,7 @@ def test_a_terminal_rejects_with_a_reason_and_answers_in_the_tools_place() -> No
         pay(500)
 
 
-def test_nobody_at_the_terminal_runs_nothing() -> None:
+def test_without_a_terminal_nothing_runs() -> None:
     def nobody(prompt: str) -> str:
         raise EOFError
 
@@ -222,7 +222,7 @@ def test_an_approved_call_runs_with_just_what_it_was_given() -> None:
     assert given == [{1: "a"}, (1, 2), "4b"]
 
 
-def test_an_answer_that_comes_too_late_is_silence() -> None:
+def test_answer_after_the_timeout_is_ignored() -> None:
     ran: list[int] = []
 
     def slowly(waiting: InterruptionMetadata) -> InterruptionMetadata:
@@ -263,7 +263,9 @@ def test_functions_of_any_signature_are_gated() -> None:
 def test_a_durable_call_that_was_interrupted_is_told_as_unknown_at_once_and_not_run_again() -> None:
     ran: list[int] = []
 
-    @requires_approval(ask=lambda waiting: waiting.approve_all(), key=lambda call: "the one")
+    @requires_approval(
+        ask=lambda waiting: waiting.approve_all(), saver=MemorySaver(), key=lambda call: "the one"
+    )
     def pay() -> None:
         ran.append(1)
         raise KeyboardInterrupt

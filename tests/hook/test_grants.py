@@ -1,4 +1,4 @@
-"""What a person allowed runs without asking; whatever goes wrong on the way, a person is asked."""
+"""Grants in the hook: covered calls run without asking; on any failure a person is asked."""
 
 import asyncio
 import logging
@@ -14,7 +14,8 @@ import pytest
 
 from placet import Placet, PlacetClient
 from placet.errors import CaseNotFound, InvalidSubmission, Unavailable
-from placet.hook import ReactAgent
+from placet.hook import MemorySaver, ReactAgent
+from placet.hook.approval_rules import HumanInTheLoopHook, ToolConfig
 from placet.hook.grants import (
     EmbeddedGrants,
     MemoryGrants,
@@ -24,13 +25,12 @@ from placet.hook.grants import (
     select_grantable,
     use_grants,
 )
-from placet.hook.policy import HumanInTheLoopHook, ToolConfig
 from placet.hook.tool_call import ToolCall
 from placet.testing.clock import FakeClock
 from placet.testing.contracts.grant_store import create_case_with_grants
 from placet.testing.samples import new_id, sample_grant
 from tests.server.running import RunningServer, running
-from tests.test_client import answering
+from tests.test_client import serve_fixed_response
 
 MAIL = {"to": "ada@acme.example", "copies": 1}
 HOUR = timedelta(hours=1)
@@ -41,11 +41,11 @@ def call(number: int = 1, name: str = "send_email", **arguments: Any) -> ToolCal
     return ToolCall(id=f"call_{number}", name=name, arguments=MAIL | arguments)
 
 
-def allowed(clock: FakeClock | None = None, **terms: Any) -> MemoryGrants:
-    book = MemoryGrants(clock=clock or FakeClock())
+def make_grants(clock: FakeClock | None = None, **terms: Any) -> MemoryGrants:
+    source = MemoryGrants(clock=clock or FakeClock())
     fields: dict[str, Any] = {"agent": "mailer", "uses": 2, "lasts_for": HOUR, "granted_by": "ada"}
-    book.add(call(), widened={"to": {"glob": "*@acme.example"}}, **fields | terms)
-    return book
+    source.add(call(), widened={"to": {"glob": "*@acme.example"}}, **fields | terms)
+    return source
 
 
 def test_gated_calls_are_offered_and_those_of_high_risk_never() -> None:
@@ -57,35 +57,35 @@ def test_gated_calls_are_offered_and_those_of_high_risk_never() -> None:
 
 
 def test_covered_calls_are_named_with_their_grant_until_none_is_left() -> None:
-    book = allowed()
-    (grant,) = book.list()
+    source = make_grants()
+    (grant,) = source.list()
     calls = [call(1), call(2, to="eve@acme.example"), call(3), call(4, to="eve@evil.example")]
-    assert use_grants(book, calls, **THREAD) == {"call_1": grant.id, "call_2": grant.id}
-    assert book.list()[0].state(FakeClock()()) == "used_up"
+    assert use_grants(source, calls, **THREAD) == {"call_1": grant.id, "call_2": grant.id}
+    assert source.list()[0].state(FakeClock()()) == "used_up"
 
 
 def test_a_turn_judged_again_counts_once_and_a_later_turn_counts_again() -> None:
-    book = allowed()
+    source = make_grants()
     for _ in range(3):
-        assert use_grants(book, [call()], **THREAD).keys() == {"call_1"}
-    assert book.list()[0].used == 1
-    assert use_grants(book, [call()], **THREAD | {"turn": 2}).keys() == {"call_1"}
-    assert use_grants(book, [call()], **THREAD | {"turn": 3}) == {}
+        assert use_grants(source, [call()], **THREAD).keys() == {"call_1"}
+    assert source.list()[0].used == 1
+    assert use_grants(source, [call()], **THREAD | {"turn": 2}).keys() == {"call_1"}
+    assert use_grants(source, [call()], **THREAD | {"turn": 3}) == {}
     assert build_use_key("t", 1, call(23)) != build_use_key("t", 12, call(3))
 
 
 def test_a_thread_that_begins_anew_does_not_run_for_free() -> None:
     clock = FakeClock()
-    book = allowed(clock)
-    use_grants(book, [call()], **THREAD)
+    source = make_grants(clock)
+    use_grants(source, [call()], **THREAD)
     clock.advance(timedelta(minutes=2))
-    assert use_grants(book, [call()], **THREAD) == {}
-    assert book.list()[0].used == 1
+    assert use_grants(source, [call()], **THREAD) == {}
+    assert source.list()[0].used == 1
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_grant_for_one_call_covers_one_however_often_a_thread_of_that_name_begins(is_async: bool) -> None:
-    book, ran = MemoryGrants(), []
+    source, ran = MemoryGrants(), []
 
     def pay(to: str) -> str:
         """Pay somebody."""
@@ -97,9 +97,16 @@ def test_a_grant_for_one_call_covers_one_however_often_a_thread_of_that_name_beg
         return "done" if len(messages) > 1 else {"tool_calls": [pays]}
 
     asked = ToolCall(id="c", name="pay", arguments={"to": "Ann"})
-    book.add(asked, agent="clerk", uses=1, lasts_for=HOUR, granted_by="Ada")
+    source.add(asked, agent="clerk", uses=1, lasts_for=HOUR, granted_by="Ada")
     for _ in range(3):
-        agent = ReactAgent("clerk", model, [pay], hooks=[HumanInTheLoopHook({"pay": True})], grants=book)
+        agent = ReactAgent(
+            "clerk",
+            model,
+            [pay],
+            hooks=[HumanInTheLoopHook({"pay": True})],
+            grants=source,
+            saver=MemorySaver(),
+        )
         if is_async:
             asyncio.run(agent.ainvoke("go", thread_id="t"))
         else:
@@ -108,31 +115,31 @@ def test_a_grant_for_one_call_covers_one_however_often_a_thread_of_that_name_beg
 
 
 def test_the_same_key_for_another_call_covers_nothing() -> None:
-    book = allowed()
-    use_grants(book, [call()], **THREAD)
-    assert use_grants(book, [call(to="eve@acme.example")], **THREAD) == {}
-    assert use_grants(book, [call()], **THREAD | {"agent": "other"}) == {}
+    source = make_grants()
+    use_grants(source, [call()], **THREAD)
+    assert use_grants(source, [call(to="eve@acme.example")], **THREAD) == {}
+    assert use_grants(source, [call()], **THREAD | {"agent": "other"}) == {}
 
 
 def test_a_revoked_or_ended_grant_covers_nothing_even_again() -> None:
     clock = FakeClock()
-    book = allowed(clock)
-    (grant,) = book.list()
-    use_grants(book, [call()], **THREAD)
-    assert book.revoke(grant.id, by="ada").revoked_by == "ada"
-    assert book.revoke(grant.id, by="eve").revoked_by == "ada"
-    assert use_grants(book, [call(1), call(2)], **THREAD) == {}
+    source = make_grants(clock)
+    (grant,) = source.list()
+    use_grants(source, [call()], **THREAD)
+    assert source.revoke(grant.id, by="ada").revoked_by == "ada"
+    assert source.revoke(grant.id, by="eve").revoked_by == "ada"
+    assert use_grants(source, [call(1), call(2)], **THREAD) == {}
     with pytest.raises(CaseNotFound):
-        book.revoke("grant_unknown")
-    book = allowed(clock)
+        source.revoke("grant_unknown")
+    source = make_grants(clock)
     clock.advance(HOUR)
-    assert use_grants(book, [call()], **THREAD) == {}
+    assert use_grants(source, [call()], **THREAD) == {}
 
 
 def test_what_may_not_be_granted_is_refused() -> None:
     for terms in ({"uses": 0}, {"uses": 1001}, {"lasts_for": timedelta(days=8)}):
         with pytest.raises(InvalidSubmission):
-            allowed(**terms)
+            make_grants(**terms)
     with pytest.raises(InvalidSubmission):
         MemoryGrants().add(
             ToolCall(id="c", name="sh", arguments={"command": "ls"}),
@@ -145,14 +152,14 @@ def test_what_may_not_be_granted_is_refused() -> None:
 
 
 def test_many_threads_share_what_is_left() -> None:
-    book = allowed(uses=5)
+    source = make_grants(uses=5)
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda number: use_grants(book, [call(number)], **THREAD), range(64)))
+        found = list(pool.map(lambda number: use_grants(source, [call(number)], **THREAD), range(64)))
     assert sum(map(len, found)) == 5
 
 
-class Odd:
-    """A book that answers as it was told."""
+class OddGrants:
+    """A source that answers as it was told."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -165,15 +172,15 @@ class Odd:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("answer", [True, 1, "", [], {"id": "g"}, object(), b"g", RuntimeError("gone"), None])
-async def test_an_odd_or_failing_book_covers_nothing(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_odd_or_failing_source_covers_nothing(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    assert use_grants(Odd(answer), [call()], **THREAD) == {}
-    assert await ause_grants(Odd(answer), [call()], **THREAD) == {}
+    assert use_grants(OddGrants(answer), [call()], **THREAD) == {}
+    assert await ause_grants(OddGrants(answer), [call()], **THREAD) == {}
     assert ("reviewer_is_asked" in caplog.text) is isinstance(answer, Exception)
 
 
-class Gone:
-    """A book that cannot be reached, and counts who tried."""
+class UnreachableGrants:
+    """A source that cannot be reached, and counts who tried."""
 
     asked = 0
 
@@ -183,24 +190,24 @@ class Gone:
 
 
 @pytest.mark.anyio
-async def test_a_book_that_is_gone_is_tried_once_a_turn() -> None:
-    book = Gone()
-    assert use_grants(book, [call(1), call(2)], **THREAD) == {}
-    assert await ause_grants(book, [call(1), call(2)], **THREAD) == {}
-    assert book.asked == 2
+async def test_an_unreachable_source_is_tried_once_a_turn() -> None:
+    source = UnreachableGrants()
+    assert use_grants(source, [call(1), call(2)], **THREAD) == {}
+    assert await ause_grants(source, [call(1), call(2)], **THREAD) == {}
+    assert source.asked == 2
 
 
-class Async:
-    """A book that must be awaited."""
+class AsyncGrants:
+    """A source that must be awaited."""
 
     async def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
         return "grant_1"
 
 
 @pytest.mark.anyio
-async def test_a_book_that_must_be_awaited_covers_on_an_event_loop_only() -> None:
-    assert await ause_grants(Async(), [call()], **THREAD) == {"call_1": "grant_1"}
-    assert use_grants(Async(), [call()], **THREAD) == {}
+async def test_a_source_that_must_be_awaited_covers_on_an_event_loop_only() -> None:
+    assert await ause_grants(AsyncGrants(), [call()], **THREAD) == {"call_1": "grant_1"}
+    assert use_grants(AsyncGrants(), [call()], **THREAD) == {}
 
 
 # With a server
@@ -223,7 +230,7 @@ def client(server: RunningServer, owner: str) -> Iterator[PlacetClient]:
         yield client
 
 
-def given(server: RunningServer, owner: str, **changes: Any) -> str:
+def create_grant(server: RunningServer, owner: str, **changes: Any) -> str:
     now = server.clock()
     grant = sample_grant("", owner=owner, granted_at=now, expires_at=now + HOUR, **changes)
     server.run(create_case_with_grants(server.parts.store, grant))
@@ -231,16 +238,16 @@ def given(server: RunningServer, owner: str, **changes: Any) -> str:
 
 
 @pytest.mark.anyio
-async def test_a_server_keeps_the_book(server: RunningServer, client: PlacetClient, owner: str) -> None:
-    grant_id = given(server, owner, uses=3)
-    book = ServerGrants(client)
+async def test_a_server_stores_the_grants(server: RunningServer, client: PlacetClient, owner: str) -> None:
+    grant_id = create_grant(server, owner, uses=3)
+    source = ServerGrants(client)
     calls = [call(1), call(2, to="eve@evil.example")]
-    assert use_grants(book, calls, **THREAD) == {"call_1": grant_id}
-    assert await ause_grants(book, calls, **THREAD) == {"call_1": grant_id}
-    (listed,) = book.list()
+    assert use_grants(source, calls, **THREAD) == {"call_1": grant_id}
+    assert await ause_grants(source, calls, **THREAD) == {"call_1": grant_id}
+    (listed,) = source.list()
     assert (listed["id"], listed["uses_left"]) == (grant_id, 2)
-    assert book.revoke(grant_id)["state"] == "revoked"
-    assert use_grants(book, [call(3)], **THREAD) == {}
+    assert source.revoke(grant_id)["state"] == "revoked"
+    assert use_grants(source, [call(3)], **THREAD) == {}
 
 
 def test_a_server_that_is_gone_or_refuses_covers_nothing(
@@ -256,9 +263,9 @@ def test_a_server_that_is_gone_or_refuses_covers_nothing(
 
 def test_an_older_server_or_an_odd_one_covers_nothing() -> None:
     for body in (b"[]", b"{}", b'{"grant": true}', b'{"grant": {"id": 7}}', b'{"grant": "yes"}', b"<html>"):
-        with answering(200, body) as url, PlacetClient(url, "placet_x") as odd:
+        with serve_fixed_response(200, body) as url, PlacetClient(url, "placet_x") as odd:
             assert use_grants(ServerGrants(odd), [call()], **THREAD) == {}
-    with answering(404, b'{"error": "not_found"}') as url, PlacetClient(url, "placet_x") as old:
+    with serve_fixed_response(404, b'{"error": "not_found"}') as url, PlacetClient(url, "placet_x") as old:
         assert use_grants(ServerGrants(old), [call()], **THREAD) == {}
 
 
@@ -273,15 +280,15 @@ async def placet(tmp_path: Path) -> AsyncIterator[Placet]:
 
 
 @pytest.mark.anyio
-async def test_an_embedded_desk_keeps_the_book(placet: Placet) -> None:
+async def test_an_embedded_desk_stores_the_grants(placet: Placet) -> None:
     now = datetime.now(UTC)
     grant = sample_grant("", owner="in-house", granted_at=now, expires_at=now + HOUR)
     await create_case_with_grants((await placet.parts()).store, grant)
-    book = EmbeddedGrants(placet)
-    assert await ause_grants(book, [call()], **THREAD) == {"call_1": grant.id}
-    assert [one.uses_left for one in await book.list()] == [4]
-    assert (await book.revoke(grant.id)).revoked_by == "key:in-house"
-    assert await ause_grants(book, [call(2)], **THREAD) == {}
+    source = EmbeddedGrants(placet)
+    assert await ause_grants(source, [call()], **THREAD) == {"call_1": grant.id}
+    assert [one.uses_left for one in await source.list()] == [4]
+    assert (await source.revoke(grant.id)).revoked_by == "key:in-house"
+    assert await ause_grants(source, [call(2)], **THREAD) == {}
     assert await ause_grants(EmbeddedGrants(placet, owner="other"), [call(3)], **THREAD) == {}
 
 

@@ -1,4 +1,4 @@
-"""What a model may send that nobody should have to suffer from: a call is refused, or told as it was."""
+"""Hostile model output: the call is refused, or shown exactly as it was sent."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,12 +7,12 @@ import pytest
 
 from placet.errors import InvalidFeedback, ModelMisbehaved
 from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
-from tests.hook.scripted import Office, Scripted, call, finished, stopped
+from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
 
 GATED = HumanInTheLoopHook({"execute_sql": True})
 
 
-def agent_of(office: Office, *replies: Any, hook: HumanInTheLoopHook = GATED, **named: Any) -> ReactAgent:
+def make_agent(office: Office, *replies: Any, hook: HumanInTheLoopHook = GATED, **named: Any) -> ReactAgent:
     return ReactAgent("office", Scripted(*replies), office.tools, [hook], MemorySaver(), **named)
 
 
@@ -33,7 +33,7 @@ def agent_of(office: Office, *replies: Any, hook: HumanInTheLoopHook = GATED, **
 def test_arguments_that_no_page_could_show_are_refused_and_the_model_is_told(arguments: Any) -> None:
     office = Office()
     model = Scripted([{"id": "c1", "name": "execute_sql", "arguments": arguments}], "sorry")
-    finished(ReactAgent("office", model, office.tools, [GATED]).invoke("go"))
+    expect_result(ReactAgent("office", model, office.tools, [GATED], saver=MemorySaver()).invoke("go"))
     assert "Nothing was run" in model.results()[0]
     assert office.ran == []
 
@@ -47,16 +47,16 @@ def test_arguments_however_nested_do_not_end_the_thread(depth: int) -> None:
     for _ in range(depth):
         nested = [nested]
     model = Scripted([call("c1", "keep", items=nested)], "done")
-    agent = ReactAgent("office", model, [keep], [HumanInTheLoopHook({"keep": True})])
-    waiting = stopped(agent.invoke("go", thread_id="t"))
-    finished(agent.resume("t", waiting.approve_all()))
+    agent = ReactAgent("office", model, [keep], [HumanInTheLoopHook({"keep": True})], saver=MemorySaver())
+    waiting = expect_interruption(agent.invoke("go", thread_id="t"))
+    expect_result(agent.resume("t", waiting.approve_all()))
     assert model.results() == ["kept"]
 
 
 @pytest.mark.parametrize("reply", [{"content": object()}, {"content": "hi", "raw": object()}])
 def test_a_reply_that_cannot_be_kept_is_the_models_error(reply: Any) -> None:
     with pytest.raises(ModelMisbehaved, match="not JSON"):
-        ReactAgent("office", lambda messages: reply).invoke("go", thread_id="t")
+        ReactAgent("office", lambda messages: reply, saver=MemorySaver()).invoke("go", thread_id="t")
 
 
 def test_a_tool_whose_result_cannot_be_written_down_has_not_failed() -> None:
@@ -76,7 +76,7 @@ def test_a_tool_whose_result_cannot_be_written_down_has_not_failed() -> None:
         return Mute()
 
     model = Scripted([call("1", "pairs"), call("2", "endless"), call("3", "mute")], "done")
-    finished(ReactAgent("office", model, [pairs, endless, mute]).invoke("go"))
+    expect_result(ReactAgent("office", model, [pairs, endless, mute], saver=MemorySaver()).invoke("go"))
     assert model.results() == ["{(1, 2): 3}", "[[...]]", "(Mute)"]
 
 
@@ -84,35 +84,38 @@ def test_a_held_call_can_still_be_answered_when_its_time_is_over() -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     office = Office()
     hook = HumanInTheLoopHook({"execute_sql": ToolConfig(timeout=60, default="hold")})
-    agent = agent_of(office, [call("c1", "execute_sql", query="q")], "done", hook=hook, clock=lambda: now[0])
-    waiting = stopped(agent.invoke("go", thread_id="t"))
+    agent = make_agent(
+        office, [call("c1", "execute_sql", query="q")], "done", hook=hook, clock=lambda: now[0]
+    )
+    waiting = expect_interruption(agent.invoke("go", thread_id="t"))
     now[0] += timedelta(days=1)
-    stopped(agent.resume("t"))
-    finished(agent.resume("t", waiting.approve_all()))
+    expect_interruption(agent.resume("t"))
+    expect_result(agent.resume("t", waiting.approve_all()))
     assert office.ran == [("execute_sql", "q")]
 
 
 def test_an_answer_delivered_twice_does_not_approve_the_next_call_of_a_model_that_repeats_its_ids() -> None:
     office = Office()
-    agent = agent_of(
+    agent = make_agent(
         office, [call("c1", "execute_sql", query="first")], [call("c1", "execute_sql", query="DROP")], "done"
     )
     agent.invoke("go", thread_id="t")
-    second = stopped(agent.resume("t", {"c1": "approve"}))
+    second = expect_interruption(agent.resume("t", {"c1": "approve"}))
     with pytest.raises(InvalidFeedback):
         agent.resume("t", {"c1": "approve"})
     assert office.ran == [("execute_sql", "first")]
-    finished(agent.resume("t", second.approve_all()))
+    expect_result(agent.resume("t", second.approve_all()))
 
 
 def test_a_tool_that_is_gone_when_its_call_is_approved_is_told_as_gone() -> None:
     office, saver = Office(), MemorySaver()
     script = ([call("c1", "execute_sql", query="q")], "done")
     before = ReactAgent("office", Scripted(*script), office.tools, [GATED], saver)
-    waiting = stopped(before.invoke("go", thread_id="t"))
+    waiting = expect_interruption(before.invoke("go", thread_id="t"))
     model = Scripted(*script)
-    after = ReactAgent("office", model, [office.read_data], [GATED], saver)
-    finished(after.resume("t", waiting.approve_all()))
+    hook = HumanInTheLoopHook({"execute_sql": True}, optional=["execute_sql"])
+    after = ReactAgent("office", model, [office.read_data], [hook], saver)
+    expect_result(after.resume("t", waiting.approve_all()))
     assert model.results() == ["There is no tool execute_sql. Nothing was run."]
 
 
@@ -128,9 +131,9 @@ def test_a_tool_that_is_gone_when_its_call_is_approved_is_told_as_gone() -> None
 )
 def test_an_edit_that_is_not_json_is_refused_and_the_call_can_still_be_answered(arguments: Any) -> None:
     office = Office()
-    agent = agent_of(office, [call("c1", "execute_sql", query="q")], "done")
-    waiting = stopped(agent.invoke("go", thread_id="t"))
+    agent = make_agent(office, [call("c1", "execute_sql", query="q")], "done")
+    waiting = expect_interruption(agent.invoke("go", thread_id="t"))
     with pytest.raises(InvalidFeedback):
         agent.resume("t", {"c1": {"decision": "edit", "arguments": arguments}})
-    finished(agent.resume("t", waiting.approve_all()))
+    expect_result(agent.resume("t", waiting.approve_all()))
     assert office.ran == [("execute_sql", "q")]

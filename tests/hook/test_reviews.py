@@ -24,9 +24,9 @@ from placet.hook.checkpoint import Checkpoint
 from placet.hook.gate import ApprovalGate
 from placet.hook.grants import ServerGrants
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.pending import aresume_pending, resume_pending
 from placet.hook.reviews import EmbeddedReviews, ServerReviews
-from tests.hook.scripted import Office, Scripted, call, finished, stopped
+from placet.hook.thread_resumption import aresume_pending, resume_pending
+from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
 from tests.server.running import RunningServer, running
 
 GATED: dict[str, ToolConfig | str | bool] = {
@@ -71,7 +71,7 @@ def test_a_person_decides_call_by_call_on_the_page_and_a_new_process_goes_on(
     server: RunningServer, client: PlacetClient, tmp_path: Path
 ) -> None:
     saver = SqliteSaver(tmp_path / "threads.db")
-    case = case_of(stopped(Clerk(client, saver).agent.invoke("clean up", thread_id="t")))
+    case = case_of(expect_interruption(Clerk(client, saver).agent.invoke("clean up", thread_id="t")))
     with server.page(case) as page:
         assert "Writing needs approval" in page.text
         assert "clerk" in page.text
@@ -80,7 +80,7 @@ def test_a_person_decides_call_by_call_on_the_page_and_a_new_process_goes_on(
         assert answered.response.status_code == 200, answered.text
     later = Clerk(client, saver)
     moved = resume_pending(later.agent)
-    assert finished(moved["t"]).text == "done"
+    assert expect_result(moved["t"]).text == "done"
     assert later.office.ran == [("write_file", "x.txt", "")]
     assert later.model.results() == ["wrote x.txt", "A person rejected this call. Their reason: Archive it."]
     assert resume_pending(later.agent) == {}
@@ -96,7 +96,7 @@ def press(server: RunningServer, client: PlacetClient, waiting: InterruptionMeta
 
 
 def test_the_same_interruption_opens_one_case_however_often_it_is_asked_for(client: PlacetClient) -> None:
-    waiting = stopped(Clerk(client).agent.invoke("clean up", thread_id="once"))
+    waiting = expect_interruption(Clerk(client).agent.invoke("clean up", thread_id="once"))
     reviews = ServerReviews(client, inline_actions=["approve", "reject"])
     assert reviews.open_case(waiting, agent="clerk")["case_id"] == case_of(waiting)["case_id"]
 
@@ -105,23 +105,23 @@ def test_an_old_approval_of_the_same_calls_in_a_thread_of_the_same_name_approves
     server: RunningServer, client: PlacetClient
 ) -> None:
     old = Clerk(client)
-    press(server, client, stopped(old.agent.invoke("clean up", thread_id="daily")), "approve")
+    press(server, client, expect_interruption(old.agent.invoke("clean up", thread_id="daily")), "approve")
     new = Clerk(client)
-    stopped(new.agent.invoke("clean up", thread_id="daily"))
+    expect_interruption(new.agent.invoke("clean up", thread_id="daily"))
     assert resume_pending(new.agent) == {}
     assert new.office.ran == []
 
 
 def test_until_someone_decides_the_thread_waits(server: RunningServer, client: PlacetClient) -> None:
     clerk = Clerk(client)
-    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
-    assert stopped(clerk.agent.resume("t")).case == waiting.case
+    waiting = expect_interruption(clerk.agent.invoke("clean up", thread_id="t"))
+    assert expect_interruption(clerk.agent.resume("t")).case == waiting.case
     assert resume_pending(clerk.agent) == {}
     assert clerk.office.ran == []
     press(server, client, waiting, "approve")
     assert resume_pending(clerk.agent, case_id="another") == {}
     moved = resume_pending(clerk.agent, case_id=case_of(waiting)["case_id"])
-    assert finished(moved["t"]).text == "done"
+    assert expect_result(moved["t"]).text == "done"
     assert len(clerk.office.ran) == 2
 
 
@@ -129,26 +129,26 @@ def test_what_a_person_noted_is_the_reason_where_they_gave_no_other(
     server: RunningServer, client: PlacetClient
 ) -> None:
     clerk = Clerk(client)
-    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    waiting = expect_interruption(clerk.agent.invoke("clean up", thread_id="t"))
     with server.page(case_of(waiting)) as page:
         page.post("respond", {"action": "reject", "note": "Not on a Friday."})
-    finished(clerk.agent.resume("t"))
+    expect_result(clerk.agent.resume("t"))
     assert clerk.model.results() == ["A person rejected this call. Their reason: Not on a Friday."] * 2
 
 
 def test_a_decision_taken_in_code_withdraws_the_case(client: PlacetClient) -> None:
     clerk = Clerk(client)
-    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
-    finished(clerk.agent.resume("t", waiting.reject_all("no")))
+    waiting = expect_interruption(clerk.agent.invoke("clean up", thread_id="t"))
+    expect_result(clerk.agent.resume("t", waiting.reject_all("no")))
     assert client.status(case_of(waiting)["case_id"])["status"] == "cancelled"
 
 
 def test_a_case_that_nobody_answered_rejects_its_calls(server: RunningServer, client: PlacetClient) -> None:
     clerk = Clerk(client)
-    stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    expect_interruption(clerk.agent.invoke("clean up", thread_id="t"))
     server.advance(minutes=10)
     server.sweep()
-    assert finished(clerk.agent.resume("t")).text == "done"
+    assert expect_result(clerk.agent.resume("t")).text == "done"
     assert clerk.office.ran == []
     assert all("Nobody decided in time" in result for result in clerk.model.results())
 
@@ -156,21 +156,21 @@ def test_a_case_that_nobody_answered_rejects_its_calls(server: RunningServer, cl
 def test_calls_that_are_held_are_asked_about_anew(server: RunningServer, client: PlacetClient) -> None:
     hook = HumanInTheLoopHook({"*": ToolConfig(timeout=60, default="hold")})
     clerk = Clerk(client, hook=hook)
-    first = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    first = expect_interruption(clerk.agent.invoke("clean up", thread_id="t"))
     server.advance(minutes=1)
     server.sweep()
-    second = stopped(clerk.agent.resume("t"))
+    second = expect_interruption(clerk.agent.resume("t"))
     assert case_of(second)["case_id"] != case_of(first)["case_id"]
-    assert stopped(clerk.agent.resume("t")).case == second.case
+    assert expect_interruption(clerk.agent.resume("t")).case == second.case
     press(server, client, second, "approve")
-    assert finished(clerk.agent.resume("t")).text == "done"
+    assert expect_result(clerk.agent.resume("t")).text == "done"
 
 
 def test_a_person_who_will_not_decide_leaves_the_calls_rejected(client: PlacetClient) -> None:
     clerk = Clerk(client)
-    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    waiting = expect_interruption(clerk.agent.invoke("clean up", thread_id="t"))
     client.cancel(case_of(waiting)["case_id"], reason="Not mine to decide.")
-    assert finished(clerk.agent.resume("t")).text == "done"
+    assert expect_result(clerk.agent.resume("t")).text == "done"
     assert "Not mine to decide." in clerk.model.results()[0]
     assert clerk.office.ran == []
 
@@ -178,10 +178,10 @@ def test_a_person_who_will_not_decide_leaves_the_calls_rejected(client: PlacetCl
 def test_while_the_server_is_away_the_calls_wait_and_are_asked_about_later(client: PlacetClient) -> None:
     with PlacetClient("http://127.0.0.1:9", "key") as nobody:
         clerk = Clerk(nobody)
-        waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+        waiting = expect_interruption(clerk.agent.invoke("clean up", thread_id="t"))
         assert waiting.case is None
     later = Clerk(client, clerk.saver)
-    assert case_of(stopped(later.agent.resume("t")))["review_url"]
+    assert case_of(expect_interruption(later.agent.resume("t")))["review_url"]
     with PlacetClient("http://127.0.0.1:9", "key") as nobody:
         gone = Clerk(nobody, clerk.saver)
         with pytest.raises(Unavailable):
@@ -195,15 +195,15 @@ def test_what_a_person_allowed_before_runs_without_asking(
 ) -> None:
     once = [call("a", "execute_sql", query="SELECT 1")]
     clerk = Clerk(client, None, once, once, "done", grants=ServerGrants(client))
-    waiting = stopped(clerk.agent.invoke("look", thread_id="t"))
+    waiting = expect_interruption(clerk.agent.invoke("look", thread_id="t"))
     with server.page(case_of(waiting)) as page:
         grant = {"decision.1": "approve", "grant.1.on": "yes", "grant.1.uses": "1", "grant.1.for": "1h"}
         answered = page.post("respond", {**grant, "action": "approve"})
         assert answered.response.status_code == 200, answered.text
     assert [grant["tool"] for grant in client.grants()["grants"]] == ["execute_sql"]
-    assert finished(clerk.agent.resume("t")).text == "done", "the second call was covered"
+    assert expect_result(clerk.agent.resume("t")).text == "done", "the second call was covered"
     assert len(clerk.office.ran) == 2
-    stopped(Clerk(client, None, once, "done", grants=ServerGrants(client)).agent.invoke("look"))
+    expect_interruption(Clerk(client, None, once, "done", grants=ServerGrants(client)).agent.invoke("look"))
 
 
 def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
@@ -211,28 +211,33 @@ def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
         placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
         office, model = Office(), Scripted(TWO, "done")
         agent = ReactAgent(
-            "clerk", model, office.tools, [HumanInTheLoopHook(GATED)], reviews=EmbeddedReviews(placet)
+            "clerk",
+            model,
+            office.tools,
+            [HumanInTheLoopHook(GATED)],
+            reviews=EmbeddedReviews(placet),
+            saver=MemorySaver(),
         )
         async with placet.lifespan():
-            waiting = stopped(await agent.ainvoke("clean up", thread_id="t"))
+            waiting = expect_interruption(await agent.ainvoke("clean up", thread_id="t"))
             with pytest.raises(HookError, match="async methods"):
                 await asyncio.to_thread(agent.resume, "t")
             await placet.cancel(case_of(waiting)["case_id"], reason="no")
             moved = await aresume_pending(agent)
-        assert finished(moved["t"]).text == "done"
+        assert expect_result(moved["t"]).text == "done"
         assert office.ran == []
 
     asyncio.run(played())
 
 
-def gate_on(client: PlacetClient, hook: HumanInTheLoopHook) -> ApprovalGate:
+def make_gate(client: PlacetClient, hook: HumanInTheLoopHook) -> ApprovalGate:
     return ApprovalGate([hook], MemorySaver(), agent="clerk", reviews=ServerReviews(client))
 
 
 def test_an_adapters_calls_that_are_held_are_asked_about_anew(
     server: RunningServer, client: PlacetClient
 ) -> None:
-    gate = gate_on(client, HumanInTheLoopHook({"*": ToolConfig(timeout=60, default="hold")}))
+    gate = make_gate(client, HumanInTheLoopHook({"*": ToolConfig(timeout=60, default="hold")}))
     first = gate.stop("k", [ToolCall(id="a", name="pay")])
     assert first is not None
     server.advance(minutes=1)
@@ -243,7 +248,7 @@ def test_an_adapters_calls_that_are_held_are_asked_about_anew(
 
 
 def test_an_edit_into_another_gated_tool_opens_a_case_of_its_own(client: PlacetClient) -> None:
-    gate = gate_on(client, HumanInTheLoopHook({"*": True}))
+    gate = make_gate(client, HumanInTheLoopHook({"*": True}))
     first = gate.stop("k", [ToolCall(id="a", name="pay")], schemas={"pay": None, "send": None})
     assert first is not None
     again = gate.answer("k", first.edit("a", {"to": "x"}, name="send"))
@@ -254,7 +259,7 @@ def test_an_edit_into_another_gated_tool_opens_a_case_of_its_own(client: PlacetC
 
 def test_a_server_that_refuses_the_case_leaves_the_calls_waiting(server: RunningServer) -> None:
     with PlacetClient(server.url, "not-a-key") as stranger:
-        gate = gate_on(stranger, HumanInTheLoopHook({"*": True}))
+        gate = make_gate(stranger, HumanInTheLoopHook({"*": True}))
         waiting = gate.stop("k", [ToolCall(id="a", name="pay")])
     assert waiting is not None
     assert waiting.case is None
@@ -264,10 +269,10 @@ def test_a_decision_on_the_page_counts_although_another_call_was_decided_elsewhe
     client: PlacetClient, server: RunningServer
 ) -> None:
     clerk = Clerk(client)
-    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
+    waiting = expect_interruption(clerk.agent.invoke("go", thread_id="t"))
     press(server, client, waiting, "approve")
-    stopped(clerk.agent.resume("t", {"a": {"decision": "reject", "reason": "not that file"}}))
-    finished(clerk.agent.resume("t"))
+    expect_interruption(clerk.agent.resume("t", {"a": {"decision": "reject", "reason": "not that file"}}))
+    expect_result(clerk.agent.resume("t"))
     assert clerk.office.ran == [("execute_sql", "DROP TABLE t")]
 
 
@@ -275,18 +280,18 @@ def test_what_a_person_refused_on_the_page_no_code_approves_afterwards(
     client: PlacetClient, server: RunningServer
 ) -> None:
     clerk = Clerk(client)
-    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
+    waiting = expect_interruption(clerk.agent.invoke("go", thread_id="t"))
     press(server, client, waiting, "reject")
     with pytest.raises(InvalidFeedback, match="already decided"):
         clerk.agent.resume("t", waiting.approve_all())
-    finished(clerk.agent.resume("t"))
+    expect_result(clerk.agent.resume("t"))
     assert clerk.office.ran == []
 
 
 def test_what_a_person_refused_on_the_page_no_adapter_approves_afterwards(
     client: PlacetClient, server: RunningServer
 ) -> None:
-    gate = gate_on(client, HumanInTheLoopHook({"*": True}))
+    gate = make_gate(client, HumanInTheLoopHook({"*": True}))
     waiting = gate.stop("k", [ToolCall(id="a", name="pay")])
     assert waiting is not None
     press(server, client, waiting, "reject")
@@ -298,7 +303,7 @@ def test_what_a_person_refused_on_the_page_no_adapter_approves_afterwards(
 def test_what_a_person_changed_on_the_page_may_still_be_rejected_in_code(
     client: PlacetClient, server: RunningServer
 ) -> None:
-    gate = gate_on(client, HumanInTheLoopHook({"*": True}))
+    gate = make_gate(client, HumanInTheLoopHook({"*": True}))
     waiting = gate.stop("k", [ToolCall(id="a", name="pay", arguments={"to": "x"})], schemas={"pay": None})
     assert waiting is not None
     changed = {"decision": "edit", "arguments": {"to": "y"}}
@@ -326,22 +331,24 @@ def test_nothing_is_approved_while_nobody_can_see_what_the_page_says(
 
     office, hook = Office(), HumanInTheLoopHook(GATED)
     reviews = AtTimesAway(client, inline_actions=["approve", "reject"])
-    agent = ReactAgent("clerk", Scripted(TWO, "done"), office.tools, [hook], reviews=reviews)
-    waiting = stopped(agent.invoke("go", thread_id="t"))
+    agent = ReactAgent(
+        "clerk", Scripted(TWO, "done"), office.tools, [hook], reviews=reviews, saver=MemorySaver()
+    )
+    waiting = expect_interruption(agent.invoke("go", thread_id="t"))
     away = True
     with pytest.raises(Unavailable):
         agent.resume("t", waiting.approve_all())
     assert office.ran == []
     away = False
-    finished(agent.resume("t", waiting.approve_all()))
+    expect_result(agent.resume("t", waiting.approve_all()))
     assert len(office.ran) == 2
 
 
 def test_a_message_that_cancels_the_calls_withdraws_their_case(client: PlacetClient) -> None:
     hook = HumanInTheLoopHook(GATED, on_new_message="cancel")
     clerk = Clerk(client, None, TWO, "as you like", hook=hook)
-    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
-    finished(clerk.agent.invoke("never mind", thread_id="t"))
+    waiting = expect_interruption(clerk.agent.invoke("go", thread_id="t"))
+    expect_result(clerk.agent.invoke("never mind", thread_id="t"))
     assert client.status(case_of(waiting)["case_id"])["status"] == "cancelled"
 
 
@@ -349,27 +356,27 @@ def test_an_edit_into_another_gated_tool_withdraws_the_case_that_shows_the_old_c
     client: PlacetClient,
 ) -> None:
     clerk = Clerk(client)
-    before = stopped(clerk.agent.invoke("go", thread_id="t"))
+    before = expect_interruption(clerk.agent.invoke("go", thread_id="t"))
     edit = {"decision": "edit", "name": "execute_sql", "arguments": {"query": "SELECT 1"}}
-    after = stopped(clerk.agent.resume("t", {"a": edit}))
+    after = expect_interruption(clerk.agent.resume("t", {"a": edit}))
     assert case_of(after)["case_id"] != case_of(before)["case_id"]
     assert client.status(case_of(before)["case_id"])["status"] == "cancelled"
 
 
 def test_what_no_server_could_be_told_leaves_the_calls_waiting(client: PlacetClient) -> None:
     clerk = Clerk(client)
-    waiting = stopped(clerk.agent.invoke("go", thread_id="half a character \ud800"))
+    waiting = expect_interruption(clerk.agent.invoke("go", thread_id="half a character \ud800"))
     assert waiting.case is None
-    finished(clerk.agent.resume("half a character \ud800", waiting.approve_all()))
+    expect_result(clerk.agent.resume("half a character \ud800", waiting.approve_all()))
 
 
 def test_a_queued_message_is_answered_with_where_the_calls_can_be_decided(client: PlacetClient) -> None:
     clerk = Clerk(client, hook=HumanInTheLoopHook(GATED, on_new_message="queue"))
-    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
-    assert case_of(stopped(clerk.agent.invoke("and then?", thread_id="t"))) == case_of(waiting)
+    waiting = expect_interruption(clerk.agent.invoke("go", thread_id="t"))
+    assert case_of(expect_interruption(clerk.agent.invoke("and then?", thread_id="t"))) == case_of(waiting)
 
 
-class Dies(MemorySaver):
+class DyingSaver(MemorySaver):
     """As a process that is killed when it has asked, and before it could keep which case that was."""
 
     mortal = True
@@ -383,7 +390,7 @@ class Dies(MemorySaver):
 def test_a_callback_finds_the_thread_of_one_who_died_when_it_had_asked(
     server: RunningServer, client: PlacetClient
 ) -> None:
-    saver, asked = Dies(), []
+    saver, asked = DyingSaver(), []
 
     class Asks(ServerReviews):
         def open_case(self, interruption: InterruptionMetadata, **named: Any) -> Any:
@@ -399,7 +406,7 @@ def test_a_callback_finds_the_thread_of_one_who_died_when_it_had_asked(
     office = Office()
     later = ReactAgent("clerk", Scripted(TWO, "done"), office.tools, [hook], saver, reviews=Asks(client))
     moved = resume_pending(later, case_id=case_of(asked[0])["case_id"])
-    assert finished(moved["t"]).text == "done"
+    assert expect_result(moved["t"]).text == "done"
     assert len(office.ran) == 2
 
 
@@ -428,9 +435,9 @@ def test_two_who_ask_at_once_about_the_same_calls_both_learn_where_they_are_deci
         for _ in range(2)
     )
     agents.append(second)
-    waiting = stopped(first.invoke("go", thread_id="t"))
+    waiting = expect_interruption(first.invoke("go", thread_id="t"))
     assert case_of(waiting)["case_id"] == f"{waiting.id}-0"
-    finished(first.resume("t", waiting.approve_all()))
+    expect_result(first.resume("t", waiting.approve_all()))
 
 
 def test_two_who_make_the_same_durable_call_at_once_both_learn_where_it_is_decided() -> None:

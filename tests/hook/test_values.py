@@ -15,7 +15,7 @@ from placet.hook.feedback import Verdict
 from placet.hook.frozen_values import replace
 from placet.hook.interruption import new_interruption
 from placet.hook.json_text import decode_json, digest_json, encode_json
-from placet.testing.threads import full_checkpoint, words
+from placet.testing.threads import full_checkpoint, new_thread
 
 CHANGES: dict[str, Any] = {
     "agent": "another",
@@ -72,7 +72,7 @@ def test_whatever_is_written_is_ascii_and_read_back_as_json_would(value: object)
     assert decode_json(written) == json.loads(json.dumps(value))
 
 
-def test_what_is_no_json_is_not_written() -> None:
+def test_value_that_is_not_json_is_not_written() -> None:
     with pytest.raises(TypeError):
         encode_json({"what": object()})
     with pytest.raises(ValueError, match="Expecting"):
@@ -86,7 +86,7 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_members() -> None:
     assert digest_json({"a": math.inf, "b": object}) == digest_json({"b": object, "a": math.inf})
 
 
-@pytest.mark.parametrize("read", [full_checkpoint("t"), words("t"), Checkpoint(thread_id="t")])
+@pytest.mark.parametrize("read", [full_checkpoint("t"), new_thread("t"), Checkpoint(thread_id="t")])
 @pytest.mark.parametrize("changed", [(), *((name,) for name in CHANGES), tuple(CHANGES)])
 def test_a_thread_that_was_read_and_changed_is_written_as_it_is_now(
     read: Checkpoint, changed: tuple[str, ...]
@@ -121,7 +121,7 @@ def test_calls_of_one_tool_share_its_schema_and_others_keep_their_own() -> None:
 
 
 @pytest.mark.parametrize("place", [(), ("tool_feedbacks", 0)])
-def test_what_a_later_version_says_of_waiting_calls_is_not_passed_over(place: tuple[Any, ...]) -> None:
+def test_unknown_fields_of_waiting_calls_are_refused(place: tuple[Any, ...]) -> None:
     spelled = json.loads(full_checkpoint("t").to_json())
     told = spelled["interruption"]
     for step in place:

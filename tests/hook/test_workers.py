@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any
 
-from placet.hook import ReactAgent
+from placet.hook import MemorySaver, ReactAgent, tool
 from placet.hook.workers import Workers
 
 PATIENCE_S = 60
@@ -32,10 +32,10 @@ assert shared(workers)
 """
 
 
-def meeting(guests: int) -> tuple[list[Callable[[], object]], SimpleQueue[int]]:
+def make_meeting_tasks(guests: int) -> tuple[list[Callable[[], object]], SimpleQueue[int]]:
     """Tasks that end when all of them have begun, and where they tell it."""
-    door, came = threading.Barrier(guests, timeout=PATIENCE_S), SimpleQueue[int]()
-    return [lambda: came.put(door.wait())] * guests, came
+    barrier, came = threading.Barrier(guests, timeout=PATIENCE_S), SimpleQueue[int]()
+    return [lambda: came.put(barrier.wait())] * guests, came
 
 
 def test_tasks_that_wait_for_each_other_all_begin_however_quickly_they_follow_others() -> None:
@@ -43,7 +43,7 @@ def test_tasks_that_wait_for_each_other_all_begin_however_quickly_they_follow_ot
     for _ in range(5):
         done: list[int] = []
         workers.share([lambda done=done: done.append(1)] * 4)  # type: ignore[misc]
-        tasks, came = meeting(4)
+        tasks, came = make_meeting_tasks(4)
         workers.share(tasks)
         assert sorted(came.get(timeout=PATIENCE_S) for _ in tasks) == [0, 1, 2, 3]
 
@@ -64,23 +64,24 @@ def test_a_task_that_takes_its_time_leaves_the_rest_to_others() -> None:
 
 def test_a_tool_sees_the_context_of_who_called_its_agent_whichever_thread_runs_it() -> None:
     asked_by: ContextVar[str] = ContextVar("asked_by", default="nobody")
-    doors = [threading.Barrier(3, timeout=PATIENCE_S) for _ in range(3)]
+    barriers = [threading.Barrier(3, timeout=PATIENCE_S) for _ in range(3)]
 
-    def who(door: int) -> str:
+    @tool(parallel=True)
+    def who(number: int) -> str:
         """Who asks."""
-        doors[door].wait()
+        barriers[number].wait()
         return asked_by.get()
 
     def model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
         if messages[-1]["role"] == "tool":
             return " ".join(message["content"] for message in messages if message["role"] == "tool")
-        door = int(messages[-1]["content"])
-        return {"tool_calls": [{"name": "who", "arguments": {"door": door}} for _ in range(3)]}
+        number = int(messages[-1]["content"])
+        return {"tool_calls": [{"name": "who", "arguments": {"number": number}} for _ in range(3)]}
 
-    agent = ReactAgent("asker", model, [who])
-    for door, name in enumerate(("ada", "bo", "cy")):
+    agent = ReactAgent("asker", model, [who], saver=MemorySaver())
+    for number, name in enumerate(("ada", "bo", "cy")):
         asked_by.set(name)
-        ended: Any = agent.invoke(str(door))
+        ended: Any = agent.invoke(str(number))
         assert ended.text == f"{name} {name} {name}"
 
 

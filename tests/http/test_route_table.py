@@ -1,5 +1,6 @@
 """One route table: whatever is served stands in it, and routing, description and client come from it."""
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -10,14 +11,25 @@ import pytest
 from starlette.routing import Route as StarletteRoute
 
 import placet
+from placet.http import client_operations
 from placet.http.openapi import wire_codes
-from placet.http.route import Route
+from placet.http.route import OperationAddress, Route, first_step
+from placet.mcp.http_transport import MCP_ROUTE
+from placet.protocol import service_paths
 from placet.relay.api.table import API_ROUTES, RELAY_ROUTES
+from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import RelaySettings
-from placet.server.app import FIRST_STEPS
+from placet.server.app import PlacetApp
 from tests.server.running import RunningServer, running
 
 SOURCE = Path(placet.__file__).parent
+DECLARING = ("http/client_operations.py", "protocol/service_paths.py", "relay/route_addresses.py")
+FOREIGN = {
+    "channels/teams/request_verification.py": "paths of Microsoft's service",
+    "relay/a2a/": "paths of A2A, below the address of an agent",
+    "testing/": "URLs of services that do not exist",
+}
+"""Modules whose paths are not ours, and why."""
 OPERATION = re.compile(r"""(?:\.call|\.stream|call_all_pages|_call)\(\s*(?:\w+,\s*)?"(\w+)\"""")
 
 
@@ -71,8 +83,12 @@ def test_a_relay_serves_what_its_table_declares(table: tuple[Route, ...]) -> Non
     assert {(one.name, one.method, one.path) for one in RELAY_ROUTES} <= served
 
 
-def test_requests_to_every_route_are_counted_under_a_known_name(table: tuple[Route, ...]) -> None:
-    assert {one.path.split("/")[1] for one in table} - {""} <= FIRST_STEPS
+def test_requests_to_every_route_are_counted_under_a_known_name(
+    server: RunningServer, table: tuple[Route, ...]
+) -> None:
+    app = server.parts.app
+    assert isinstance(app, PlacetApp)
+    assert {one.path for one in table if app.route_name(one.method, one.path) == "other"} <= {"/"}
 
 
 def test_routes_are_made_in_one_module_only() -> None:
@@ -82,12 +98,72 @@ def test_routes_are_made_in_one_module_only() -> None:
 
 
 def test_the_command_line_calls_operations_of_the_table_only() -> None:
-    known = {route.name for route in API_ROUTES}
+    assert {*OPERATIONS.values()} == {OperationAddress(one.method, one.path, one.name) for one in API_ROUTES}
     called = {
         name for path in (SOURCE / "cli").glob("*.py") for name in OPERATION.findall(path.read_text("utf-8"))
     }
     assert len(called) > 10
-    assert called <= known
+    assert called <= set(OPERATIONS)
+
+
+def test_our_clients_call_operations_of_the_table_only(table: tuple[Route, ...]) -> None:
+    addresses = [one for one in vars(client_operations).values() if isinstance(one, OperationAddress)]
+    assert addresses
+    assert {*addresses} <= {OperationAddress(one.method, one.path, one.name) for one in table}
+
+
+def test_shared_paths_begin_paths_of_the_table(table: tuple[Route, ...]) -> None:
+    shared = {name: path for name, path in vars(service_paths).items() if name.isupper()}
+    assert shared
+    assert not [path for path in shared.values() if not any(_is_below(one.path, path) for one in table)]
+
+
+def test_no_path_of_ours_is_spelled_outside_its_declaration(table: tuple[Route, ...]) -> None:
+    steps = {first_step(one.path) for one in (*table, MCP_ROUTE)} - {""}
+    spelled = [
+        f"{name}: {text}"
+        for name, module in _read_modules()
+        if not name.startswith((*DECLARING, *FOREIGN))
+        for text in _undeclared_texts(module)
+        if text.startswith("/") and first_step(re.split(r"[?\s]", text)[0]) in steps
+    ]
+    assert spelled == []
+
+
+def _is_below(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(f"{prefix}/")
+
+
+def _read_modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8"))
+
+
+def _undeclared_texts(module: ast.Module) -> Iterator[str]:
+    """Yield the texts of a module, without docstrings and declarations of routes."""
+    nodes = list(ast.walk(module))
+    declarations: list[ast.AST] = [
+        node
+        for node in nodes
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in ("Route", "OperationAddress")
+    ]
+    declarations += [
+        decorator
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for decorator in node.decorator_list
+    ]
+    within = [node for declaration in declarations for node in ast.walk(declaration)]
+    names = {node.id for node in within if isinstance(node, ast.Name)}
+    skipped = {*within}
+    for node in nodes:
+        is_used = isinstance(node, ast.Assign) and names & {getattr(one, "id", "") for one in node.targets}
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_used or is_docstring:
+            skipped.update(ast.walk(node))
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
+            yield node.value
 
 
 def test_our_error_codes_are_lower_case_and_the_protocols_keep_their_spelling() -> None:

@@ -154,15 +154,22 @@ def test_a_plain_installation_has_the_commands_of_an_agent(core: Environment) ->
     assert core.command("skill", "agent").returncode == 0
 
 
+@pytest.mark.parametrize("call", ["relay agent list", "relay approval list", "policy list", "audit list"])
+def test_a_plain_installation_calls_the_relay_of_a_server(core: Environment, call: str) -> None:
+    done = core.command(*call.split(), "--server", "http://127.0.0.1:1", "--key", "k")
+    assert done.stderr.startswith("placet: The server at http://127.0.0.1:1 cannot be reached")
+
+
 @pytest.mark.parametrize(
     ("call", "extra"),
     [
         ("serve", "server"),
         ("demo", "server"),
         ("migrate", "server"),
-        ("relay", "relay"),
-        ("policy", "relay"),
-        ("audit", "relay"),
+        ("relay agent list", "relay"),
+        ("policy list", "relay"),
+        ("policy test policies.toml --text x", "relay"),
+        ("audit list", "relay"),
         ("mcp --key k", "mcp"),
         ("mcp-gate --key k -- x", "mcp"),
     ],

@@ -23,7 +23,7 @@ from mcp.types import (
 
 from placet.agent import PendingCases
 from placet.mcp.messengers import Messengers
-from placet.mcp.questions import MAX_OPEN_QUESTIONS, Questions
+from placet.mcp.questions import Questions
 from placet.mcp.server import build_server
 from placet.ports.channel import Channel
 from tests.cli.forked_command import forked_command
@@ -46,7 +46,7 @@ class Setting:
 
     def __init__(self, server: ServerProcess, folder: Path) -> None:
         self.url = server.url()
-        self.key = server.stdout.split()[0]
+        self.key = server.admin_key
         self.folder = folder
 
     def env(self, **more: str) -> dict[str, str]:
@@ -71,7 +71,6 @@ class Setting:
         *,
         key: str | None = None,
         url: str | None = None,
-        max_open: int = MAX_OPEN_QUESTIONS,
         channel: Channel | None = None,
         answerers: frozenset[str] = frozenset(),
         **client: Any,
@@ -84,10 +83,12 @@ class Setting:
                 key=chosen,
                 cases=cases,
                 trusted=[self.url],
-                max_open=max_open,
                 messengers=Messengers([(channel, answerers)], cases) if channel is not None else None,
             )
-            async with questions, Client(build_server(questions, key=chosen), **_timed(client)) as connected:
+            async with (
+                questions,
+                Client(build_server(questions, key=chosen), **_with_timeout(client)) as connected,
+            ):
                 yield connected
 
     @asynccontextmanager
@@ -102,7 +103,7 @@ class Setting:
             cwd=self.folder,
         )
         with (self.folder / "stderr").open("a") as log:
-            async with Client(stdio_client(parameters, errlog=log), **_timed(client)) as connected:
+            async with Client(stdio_client(parameters, errlog=log), **_with_timeout(client)) as connected:
                 yield connected
 
     @contextmanager
@@ -124,14 +125,14 @@ class HttpServer(ServerProcess):
         return eventually(lambda: re.search(r"running at (http://\S+)", self._said()), within=START_S)[1]
 
     def assistant(self, **client: Any) -> Client:
-        return Client(self.url(), **_timed(client))
+        return Client(self.url(), **_with_timeout(client))
 
 
-def _timed(client: dict[str, Any]) -> dict[str, Any]:
+def _with_timeout(client: dict[str, Any]) -> dict[str, Any]:
     return {"read_timeout_seconds": START_S, **client}
 
 
-def structured(result: CallToolResult) -> dict[str, Any]:
+def read_structured(result: CallToolResult) -> dict[str, Any]:
     """What came back, after a look that text and structure say the same."""
     assert not result.is_error, result.content
     assert result.structured_content is not None
@@ -156,7 +157,7 @@ def answer(review_url: str, action: str, **data: Any) -> httpx.Response:
     return httpx.post(url, json={"action": action, "data": data}, timeout=PATIENCE_S)
 
 
-def opened(review_url: str) -> None:
+def open_page(review_url: str) -> None:
     """What the page does when somebody looks at it."""
     with httpx.Client(timeout=PATIENCE_S, follow_redirects=True) as browser:
         page = ReviewPage(browser, browser.get(review_url))
@@ -184,7 +185,7 @@ class Person:
             self.completed.append(message.params.elicitation_id)
 
 
-async def until(holds: Callable[[], Any] | Callable[[], Awaitable[Any]]) -> Any:
+async def wait_until(holds: Callable[[], Any] | Callable[[], Awaitable[Any]]) -> Any:
     """Wait for what another process does."""
     async with asyncio.timeout(START_S):
         while True:

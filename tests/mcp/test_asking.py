@@ -10,15 +10,15 @@ import pytest
 from mcp.types import TextContent
 
 from placet.agent import Decided, PendingCase, read_case
+from placet.channels.registry import MESSENGER_NAMES
 from placet.mcp.arguments import DEFAULT_WAIT_S, LONGEST_WAIT_S
-from placet.mcp.messengers import MESSENGER_NAMES
 from placet.mcp.questions import MAX_OPEN_QUESTIONS
 from placet.mcp.server import TITLES
 from placet.mcp.tool_results import build_tool_result as result_of
 from placet.mcp.tool_results import describe_outcome
 from placet.reviews.registry import DECLARATIONS
 from tests.docs.markdown import ROOT
-from tests.mcp.assistant import ERA, Person, Setting, answer, opened, run, structured, until
+from tests.mcp.assistant import ERA, Person, Setting, answer, open_page, read_structured, run, wait_until
 from tests.waiting import PATIENCE_S
 
 KINDS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
@@ -65,7 +65,7 @@ def test_the_person_is_shown_the_link_and_their_decision_comes_back(
 
     async def main() -> Any:
         async with setting.in_process(elicitation_callback=person, mode=ERA[era]) as client:
-            return structured(await client.call_tool(tool, {**arguments, "wait_seconds": 30}))
+            return read_structured(await client.call_tool(tool, {**arguments, "wait_seconds": 30}))
 
     result = run(main())
     assert (result["status"], result["action"], result["verified"]) == ("completed", action, True)
@@ -97,7 +97,7 @@ def test_a_long_form_is_filled_in_page_by_page(setting: Setting) -> None:
     async def main() -> Any:
         async with setting.in_process(elicitation_callback=Person(then=fill_in), mode="legacy") as client:
             asked = {"prompt": "When do you arrive?", "steps": steps, "wait_seconds": 30}
-            return structured(await client.call_tool("ask_input", asked))
+            return read_structured(await client.call_tool("ask_input", asked))
 
     assert run(main())["data"] == {"trip": True, "day": "2026-05-06"}
     assert "Step 1 of 3" in pages[0]
@@ -106,7 +106,7 @@ def test_a_long_form_is_filled_in_page_by_page(setting: Setting) -> None:
 def test_without_a_client_that_shows_links_the_model_gets_it_and_a_way_to_check(setting: Setting) -> None:
     async def main() -> None:
         async with setting.in_process() as client:
-            asked = structured(
+            asked = read_structured(
                 await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
             )
             assert (asked["status"], asked["action"], asked["data"]) == ("pending", None, None)
@@ -114,10 +114,10 @@ def test_without_a_client_that_shows_links_the_model_gets_it_and_a_way_to_check(
             assert "never open" in asked["next_step"]
             assert f"check_question with case_id {asked['case_id']}" in asked["next_step"]
             check = {"case_id": asked["case_id"], "wait_seconds": 0}
-            again = structured(await client.call_tool("check_question", check))
+            again = read_structured(await client.call_tool("check_question", check))
             assert (again["status"], again["review_url"]) == ("pending", asked["review_url"])
             assert answer(asked["review_url"], "cancel").status_code == 200
-            ended = structured(await client.call_tool("check_question", check))
+            ended = read_structured(await client.call_tool("check_question", check))
             assert (ended["status"], ended["action"], ended["verified"]) == ("completed", "cancel", True)
             assert ended["next_step"].startswith("The person said no.")
             assert (ended["prompt"], ended["review_url"]) == ("Go?", None)
@@ -134,12 +134,14 @@ def test_a_link_that_was_not_opened_is_no_answer_and_can_be_shown_again(
 
     async def main() -> None:
         async with setting.in_process(elicitation_callback=unwilling, mode=ERA[era]) as client:
-            asked = structured(await client.call_tool("ask_approval", {"prompt": "May I?", "text": "It."}))
+            asked = read_structured(
+                await client.call_tool("ask_approval", {"prompt": "May I?", "text": "It."})
+            )
             assert (asked["status"], asked["action"], asked["review_url"]) == ("pending", None, None)
             assert "That is no answer" in asked["next_step"]
         async with setting.in_process(elicitation_callback=willing, mode=ERA[era]) as client:
             check = {"case_id": asked["case_id"], "wait_seconds": 30, "show_link": True}
-            ended = structured(await client.call_tool("check_question", check))
+            ended = read_structured(await client.call_tool("check_question", check))
             assert (ended["status"], ended["action"]) == ("completed", "approve")
 
     run(main())
@@ -156,8 +158,8 @@ def test_the_client_is_told_when_there_is_nothing_left_to_do_behind_the_link(set
             elicitation_callback=person, message_handler=person.listen, mode="legacy"
         ) as client:
             asked = {"prompt": "Really?", "wait_seconds": 30}
-            assert structured(await client.call_tool("ask_confirmation", asked))["action"] == "confirm"
-            await until(lambda: person.completed)
+            assert read_structured(await client.call_tool("ask_confirmation", asked))["action"] == "confirm"
+            await wait_until(lambda: person.completed)
 
     run(main())
     assert person.completed == [person.seen[0].elicitation_id]
@@ -172,16 +174,18 @@ def test_who_waits_for_progress_hears_what_the_person_does(setting: Setting, era
 
     async def main() -> Any:
         async with setting.in_process(mode=ERA[era]) as client:
-            asked = structured(
+            asked = read_structured(
                 await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
             )
             check = {"case_id": asked["case_id"], "wait_seconds": 30}
             waiting = asyncio.create_task(client.call_tool("check_question", check, progress_callback=listen))
-            await until(lambda: bool(heard))  # at once: it has begun to wait
-            await asyncio.to_thread(opened, asked["review_url"])
-            await until(lambda: "The person has opened the question." in [message for _, message in heard])
+            await wait_until(lambda: bool(heard))  # at once: it has begun to wait
+            await asyncio.to_thread(open_page, asked["review_url"])
+            await wait_until(
+                lambda: "The person has opened the question." in [message for _, message in heard]
+            )
             await asyncio.to_thread(answer, asked["review_url"], "confirm")
-            return structured(await waiting)
+            return read_structured(await waiting)
 
     assert run(main())["action"] == "confirm"
     assert "The person has opened the question." in [message for _, message in heard]
@@ -192,7 +196,7 @@ def test_nobody_answered_in_time_is_never_taken_for_an_approval(setting: Setting
     async def main() -> Any:
         async with setting.in_process() as client:
             asked = {"prompt": "May I?", "text": "It.", "timeout": "1s", "default_action": "reject"}
-            return structured(await client.call_tool("ask_approval", {**asked, "wait_seconds": 60}))
+            return read_structured(await client.call_tool("ask_approval", {**asked, "wait_seconds": 60}))
 
     result = run(main())
     assert (result["status"], result["action"], result["default_action"]) == ("expired", None, "reject")
@@ -202,7 +206,8 @@ def test_nobody_answered_in_time_is_never_taken_for_an_approval(setting: Setting
 def test_a_decision_whose_signature_does_not_hold_is_withheld(setting: Setting) -> None:
     case = read_case(
         202,
-        b'{"hitl": {"case_id": "c", "type": "approval", "prompt": "?", "review_url": "/", "poll_url": "/"}}',
+        b'{"hitl": {"spec_version": "0.9", "case_id": "c", "type": "approval", "prompt": "?", "review_url": "/",'
+        b' "poll_url": "/"}}',
         url=setting.url,
         now=datetime.now(UTC),
     )

@@ -9,10 +9,11 @@ from mcp import MCPError
 from mcp.types import ElicitResult, InputRequiredResult, InputResponses
 
 from placet.agent import PendingCases
+from placet.mcp import questions
 from placet.mcp.questions import Questions
 from placet.mcp.server import build_server
-from tests.mcp.assistant import ERA, Person, Setting, answer, refusal, run, structured, until
-from tests.mcp.leaving import served
+from tests.mcp.assistant import ERA, Person, Setting, answer, read_structured, refusal, run, wait_until
+from tests.mcp.leaving import connect_caller
 
 GO = {"prompt": "Go?", "wait_seconds": 0}
 
@@ -25,15 +26,15 @@ def test_a_call_that_is_broken_off_leaves_the_question_open(setting: Setting) ->
             )
 
             async def listed() -> Any:
-                return structured(await client.call_tool("list_questions"))["questions"]
+                return read_structured(await client.call_tool("list_questions"))["questions"]
 
-            (question,) = await until(listed)
+            (question,) = await wait_until(listed)
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             assert setting.status(question["case_id"])["status"] == "pending"
             answer(question["review_url"], "confirm")
             check = {"case_id": question["case_id"], "wait_seconds": 30}
-            assert structured(await client.call_tool("check_question", check))["action"] == "confirm"
+            assert read_structured(await client.call_tool("check_question", check))["action"] == "confirm"
             assert await listed() == []
 
     run(main())
@@ -43,21 +44,24 @@ def test_an_answer_that_comes_after_the_client_left_is_kept_for_its_return(setti
     async def main() -> None:
         with closing(PendingCases(setting.folder / "agent.db")) as cases:
             asking = Questions(server=setting.url, key=setting.key, cases=cases)
-            async with asking as questions, served(build_server(questions, key=setting.key)) as caller:
+            async with (
+                asking as questions,
+                connect_caller(build_server(questions, key=setting.key)) as caller,
+            ):
                 call = asyncio.create_task(
                     caller.call("ask_confirmation", {"prompt": "Go?", "wait_seconds": 60})
                 )
-                await until(lambda: questions._followed)
+                await wait_until(lambda: questions._followed)
                 await caller.leave(call)
                 (kept,) = cases.all()
                 await asyncio.to_thread(answer, kept.case.review_url, "confirm")
-                await until(lambda: all(each.task.done() for each in questions._followed.values()))
+                await wait_until(lambda: all(each.task.done() for each in questions._followed.values()))
                 await caller.call("list_questions", {})  # by now the call is over
         async with setting.in_process() as client:
-            (found,) = structured(await client.call_tool("list_questions"))["questions"]
+            (found,) = read_structured(await client.call_tool("list_questions"))["questions"]
             assert (found["case_id"], found["status"]) == (kept.case.case_id, "completed")
             check = {"case_id": found["case_id"], "wait_seconds": 30}
-            assert structured(await client.call_tool("check_question", check))["action"] == "confirm"
+            assert read_structured(await client.call_tool("check_question", check))["action"] == "confirm"
 
     run(main())
 
@@ -66,18 +70,18 @@ def test_a_killed_server_knows_its_questions_again(setting: Setting) -> None:
     async def main() -> None:
         with setting.over_http() as server:
             async with server.assistant() as client:
-                asked = structured(await client.call_tool("ask_confirmation", GO))
+                asked = read_structured(await client.call_tool("ask_confirmation", GO))
             server.process.kill()
         assert answer(asked["review_url"], "confirm").status_code == 200
         async with setting.in_process() as client:
-            (found,) = structured(await client.call_tool("list_questions"))["questions"]
+            (found,) = read_structured(await client.call_tool("list_questions"))["questions"]
             assert (found["case_id"], found["status"]) == (asked["case_id"], "completed")
             assert found["action"] is None
             assert "check_question" in found["next_step"]
             check = {"case_id": asked["case_id"], "wait_seconds": 0}
-            ended = structured(await client.call_tool("check_question", check))
+            ended = read_structured(await client.call_tool("check_question", check))
             assert (ended["action"], ended["prompt"]) == ("confirm", "Go?")
-            again = structured(await client.call_tool("check_question", check))
+            again = read_structured(await client.call_tool("check_question", check))
             assert (again["action"], again["verified"], again["prompt"]) == ("confirm", True, None)
 
     run(main())
@@ -99,7 +103,7 @@ def test_a_restart_between_the_two_rounds_of_a_call_does_not_matter(setting: Set
             second = await client.call_tool(
                 "ask_approval", arguments, input_responses=responses, request_state=first.request_state
             )
-            assert structured(second)["action"] == "approve"
+            assert read_structured(second)["action"] == "approve"
 
     run(main())
 
@@ -125,12 +129,12 @@ def test_state_that_was_not_given_for_this_call_is_refused(setting: Setting, for
 def test_a_question_is_withdrawn_with_a_reason(setting: Setting) -> None:
     async def main() -> None:
         async with setting.in_process() as client:
-            asked = structured(await client.call_tool("ask_confirmation", GO))
+            asked = read_structured(await client.call_tool("ask_confirmation", GO))
             withdraw = {"case_id": asked["case_id"], "reason": "It was done by hand."}
-            ended = structured(await client.call_tool("withdraw_question", withdraw))
+            ended = read_structured(await client.call_tool("withdraw_question", withdraw))
             assert (ended["status"], ended["reason"]) == ("cancelled", "It was done by hand.")
             assert (ended["action"], ended["data"]) == (None, None)
-            assert structured(await client.call_tool("list_questions"))["questions"] == []
+            assert read_structured(await client.call_tool("list_questions"))["questions"] == []
 
     run(main())
 
@@ -139,10 +143,10 @@ def test_an_answer_that_nobody_was_listening_for_any_more_can_still_be_seen(sett
     async def main() -> None:
         async with setting.in_process() as client:
             for action in ("confirm", "cancel"):
-                asked = structured(await client.call_tool("ask_confirmation", GO))
+                asked = read_structured(await client.call_tool("ask_confirmation", GO))
                 answer(asked["review_url"], action)
                 await client.call_tool("check_question", {"case_id": asked["case_id"], "wait_seconds": 30})
-            listed = structured(await client.call_tool("list_questions"))
+            listed = read_structured(await client.call_tool("list_questions"))
             assert listed["questions"] == []
             assert [one["action"] for one in listed["recent"]] == ["cancel", "confirm"]
 
@@ -152,9 +156,11 @@ def test_an_answer_that_nobody_was_listening_for_any_more_can_still_be_seen(sett
 def test_withdrawing_what_was_answered_brings_the_answer(setting: Setting) -> None:
     async def main() -> None:
         async with setting.in_process() as client:
-            asked = structured(await client.call_tool("ask_confirmation", GO))
+            asked = read_structured(await client.call_tool("ask_confirmation", GO))
             answer(asked["review_url"], "confirm")
-            ended = structured(await client.call_tool("withdraw_question", {"case_id": asked["case_id"]}))
+            ended = read_structured(
+                await client.call_tool("withdraw_question", {"case_id": asked["case_id"]})
+            )
             assert (ended["status"], ended["action"]) == ("completed", "confirm")
 
     run(main())
@@ -164,20 +170,20 @@ def test_an_edit_is_answered_by_a_next_round(setting: Setting) -> None:
     async def main() -> None:
         async with setting.in_process() as client:
             draft = {"prompt": "May it go out?", "text": "Dear Jo", "wait_seconds": 0}
-            asked = structured(await client.call_tool("ask_approval", draft))
+            asked = read_structured(await client.call_tool("ask_approval", draft))
             answer(asked["review_url"], "edit", edits={"artifact": "Dear Jonas"})
             check = {"case_id": asked["case_id"], "wait_seconds": 30}
-            edited = structured(await client.call_tool("check_question", check))
+            edited = read_structured(await client.call_tool("check_question", check))
             assert edited["data"]["edits"] == {"artifact": "Dear Jonas"}
             assert "previous_case_id" in edited["next_step"]
             second = {**draft, "text": "Dear Jonas", "previous_case_id": asked["case_id"]}
-            again = structured(await client.call_tool("ask_approval", second))
+            again = read_structured(await client.call_tool("ask_approval", second))
             assert setting.status(asked["case_id"])["next_case_id"] == again["case_id"]
 
     run(main())
 
 
-def test_who_answers_while_the_dialog_is_open_ends_the_call(setting: Setting) -> None:
+def test_answer_during_the_dialog_ends_the_call(setting: Setting) -> None:
     async def stare(context: Any, params: Any) -> ElicitResult:
         await asyncio.to_thread(answer, params.url, "confirm")
         await asyncio.Event().wait()
@@ -185,7 +191,7 @@ def test_who_answers_while_the_dialog_is_open_ends_the_call(setting: Setting) ->
 
     async def main() -> Any:
         async with setting.in_process(elicitation_callback=stare, mode="legacy") as client:
-            return structured(await client.call_tool("ask_confirmation", GO))
+            return read_structured(await client.call_tool("ask_confirmation", GO))
 
     assert run(main())["action"] == "confirm"
 
@@ -196,16 +202,20 @@ def test_a_client_that_cannot_show_the_link_after_all_gets_it(setting: Setting) 
 
     async def main() -> Any:
         async with setting.in_process(elicitation_callback=fail, mode="legacy") as client:
-            return structured(await client.call_tool("ask_confirmation", GO))
+            return read_structured(await client.call_tool("ask_confirmation", GO))
 
     assert run(main())["review_url"]
 
 
-def test_an_assistant_cannot_flood_people_with_questions(setting: Setting) -> None:
+def test_an_assistant_cannot_flood_people_with_questions(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "MAX_OPEN_QUESTIONS", 2)
+
     async def main() -> None:
-        async with setting.in_process(max_open=2) as client:
+        async with setting.in_process() as client:
             for _ in range(2):
-                structured(await client.call_tool("ask_confirmation", GO))
+                read_structured(await client.call_tool("ask_confirmation", GO))
             assert "2 questions are open already" in refusal(await client.call_tool("ask_confirmation", GO))
 
     run(main())
@@ -214,8 +224,8 @@ def test_an_assistant_cannot_flood_people_with_questions(setting: Setting) -> No
 def test_questions_to_another_server_in_the_same_file_are_not_listed(setting: Setting) -> None:
     async def main() -> None:
         async with setting.in_process() as client:
-            structured(await client.call_tool("ask_confirmation", GO))
+            read_structured(await client.call_tool("ask_confirmation", GO))
         async with setting.in_process(url=setting.url.replace("127.0.0.1", "localhost")) as client:
-            assert structured(await client.call_tool("list_questions"))["questions"] == []
+            assert read_structured(await client.call_tool("list_questions"))["questions"] == []
 
     run(main())

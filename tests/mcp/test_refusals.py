@@ -6,13 +6,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.mcp.assistant import Setting, refusal, run, structured
+from tests.mcp.assistant import Setting, read_structured, refusal, run
 from tests.waiting import PATIENCE_S
 
 NOWHERE = "http://127.0.0.1:9"
 
 
-async def called(client: Any, tool: str, **arguments: Any) -> str:
+async def call_tool(client: Any, tool: str, **arguments: Any) -> str:
     text = refusal(await client.call_tool(tool, arguments))
     assert "Traceback" not in text
     return text
@@ -21,7 +21,7 @@ async def called(client: Any, tool: str, **arguments: Any) -> str:
 def test_a_wrong_key_is_named_as_such(setting: Setting) -> None:
     async def main() -> str:
         async with setting.in_process(key="placet_" + "x" * 43) as client:
-            return await called(client, "ask_confirmation", prompt="Go?", wait_seconds=0)
+            return await call_tool(client, "ask_confirmation", prompt="Go?", wait_seconds=0)
 
     said = run(main())
     assert "[invalid_token]" in said
@@ -33,9 +33,9 @@ def test_a_server_that_is_down_is_named(setting: Setting) -> None:
     async def main() -> list[str]:
         async with setting.in_process(url=NOWHERE) as client:
             return [
-                await called(client, "ask_confirmation", prompt="Go?"),
-                await called(client, "check_question", case_id="review_1"),
-                await called(client, "withdraw_question", case_id="review_1"),
+                await call_tool(client, "ask_confirmation", prompt="Go?"),
+                await call_tool(client, "check_question", case_id="review_1"),
+                await call_tool(client, "withdraw_question", case_id="review_1"),
             ]
 
     for said in run(main()):
@@ -45,15 +45,15 @@ def test_a_server_that_is_down_is_named(setting: Setting) -> None:
 def test_a_key_that_is_refused_later_loses_no_question(setting: Setting) -> None:
     async def main() -> None:
         async with setting.in_process() as client:
-            asked = structured(
+            asked = read_structured(
                 await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
             )
         async with setting.in_process(key="placet_" + "x" * 43) as client:
-            assert "[invalid_token]" in await called(
+            assert "[invalid_token]" in await call_tool(
                 client, "check_question", case_id=asked["case_id"], wait_seconds=0
             )
         async with setting.in_process() as client:
-            (found,) = structured(await client.call_tool("list_questions"))["questions"]
+            (found,) = read_structured(await client.call_tool("list_questions"))["questions"]
             assert found["case_id"] == asked["case_id"]
 
     run(main())
@@ -80,7 +80,7 @@ def test_a_reply_that_got_lost_does_not_make_two_questions_of_one(setting: Setti
         server = await asyncio.start_server(lossy, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with server, setting.in_process(url=url) as client:
-            return structured(
+            return read_structured(
                 await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
             )
 
@@ -134,13 +134,13 @@ def test_a_reply_that_got_lost_does_not_make_two_questions_of_one(setting: Setti
         ("withdraw_question", {"case_id": "review_none", "reason": "x" * 3000}, "reason"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(
+def test_invalid_arguments_are_refused_by_name(
     setting: Setting, tool: str, arguments: dict[str, Any], complaint: str
 ) -> None:
     async def main() -> None:
         async with setting.in_process() as client:
-            assert complaint in await called(client, tool, **{"wait_seconds": 0, **arguments})
-            assert structured(await client.call_tool("list_questions"))["questions"] == []
+            assert complaint in await call_tool(client, tool, **{"wait_seconds": 0, **arguments})
+            assert read_structured(await client.call_tool("list_questions"))["questions"] == []
 
     run(main())
 
@@ -153,7 +153,7 @@ def test_texts_arrive_as_they_were_written(setting: Setting) -> None:
         async with setting.in_process() as client:
             for text in texts:
                 asked = {"prompt": f"May I? {text[:20]}", "text": text, "wait_seconds": 0}
-                found = structured(await client.call_tool("ask_approval", asked))
+                found = read_structured(await client.call_tool("ask_approval", asked))
                 assert found["prompt"] == asked["prompt"]
                 assert found["status"] == "pending"
 
@@ -167,6 +167,6 @@ def test_context_that_is_nested_beyond_reason_is_refused(setting: Setting) -> No
 
     async def main() -> str:
         async with setting.in_process() as client:
-            return await called(client, "ask_confirmation", prompt="Go?", facts=deep)
+            return await call_tool(client, "ask_confirmation", prompt="Go?", facts=deep)
 
     assert "Nothing was decided." in run(main())

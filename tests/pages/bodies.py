@@ -86,7 +86,7 @@ def artifacts() -> dict[str, dict[str, Any]]:
 
 
 def options(count: int, **more: Any) -> list[dict[str, Any]]:
-    listed = heaviest.selection(count)["context"]["options"]
+    listed = heaviest.build_selection(count)["context"]["options"]
     return [{**one, **more} for one in listed]
 
 
@@ -153,4 +153,4 @@ def every_field() -> list[dict[str, Any]]:
 
 def heavy() -> dict[str, dict[str, Any]]:
     """The largest that may be asked."""
-    return {name.removeprefix("page_"): large for name, (large, _) in heaviest.pairs().items()}
+    return {name.removeprefix("page_"): large for name, (large, _) in heaviest.build_pairs().items()}

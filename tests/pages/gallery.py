@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.cases.case import Case, Decision, Offer, offer_digest
+from placet.desk.asker import Asker
 from placet.errors import BadRequest
 from placet.pages import (
     ClosedView,
@@ -63,12 +64,17 @@ def case_of(offer: Offer, **changes: Any) -> Case:
     return Case(**{**known, **changes})
 
 
+def asker_of(offer: Offer) -> Asker:
+    return Asker(role="principal", name="parcel-desk", service=offer.service, agent=offer.agent)
+
+
 def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any) -> ReviewView:
     typed = values or {}
     kind = load_review_type(offer)
     given: dict[str, Any] = {
         "case": case_of(offer, default_action=DEFAULTS.get(offer.type, "skip")),
         "offer": offer,
+        "asker": asker_of(offer),
         "template": kind.template,
         "substance": kind.build_page_content(offer, typed),
         "now": NOW,
@@ -77,7 +83,7 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
         "static_url": STATIC_URL,
         "page_url": "/review/x",
         "respond_url": "/review/x/respond",
-        "decline_url": "/review/x/decline",
+        "hand_back_url": "/review/x/hand-back",
         "pass_on_url": "/review/x/pass-on",
         "opened_url": "/review/x/opened",
         "language_url": "/review/x/language",
@@ -90,7 +96,8 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
 def closed_view(offer: Offer | None, status: Status, **more: Any) -> ClosedView:
     shown = offer or Offer(type="approval", prompt="?", message="?")
     case = case_of(shown, status=status, closed_at=NOW - timedelta(minutes=3), **more.pop("case", {}))
-    return ClosedView(case=case, offer=offer, now=NOW, static_url=STATIC_URL, page_url="/review/x", **more)
+    given: dict[str, Any] = {"asker": asker_of(shown), "static_url": STATIC_URL, "page_url": "/review/x"}
+    return ClosedView(case=case, offer=offer, now=NOW, **{**given, **more})
 
 
 def answered(
@@ -165,9 +172,9 @@ def every_view() -> dict[str, View]:
 def rendered(view: View, language: Language = ENGLISH) -> str:
     spoken = replace(view, language=language)
     if isinstance(spoken, ReviewView):
-        return RENDERER.render_review(spoken)
+        return "".join(RENDERER.render_review(spoken))
     if isinstance(spoken, ClosedView):
-        return RENDERER.render_closed_case(spoken)
+        return "".join(RENDERER.render_closed_case(spoken))
     if isinstance(spoken, PassOnView):
         return RENDERER.render_pass_on(spoken)
     if isinstance(spoken, InboxView):

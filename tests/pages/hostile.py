@@ -19,9 +19,9 @@ FIELDS = 190  # a form takes 200
 
 
 def hostile_pages(payloads: Sequence[str], *, full: bool = True) -> Iterator[tuple[str, str]]:
-    """Pages by name that hold every payload in every place, or a third of them that has every place."""
+    """Pages by name that hold every payload in every place, or a sixth of them that has every place."""
     texts = [text for text in payloads if is_storable(text)]
-    step = 1 if full else 3
+    step = 1 if full else 6
     for number, part in enumerate(interleaved(texts, MANY)):
         for place, (name, view) in enumerate([*asked(part), *closed(part)]):
             if (number + place) % step == 0:

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from placet.cases.case import Offer
+from placet.desk.asker import Asker
 from placet.pages.page_texts import SIGN_IN_PROBLEMS
 from placet.pages.view import InboxRow, InboxView, SignInView
-from placet.server.inbox_list import KINDS, kind_name
+from placet.server.inbox_list import TYPE_NAMES, get_type_name
 
 STATUSES = ("pending", "opened", "in_progress")
 ENDS = {"completed": "approve", "expired": None, "cancelled": None}
@@ -20,9 +21,9 @@ def inbox_views(examples: Mapping[str, Offer], now: datetime) -> dict[str, Inbox
     ended = tuple(
         InboxRow(
             case_id=f"review_{status}",
-            kind="approval",
+            type="approval",
             prompt="May this reply go out?",
-            service="Parcel Desk",
+            asker=Asker(role="principal", name="parcel-desk", service="Parcel Desk"),
             status=status,
             expires_at=now,
             closed_at=now - timedelta(minutes=3),
@@ -39,7 +40,7 @@ def inbox_views(examples: Mapping[str, Offer], now: datetime) -> dict[str, Inbox
     }
     return {
         "inbox": _inbox(now, rows=(*rows, rude), next_url="/inbox?after=1.x"),
-        "inbox-sifted": _inbox(now, rows=rows[:1], kind="approval", words="parcel", later=True),
+        "inbox-sifted": _inbox(now, rows=rows[:1], type="approval", words="parcel", later=True),
         "inbox-decided": _inbox(now, rows=ended, decided=True),
         "inbox-decided-nothing": _inbox(now, decided=True),
         "inbox-empty": _inbox(now),
@@ -54,10 +55,9 @@ def inbox_views(examples: Mapping[str, Offer], now: datetime) -> dict[str, Inbox
 def _row(offer: Offer, place: int, now: datetime) -> InboxRow:
     return InboxRow(
         case_id=f"review_{place}",
-        kind=kind_name(offer),
+        type=get_type_name(offer),
         prompt=offer.prompt,
-        service=offer.service,
-        agent=offer.agent,
+        asker=Asker(role="principal", name="parcel-desk", service=offer.service, agent=offer.agent),
         status=STATUSES[place % 3],
         expires_at=now + timedelta(minutes=7) * 5**place,
     )
@@ -68,7 +68,7 @@ def _inbox(now: datetime, **changes: Any) -> InboxView:
         "static_url": "/static",
         "name": "Ada Byron",
         "rows": (),
-        "kinds": KINDS,
+        "types": TYPE_NAMES,
         "waiting_url": "/inbox",
         "decided_url": "/inbox?show=decided",
         "open_url": "/inbox/open",

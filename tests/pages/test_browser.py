@@ -13,7 +13,7 @@ from tests.pages.checks import (
     painted,
 )
 from tests.pages.gallery import every_page, offer_of
-from tests.pages.looking import opened
+from tests.pages.page_examination import opened
 from tests.pages.site import Site, serving
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.pages.bodies import IMAGE
 from tests.pages.checks import painted, until
-from tests.pages.gallery import RENDERER, offer_of, review_view
+from tests.pages.gallery import offer_of, rendered, review_view
 from tests.pages.site import Site, serving
 
 CODE = "\n".join(f"def step_{number}(): return {'x' * 200!r}" for number in range(200))
@@ -21,7 +21,7 @@ HTML = "<p>Dear <b>members</b></p><img src=https://evil.example/c.png onerror=wi
 
 def page_of(artifact: object, **context: object) -> str:
     body = {"type": "approval", "prompt": "May it?", "context": {"artifact": artifact, **context}}
-    return RENDERER.render_review(review_view(offer_of(body)))
+    return rendered(review_view(offer_of(body)))
 
 
 @pytest.fixture(scope="module")

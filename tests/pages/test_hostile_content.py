@@ -8,7 +8,7 @@ import pytest
 from placet.errors import RequestError
 from placet.reviews.registry import REVIEW_TYPES, load_custom_type
 from placet.text.characters import mark_hidden
-from tests.pages.gallery import RENDERER, answered, every_page, offer_of, review_view
+from tests.pages.gallery import answered, every_page, offer_of, rendered, review_view
 from tests.pages.markup import Markup
 from tests.pages.payloads import PAYLOADS
 
@@ -62,7 +62,7 @@ def test_a_payload_in_any_place_of_an_open_case_stays_text(body: dict[str, Any],
         except RequestError:
             continue
         steps = len(review_view(offer).substance.get("steps", ())) or 1
-        pages = [check_page(RENDERER.render_review(review_view(offer, step=step))) for step in range(steps)]
+        pages = [check_page(rendered(review_view(offer, step=step))) for step in range(steps)]
         # A wizard keeps some of its places for people who answer otherwise.
         assert steps > 1 or shows(pages[0], payload)
         tried += 1
@@ -73,7 +73,7 @@ def test_a_payload_in_any_place_of_an_open_case_stays_text(body: dict[str, Any],
 def test_a_payload_in_an_answer_stays_text(payload: str) -> None:
     body = {"type": "x-any", "prompt": payload, "service": payload, "context": {}, "actions": ["go"]}
     data = {"note": payload, payload: {payload: [payload, {"a": payload}]}}
-    assert shows(check_page(RENDERER.render_closed_case(answered(offer_of(body), "go", data))), payload)
+    assert shows(check_page(rendered(answered(offer_of(body), "go", data))), payload)
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
@@ -89,6 +89,6 @@ def test_a_payload_typed_by_the_person_comes_back_as_text(payload: str) -> None:
             "traveller": payload,
         }
         problems = dict.fromkeys((payload, "feedback", "note", "traveller"), payload)
-        page = Markup(RENDERER.render_review(review_view(offer, values, problems=problems, notice=payload)))
+        page = Markup(rendered(review_view(offer, values, problems=problems, notice=payload)))
         assert page.problems == []
         assert page.shapes() <= KNOWN | {("p", "role")}

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,15 +19,15 @@ from scripts.languages import (
     SOURCE,
     TRANSLATED,
     UNTRANSLATED,
+    add_translations,
     extract_texts,
+    find_problems,
     format_catalog,
-    problems,
     refresh_catalog,
-    take,
 )
 from tests.pages.gallery import every_view, rendered
 
-FOUND = extract_texts()
+find_texts = cache(extract_texts)
 TEMPLATES = sorted(
     path for path in SOURCE.rglob("*.html") if str(path.relative_to(SOURCE)) not in UNTRANSLATED
 )
@@ -41,17 +42,17 @@ UNTRANSLATABLE = {"Placet", "UTC", "Markdown", "HTML"}
 
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_every_text_is_translated_with_all_its_parts(code: str) -> None:
-    assert problems(code, FOUND) == {}, "run `make languages`, then translate these"
+    assert find_problems(code, find_texts()) == {}, "run `make languages`, then translate these"
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_the_catalogs_hold_what_the_pages_say_and_nothing_else(code: str) -> None:
     kept = (FOLDER / f"{code}.po").read_text(encoding="utf-8")
-    assert kept == format_catalog(refresh_catalog(code, FOUND)), "run `make languages`"
+    assert kept == format_catalog(refresh_catalog(code, find_texts())), "run `make languages`"
 
 
 def test_texts_are_found_in_templates_words_and_messages() -> None:
-    found = {entry.id if isinstance(entry.id, str) else entry.id[0] for entry in FOUND if entry.id}
+    found = {entry.id if isinstance(entry.id, str) else entry.id[0] for entry in find_texts() if entry.id}
     assert {
         "Skip to the question",
         "If you approve",
@@ -237,7 +238,7 @@ def test_arabic_has_six_forms(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_every_count_of_every_text_can_be_said(code: str) -> None:
     language = languages().get(code)
-    for one, many in [entry.id for entry in FOUND if isinstance(entry.id, tuple)]:
+    for one, many in [entry.id for entry in find_texts() if isinstance(entry.id, tuple)]:
         names = re.findall(r"{(\w+)}", many)
         for count in (0, 1, 2, 3, 11, 100):
             assert language.tn(one, many, count, **{name: "x" for name in names if name != "count"})
@@ -247,8 +248,10 @@ def test_every_count_of_every_text_can_be_said(code: str) -> None:
 def test_a_translation_that_was_cut_short_is_named(tmp_path: Path, text: str) -> None:
     english = "Say what should change, or change it yourself."
     _catalog(tmp_path, "de", f'msgid "{english}"\n{text}\n')
-    assert problems("de", FOUND, tmp_path)[english] in ("cut short", "missing")
-    taken = take("de", FOUND, {"One of them does not fit. What to write instead stands beside it.": "Eine"})
+    assert find_problems("de", find_texts(), tmp_path)[english] in ("cut short", "missing")
+    taken = add_translations(
+        "de", find_texts(), {"One of them does not fit. What to write instead stands beside it.": "Eine"}
+    )
     assert not [entry for entry in taken if entry.string == "Eine"]
 
 

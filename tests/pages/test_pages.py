@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from placet.cases.case import Offer
+from placet.desk.asker import Asker
 from placet.pages import MessageView, PageRenderer, assets
 from placet.pages.assets import ENTRY, STYLESHEET, PageScripts
 from placet.pages.language import ENGLISH, Language
@@ -25,6 +27,7 @@ from tests.pages.gallery import (
     every_page,
     examples,
     offer_of,
+    rendered,
     review_view,
 )
 from tests.pages.markup import Markup
@@ -91,10 +94,10 @@ def test_references_lead_somewhere(name: str) -> None:
 @pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_each_action_is_a_real_button_and_none_is_preselected(type: str) -> None:
     offer = examples()[type]
-    page = Markup(RENDERER.render_review(review_view(offer, FILLED if type == "input" else {}, step=2)))
+    page = Markup(rendered(review_view(offer, FILLED if type == "input" else {}, step=2)))
     actions = [button["value"] for button in page.all("button") if button.get("name") == "action"]
     assert [action for action in actions if not str(action).startswith("x-")] == list(offer.actions)
-    assert "x-decline" in actions
+    assert "x-hand-back" in actions
     if type != "input":
         assert not any("checked" in control for control in page.all("input"))
 
@@ -102,7 +105,7 @@ def test_each_action_is_a_real_button_and_none_is_preselected(type: str) -> None
 @pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_the_form_carries_what_binds_the_answer_to_what_was_shown(type: str) -> None:
     view = review_view(examples()[type])
-    page = Markup(RENDERER.render_review(view))
+    page = Markup(rendered(view))
     hidden = {
         control["name"]: control["value"] for control in page.all("input") if control.get("type") == "hidden"
     }
@@ -115,7 +118,7 @@ def test_the_form_carries_what_binds_the_answer_to_what_was_shown(type: str) -> 
 @pytest.mark.parametrize("type", [*REVIEW_TYPES, "x"])
 def test_the_first_button_of_a_decision_does_nothing(type: str) -> None:
     step = 2 if type == "input" else 0
-    first = Markup(RENDERER.render_review(review_view(examples()[type], step=step))).all("button")[0]
+    first = Markup(rendered(review_view(examples()[type], step=step))).all("button")[0]
     assert "disabled" in first
 
 
@@ -123,7 +126,7 @@ def test_who_asks_what_and_until_when_come_first() -> None:
     text = " ".join(Markup(PAGES["open-approval"]).text.split())
     head = text[: text.index("What you approve")]
     for words in (
-        "Parcel Desk asks for your approval (through Support assistant)",
+        "parcel-desk asks for your approval Says it is: Parcel Desk, through Support assistant",
         "May this reply go out to a customer whose parcel is late?",
         "If you approve It goes ahead exactly as it is shown here.",
         "If you do nothing It counts as a no.",
@@ -180,7 +183,7 @@ def test_a_closed_case_tells_what_was_answered_and_what_happens_next() -> None:
 
 def test_a_deadline_that_just_passed_is_told_before_the_clock_has_closed_the_case() -> None:
     view = closed_view(examples()["approval"], Status.OPENED)
-    assert "Nobody answered in time" in RENDERER.render_closed_case(view)
+    assert "Nobody answered in time" in rendered(view)
 
 
 def test_messages_lead_back_only_where_that_helps() -> None:
@@ -189,14 +192,14 @@ def test_messages_lead_back_only_where_that_helps() -> None:
 
 
 def test_opening_is_told_only_where_the_server_asks_for_it() -> None:
-    told = Markup(RENDERER.render_review(review_view(examples()["approval"])))
-    quiet = Markup(RENDERER.render_review(review_view(examples()["approval"], opened_url=None)))
+    told = Markup(rendered(review_view(examples()["approval"])))
+    quiet = Markup(rendered(review_view(examples()["approval"], opened_url=None)))
     assert told.all("body") == [{"data-opened-url": "/review/x/opened"}]
     assert quiet.all("body") == [{}]
 
 
 def test_other_ways_out_are_offered_only_where_they_lead_somewhere() -> None:
-    bare = RENDERER.render_review(review_view(examples()["approval"], decline_url=None, pass_on_url=None))
+    bare = rendered(review_view(examples()["approval"], hand_back_url=None, pass_on_url=None))
     assert len(Markup(bare).all("form")) == 1
 
 
@@ -214,7 +217,7 @@ def test_context_of_any_shape_is_never_blank_and_never_raw() -> None:
         "odd_site": "http://example.com/page",
     }
     body = {"type": "x-any", "prompt": "Well?", "context": context, "actions": ["go"]}
-    page = Markup(RENDERER.render_review(review_view(offer_of(body))))
+    page = Markup(rendered(review_view(offer_of(body))))
     text = " ".join(page.text.split())
     for words in (
         "Empty nothing",
@@ -238,13 +241,15 @@ def test_context_as_deep_as_allowed_is_shown_to_the_bottom() -> None:
     for number in range(31):
         value = [value, "more"] if number % 2 else {"inner": value}
     body = {"type": "x-any", "prompt": "Well?", "context": {"deep": value}, "actions": ["go"]}
-    assert "bottom" in RENDERER.render_review(review_view(offer_of(body)))
+    assert "bottom" in rendered(review_view(offer_of(body)))
 
 
 def test_a_service_without_a_name_is_still_named() -> None:
     offer = Offer(type="approval", prompt="Well?", message="Well?", actions=("approve", "edit", "reject"))
-    assert "The service" in Markup(RENDERER.render_review(review_view(offer))).text
-    assert "The service" in Markup(RENDERER.render_closed_case(answered(offer, "approve", {}))).text
+    text = Markup(rendered(review_view(offer, asker=Asker()))).text
+    assert "Someone without a key asks for your approval" in text
+    assert "The service" in text
+    assert "The service" in Markup(rendered(replace(answered(offer, "approve", {}), asker=Asker()))).text
 
 
 def test_a_folder_of_templates_comes_before_ours(tmp_path: Path) -> None:
@@ -255,8 +260,8 @@ def test_a_folder_of_templates_comes_before_ours(tmp_path: Path) -> None:
     )
     renderer = PageRenderer([tmp_path])
     assert "our way" in renderer.render_message(MessageView(name="not_found", static_url=""))
-    assert "Ours" in renderer.render_review(review_view(examples()["approval"]))
-    assert "Options" in renderer.render_review(review_view(examples()["selection"]))
+    assert "Ours" in "".join(renderer.render_review(review_view(examples()["approval"])))
+    assert "Options" in "".join(renderer.render_review(review_view(examples()["selection"])))
 
 
 ORDINARY = [name for name in PAGES if name.startswith("open-") and not name.endswith(("-many", "-image"))]
@@ -292,22 +297,22 @@ def test_what_a_service_says_about_undoing_is_told_and_nothing_is_claimed_beyond
     said: list[tuple[dict[str, Any], str | None]] = [
         ({"irreversible": True}, "No, it cannot be undone."),
         ({"reversible": False}, "No, it cannot be undone."),
-        ({"irreversible": False}, "Yes, says The service."),
-        ({"reversible": True, "undo": "Within a day."}, "Yes, says The service: Within a day."),
+        ({"irreversible": False}, "Yes, says parcel-desk."),
+        ({"reversible": True, "undo": "Within a day."}, "Yes, says parcel-desk: Within a day."),
         ({"undo": "Ask us.", "irreversible": True}, "No, it cannot be undone."),
         ({}, None),
         ({"reversible": "perhaps", "undo": " ", "irreversible": 1}, None),
     ]
     for context, words in said:
         body = {"type": "x-any", "prompt": "Well?", "context": context, "actions": ["go"]}
-        text = " ".join(Markup(RENDERER.render_review(review_view(offer_of(body)))).text.split())
+        text = " ".join(Markup(rendered(review_view(offer_of(body)))).text.split())
         assert (words or "Open until") in text
         assert ("Can it be undone?" in text) == (words is not None)
 
 
 def test_a_long_message_waits_until_the_stakes_are_told() -> None:
     long = {**REVIEW_TYPES["approval"].example(), "message": "A long story. " * 30}
-    text = Markup(RENDERER.render_review(review_view(offer_of(long)))).text
+    text = Markup(rendered(review_view(offer_of(long)))).text
     assert text.index("Open until") < text.index("A long story.") < text.index("What you approve")
     short = Markup(PAGES["open-approval"]).text
     assert short.index("is ready and waits") < short.index("Open until")
@@ -332,7 +337,7 @@ def test_no_button_bears_the_name_of_another(
     labels: dict[str, str], language: Language, honest: bool
 ) -> None:
     body = {**REVIEW_TYPES["approval"].example(), "context": {"artifact": "Hello", "action_labels": labels}}
-    html = RENDERER.render_review(review_view(offer_of(body), language=language))
+    html = rendered(review_view(offer_of(body)), language)
     said = re.findall(r'class="verb">([^<]+)<', html)
     assert said == [label for label in labels.values() if honest and label != "Approve"]
 

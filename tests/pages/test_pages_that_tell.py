@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from tests.pages.gallery import every_page
-from tests.pages.looking import Looks
+from tests.pages.page_examination import Looks
 
 
 class TestPagesThatTell(Looks):

@@ -19,7 +19,7 @@ def policy(**changes: Any) -> VerificationPolicy:
     return msgspec.convert(fields | changes, VerificationPolicy)
 
 
-def asking(*branches: list[dict[str, Any]]) -> VerificationPolicy:
+def require_branches(*branches: list[dict[str, Any]]) -> VerificationPolicy:
     """A policy that is met when all needs of one branch are."""
     return policy(requirements={"any_of": [{"all_of": branch} for branch in branches]})
 
@@ -36,6 +36,6 @@ def evidence(**changes: Any) -> Evidence:
     return msgspec.convert(fields | changes, Evidence)
 
 
-def found(**changes: Any) -> VerifiedEvidence:
+def verified_evidence(**changes: Any) -> VerifiedEvidence:
     """What a verifier says of it."""
     return VerifiedEvidence(**{"proof_type": "proof_of_human", "provider": "mark"} | changes)

@@ -8,12 +8,8 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from placet.errors import AddressRefused
-from placet.protocol.addresses import (
-    FORBIDDEN_RANGES,
-    check_address,
-    check_url,
-    is_secure_or_loopback,
-)
+from placet.protocol.addresses import check_address, check_url, is_secure_or_loopback
+from placet.protocol.forbidden_networks import FORBIDDEN_RANGES
 
 HOSTILE_URLS = {
     # Scheme and shape

@@ -1,4 +1,4 @@
-"""What a person allowed, and nothing that only looks like it."""
+"""Argument patterns of grants match exactly what a person allowed."""
 
 import random
 import time
@@ -15,7 +15,7 @@ from placet.protocol.argument_patterns import (
     as_glob,
     find_pattern_error,
     fits,
-    identical,
+    is_identical,
     is_json,
     matches,
     matches_almost_anything,
@@ -56,7 +56,7 @@ def test_types_are_told_apart_at_any_depth() -> None:
 
 @given(JSON)
 def test_a_value_is_itself(value: Any) -> None:
-    assert identical(value, value)
+    assert is_identical(value, value)
     assert fits({"exact": value}, value)
 
 
@@ -65,10 +65,10 @@ def test_values_that_are_the_same_are_written_the_same(one: Any, other: Any) -> 
     import json
 
     alike = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    assert identical(one, other) or not alike
+    assert is_identical(one, other) or not alike
 
 
-def test_what_is_no_json_fits_nothing_not_even_itself() -> None:
+def test_value_that_is_not_json_matches_nothing() -> None:
     class Text(str):
         __slots__ = ()
 
@@ -223,12 +223,12 @@ def test_a_pattern_of_another_shape_fits_nothing_and_says_why(pattern: Any) -> N
 
 
 @pytest.mark.parametrize("glob", ["*", "**", "a*", "*.*", "*a*b*c*", "***"])
-def test_globs_of_next_to_nothing_are_known_as_such(glob: str) -> None:
+def test_very_broad_globs_are_detected(glob: str) -> None:
     assert matches_almost_anything({"glob": glob})
 
 
 @pytest.mark.parametrize(
     "pattern", [{"glob": "*.py"}, {"glob": "abc"}, {"exact": None}, {"from": 0, "to": 1}], ids=repr
 )
-def test_other_patterns_say_something(pattern: Any) -> None:
+def test_narrow_patterns_are_not_called_broad(pattern: Any) -> None:
     assert not matches_almost_anything(pattern)

@@ -6,11 +6,11 @@ from placet.protocol.fields import Conditional, Field, Option
 OPTIONS = (Option(value="full", label="Full-time"), Option(value="part", label="Part-time"))
 
 
-def when(operator, value):
+def make_condition(operator, value):
     return Conditional(field="k", operator=operator, value=value)
 
 
-def controller(type_):
+def make_field(type_):
     return Field(key="k", label="K", type=type_, options=OPTIONS if "select" in type_ else ())
 
 
@@ -60,11 +60,11 @@ def controller(type_):
     ],
 )
 def test_a_condition_is_met_by_the_answer(operator, value, answer, met):
-    assert is_condition_met(when(operator, value), answer) is met
+    assert is_condition_met(make_condition(operator, value), answer) is met
 
 
 def test_a_flood_of_choices_is_cut_short():
-    assert not is_condition_met(when("eq", "full"), ["x"] * 1_000_000 + ["full"])
+    assert not is_condition_met(make_condition("eq", "full"), ["x"] * 1_000_000 + ["full"])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_flood_of_choices_is_cut_short():
     ],
 )
 def test_a_sensible_condition_draws_no_complaint(type_, operator, value):
-    assert find_condition_error(when(operator, value), controller(type_)) is None
+    assert find_condition_error(make_condition(operator, value), make_field(type_)) is None
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,6 @@ def test_a_sensible_condition_draws_no_complaint(type_, operator, value):
     ],
 )
 def test_a_condition_that_could_never_work_is_named(type_, operator, value, complaint):
-    assert (find_condition_error(when(operator, value), controller(type_)) or "").startswith(complaint)
+    assert (find_condition_error(make_condition(operator, value), make_field(type_)) or "").startswith(
+        complaint
+    )

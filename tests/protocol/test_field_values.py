@@ -20,7 +20,7 @@ def code(asked, value):
 
 
 @pytest.mark.parametrize("value", [None, "", " ", "\t\n", "\u3000", [], ()])
-def test_nothing_said_is_blank(value):
+def test_empty_values_are_blank(value):
     assert is_blank(value)
 
 

@@ -9,11 +9,11 @@ def field(type_, **rules):
 
 @pytest.mark.parametrize("type_", FIELD_TYPES)
 def test_a_standard_type_is_its_own_kind(type_):
-    assert field(type_).kind == type_
+    assert field(type_).field_type == type_
 
 
 def test_any_other_type_is_custom():
-    assert field("x-colour").kind == CUSTOM
+    assert field("x-colour").field_type == CUSTOM
 
 
 def test_a_range_without_bounds_slides_from_0_to_100():

@@ -76,7 +76,7 @@ def test_text_becomes_what_the_field_means(key, text, value):
         ("money", "five", "not_a_number"),
     ],
 )
-def test_what_does_not_convert_stays_as_typed_and_is_named(key, text, code):
+def test_unconvertible_value_is_kept_and_reported(key, text, code):
     values = answers_from_strings(FORM, [(key, text)])
     assert values[key] in (text, [text])
     with pytest.raises(InvalidInput) as caught:
@@ -99,7 +99,7 @@ def test_a_hidden_no_before_a_checkbox_gives_way_to_its_yes():
     assert answers_from_strings(FORM, [("boolean", "false")]) == {"boolean": False}
 
 
-def test_what_was_not_posted_is_not_answered():
+def test_missing_field_is_not_answered():
     assert answers_from_strings(FORM, []) == {}
 
 

@@ -4,19 +4,19 @@ from placet.protocol.form_progress import FormProgress, compute_progress
 from placet.protocol.forms import parse_form
 
 
-def asked(key, **more):
+def make_field(key, **more):
     return {"key": key, "label": key.title(), "type": "text", **more}
 
 
 WIZARD = parse_form(
     {
         "steps": [
-            {"title": "You", "fields": [asked("name", required=True), asked("nickname")]},
+            {"title": "You", "fields": [make_field("name", required=True), make_field("nickname")]},
             {
                 "title": "Contact",
                 "fields": [
-                    asked("email", type="email", required=True),
-                    asked(
+                    make_field("email", type="email", required=True),
+                    make_field(
                         "phone",
                         required=True,
                         conditional={"field": "email", "operator": "neq", "value": "a@b.example"},
@@ -50,7 +50,7 @@ def test_the_page_may_say_where_the_person_is(told, current):
 
 
 def test_a_form_without_steps_is_step_one_of_one():
-    form = parse_form({"fields": [asked("a"), asked("b")]})
+    form = parse_form({"fields": [make_field("a"), make_field("b")]})
     assert compute_progress(form, {}) == FormProgress(1, 1, 0, 0)
 
 

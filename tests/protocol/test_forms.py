@@ -14,7 +14,7 @@ def text(key="name", **more):
     return {"key": key, "label": "Name", "type": "text", **more}
 
 
-def one(**more):
+def single_field_form(**more):
     """A form of one field."""
     return {"fields": [text(**more)]}
 
@@ -61,7 +61,7 @@ def test_a_wizard_is_read_in_the_order_of_its_steps():
 
 
 def test_a_form_without_steps_is_one_group():
-    form = parse_form(one())
+    form = parse_form(single_field_form())
     assert len(form.groups) == 1
     assert form.every_field[0].label == "Name"
 
@@ -77,14 +77,14 @@ def test_every_type_is_understood(type_):
 
 
 def test_bounds_of_dates_are_kept_here_and_left_out_of_the_published_form():
-    raw = one(type="date", validation={"min": "2026-01-01", "max": "2026-12-31"}, required=True)
+    raw = single_field_form(type="date", validation={"min": "2026-01-01", "max": "2026-12-31"}, required=True)
     form = parse_form(raw)
     assert form.every_field[0].bounds == ("2026-01-01", "2026-12-31")
-    assert form_to_wire(form) == one(type="date", required=True)
+    assert form_to_wire(form) == single_field_form(type="date", required=True)
 
 
 def test_numeric_bounds_are_published():
-    raw = one(type="number", validation={"min": 0, "max": 5})
+    raw = single_field_form(type="number", validation={"min": 0, "max": 5})
     assert form_to_wire(parse_form(raw)) == raw
 
 
@@ -249,14 +249,14 @@ def test_an_unsound_field_is_refused_with_its_place(field, complaint):
 
 
 def test_a_refusal_names_the_field_and_never_its_default():
-    error = refusal(one(key="pin", default="4711", sensitive=True))
+    error = refusal(single_field_form(key="pin", default="4711", sensitive=True))
     assert error.details == {"path": "form.fields[0]", "field": "pin"}
     assert "4711" not in str(error.body())
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000/x", "http://127.0.0.1/x", "http://[::1]/x"])
 def test_a_default_may_come_from_localhost(url):
-    parse_form(one(default_ref=url, sensitive=True))
+    parse_form(single_field_form(default_ref=url, sensitive=True))
 
 
 def test_a_key_is_used_once_across_all_steps():
@@ -302,7 +302,7 @@ def test_a_default_nested_beyond_reason_is_refused():
     deep: list = []
     for _ in range(100_000):
         deep = [deep]
-    assert "default does not fit" in refusal(one(default=deep)).message
+    assert "default does not fit" in refusal(single_field_form(default=deep)).message
     condition = {"field": "first", "operator": "eq", "value": deep}
     assert "value must be text" in refusal({"fields": [text("first"), text(conditional=condition)]}).message
 

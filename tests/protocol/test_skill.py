@@ -9,7 +9,7 @@ from placet.errors import ValidationFailed
 from placet.protocol.skill import Skill, render_front_matter, render_handling_section, render_skill
 
 
-def skill(**changes):
+def make_skill(**changes):
     given = {
         "name": "job-search",
         "description": "Finds jobs and applies to them.",
@@ -19,16 +19,16 @@ def skill(**changes):
     return Skill(**{**given, **changes})
 
 
-def front(text):
+def read_front_matter(text):
     opening, block, body = text.split("---\n")
     assert (opening, body) == ("", "")
     return yaml.safe_load(block)
 
 
 def test_front_matter_declares_what_the_service_may_ask():
-    declared = front(
+    declared = read_front_matter(
         render_front_matter(
-            skill(
+            make_skill(
                 review_base_url="https://jobs.example/review",
                 timeout_default="24h",
                 supports_inline_submit=True,
@@ -50,8 +50,8 @@ def test_front_matter_declares_what_the_service_may_ask():
     }
 
 
-def test_what_was_not_given_is_not_declared():
-    assert front(render_front_matter(skill()))["metadata"]["hitl"] == {
+def test_omitted_fields_are_not_declared():
+    assert read_front_matter(render_front_matter(make_skill()))["metadata"]["hitl"] == {
         "supported": True,
         "types": ["selection", "confirmation"],
         "info": "May ask which jobs to apply for.",
@@ -60,16 +60,16 @@ def test_what_was_not_given_is_not_declared():
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200).filter(str.strip))
 def test_no_text_escapes_its_quotes(info):
-    assert front(render_front_matter(skill(info=info)))["metadata"]["hitl"]["info"] == info
+    assert read_front_matter(render_front_matter(make_skill(info=info)))["metadata"]["hitl"]["info"] == info
 
 
 @pytest.mark.parametrize(
     "info", ["---\nname: x", 'a"\n    supported: false', "\u2028x", "a\u0085b", "😀", "#: {", "\x00"]
 )
 def test_hostile_text_stays_one_value(info):
-    block = render_front_matter(skill(info=info))
+    block = render_front_matter(make_skill(info=info))
     assert len(block.splitlines()) == 9
-    assert front(block)["metadata"]["hitl"] == {
+    assert read_front_matter(block)["metadata"]["hitl"] == {
         "supported": True,
         "types": ["selection", "confirmation"],
         "info": info,
@@ -95,15 +95,17 @@ def test_hostile_text_stays_one_value(info):
 )
 def test_a_declaration_agents_could_not_use_is_refused(change, named):
     with pytest.raises(ValidationFailed, match=named):
-        render_front_matter(skill(**change))
+        render_front_matter(make_skill(**change))
 
 
 def test_custom_types_are_declared_too():
-    assert front(render_front_matter(skill(types=("x-vote",))))["metadata"]["hitl"]["types"] == ["x-vote"]
+    assert read_front_matter(render_front_matter(make_skill(types=("x-vote",))))["metadata"]["hitl"][
+        "types"
+    ] == ["x-vote"]
 
 
 def test_handling_tells_the_agent_to_forward_poll_and_stop():
-    section = render_handling_section(skill())
+    section = render_handling_section(make_skill())
     assert section.startswith("## HITL Handling\n")
     assert all(
         name in section for name in ("hitl.review_url", "hitl.prompt", "hitl.poll_url", "result.action")
@@ -114,13 +116,13 @@ def test_handling_tells_the_agent_to_forward_poll_and_stop():
 
 
 def test_inline_buttons_are_explained_only_where_offered():
-    section = render_handling_section(skill(supports_inline_submit=True))
+    section = render_handling_section(make_skill(supports_inline_submit=True))
     assert "3. If the body has `hitl.submit_url`" in section
     assert "6. On `expired`" in section
 
 
 def test_a_required_choice_comes_with_guidelines():
-    section = render_handling_section(skill(hitl_required=True))
+    section = render_handling_section(make_skill(hitl_required=True))
     assert "## Agent Guidelines" in section
     assert all(
         name in section for name in ("prefer_hitl", "skip_hitl", "HITL_CHOICE_REQUIRED", "VALIDATION_ERROR")
@@ -128,11 +130,11 @@ def test_a_required_choice_comes_with_guidelines():
 
 
 def test_improvement_cycles_are_explained_and_bounded():
-    assert "at most twice" in render_handling_section(skill(supports_improvement_suggestions=True))
+    assert "at most twice" in render_handling_section(make_skill(supports_improvement_suggestions=True))
 
 
 def test_a_document_is_front_matter_and_body():
-    document = render_skill(skill(description="Line one\n# not a heading"))
+    document = render_skill(make_skill(description="Line one\n# not a heading"))
     assert document.startswith("---\nname: " + json.dumps("job-search"))
     assert "\n# job-search\n\nLine one # not a heading\n\n## HITL Handling\n" in document
     assert document.endswith("\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from placet.protocol.stream import FINAL, HEARTBEAT, STREAMED, format_event, parse_last_event_id
+from placet.protocol.stream import FINAL, HEARTBEAT, SPECIFIED, STREAMED, format_event, parse_last_event_id
 
 
 def test_a_frame_is_id_name_and_one_line_of_data() -> None:
@@ -18,7 +18,8 @@ def test_a_heartbeat_is_a_comment_that_no_reader_takes_for_an_event() -> None:
 
 def test_the_six_events_of_the_specification_are_streamed_and_three_of_them_end_it() -> None:
     names = {"opened", "in_progress", "reminder", "completed", "expired", "cancelled"}
-    assert {f"review.{name}" for name in names} == STREAMED
+    assert {f"review.{name}" for name in names} == SPECIFIED
+    assert {"review.handed_back"} == STREAMED - SPECIFIED
     assert {"review.completed", "review.expired", "review.cancelled"} == FINAL
 
 

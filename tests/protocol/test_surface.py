@@ -14,7 +14,7 @@ from placet.protocol.surface import (
 PAGE = "https://jobs.example/review/abc?token=x"
 
 
-def embedded(**changes):
+def make_surface(**changes):
     given = {
         "id": "main",
         "format": "a2ui",
@@ -25,8 +25,8 @@ def embedded(**changes):
     return EmbeddedSurface(**{**given, **changes})
 
 
-def wrapper(**changes):
-    return {**build_surface_interop("review_abc", [embedded()]), **changes}
+def make_wrapper(**changes):
+    return {**build_surface_interop("review_abc", [make_surface()]), **changes}
 
 
 def test_a_declaration_names_format_and_version():
@@ -63,7 +63,7 @@ def test_a_malformed_declaration_is_refused_by_name(raw):
 
 
 def test_a_wrapper_reads_back_as_it_was_built():
-    surfaces = (embedded(), embedded(id="second", catalog_id="basic", payload=None))
+    surfaces = (make_surface(), make_surface(id="second", catalog_id="basic", payload=None))
     built = build_surface_interop("review_abc", surfaces)
     assert built["profile"] == INTEROP_PROFILE
     assert "catalog_id" not in built["surfaces"][0]
@@ -72,21 +72,24 @@ def test_a_wrapper_reads_back_as_it_was_built():
 
 
 def test_an_http_fallback_is_allowed_on_localhost_only():
-    build_surface_interop("c", [embedded(fallback_review_url="http://localhost:8000/review/c")])
+    build_surface_interop("c", [make_surface(fallback_review_url="http://localhost:8000/review/c")])
     with pytest.raises(ValidationFailed, match=r"surfaces\[0\].fallback_review_url must be an https URL"):
-        build_surface_interop("c", [embedded(fallback_review_url="http://jobs.example/review/c")])
+        build_surface_interop("c", [make_surface(fallback_review_url="http://jobs.example/review/c")])
 
 
 @pytest.mark.parametrize(
     ("raw", "complaint"),
     [
-        (wrapper(profile="hitl-surface-interop/v9"), "profile must be"),
-        (wrapper(case_id="a b"), "case_id takes"),
-        (wrapper(case_id=""), "case_id takes"),
-        (wrapper(surfaces=[]), "surfaces must hold 1 to 50"),
-        (wrapper(surfaces=wrapper()["surfaces"] * 2), r"surfaces\[1\].id is used by an earlier surface"),
-        (wrapper(extra=1), "`extra` is not a known property"),
-        (wrapper(surfaces=[{"id": "a"}]), r"surfaces\[0\]: `format` is missing"),
+        (make_wrapper(profile="hitl-surface-interop/v9"), "profile must be"),
+        (make_wrapper(case_id="a b"), "case_id takes"),
+        (make_wrapper(case_id=""), "case_id takes"),
+        (make_wrapper(surfaces=[]), "surfaces must hold 1 to 50"),
+        (
+            make_wrapper(surfaces=make_wrapper()["surfaces"] * 2),
+            r"surfaces\[1\].id is used by an earlier surface",
+        ),
+        (make_wrapper(extra=1), "`extra` is not a known property"),
+        (make_wrapper(surfaces=[{"id": "a"}]), r"surfaces\[0\]: `format` is missing"),
         ({"profile": INTEROP_PROFILE}, "`case_id` is missing"),
         ("text", "expected object, got string"),
     ],
@@ -99,13 +102,13 @@ def test_a_malformed_wrapper_is_refused_with_its_place(raw, complaint):
 
 def test_an_enormous_wrapper_is_refused():
     with pytest.raises(ValidationFailed, match="1 to 50"):
-        build_surface_interop("c", [embedded(id=str(n)) for n in range(51)])
+        build_surface_interop("c", [make_surface(id=str(n)) for n in range(51)])
 
 
 @pytest.mark.parametrize("payload", [object(), {"a": "\ud800"}, {1.5j: 1}])
 def test_a_payload_that_json_cannot_carry_is_refused(payload):
     with pytest.raises(ValidationFailed, match="payload must be JSON"):
-        build_surface_interop("c", [embedded(payload=payload)])
+        build_surface_interop("c", [make_surface(payload=payload)])
 
 
 def test_a_payload_nested_beyond_reason_is_refused():
@@ -113,4 +116,4 @@ def test_a_payload_nested_beyond_reason_is_refused():
     for _ in range(100_000):
         payload = [payload]
     with pytest.raises(ValidationFailed, match="payload must be JSON"):
-        build_surface_interop("c", [embedded(payload=payload)])
+        build_surface_interop("c", [make_surface(payload=payload)])

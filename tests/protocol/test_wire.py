@@ -18,8 +18,8 @@ from placet.protocol.surface import Surface
 from placet.protocol.verification import VerificationResult
 from placet.protocol.versions import SPEC_VERSIONS
 from placet.reviews.registry import REVIEW_TYPES, load_custom_type
-from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, standing
-from tests.protocol.policies import found, policy
+from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, case_in_status
+from tests.protocol.policies import policy, verified_evidence
 
 TYPES = (*REVIEW_TYPES, "x-seating-plan")
 
@@ -95,7 +95,7 @@ def poll_fields(version: str) -> set[str]:
     return POLL_05 | ({"submission_context"} if version >= "0.8" else set())
 
 
-def full_offer(type: str) -> Offer:
+def make_full_offer(type: str) -> Offer:
     kind = REVIEW_TYPES.get(type, load_custom_type())
     example = kind.example()
     return Offer(
@@ -110,8 +110,8 @@ def full_offer(type: str) -> Offer:
     )
 
 
-def full_case(version: str, type: str) -> Case:
-    case, _ = standing(Status.PENDING)
+def make_full_case(version: str, type: str) -> Case:
+    case, _ = case_in_status(Status.PENDING)
     return replace(
         case,
         type=type,
@@ -130,8 +130,8 @@ LINKS = CaseLinks(
 )
 
 
-def opened(version: str, type: str) -> dict[str, Any]:
-    body = human_input_required(full_case(version, type), full_offer(type), LINKS)
+def open_response(version: str, type: str) -> dict[str, Any]:
+    body = human_input_required(make_full_case(version, type), make_full_offer(type), LINKS)
     read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
     return read
 
@@ -139,8 +139,9 @@ def opened(version: str, type: str) -> dict[str, Any]:
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("version", SPEC_VERSIONS)
 def test_a_202_with_everything_in_it_has_exactly_the_fields_of_its_version(version: str, type: str) -> None:
-    body = opened(version, type)
-    assert set(body) == {"status", "message", "hitl"}
+    body = open_response(version, type)
+    assert set(body) == {"status", "message", "data", "hitl"}
+    assert body["data"] == {"principal": {"name": "acme"}}
     assert set(body["hitl"]) == hitl_fields(version)
     assert body["hitl"]["spec_version"] == version
     assert len(body["hitl"]["prompt"]) <= 500
@@ -149,16 +150,30 @@ def test_a_202_with_everything_in_it_has_exactly_the_fields_of_its_version(versi
 @pytest.mark.parametrize("version", SPEC_VERSIONS)
 def test_a_202_says_who_asks_where_every_version_has_room_for_it(version: str) -> None:
     """Not in the `hitl` object, which takes no further members, but among the answer's own data."""
-    named = msgspec.structs.replace(full_offer("approval"), service="Parcel Desk")
-    body = msgspec.to_builtins(human_input_required(full_case(version, "approval"), named, LINKS))
+    named = msgspec.structs.replace(make_full_offer("approval"), service="Parcel Desk")
+    body = msgspec.to_builtins(human_input_required(make_full_case(version, "approval"), named, LINKS))
     assert list(body) == ["status", "message", "data", "hitl"]
-    assert body["data"] == {"service": {"name": "Parcel Desk"}}
+    assert body["data"] == {"service": {"name": "Parcel Desk"}, "principal": {"name": "acme"}}
     assert set(body["hitl"]) == hitl_fields(version)
 
 
 @pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_a_202_has_data_only_where_there_is_something_to_say(version: str) -> None:
+    anonymous = replace(make_full_case(version, "x-seating-plan"), owner=None)
+    offer = make_full_offer("x-seating-plan")
+    bare = msgspec.to_builtins(human_input_required(anonymous, offer, LINKS))
+    assert list(bare) == ["status", "message", "hitl"]
+    told = replace(offer, affirmative_actions=("seat",))
+    body = msgspec.to_builtins(human_input_required(anonymous, told, LINKS, warnings=("No seats.",)))
+    assert body["data"] == {"warnings": ["No seats."], "affirmative_actions": ["seat"]}
+    assert set(body["hitl"]) == set(bare["hitl"]) == hitl_fields(version)
+
+
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
 def test_a_202_with_nothing_optional_keeps_what_is_required(version: str) -> None:
-    case = replace(full_case(version, "approval"), previous_case_id=None, reminders=(), callback_url=None)
+    case = replace(
+        make_full_case(version, "approval"), previous_case_id=None, reminders=(), callback_url=None
+    )
     offer = Offer(type="approval", prompt="Go?", message="Go?")
     links = replace(LINKS, submit_url=None, submit_token=None)
     hitl = msgspec.to_builtins(human_input_required(case, offer, links))["hitl"]
@@ -167,28 +182,28 @@ def test_a_202_with_nothing_optional_keeps_what_is_required(version: str) -> Non
 
 
 def test_one_reminder_is_a_moment_and_several_are_a_list() -> None:
-    two = full_case("0.9", "approval")
+    two = make_full_case("0.9", "approval")
     one = replace(two, reminders=two.reminders[:1])
-    offer = full_offer("approval")
+    offer = make_full_offer("approval")
     assert isinstance(human_input_required(two, offer, LINKS).hitl.reminder_at, tuple)
     assert human_input_required(one, offer, LINKS).hitl.reminder_at == two.reminders[0]
 
 
 def test_inline_actions_without_an_address_to_submit_to_do_not_travel() -> None:
     links = replace(LINKS, submit_url=None, submit_token=None)
-    hitl = human_input_required(full_case("0.9", "approval"), full_offer("approval"), links).hitl
+    hitl = human_input_required(make_full_case("0.9", "approval"), make_full_offer("approval"), links).hitl
     assert hitl.inline_actions is None
 
 
 def test_a_form_travels_in_the_shape_the_specification_gives_it() -> None:
-    context = opened("0.9", "input")["hitl"]["context"]
+    context = open_response("0.9", "input")["hitl"]["context"]
     assert set(context["form"]) in ({"fields"}, {"steps"})
 
 
-def full_poll(version: str, status: Status) -> dict[str, Any]:
+def make_full_poll(version: str, status: Status) -> dict[str, Any]:
     """A poll of a case that has whatever it can have in this state."""
     case = replace(
-        standing(status)[0],
+        case_in_status(status)[0],
         spec_version=version,
         opened_at=None if status is Status.PENDING else OPENS_AT,
         reminder_sent_at=OPENS_AT,
@@ -217,7 +232,9 @@ FULL_DECISION = Decision(
         submitted_via="telegram_inline_button",
         submitted_by=SubmittedBy(platform="telegram", platform_user_id="42", display_name="Ada"),
         verification_result=VerificationResult(
-            satisfied=True, verified_evidence=(found(assurance_level="high"),), missing_requirements=("x",)
+            satisfied=True,
+            verified_evidence=(verified_evidence(assurance_level="high"),),
+            missing_requirements=("x",),
         ),
     ),
     responded_by=RespondedBy(name="Ada", email="ada@example.com"),
@@ -228,7 +245,7 @@ FULL_DECISION = Decision(
 @pytest.mark.parametrize("status", Status)
 @pytest.mark.parametrize("version", SPEC_VERSIONS)
 def test_a_poll_has_the_fields_of_its_version_and_state_only(version: str, status: Status) -> None:
-    body = full_poll(version, status)
+    body = make_full_poll(version, status)
     forbidden = {field for field, states in ONLY.items() if status not in states}
     assert set(body) <= poll_fields(version) - forbidden
     assert set(body) >= {"status", "case_id", "created_at"} | MUST_HAVE[status]
@@ -236,29 +253,29 @@ def test_a_poll_has_the_fields_of_its_version_and_state_only(version: str, statu
 
 
 @pytest.mark.parametrize("version", SPEC_VERSIONS)
-def test_how_an_answer_came_is_told_from_08_on(version: str) -> None:
-    body = full_poll(version, Status.COMPLETED)
+def test_submission_context_is_sent_since_0_8(version: str) -> None:
+    body = make_full_poll(version, Status.COMPLETED)
     assert ("submission_context" in body) == (version >= "0.8")
     assert body["responded_by"] == {"name": "Ada", "email": "ada@example.com"}
     assert set(body["result"]) == {"action", "data", "signature"}
     assert set(body["result"]["signature"]) == {"algorithm", "value", "signed_at", "signer"}
 
 
-def test_nothing_kept_for_our_own_use_is_told() -> None:
-    told = msgspec.json.encode(full_poll("0.9", Status.COMPLETED))
+def test_internal_fields_are_not_sent() -> None:
+    told = msgspec.json.encode(make_full_poll("0.9", Status.COMPLETED))
     for private in (b"digest", b"owner", b"chain", b"callback", b"acme"):
         assert private not in told
 
 
 def test_an_expired_case_has_no_result_whatever_its_default_says() -> None:
     """Ruling 6: nothing is executed and nothing is made up."""
-    case = replace(standing(Status.PENDING)[0], default_action="approve")
+    case = replace(case_in_status(Status.PENDING)[0], default_action="approve")
     body = poll_response(apply(case, ORDERS[Expire], now=ENDS_AT, salt="grain").case)
     assert (body.status, body.default_action, body.result) == ("expired", "approve", None)
 
 
 def test_an_erased_result_is_not_found_rather_than_empty() -> None:
-    case, _ = standing(Status.COMPLETED)
+    case, _ = case_in_status(Status.COMPLETED)
     with pytest.raises(CaseNotFound):
         poll_response(apply(case, ORDERS[Erase], now=ENDS_AT, salt="grain").case)
 
@@ -272,7 +289,7 @@ def test_an_erased_result_is_not_found_rather_than_empty() -> None:
     ],
 )
 def test_a_callback_says_what_happened_to_which_case_and_when(status: Status, fields: set[str]) -> None:
-    case, events = standing(status)
+    case, events = case_in_status(status)
     body = msgspec.json.decode(callback_body(case, events[-1]))
     assert set(body) == {"event", "status", "timestamp", "case_id"} | fields
     assert body["event"] == f"review.{status}"
@@ -282,7 +299,7 @@ def test_a_callback_says_what_happened_to_which_case_and_when(status: Status, fi
 def test_a_callback_carries_the_result_exactly_as_the_poll_does() -> None:
     data = {"big": 9007199254740991, "small": 1e-7, "text": 'ü\u2028"', "nested": [{"a": None}]}
     decision = replace(FULL_DECISION, result=replace(FULL_DECISION.result, data=data))
-    case, _ = standing(Status.OPENED)
+    case, _ = case_in_status(Status.OPENED)
     step = apply(case, Respond(actor="person", decision=decision), now=OPENS_AT, salt="grain")
     body = msgspec.json.decode(callback_body(step.case, step.events[0]))
     polled = msgspec.json.decode(msgspec.json.encode(poll_response(step.case)))

@@ -1,15 +1,13 @@
 """A relay that is killed and started again knows whose tasks and conversations are whose."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import httpx
-import pytest
 
 from tests.cli.process import ServerProcess, placet, serving
-from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
+from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.waiting import eventually
 
 CONFIG = """
@@ -24,13 +22,7 @@ agents = ["errands"]
 """
 
 
-@pytest.fixture(scope="module")
-def agent() -> Iterator[SdkAgent]:
-    with running_agent() as found:
-        yield found
-
-
-def key_of(folder: Path, name: str) -> str:
+def create_caller_key(folder: Path, name: str) -> str:
     made = placet(folder, "key", "create", name, "--db", "cases.db")
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
@@ -50,7 +42,7 @@ def send(server: ServerProcess, key: str, text: str, **fields: Any) -> dict[str,
     return call(server, key, "SendMessage", message=message)
 
 
-def written(db: Path, task_id: str) -> bool:
+def is_stored(db: Path, task_id: str) -> bool:
     connection = apsw.Connection(str(db))
     try:
         return bool(connection.execute("SELECT 1 FROM relay_tasks WHERE id = ?", (task_id,)).fetchall())
@@ -62,9 +54,9 @@ def test_after_a_kill_a_caller_finds_its_task_and_nobody_else_does(agent: SdkAge
     (tmp_path / "placet.toml").write_text(CONFIG.format(url=agent.url))
     with serving(tmp_path) as server:
         server.url()
-        ann, bob = key_of(tmp_path, "ann"), key_of(tmp_path, "bob")
+        ann, bob = create_caller_key(tmp_path, "ann"), create_caller_key(tmp_path, "bob")
         task = send(server, ann, "echo")["result"]["task"]
-        assert eventually(lambda: written(tmp_path / "cases.db", task["id"]))
+        assert eventually(lambda: is_stored(tmp_path / "cases.db", task["id"]))
         server.process.kill()
         server.process.wait(60)
     with serving(tmp_path) as server:
@@ -73,6 +65,6 @@ def test_after_a_kill_a_caller_finds_its_task_and_nobody_else_does(agent: SdkAge
         for method in ("GetTask", "CancelTask"):
             assert call(server, bob, method, id=task["id"])["error"]["code"] == -32001
         refused = send(server, bob, "hello", contextId=task["contextId"])
-        assert refused["error"]["message"] == "There is no such conversation."
+        assert refused["error"]["message"] == "Context not found."
         went_on = send(server, ann, "echo", contextId=task["contextId"])
         assert went_on["result"]["task"]["contextId"] == task["contextId"]

@@ -27,15 +27,15 @@ from placet.relay.settings import (
     GrpcSettings,
     RelaySettings,
 )
-from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
-from tests.relay.things import Things, message_of
+from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
+from tests.relay.sample_records import SampleRecords, build_message_call
 from tests.server.running import RunningServer, running
 
 ALL = tuple(sorted(PERMISSIONS))
 ROUTES = API_ROUTES
 HOME, ELSEWHERE = "default", "elsewhere"
 VARIABLE = re.compile(r"{\w+}")
-CALL = message_of("hello")
+CALL = build_message_call("hello")
 OUTSIDERS = ("stranger", "member", "boss", "admin", "caller of nobody", "their caller", "their boss", *ALL)
 """Everyone but the caller of the agent, and whoever has no key."""
 RPCS = list(a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].methods)
@@ -56,22 +56,25 @@ RELAYED = [
 ]
 
 
-def group(tenant: str, member: str, permissions: tuple[str, ...]) -> GroupSettings:
+def build_group(tenant: str, member: str, permissions: tuple[str, ...]) -> GroupSettings:
     return GroupSettings(members=(member,), permissions=permissions, tenant=tenant)
 
 
-def just(route: Route) -> str:
+def name_minimal_member(route: Route) -> str:
     """The name of a member who may ask this, and nothing that needs more."""
     return f"just {' and '.join(route.permissions)}"
 
 
-def settings(agent: RawAgent, other: RawAgent) -> RelaySettings:
-    single = {f"only-{place}": group(HOME, one, (one,)) for place, one in enumerate(ALL)}
+def build_settings(agent: RawAgent, other: RawAgent) -> RelaySettings:
+    single = {f"only-{place}": build_group(HOME, one, (one,)) for place, one in enumerate(ALL)}
     lacking = {
-        f"not-{place}": group(HOME, f"all but {one}", tuple(p for p in ALL if p != one))
+        f"not-{place}": build_group(HOME, f"all but {one}", tuple(p for p in ALL if p != one))
         for place, one in enumerate(ALL)
     }
-    enough = {f"just-{route.name}": group(HOME, just(route), route.permissions) for route in ROUTES}
+    enough = {
+        f"just-{route.name}": build_group(HOME, name_minimal_member(route), route.permissions)
+        for route in ROUTES
+    }
     return RelaySettings(
         enabled=True,
         agents={
@@ -87,15 +90,15 @@ def settings(agent: RawAgent, other: RawAgent) -> RelaySettings:
             **single,
             **lacking,
             **enough,
-            "none": group(HOME, "member", ()),
-            "all": group(HOME, "boss", ALL),
-            "theirs": group(ELSEWHERE, "their boss", ALL),
+            "none": build_group(HOME, "member", ()),
+            "all": build_group(HOME, "boss", ALL),
+            "theirs": build_group(ELSEWHERE, "their boss", ALL),
         },
         grpc=GrpcSettings(listen="127.0.0.1:0"),
     )
 
 
-class Roles:
+class ClientsByRole:
     """A client for each kind of key, by its name; `nobody` has none."""
 
     def __init__(self, server: RunningServer, stack: ExitStack) -> None:
@@ -121,23 +124,25 @@ class Roles:
 
 @pytest.fixture(scope="module")
 def agents() -> Iterator[tuple[RawAgent, RawAgent]]:
-    with raw_agent() as ours, raw_agent() as theirs:
+    with run_raw_agent() as ours, run_raw_agent() as theirs:
         for one in (ours, theirs):
-            one.behave = answering(200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
+            one.behave = answer_with(200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
         yield ours, theirs
 
 
 @pytest.fixture(scope="module")
-def roles(agents: tuple[RawAgent, RawAgent], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
+def clients(
+    agents: tuple[RawAgent, RawAgent], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClientsByRole]:
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp("roles")
-        server = stack.enter_context(running(folder, relay=settings(*agents)))
-        yield Roles(server, stack)
+        server = stack.enter_context(running(folder, relay=build_settings(*agents)))
+        yield ClientsByRole(server, stack)
 
 
 @pytest.fixture(scope="module")
-def things(roles: Roles) -> Things:
-    return Things(roles.server, roles["admin"])
+def sample_records(clients: ClientsByRole) -> SampleRecords:
+    return SampleRecords(clients.server, clients["admin"])
 
 
 def ask(client: httpx.Client, route: Route, path: str | None = None, **query: str) -> httpx.Response:
@@ -146,7 +151,7 @@ def ask(client: httpx.Client, route: Route, path: str | None = None, **query: st
     return client.request(route.method, address, json=body, params=query)
 
 
-def told(response: httpx.Response) -> tuple[int, str | None]:
+def read_status_and_code(response: httpx.Response) -> tuple[int, str | None]:
     try:
         found = response.json()
     except ValueError:
@@ -154,7 +159,7 @@ def told(response: httpx.Response) -> tuple[int, str | None]:
     return response.status_code, found.get("error") if isinstance(found, dict) else None
 
 
-def is_let_in(response: httpx.Response) -> bool:
+def is_authorized(response: httpx.Response) -> bool:
     """What is answered once nobody asks any more who it is: anything but that, and never a failure."""
     assert response.status_code < 500, response.text
     return response.status_code not in (401, 403)
@@ -164,67 +169,74 @@ def is_let_in(response: httpx.Response) -> bool:
 class TestApi:
     """Each address of the API."""
 
-    def test_nobody_comes_in_without_a_key_or_a_tenant(self, route: Route, roles: Roles) -> None:
-        assert told(ask(roles["nobody"], route)) == (401, "invalid_token")
-        with roles.server.client("asn_made_up") as forger:
-            assert told(ask(forger, route)) == (401, "invalid_token")
+    def test_route_needs_a_key_and_a_tenant(self, route: Route, clients: ClientsByRole) -> None:
+        assert read_status_and_code(ask(clients["nobody"], route)) == (401, "invalid_token")
+        with clients.server.client("placet_made_up") as forger:
+            assert read_status_and_code(ask(forger, route)) == (401, "invalid_token")
         for name in ("stranger", "member", "caller", "caller of nobody"):
-            assert told(ask(roles[name], route)) == (403, "not_permitted"), name
-            assert told(ask(roles[name], route, tenantId=HOME)) == (403, "not_permitted"), name
+            assert read_status_and_code(ask(clients[name], route)) == (403, "not_permitted"), name
+            assert read_status_and_code(ask(clients[name], route, tenantId=HOME)) == (403, "not_permitted"), (
+                name
+            )
 
-    def test_what_it_says_it_needs_opens_it_and_nothing_less_does(self, route: Route, roles: Roles) -> None:
+    def test_route_needs_exactly_its_permissions(self, route: Route, clients: ClientsByRole) -> None:
         needed = set(route.permissions)
         alone = needed if len(needed) == 1 else set()
-        assert {one for one in ALL if is_let_in(ask(roles[one], route))} == alone
+        assert {one for one in ALL if is_authorized(ask(clients[one], route))} == alone
         for one in needed:
-            assert told(ask(roles[f"all but {one}"], route)) == (403, "not_permitted"), one
-        assert is_let_in(ask(roles[just(route)], route))
-        assert is_let_in(ask(roles["boss"], route))
+            assert read_status_and_code(ask(clients[f"all but {one}"], route)) == (403, "not_permitted"), one
+        assert is_authorized(ask(clients[name_minimal_member(route)], route))
+        assert is_authorized(ask(clients["boss"], route))
 
-    def test_no_one_acts_in_another_tenant_but_an_administrator(self, route: Route, roles: Roles) -> None:
-        assert told(ask(roles["their boss"], route, tenantId=HOME)) == (403, "not_permitted")
-        assert told(ask(roles["boss"], route, tenantId=ELSEWHERE)) == (403, "not_permitted")
-        assert is_let_in(ask(roles["their boss"], route, tenantId=ELSEWHERE))
-        assert is_let_in(ask(roles["admin"], route))
-        assert is_let_in(ask(roles["admin"], route, tenantId=ELSEWHERE))
+    def test_only_an_administrator_acts_in_another_tenant(self, route: Route, clients: ClientsByRole) -> None:
+        assert read_status_and_code(ask(clients["their boss"], route, tenantId=HOME)) == (
+            403,
+            "not_permitted",
+        )
+        assert read_status_and_code(ask(clients["boss"], route, tenantId=ELSEWHERE)) == (403, "not_permitted")
+        assert is_authorized(ask(clients["their boss"], route, tenantId=ELSEWHERE))
+        assert is_authorized(ask(clients["admin"], route))
+        assert is_authorized(ask(clients["admin"], route, tenantId=ELSEWHERE))
 
-    def test_what_is_ours_is_not_there_for_others(self, route: Route, roles: Roles, things: Things) -> None:
-        made = things.address(route)
+    def test_records_are_not_found_by_other_tenants(
+        self, route: Route, clients: ClientsByRole, sample_records: SampleRecords
+    ) -> None:
+        made = sample_records.address(route)
         if made is None:
             return
         path, trace = made
-        theirs = ask(roles["their boss"], route, path)
+        theirs = ask(clients["their boss"], route, path)
         assert theirs.status_code in (400, 404), theirs.text
         if trace is not None:
             assert trace not in theirs.text
-        ours = ask(roles["boss"], route, path)
-        assert is_let_in(ours)
+        ours = ask(clients["boss"], route, path)
+        assert is_authorized(ours)
         assert ours.status_code != 404, "the thing that was made is not what this address is about"
 
 
-def test_lists_show_each_tenant_its_own(roles: Roles, things: Things) -> None:
+def test_lists_show_each_tenant_its_own(clients: ClientsByRole, sample_records: SampleRecords) -> None:
     lists = [route for route in ROUTES if route.method == "GET" and "{" not in route.path]
     assert len(lists) > 5
-    traces = things.make_one_of_each()
+    traces = sample_records.make_one_of_each()
     seen = ""
     for route in lists:
-        assert not [trace for trace in traces if trace in ask(roles["their boss"], route).text], route.path
+        assert not [trace for trace in traces if trace in ask(clients["their boss"], route).text], route.path
         query = {"size": "200"} if any(one.name == "size" for one in route.parameters) else {}
-        seen += ask(roles["boss"], route, **query).text
+        seen += ask(clients["boss"], route, **query).text
     assert not [trace for trace in traces if trace not in seen]
 
 
 @pytest.mark.parametrize(("method", "path"), RELAYED)
 def test_agents_are_called_by_their_subscribers_only(
-    method: str, path: str, roles: Roles, agents: tuple[RawAgent, RawAgent]
+    method: str, path: str, clients: ClientsByRole, agents: tuple[RawAgent, RawAgent]
 ) -> None:
     def call(name: str, agent_id: str = "ours") -> httpx.Response:
         body = CALL if method == "POST" else None
         headers = {"A2A-Version": "1.0"}
-        return roles[name].request(method, f"/relay/v1/agents/{agent_id}{path}", json=body, headers=headers)
+        return clients[name].request(method, f"/relay/v1/agents/{agent_id}{path}", json=body, headers=headers)
 
     asked = [len(one.requests) for one in agents]
-    assert told(call("nobody")) == (401, "invalid_token")
+    assert read_status_and_code(call("nobody")) == (401, "invalid_token")
     outsiders = (
         "stranger",
         "member",
@@ -238,22 +250,22 @@ def test_agents_are_called_by_their_subscribers_only(
     for name in outsiders:
         for agent_id in ("ours", "no-such-agent"):
             answer = call(name, agent_id)
-            assert told(answer) == (404, "not_found"), name
+            assert read_status_and_code(answer) == (404, "not_found"), name
             assert answer.json() == call("stranger").json()  # the same words, whether it is there or not
-    assert told(call("caller", "theirs")) == (404, "not_found")
+    assert read_status_and_code(call("caller", "theirs")) == (404, "not_found")
     assert [len(one.requests) for one in agents] == asked
     for name, agent_id in (("caller", "ours"), ("their caller", "theirs")):
         answer = call(name, agent_id)
         # Now it is A2A that answers, with whatever it thinks of this: the relay has let it in.
-        assert told(answer)[1] not in ("invalid_token", "not_permitted"), answer.text
+        assert read_status_and_code(answer)[1] not in ("invalid_token", "not_permitted"), answer.text
         assert answer.text != call("stranger").text
 
 
 @pytest.mark.parametrize("rpc", RPCS, ids=lambda one: one.name)
 def test_agents_are_called_by_their_subscribers_only_over_grpc_too(
-    rpc: Any, roles: Roles, agents: tuple[RawAgent, RawAgent]
+    rpc: Any, clients: ClientsByRole, agents: tuple[RawAgent, RawAgent]
 ) -> None:
-    relay = roles.server.parts.relay
+    relay = clients.server.parts.relay
     assert relay is not None
     assert relay.grpc is not None
     path = f"/{rpc.containing_service.full_name}/{rpc.name}"
@@ -262,7 +274,7 @@ def test_agents_are_called_by_their_subscribers_only_over_grpc_too(
         request = GetMessageClass(rpc.input_type)(tenant=agent_id)
         make = channel.unary_stream if rpc.server_streaming else channel.unary_unary
         ask = make(path, request_serializer=lambda one: one.SerializeToString(), response_deserializer=bytes)
-        key = [] if name == "nobody" else [("authorization", f"Bearer {roles.key(name)}")]
+        key = [] if name == "nobody" else [("authorization", f"Bearer {clients.key(name)}")]
         try:
             answer = ask(request, metadata=key, timeout=60)
             list(answer) if rpc.server_streaming else answer
@@ -281,25 +293,25 @@ def test_agents_are_called_by_their_subscribers_only_over_grpc_too(
     assert not let_in & {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 
 
-def test_every_door_of_the_relay_is_tried_here(roles: Roles) -> None:
-    relay = roles.server.parts.relay
+def test_every_route_of_the_relay_is_tried_here(clients: ClientsByRole) -> None:
+    relay = clients.server.parts.relay
     assert relay is not None
-    assert set(relay.served) == {"/relay/v1/agents/", "/relay/v1/webhooks/"}
+    assert set(relay.asgi_apps) == {"/relay/v1/agents/", "/relay/v1/webhooks/"}
 
 
 @pytest.mark.parametrize("name", ["nobody", "stranger", "boss", "their boss", "caller", "admin"])
-def test_a_webhook_takes_nothing_from_whoever_does_not_know_its_token(name: str, roles: Roles) -> None:
+def test_webhook_refuses_requests_without_its_token(name: str, clients: ClientsByRole) -> None:
     for path in ("x/notifications", "x", "", "x/notifications/y"):
-        answer = roles[name].post(f"/relay/v1/webhooks/{path}", json={"task": {}})
+        answer = clients[name].post(f"/relay/v1/webhooks/{path}", json={"task": {}})
         assert answer.status_code in (401, 404), answer.text
 
 
 def test_public_cards_are_those_of_the_default_tenant_and_each_callers_own(
     agents: tuple[RawAgent, RawAgent], tmp_path: Path
 ) -> None:
-    shown = msgspec.structs.replace(settings(*agents), public_cards=True, grpc=None)
+    shown = msgspec.structs.replace(build_settings(*agents), public_cards=True, grpc=None)
     with running(tmp_path, relay=shown) as server, ExitStack() as stack:
-        everyone = Roles(server, stack)
+        everyone = ClientsByRole(server, stack)
 
         def card(name: str, agent_id: str) -> httpx.Response:
             return everyone[name].get(f"/relay/v1/agents/{agent_id}/.well-known/agent-card.json")
@@ -309,5 +321,8 @@ def test_public_cards_are_those_of_the_default_tenant_and_each_callers_own(
         assert card("nobody", "ours").headers["cache-control"].startswith("public")
         assert card("their caller", "theirs").headers["cache-control"].startswith("private")
         for name in ("nobody", "stranger", "caller", "their boss"):
-            assert told(card(name, "theirs")) == (404, "not_found"), name
-        assert told(everyone["nobody"].post("/relay/v1/agents/ours", json=CALL)) == (401, "invalid_token")
+            assert read_status_and_code(card(name, "theirs")) == (404, "not_found"), name
+        assert read_status_and_code(everyone["nobody"].post("/relay/v1/agents/ours", json=CALL)) == (
+            401,
+            "invalid_token",
+        )

@@ -41,11 +41,11 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_names_agents_callers_and_what_joins_them(file: Path) -> None:
+def test_file_lists_agents_callers_and_subscriptions(file: Path) -> None:
     relay = load(environ={}, file=file).settings.relay
     assert relay is not None
-    roster = snapshot_from_settings(relay, {"WEATHER_AUTHORIZATION": "Bearer secret"})
-    found = roster.subscription("trip planner", "weather")
+    registry = snapshot_from_settings(relay, {"WEATHER_AUTHORIZATION": "Bearer secret"})
+    found = registry.subscription("trip planner", "weather")
     assert (found.source.kind, found.sink.url) == ("user", "https://weather.example/a2a")
     assert found.sink.credentials == {"Authorization": "Bearer secret"}
     assert found.sink.forward_headers == ("x-region",)
@@ -55,9 +55,7 @@ def test_a_file_names_agents_callers_and_what_joins_them(file: Path) -> None:
 @pytest.mark.parametrize(
     "environ", [{}, {"WEATHER_AUTHORIZATION": ""}, {"WEATHER_AUTHORIZATION": "a\r\nb: c"}]
 )
-def test_a_credential_that_is_none_is_refused_when_the_server_starts(
-    file: Path, environ: dict[str, str]
-) -> None:
+def test_invalid_credential_is_refused_at_start(file: Path, environ: dict[str, str]) -> None:
     relay = load(environ={}, file=file).settings.relay
     assert relay is not None
     with pytest.raises(SettingsError, match=r"relay\.agents\.weather"):
@@ -72,26 +70,26 @@ def test_settings_are_shown_as_a_file_that_can_be_read_again(file: Path, tmp_pat
     assert load(environ={}, file=again).settings == load(environ={}, file=file).settings
 
 
-def agent(**fields: Any) -> dict[str, Any]:
+def build_agent(**fields: Any) -> dict[str, Any]:
     return {"relay": {"agents": {"a": {"url": "https://a.example", **fields}}}}
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        agent(url="http://a.example"),
-        agent(url="http://127.0.0.1:1"),
-        agent(url="https://10.0.0.1"),
-        agent(url="https://169.254.169.254"),
-        agent(url="https://a.example/?q=1"),
-        agent(url="https://user:word@a.example"),
-        agent(card_url="http://localhost/card"),
-        agent(unknown=1),
-        agent(credentials={"Host": "X"}),
-        agent(credentials={"a b": "X"}),
-        agent(forward_headers=["Authorization"]),
-        agent(forward_headers=["cookie"]),
-        agent(forward_headers=["transfer-encoding"]),
+        build_agent(url="http://a.example"),
+        build_agent(url="http://127.0.0.1:1"),
+        build_agent(url="https://10.0.0.1"),
+        build_agent(url="https://169.254.169.254"),
+        build_agent(url="https://a.example/?q=1"),
+        build_agent(url="https://user:word@a.example"),
+        build_agent(card_url="http://localhost/card"),
+        build_agent(unknown=1),
+        build_agent(credentials={"Host": "X"}),
+        build_agent(credentials={"a b": "X"}),
+        build_agent(forward_headers=["Authorization"]),
+        build_agent(forward_headers=["cookie"]),
+        build_agent(forward_headers=["transfer-encoding"]),
         {"relay": {"agents": {"a/b": {"url": "https://a.example"}}}},
         {"relay": {"agents": {"": {"url": "https://a.example"}}}},
         {"relay": {"agents": {"..": {"url": "https://a.example"}}}},
@@ -116,10 +114,10 @@ def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
         build_settings(values)
 
 
-def test_agents_in_ones_own_networks_need_these_to_be_listed() -> None:
+def test_agents_in_private_networks_need_a_listed_network() -> None:
     for url in ("https://10.1.2.3/a2a", "https://clerk.agents.svc.cluster.local"):
-        with pytest.raises(SettingsError, match=r"relay\.networks lists the network"):
-            build_settings(agent(url=url))
+        with pytest.raises(SettingsError, match=r"add the network to relay\.networks"):
+            build_settings(build_agent(url=url))
         build_settings({"relay": {"networks": ["10.0.0.0/8"], "agents": {"a": {"url": url}}}})
     outside = {"networks": ["10.0.0.0/8"], "agents": {"a": {"url": "https://192.168.0.1"}}}
     with pytest.raises(SettingsError, match=r"192\.168\.0\.1"):
@@ -129,7 +127,7 @@ def test_agents_in_ones_own_networks_need_these_to_be_listed() -> None:
 def test_a_network_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
     file = tmp_path / "wide.toml"
     file.write_text('[relay]\nnetworks = ["10.0.0.0/8", "::/0"]\n')
-    with pytest.raises(SettingsError, match=r"relay\.networks: '::/0' reaches beyond the private networks"):
+    with pytest.raises(SettingsError, match=r"relay\.networks: '::/0' is not inside the private networks"):
         load(environ={}, file=file)
 
 
@@ -140,5 +138,5 @@ def test_the_networks_are_shown(file: Path) -> None:
 
 def test_without_agents_there_is_no_relay() -> None:
     assert build_settings({"relay": ""}) == Settings()
-    loopback = build_settings(agent(url="http://127.0.0.1:1") | {"allow_loopback": True})
+    loopback = build_settings(build_agent(url="http://127.0.0.1:1") | {"allow_loopback": True})
     assert loopback.relay is not None

@@ -1,4 +1,4 @@
-"""Approving, asking for changes, rejecting."""
+"""The review type approval: approve, edit or reject."""
 
 from typing import Any
 

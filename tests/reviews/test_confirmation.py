@@ -1,4 +1,4 @@
-"""Confirming every item, or none of it."""
+"""The review type confirmation: all items are confirmed, or none."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ def test_a_word_to_type_leaves_only_cancel_inline() -> None:
 
 
 @pytest.mark.parametrize("data", [{"confirmed": True}, {"confirmed_count": 3}])
-def test_keys_nobody_asked_for_are_refused_by_name(data: dict[str, Any]) -> None:
+def test_unknown_keys_are_refused_by_name(data: dict[str, Any]) -> None:
     with pytest.raises(InvalidSubmission, match=f"does not ask for: {next(iter(data))}"):
         check("confirm", data)
 
@@ -120,7 +120,7 @@ def test_another_action_is_refused() -> None:
         ({"irreversible": 1}, "context.irreversible"),
     ],
 )
-def test_what_cannot_be_confirmed_cannot_be_asked(context: dict[str, Any], path: str) -> None:
+def test_invalid_items_are_refused_at_opening(context: dict[str, Any], path: str) -> None:
     with pytest.raises(ValidationFailed) as refusal:
         KIND.prepare(context)
     assert refusal.value.details["path"] == path

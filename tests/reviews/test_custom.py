@@ -1,4 +1,4 @@
-"""Types that services make up."""
+"""Custom review types."""
 
 import pytest
 

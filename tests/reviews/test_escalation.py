@@ -1,4 +1,4 @@
-"""Trying again, going on without, stopping."""
+"""The review type escalation: retry, skip or abort."""
 
 from typing import Any
 
@@ -120,12 +120,12 @@ def test_what_cannot_take_the_type_is_kept_as_typed_and_refused() -> None:
     assert (typed["size"], typed["dry"], typed["rate"]) == ("lots", "perhaps", "0.5")
 
 
-def shown(**context: Any) -> dict[str, Any]:
+def build_content(**context: Any) -> dict[str, Any]:
     return KIND.build_page_content(offer(KIND, context), {})
 
 
 def test_the_failure_and_the_other_facts_are_told_apart() -> None:
-    substance = shown(error="Timeout", params={}, log="…", shop="Ghent")
+    substance = build_content(error="Timeout", params={}, log="…", shop="Ghent")
     assert (substance["error"]["message"], substance["params"]) == ("Timeout", [])
     assert [log["newest"][0]["text"] for log in substance["logs"]] == ["…"]
     assert substance["facts"] == {"shop": "Ghent"}
@@ -141,8 +141,8 @@ def test_message_type_code_time_and_attempts_of_a_failure_stand_apart() -> None:
         "max_attempts": 5,
         "step": "Fetch",
     }
-    inside = shown(error=error)["error"]
-    beside = shown(
+    inside = build_content(error=error)["error"]
+    beside = build_content(
         error_type="TimeoutError",
         error_message="No answer",
         error_code=504,
@@ -157,10 +157,10 @@ def test_message_type_code_time_and_attempts_of_a_failure_stand_apart() -> None:
 
 
 def test_parts_of_another_shape_are_shown_as_facts() -> None:
-    substance = shown(error={"message": ["a"], "attempts": [{"at": "now"}], "code": True}, since=5)
+    substance = build_content(error={"message": ["a"], "attempts": [{"at": "now"}], "code": True}, since=5)
     assert substance["error"]["rest"] == {"message": ["a"], "attempts": [{"at": "now"}], "code": True}
     assert substance["facts"] == {"since": 5}
-    assert shown(error=["a", "b"])["error"]["other"] == ["a", "b"]
+    assert build_content(error=["a", "b"])["error"]["other"] == ["a", "b"]
 
 
 def test_a_log_of_objects_keeps_levels_and_times_and_loses_nothing() -> None:
@@ -168,7 +168,7 @@ def test_a_log_of_objects_keeps_levels_and_times_and_loses_nothing() -> None:
         {"time": "10:00", "level": "info", "message": "Started", "job": 7},
         {"timestamp": "10:01", "severity": "ERROR", "msg": "Failed", "level": {"odd": 1}},
     ]
-    [log] = shown(logs=entries)["logs"]
+    [log] = build_content(logs=entries)["logs"]
     first, second = log["newest"]
     assert (first["level"], first["grade"], first["at"], first["text"]) == (
         "Info",
@@ -181,37 +181,37 @@ def test_a_log_of_objects_keeps_levels_and_times_and_loses_nothing() -> None:
 
 
 def test_a_long_log_shows_its_newest_lines_and_folds_the_others() -> None:
-    [log] = shown(log="\n".join(f"line {number}" for number in range(100)))["logs"]
+    [log] = build_content(log="\n".join(f"line {number}" for number in range(100)))["logs"]
     assert [line["text"] for line in log["newest"]][-1] == "line 99"
     assert log["earlier"].splitlines() == [f"line {number}" for number in range(75)]
     backwards = [{"at": f"10:{minute:02}", "text": str(minute)} for minute in range(59, 0, -1)]
-    [log] = shown(logs=backwards)["logs"]
+    [log] = build_content(logs=backwards)["logs"]
     assert log["newest_first"]
     assert log["newest"][0]["text"] == "59"
     assert log["earlier"].endswith("10:01 1")
 
 
 @pytest.mark.parametrize("log", [5, [1, 2], [{"level": "info"}], [], "  ", {"a": 1}])
-def test_what_is_no_log_is_shown_as_a_fact(log: Any) -> None:
-    substance = shown(logs=log)
+def test_malformed_log_is_shown_as_a_fact(log: Any) -> None:
+    substance = build_content(logs=log)
     assert (substance["logs"], substance["facts"]) == ([], {"logs": log})
 
 
 def test_a_trace_inside_the_error_is_a_log_of_its_own() -> None:
-    substance = shown(error={"message": "Broken", "stack": "one\ntwo"}, output="fine")
+    substance = build_content(error={"message": "Broken", "stack": "one\ntwo"}, output="fine")
     assert [log["title"] for log in substance["logs"]] == ["Where it happened"]
     assert (substance["error"]["rest"], substance["facts"]) == ({}, {"output": "fine"})
 
 
 def test_suggestions_name_their_action_if_the_case_offers_it() -> None:
     advice = ["retry", "Call the supplier", {"action": "skip", "reason": "It is late", "risk": "low"}]
-    assert shown(suggested_actions=advice)["suggestions"] == [
+    assert build_content(suggested_actions=advice)["suggestions"] == [
         {"action": "retry", "text": None, "facts": {}},
         {"action": None, "text": "Call the supplier", "facts": {}},
         {"action": "skip", "text": "It is late", "facts": {"risk": "low"}},
     ]
-    assert shown(suggestion="Wait")["suggestions"][0]["text"] == "Wait"
-    assert shown(suggestions=[5])["facts"] == {"suggestions": [5]}
+    assert build_content(suggestion="Wait")["suggestions"][0]["text"] == "Wait"
+    assert build_content(suggestions=[5])["facts"] == {"suggestions": [5]}
 
 
 def test_a_changed_parameter_is_marked_and_a_wrong_one_told_what_to_type() -> None:
@@ -226,7 +226,7 @@ def test_a_changed_parameter_is_marked_and_a_wrong_one_told_what_to_type() -> No
 
 
 @pytest.mark.parametrize("action", ["skip", "abort"])
-def test_changed_parameters_on_the_page_are_left_aside_unless_it_is_tried_again(action: str) -> None:
+def test_changed_parameters_on_the_page_are_ignored_unless_it_is_tried_again(action: str) -> None:
     asked = offer(KIND, {"params": PARAMS})
     pairs = [("param.size", "50"), ("reason", "Late")]
     assert KIND.handle_post(asked, action, pairs, {}).values == {"reason": "Late"}

@@ -1,4 +1,4 @@
-"""What all kinds promise: whatever comes, a clear answer or a clear refusal."""
+"""What all review types have in common: any input gives an answer or a clear refusal."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ PAIRS = st.lists(
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
-def typed_as_the_port(kind: ReviewType) -> ReviewRules:
+def check_port_type(kind: ReviewType) -> ReviewRules:
     return kind
 
 
@@ -84,6 +84,11 @@ def typed_as_the_port(kind: ReviewType) -> ReviewRules:
 def test_arbitrary_json_is_judged_or_refused(
     kind: ReviewType, context: dict[str, Any], data: Any, action: str | None
 ) -> None:
+    """An offer has a context that its type accepted when the case was opened."""
+    try:
+        context = kind.prepare(context)
+    except RequestError:
+        return
     asked = Offer(type=kind.name, prompt="?", message="?", context=context, actions=kind.actions or ("go",))
     for chosen in (action, *asked.actions):
         try:

@@ -12,29 +12,29 @@ from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_review_type
 from tests.pages.gallery import offer_of, rendered, review_view
 
 
-def held(**changed: Any) -> dict[str, Any]:
+def make_message(**changed: Any) -> dict[str, Any]:
     body = SAMPLES["held_message"].example()
     body["context"]["held_message"] |= changed
     return body
 
 
-def offered(body: dict[str, Any]) -> Offer:
+def make_offer(body: dict[str, Any]) -> Offer:
     return offer_of(body)
 
 
-def mark(start: int, end: int, entity: str = "US_SSN", policy: str = "SSNs") -> Mark:
+def make_mark(start: int, end: int, entity: str = "US_SSN", policy: str = "SSNs") -> Mark:
     return Mark(start=start, end=end, entity=entity, policy=policy, action="HUMAN_REVIEW_REQUIRED")
 
 
 def test_the_example_can_be_asked_and_is_recognised() -> None:
     draft = draft_from(SAMPLES["held_message"].example())
     assert REVIEW_TYPES["approval"].variant_for(draft.context) is SAMPLES["held_message"]
-    assert load_review_type(offered(held())) is SAMPLES["held_message"]
+    assert load_review_type(make_offer(make_message())) is SAMPLES["held_message"]
     assert SAMPLES["held_message"].prepare(draft.context) == draft.context
 
 
 def test_it_goes_on_or_not_with_a_message_and_nothing_else() -> None:
-    offer = offered(held())
+    offer = make_offer(make_message())
     assert SAMPLES["held_message"].check(offer, "approve", {}) == {}
     assert SAMPLES["held_message"].check(offer, "reject", {"message": "Not by mail."}) == {
         "message": "Not by mail."
@@ -46,8 +46,8 @@ def test_it_goes_on_or_not_with_a_message_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["a text", {"matter": "rumour"}, {"texts": [{"path": "x"}]}])
-def test_what_is_no_held_message_cannot_be_asked(wrong: Any) -> None:
-    body = held()
+def test_malformed_held_message_is_refused_at_opening(wrong: Any) -> None:
+    body = make_message()
     body["context"]["held_message"] = (
         wrong if isinstance(wrong, str) else body["context"]["held_message"] | wrong
     )
@@ -56,7 +56,9 @@ def test_what_is_no_held_message_cannot_be_asked(wrong: Any) -> None:
 
 
 def test_marks_cut_the_text_and_may_overlap() -> None:
-    excerpt = Excerpt(at=0, text="abcdefgh", marks=(mark(1, 5), mark(3, 7, "OTHER", "Others"), mark(6, 99)))
+    excerpt = Excerpt(
+        at=0, text="abcdefgh", marks=(make_mark(1, 5), make_mark(3, 7, "OTHER", "Others"), make_mark(6, 99))
+    )
     found = [(one.text, one.found) for one in split_at_marks(excerpt, None)]
     assert [text for text, _ in found] == ["a", "bc", "de", "f", "g", "h"]
     assert found[0][1] == ()
@@ -65,7 +67,7 @@ def test_marks_cut_the_text_and_may_overlap() -> None:
 
 
 def test_the_page_marks_what_was_found_and_names_sender_receiver_and_policy() -> None:
-    page = rendered(review_view(offered(held())))
+    page = rendered(review_view(make_offer(make_message())))
     assert "<mark>536-22-8764<span" in page
     for name in ("travel-planner", "bookings", "Review Messages with SSNs", "message.parts[1].file.bytes"):
         assert name in page
@@ -74,7 +76,7 @@ def test_the_page_marks_what_was_found_and_names_sender_receiver_and_policy() ->
 
 
 def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
-    page = rendered(review_view(offered(held(matter="input", policy=None))))
+    page = rendered(review_view(make_offer(make_message(matter="input", policy=None))))
     assert "Your answer to the agent" in page
     assert "the agent asks for input" in page
     assert "Your answer goes to" in page
@@ -82,7 +84,7 @@ def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
 
 
 def test_approving_a_question_is_answering_it() -> None:
-    question, message = offered(held(matter="input", policy=None)), offered(held())
+    question, message = make_offer(make_message(matter="input", policy=None)), make_offer(make_message())
     actions = SAMPLES["held_message"].actions
     assert [SAMPLES["held_message"].find_outcome(question, action) for action in actions] == [
         "submit",
@@ -95,7 +97,9 @@ def test_approving_a_question_is_answering_it() -> None:
 
 
 def test_data_is_shown_as_it_is() -> None:
-    page = rendered(review_view(offered(held(data=[{"amount": 5000, "to": "<b>"}], data_left_out=2))))
+    page = rendered(
+        review_view(make_offer(make_message(data=[{"amount": 5000, "to": "<b>"}], data_left_out=2)))
+    )
     assert "5000" in page.replace(",", "")
     assert "&lt;b&gt;" in page
     assert "2 pieces of data are too large" in page
@@ -110,7 +114,7 @@ def test_hostile_text_stays_text() -> None:
             "excerpts": [{"at": 0, "text": evil, "marks": [{**mark_of(evil), "entity": "<i>"}]}],
         }
     ]
-    page = rendered(review_view(offered(held(texts=texts, sender="<img src=x>"))))
+    page = rendered(review_view(make_offer(make_message(texts=texts, sender="<img src=x>"))))
     assert "<script>alert" not in page
     assert "<img src=x>" not in page
     assert "<i>" not in page

@@ -1,4 +1,4 @@
-"""Answering what only the person knows."""
+"""The review type input: forms, steps and typed answers."""
 
 from typing import Any
 

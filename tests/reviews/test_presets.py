@@ -38,7 +38,7 @@ def test_a_suggestion_is_a_text_or_a_label_with_its_text(name: str) -> None:
         [str(number) for number in range(13)],
     ],
 )
-def test_what_are_no_suggestions_stays_a_fact(raw: Any) -> None:
+def test_malformed_suggestions_are_shown_as_a_fact(raw: Any) -> None:
     assert read_presets({"presets": raw}) == []
     assert find_presets_key({"presets": raw}) is None
 
@@ -77,7 +77,7 @@ def test_a_service_names_its_actions_in_words_that_fit_on_a_button() -> None:
 
 
 @pytest.mark.parametrize("raw", [None, [], "Send", {"approve": "Go", "reject": "GO"}])
-def test_names_that_tell_actions_apart_badly_are_left_aside(raw: Any) -> None:
+def test_names_that_do_not_distinguish_actions_are_ignored(raw: Any) -> None:
     assert action_labels({"action_labels": raw}) == {}
 
 

@@ -1,4 +1,4 @@
-"""Picking from what was offered."""
+"""The review type selection."""
 
 from typing import Any
 
@@ -105,7 +105,7 @@ def test_none_can_be_picked_where_the_service_allows_it() -> None:
         ({"picked": ["hut"]}, "does not ask for: picked"),
     ],
 )
-def test_a_selection_that_is_none_is_refused(data: dict[str, Any], complaint: str) -> None:
+def test_malformed_selection_is_refused(data: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InvalidSelection, match=complaint):
         check(data)
 

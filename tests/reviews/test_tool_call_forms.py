@@ -48,28 +48,28 @@ SENT: dict[str, Any] = {
 }
 
 
-def made(schema: dict[str, Any] | None, arguments: dict[str, Any]) -> ArgumentForm:
+def make_call_form(schema: dict[str, Any] | None, arguments: dict[str, Any]) -> ArgumentForm:
     form = build_form(schema, arguments)
     assert form is not None
     return form
 
 
-def boxes(form: ArgumentForm) -> dict[str, ArgumentField]:
+def fields_by_name(form: ArgumentForm) -> dict[str, ArgumentField]:
     return {field.name: field for field in form.fields}
 
 
-def edited(form: ArgumentForm, **typed: str) -> dict[str, Any]:
+def apply_edits(form: ArgumentForm, **typed: str) -> dict[str, Any]:
     arguments, wrong = form.apply_edits({name.replace("__", "/"): text for name, text in typed.items()})
     assert wrong == {}
     return arguments
 
 
-def misread(schema: dict[str, Any], arguments: dict[str, Any], **typed: str) -> dict[str, Message]:
-    return made(schema, arguments).apply_edits(typed)[1]
+def find_errors(schema: dict[str, Any], arguments: dict[str, Any], **typed: str) -> dict[str, Message]:
+    return make_call_form(schema, arguments).apply_edits(typed)[1]
 
 
 def test_every_argument_gets_the_box_that_suits_it() -> None:
-    found = boxes(made(BOOKING, SENT))
+    found = fields_by_name(make_call_form(BOOKING, SENT))
     assert {name: field.control for name, field in found.items()} == {
         "from": "line",
         "seats": "number",
@@ -93,14 +93,14 @@ def test_every_argument_gets_the_box_that_suits_it() -> None:
 
 
 def test_what_is_left_alone_stays_exactly_as_it_was_sent() -> None:
-    form = made(BOOKING, SENT)
-    assert edited(form) == SENT
+    form = make_call_form(BOOKING, SENT)
+    assert apply_edits(form) == SENT
     assert form.apply_edits({field.name: field.original for field in form.fields}) == (SENT, {})
 
 
 def test_typed_texts_become_values_of_their_type() -> None:
-    form = made(BOOKING, SENT)
-    changed = edited(
+    form = make_call_form(BOOKING, SENT)
+    changed = apply_edits(
         form,
         seats="3",
         price="20",
@@ -132,14 +132,14 @@ def test_typed_texts_become_values_of_their_type() -> None:
 
 
 def test_an_emptied_box_leaves_out_what_may_be_left_out() -> None:
-    form = made(BOOKING, {**SENT, "discount": 10, "note": "x"})
-    assert edited(form, price="")["from"] == "Ulm"
-    assert "price" not in edited(form, price="")
-    assert "window" not in edited(form, window="")
-    assert edited(form, discount="")["discount"] is None
-    assert edited(form, note="")["note"] == ""
-    assert edited(form, via="")["via"] == []
-    assert "legs" not in edited(form, legs="")
+    form = make_call_form(BOOKING, {**SENT, "discount": 10, "note": "x"})
+    assert apply_edits(form, price="")["from"] == "Ulm"
+    assert "price" not in apply_edits(form, price="")
+    assert "window" not in apply_edits(form, window="")
+    assert apply_edits(form, discount="")["discount"] is None
+    assert apply_edits(form, note="")["note"] == ""
+    assert apply_edits(form, via="")["via"] == []
+    assert "legs" not in apply_edits(form, legs="")
 
 
 @pytest.mark.parametrize(
@@ -158,25 +158,29 @@ def test_an_emptied_box_leaves_out_what_may_be_left_out() -> None:
     ],
 )
 def test_what_cannot_be_read_is_told_at_its_box(box: str, text: str, words: str) -> None:
-    wrong = misread(BOOKING, SENT, **{box: text})
+    wrong = find_errors(BOOKING, SENT, **{box: text})
     assert list(wrong) == [box]
     assert words in wrong[box]
 
 
 def test_without_a_schema_the_form_follows_what_was_sent() -> None:
-    form = made(None, {"a": "text", "b": 1, "c": False, "d": [1.5], "e": {"f": "x"}, "g": None, "h": []})
+    form = make_call_form(
+        None, {"a": "text", "b": 1, "c": False, "d": [1.5], "e": {"f": "x"}, "g": None, "h": []}
+    )
     controls = [(field.name, field.control) for field in form.fields]
     assert controls[:5] == [("a", "line"), ("b", "number"), ("c", "choice"), ("d", "list"), ("e/f", "line")]
-    assert edited(form, b="2.5")["b"] == 2.5
-    assert edited(form, g='{"x": 1}')["g"] == {"x": 1}
+    assert apply_edits(form, b="2.5")["b"] == 2.5
+    assert apply_edits(form, g='{"x": 1}')["g"] == {"x": 1}
 
 
 def test_a_value_of_another_type_than_promised_can_be_put_right() -> None:
-    form = made(BOOKING, {**SENT, "seats": "two", "via": "Bonn", "window": "yes", "carriage": "third"})
-    found = boxes(form)
+    form = make_call_form(
+        BOOKING, {**SENT, "seats": "two", "via": "Bonn", "window": "yes", "carriage": "third"}
+    )
+    found = fields_by_name(form)
     assert (found["seats"].control, found["via"].control, found["window"].control) == ("json",) * 3
     assert found["carriage"].choices == ("third", "first", "second")
-    assert edited(form, seats="2", via='["Bonn"]', window="true") == {
+    assert apply_edits(form, seats="2", via='["Bonn"]', window="true") == {
         **SENT,
         "via": ["Bonn"],
         "carriage": "third",
@@ -185,7 +189,7 @@ def test_a_value_of_another_type_than_promised_can_be_put_right() -> None:
 
 def test_signs_that_nobody_sees_are_written_out() -> None:
     hidden = {"path": "report\u202egnp.exe", "tab": "a\tb"}
-    found = boxes(made({"properties": {"path": {"type": "string"}}}, hidden))
+    found = fields_by_name(make_call_form({"properties": {"path": {"type": "string"}}}, hidden))
     assert found["path"].control == "json"
     assert found["path"].original == '"report\\u202egnp.exe"'
     assert found["tab"].control == "line"
@@ -193,12 +197,12 @@ def test_signs_that_nobody_sees_are_written_out() -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "a~1b", "~", "", ".", "edit.1", "\u00e9", "<b>", '"'])
 def test_any_printable_name_comes_back_from_the_form(name: str) -> None:
-    form = made(None, {name: "x", "other": "y"})
-    assert edited(form, **{form.fields[0].name: "z"}) == {name: "z", "other": "y"}
+    form = make_call_form(None, {name: "x", "other": "y"})
+    assert apply_edits(form, **{form.fields[0].name: "z"}) == {name: "z", "other": "y"}
 
 
 def test_names_that_no_form_could_carry_are_edited_as_json() -> None:
-    form = made(None, {"a\nb": 1})
+    form = make_call_form(None, {"a\nb": 1})
     assert [(field.name, field.control) for field in form.fields] == [("", "json")]
     assert form.apply_edits({"": '{"a\\nb": 2}'}) == ({"a\nb": 2}, {})
     assert "must be an object" in form.apply_edits({"": "[1]"})[1][""]
@@ -208,13 +212,13 @@ def test_names_that_no_form_could_carry_are_edited_as_json() -> None:
 def test_many_arguments_are_one_box_that_holds_no_secret() -> None:
     many = {f"field_{n}": n for n in range(100)}
     schema = {"properties": {"key": {"type": "string", "writeOnly": True}}}
-    form = made(schema, {**many, "key": "hunter2"})
+    form = make_call_form(schema, {**many, "key": "hunter2"})
     (box,) = form.fields
     assert "hunter2" not in box.original
     assert form.apply_edits({"": '{"field_1": 5}'}) == ({"key": "hunter2", "field_1": 5}, {})
 
 
-def test_what_is_too_large_has_no_form() -> None:
+def test_too_large_arguments_have_no_form() -> None:
     assert build_form(None, {"text": "x" * 1_000_000}) is None
 
 
@@ -238,7 +242,7 @@ def test_what_is_too_large_has_no_form() -> None:
 )
 def test_a_secret_is_masked_wherever_the_schema_says_so(schema: dict[str, Any]) -> None:
     assert mask_secrets({"key": "hunter2"}, read_subschema(schema)) == {"key": MASK}
-    form = made(schema, {"key": "hunter2"})
+    form = make_call_form(schema, {"key": "hunter2"})
     assert all("hunter2" not in field.original for field in form.fields)
     assert form.apply_edits({}) == ({"key": "hunter2"}, {})
 
@@ -257,7 +261,7 @@ def test_secrets_deep_inside_are_masked_and_stay_as_they_are() -> None:
     }
     sent = {"logins": [{"user": "ada", "password": "hunter2"}], "tree": {"tree": {"password": "hunter2"}}}
     assert "hunter2" not in str(mask_secrets(sent, read_subschema(schema)))
-    form = made(schema, sent)
+    form = make_call_form(schema, sent)
     assert all("hunter2" not in field.original for field in form.fields)
     assert form.apply_edits({field.name: "[]" for field in form.fields if field.control == "kept"})[0] == sent
 
@@ -302,7 +306,7 @@ OBJECTS = st.dictionaries(WORDS | st.text(max_size=3), JSON, max_size=4)
 def test_any_schema_makes_a_form_that_loses_nothing(
     schema: dict[str, Any], arguments: dict[str, Any], text: str
 ) -> None:
-    form = made(schema, arguments)
+    form = make_call_form(schema, arguments)
     assert form.apply_edits({field.name: field.original for field in form.fields}) == (arguments, {})
     form.apply_edits({field.name: text for field in form.fields})
     mask_secrets(arguments, read_subschema(schema))

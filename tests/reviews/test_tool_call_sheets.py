@@ -15,7 +15,7 @@ def calls(*given: dict[str, Any]) -> Any:
     return offer(SAMPLES["tool_calls"], {"tool_calls": listed})
 
 
-def turned(shown: Any, move: str, saved: dict[str, Any] | None = None, **typed: str) -> PostResult:
+def post_form(shown: Any, move: str, saved: dict[str, Any] | None = None, **typed: str) -> PostResult:
     pairs = [(name.replace("_", ".", 1).replace("__", "."), text) for name, text in typed.items()]
     return SAMPLES["tool_calls"].handle_post(shown, move, pairs, saved or {})
 
@@ -24,7 +24,7 @@ def test_identical_calls_are_decided_once_and_written_for_each() -> None:
     shown = calls({}, {"name": "pay"}, {}, {"path": ["Scout"]}, {})
     listed = SAMPLES["tool_calls"].build_page_content(shown, {})["calls"]
     assert [(call["name"], call["count"]) for call in listed] == [("book", 3), ("pay", 1), ("book", 1)]
-    turn = turned(shown, "edit", decision_1="approve", decision_2="reject", decision_3="approve")
+    turn = post_form(shown, "edit", decision_1="approve", decision_2="reject", decision_3="approve")
     assert turn.ready
     assert turn.action == "edit"
     assert {id: said["decision"] for id, said in (turn.data or {})["decisions"].items()} == {
@@ -38,23 +38,23 @@ def test_identical_calls_are_decided_once_and_written_for_each() -> None:
 
 def test_decisions_that_agree_are_sent_as_that_action() -> None:
     shown = calls({}, {"name": "pay"})
-    assert turned(shown, "edit", decision_1="reject", decision_2="reject").action == "reject"
-    assert turned(shown, "approve").action == "approve"
-    assert turned(shown, "approve", decision_1="approve").action == "approve"
+    assert post_form(shown, "edit", decision_1="reject", decision_2="reject").action == "reject"
+    assert post_form(shown, "approve").action == "approve"
+    assert post_form(shown, "approve", decision_1="approve").action == "approve"
     for move in ("approve", "reject", "edit"):
-        turn = turned(shown, move, decision_1="approve", decision_2="approve", note="Go.")
+        turn = post_form(shown, move, decision_1="approve", decision_2="approve", note="Go.")
         if turn.ready:
             SAMPLES["tool_calls"].check(shown, turn.action or "", turn.data or {})
 
 
 def test_a_button_for_all_never_overrules_what_was_decided_beside_a_call() -> None:
     shown = calls({}, {"name": "pay"})
-    assert list(turned(shown, "approve", decision_2="reject").problems) == ["call-2"]
-    assert list(turned(shown, "reject", decision_1="approve").problems) == ["call-1"]
-    assert list(turned(shown, "approve", edit_1__seats="9").problems) == ["call-1"]
-    assert list(turned(shown, "edit", decision_1="approve").problems) == ["call-2"]
-    assert list(turned(shown, "edit", decision_1="edit", decision_2="approve").problems) == ["call-1"]
-    assert list(turned(shown, "nonsense").problems) == ["call-1", "call-2"]
+    assert list(post_form(shown, "approve", decision_2="reject").problems) == ["call-2"]
+    assert list(post_form(shown, "reject", decision_1="approve").problems) == ["call-1"]
+    assert list(post_form(shown, "approve", edit_1__seats="9").problems) == ["call-1"]
+    assert list(post_form(shown, "edit", decision_1="approve").problems) == ["call-2"]
+    assert list(post_form(shown, "edit", decision_1="edit", decision_2="approve").problems) == ["call-1"]
+    assert list(post_form(shown, "nonsense").problems) == ["call-1", "call-2"]
 
 
 def test_a_misfit_stands_at_its_box() -> None:
@@ -67,7 +67,7 @@ def test_a_misfit_stands_at_its_box() -> None:
     }
     shown = calls({"schema": schema})
     boxes = [box["path"] for box in SAMPLES["tool_calls"].build_page_content(shown, {})["calls"][0]["fields"]]
-    turn = turned(shown, "edit", decision_1="edit", edit_1__via="Bonn\nTrier")
+    turn = post_form(shown, "edit", decision_1="edit", edit_1__via="Bonn\nTrier")
     assert list(turn.problems) == [f"call-1-edit-{boxes.index(('via',)) + 1}"]
     assert not turn.ready
 

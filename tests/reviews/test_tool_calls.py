@@ -35,7 +35,7 @@ def context(*calls: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"tool_calls": list(calls or (call("a"), call("b", arguments={"to": "eve"}))), **more}
 
 
-def asked(*calls: dict[str, Any], **more: Any) -> Offer:
+def make_offer(*calls: dict[str, Any], **more: Any) -> Offer:
     return offer(SAMPLES["tool_calls"], context(*calls, **more))
 
 
@@ -43,7 +43,7 @@ def check(shown: Offer, action: str, **data: Any) -> dict[str, Any]:
     return load_review_type(shown).check(shown, action, data)
 
 
-def refused(shown: Offer, action: str, **data: Any) -> BadRequest:
+def check_refused(shown: Offer, action: str, **data: Any) -> BadRequest:
     with pytest.raises(BadRequest) as caught:
         check(shown, action, **data)
     assert caught.value.status == 400
@@ -57,7 +57,7 @@ def test_an_approval_of_tool_calls_is_reviewed_call_by_call_and_any_other_as_bef
     approval = REVIEW_TYPES["approval"]
     assert approval.variant_for(context()) is SAMPLES["tool_calls"]
     assert approval.variant_for({"artifact": "A letter"}) is approval
-    assert load_review_type(asked()) is SAMPLES["tool_calls"]
+    assert load_review_type(make_offer()) is SAMPLES["tool_calls"]
     assert SAMPLES["tool_calls"].name == "approval"
     assert REVIEW_TYPES["input"].variant_for(context()) is REVIEW_TYPES["input"]
 
@@ -106,7 +106,7 @@ async def test_calls_that_cannot_be_asked_are_refused_by_their_place(
 
 async def test_silence_never_approves_a_call() -> None:
     kit = desk_for_tests()
-    with pytest.raises(ValidationFailed, match="silence is no"):
+    with pytest.raises(ValidationFailed, match="approve is not allowed"):
         await kit.open(context=context(), default_action="approve", allow_default_approve=True)
     opened = await kit.open(context=context(), default_action="reject")
     assert opened.hitl["default_action"] == "reject"
@@ -125,7 +125,7 @@ def test_a_button_is_offered_only_for_what_every_call_allows() -> None:
 
 def test_one_word_decides_every_call() -> None:
     for word in ("approve", "reject"):
-        assert check(asked(), word) == {"decisions": {"a": {"decision": word}, "b": {"decision": word}}}
+        assert check(make_offer(), word) == {"decisions": {"a": {"decision": word}, "b": {"decision": word}}}
 
 
 def test_mixed_decisions_are_kept_by_call_with_one_note() -> None:
@@ -133,7 +133,7 @@ def test_mixed_decisions_are_kept_by_call_with_one_note() -> None:
         "b": {"decision": "edit", "arguments": {"to": "eva", "copies": 2}, "reason": "She married."},
         "a": {"decision": "reject", "reason": "Not to her."},
     }
-    kept = check(asked(), "edit", decisions=decisions, note="Ask me first.")
+    kept = check(make_offer(), "edit", decisions=decisions, note="Ask me first.")
     assert kept == {"decisions": decisions, "note": "Ask me first."}
     assert list(kept["decisions"]) == ["a", "b"]
 
@@ -199,7 +199,7 @@ def test_mixed_decisions_are_kept_by_call_with_one_note() -> None:
     ],
 )
 def test_a_decision_that_does_not_fit_refuses_them_all(action: str, decisions: Any, complaint: str) -> None:
-    error = refused(asked(), action, decisions=decisions)
+    error = check_refused(make_offer(), action, decisions=decisions)
     assert isinstance(error, InvalidSubmission)
     assert complaint in error.message
     assert "decisions" in error.details["fields"]
@@ -219,40 +219,43 @@ def test_edited_arguments_must_fit_the_tools_schema(
     arguments: dict[str, Any], place: str, complaint: str
 ) -> None:
     decisions = {"a": {"decision": "edit", "arguments": arguments}, "b": {"decision": "reject"}}
-    error = refused(asked(), "edit", decisions=decisions)
+    error = check_refused(make_offer(), "edit", decisions=decisions)
     assert error.details["path"] == f"decisions.a.{place}"
     assert complaint in error.message
 
 
 def test_without_a_schema_any_arguments_may_be_edited() -> None:
-    shown = asked(call("a", schema=None))
+    shown = make_offer(call("a", schema=None))
     decisions = {"a": {"decision": "edit", "arguments": {}}}
     assert check(shown, "edit", decisions=decisions) == {"decisions": decisions}
 
 
 def test_a_person_may_answer_in_the_tools_place_where_that_is_allowed() -> None:
-    shown = asked(call("a", allowed_decisions=["approve", "respond"]))
+    shown = make_offer(call("a", allowed_decisions=["approve", "respond"]))
     decisions = {"a": {"decision": "respond", "answer": "It is 21 degrees."}}
     assert check(shown, "edit", decisions=decisions) == {"decisions": decisions}
-    assert "in the tool’s place" in refused(shown, "edit", decisions={"a": {"decision": "respond"}}).message
+    assert (
+        "in the tool’s place"
+        in check_refused(shown, "edit", decisions={"a": {"decision": "respond"}}).message
+    )
 
 
 def test_a_recursive_schema_is_judged_to_its_depth() -> None:
     tree = {"type": "object", "properties": {"name": {"type": "string"}, "child": {"$ref": "#"}}}
-    shown = asked(call("a", schema=tree, arguments={"name": "root"}))
+    shown = make_offer(call("a", schema=tree, arguments={"name": "root"}))
     good = {"name": "root", "child": {"name": "leaf", "child": {}}}
     assert check(shown, "edit", decisions={"a": {"decision": "edit", "arguments": good}})
     bad = {"child": {"child": {"name": 3}}}
-    error = refused(shown, "edit", decisions={"a": {"decision": "edit", "arguments": bad}})
+    error = check_refused(shown, "edit", decisions={"a": {"decision": "edit", "arguments": bad}})
     assert error.details["path"] == "decisions.a.arguments.child.child.name"
     assert load_review_type(shown).build_page_content(shown, {})["calls"][0]["fields"]
 
 
 def test_unknown_actions_and_data_are_refused() -> None:
     with pytest.raises(InvalidAction):
-        check(asked(), "confirm")
-    assert "edits" in refused(asked(), "approve", edits={}).message
-    assert "must be text" in refused(asked(), "approve", note=["x"]).message
+        check(make_offer(), "confirm")
+    assert "edits" in check_refused(make_offer(), "approve", edits={}).message
+    assert "must be text" in check_refused(make_offer(), "approve", note=["x"]).message
 
 
 # At the desk
@@ -280,7 +283,7 @@ async def test_the_event_and_the_callback_carry_every_decision(kit: DeskForTests
     completed = msgspec.json.decode(events[-1].data or b"{}")
     assert completed["result"]["data"]["decisions"] == decisions
     assert (await kit.poll(opened.id)).get("next_case_id") is None
-    await kit.outbox.once()
+    await kit.outbox.run_once()
     (callback,) = kit.courier.sent_to("https://agent.example/hooks")
     assert msgspec.json.decode(callback.body)["result"]["data"]["decisions"] == decisions
 
@@ -290,7 +293,7 @@ async def test_the_event_and_the_callback_carry_every_decision(kit: DeskForTests
 
 def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
     secret = {"to": "ada", "token": "hunter2"}
-    shown = asked(
+    shown = make_offer(
         call("a", arguments=secret),
         call("b", arguments=secret),
         call("c", name="look"),
@@ -323,3 +326,13 @@ def test_the_example_can_be_opened() -> None:
     shown = offer(SAMPLES["tool_calls"], draft.context)
     assert load_review_type(shown).build_page_content(shown, {})["facts"]["month"] == "June 2026"
     assert load_review_type(shown).recognises(SAMPLES["tool_calls"].example()["context"])
+
+
+def test_schema_bomb_is_refused_when_the_case_is_opened() -> None:
+    steps: dict[str, Any] = {f"l{one}": {"anyOf": [{"$ref": f"#/$defs/l{one + 1}"}] * 2} for one in range(18)}
+    schema = {
+        "$defs": {**steps, "l18": {"type": "string"}},
+        "properties": {"x": {"$ref": "#/$defs/l0"}},
+    }
+    with pytest.raises(ValidationFailed, match=r"tool_calls\[0\].schema cannot be used: it expands"):
+        make_offer(call("a", arguments={"x": "y"}, schema=schema))

@@ -16,7 +16,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def lone(tmp_path: Path) -> Iterator[RunningServer]:
+def own_server(tmp_path: Path) -> Iterator[RunningServer]:
     """A server of this test's own."""
     with running(tmp_path) as server:
         yield server

@@ -23,17 +23,17 @@ class InboxPerson:
         """What showing a key leads to."""
         return self.client.post(f"{INBOX}/sign-in", data={"key": key})
 
-    def look(self, **query: str) -> str:
+    def get_list(self, **query: str) -> str:
         """The list as it is now."""
         return self.client.get(INBOX, params=query).text
 
-    def listed(self, **query: str) -> list[str]:
+    def list_cases(self, **query: str) -> list[str]:
         """The ids of the cases on one page."""
-        return cases_on(self.look(**query))
+        return list_case_ids(self.get_list(**query))
 
     def csrf(self) -> str:
         """The token in the page's forms."""
-        found = re.search(r'name="csrf" value="([^"]+)"', self.look())
+        found = re.search(r'name="csrf" value="([^"]+)"', self.get_list())
         return found[1] if found else ""
 
     def open(self, case_id: str, **fields: str) -> httpx.Response:
@@ -49,7 +49,7 @@ class InboxPerson:
     @property
     def signed_in(self) -> bool:
         """Whether the inbox knows who this is."""
-        return "sign-out" in self.look()
+        return "sign-out" in self.get_list()
 
 
 @contextmanager
@@ -63,17 +63,17 @@ def person(server: RunningServer, key: str | None = None) -> Iterator[InboxPerso
         yield somebody
 
 
-def cases_on(text: str) -> list[str]:
+def list_case_ids(text: str) -> list[str]:
     """The ids of the cases that a page lists, in order."""
     return re.findall(r'name="case" value="([^"]+)"', text)
 
 
-def link_named(text: str, name: str) -> str | None:
+def find_link(text: str, name: str) -> str | None:
     """Where a link of this name leads."""
     found = re.search(rf'href="([^"]+)">{re.escape(name)}<', text)
     return html.unescape(found[1]) if found else None
 
 
-def closing(server: RunningServer, case_id: str) -> Any:
+def get_last_event(server: RunningServer, case_id: str) -> Any:
     """The last event of a case."""
     return server.run(server.parts.store.list_events(case_id))[-1]

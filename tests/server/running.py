@@ -17,10 +17,15 @@ import msgspec
 import uvicorn
 
 from placet.bootstrap.server import ServerParts, build
+from placet.cases.case import Subject
 from placet.desk.api_keys import DEFAULT_SCOPES, create_key
+from placet.desk.draft import draft_from
 from placet.desk.sweep import Sweep
+from placet.http.listening import bind
+from placet.ports.identity import Principal
 from placet.ports.verifier import EvidenceVerifier
-from placet.server.serving import bind, build_server, new_loop
+from placet.reviews.review_type import ReviewType
+from placet.server.serving import build_server, new_loop
 from placet.settings import Settings
 from placet.testing.clock import FakeClock
 from tests.waiting import PATIENCE_S
@@ -64,6 +69,15 @@ class RunningServer:
         assert response.status_code == 202, response.text
         return response.json()["hitl"]
 
+    def open_sample(self, client: httpx.Client, kind: ReviewType) -> dict[str, Any]:
+        """The `hitl` object of a type's example. What only the relay may send is opened without HTTP."""
+        if kind.reserved_field is None:
+            return self.open(client, **kind.example())
+        subject = Subject(entry_point=kind.entry_point)
+        work = self.parts.desk.open(draft_from(kind.example()), Principal(name="acme"), subject=subject)
+        hitl: dict[str, Any] = msgspec.json.decode(self.run(work).body)["hitl"]
+        return hitl
+
     def press(self, hitl: dict[str, Any], action: str, **body: Any) -> httpx.Response:
         """Answer inline, as an agent does after a button was pressed."""
         headers = {"Authorization": f"Bearer {hitl['submit_token']}"}
@@ -82,11 +96,11 @@ class RunningServer:
 
     def sweep(self) -> None:
         """Do at once what the clock has made due."""
-        self.run(Sweep(self.parts.desk).once())
+        self.run(Sweep(self.parts.desk).run_once())
 
     def deliver(self) -> None:
         """Send at once what the outbox has due."""
-        self.run(self.parts.outbox.once())
+        self.run(self.parts.outbox.run_once())
 
 
 class ReviewPage:
@@ -100,7 +114,7 @@ class ReviewPage:
     def text(self) -> str:
         return self.response.text
 
-    def hidden(self) -> dict[str, str]:
+    def hidden_fields(self) -> dict[str, str]:
         """The page's hidden fields."""
         inputs = re.findall(r"<input[^>]*>", self.text)
         hidden = [dict(re.findall(r'(\w+)="([^"]*)"', one)) for one in inputs if 'type="hidden"' in one]
@@ -109,7 +123,7 @@ class ReviewPage:
     def post(self, verb: str, fields: dict[str, Any]) -> "ReviewPage":
         """Send a form of the page to one of its addresses."""
         address = self.response.url.copy_with(path=f"{self.response.url.path}/{verb}")
-        response = self.client.post(address, data={**self.hidden(), **fields})
+        response = self.client.post(address, data={**self.hidden_fields(), **fields})
         return ReviewPage(self.client, response)
 
 

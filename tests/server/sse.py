@@ -20,20 +20,20 @@ class Listener:
         self.text = ""
         self._chunks = response.iter_text()
 
-    def until(self, words: str) -> str:
+    def read_until(self, words: str) -> str:
         """Read until these words have come; fails when the stream ends or stays silent."""
         while words not in self.text:
             self.text += next(self._chunks)
         return self.text
 
-    def rest(self) -> list[Event]:
+    def read_rest(self) -> list[Event]:
         """Read to the end of the stream; all events that came."""
         self.text += "".join(self._chunks)
         return events_of(self.text)
 
 
 @contextmanager
-def listening(client: httpx.Client, url: str, last_event_id: str | None = None) -> Iterator[Listener]:
+def open_stream(client: httpx.Client, url: str, last_event_id: str | None = None) -> Iterator[Listener]:
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
     with client.stream("GET", url, headers=headers, timeout=PATIENCE_S) as response:
         yield Listener(response)

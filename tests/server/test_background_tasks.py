@@ -1,4 +1,4 @@
-"""What happens by itself, and that nothing in it holds up the rest."""
+"""Background tasks: a failing task does not stop the others."""
 
 import asyncio
 from datetime import datetime
@@ -18,7 +18,7 @@ PATIENCE_S = 30
 class BrokenSweep:
     """Rounds that cannot be made."""
 
-    async def once(self) -> int:
+    async def run_once(self) -> int:
         raise Unavailable
 
     async def catch_up(self) -> int:

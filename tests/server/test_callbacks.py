@@ -40,7 +40,7 @@ def deliveries(client: httpx.Client, hitl: dict[str, Any]) -> list[dict[str, Any
     return found
 
 
-def settled(client: httpx.Client, hitl: dict[str, Any], state: str) -> dict[str, Any]:
+def wait_for_state(client: httpx.Client, hitl: dict[str, Any], state: str) -> dict[str, Any]:
     """The case's one delivery, once it is in this state."""
 
     def look() -> dict[str, Any] | None:
@@ -49,7 +49,7 @@ def settled(client: httpx.Client, hitl: dict[str, Any], state: str) -> dict[str,
     return eventually(look)
 
 
-def tried(client: httpx.Client, hitl: dict[str, Any], attempts: int) -> dict[str, Any]:
+def wait_for_attempts(client: httpx.Client, hitl: dict[str, Any], attempts: int) -> dict[str, Any]:
     """The case's one delivery, once it was tried so often."""
 
     def look() -> dict[str, Any] | None:
@@ -87,7 +87,7 @@ def process(folder: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def owner(process: ServerProcess) -> Iterator[httpx.Client]:
-    with process.client(process.stdout.strip()) as client:
+    with process.client(process.admin_key) as client:
         yield client
 
 
@@ -117,7 +117,7 @@ def test_a_callback_is_verified_by_the_public_library_by_ours_and_by_hand(
     assert (body["event"], body["status"]) == ("review.completed", "completed")
     assert body["case_id"] == hitl["case_id"]
     assert (body["result"], body["completed_at"]) == (poll["result"], poll["completed_at"])
-    assert settled(owner, hitl, "delivered")["last_status"] == 204
+    assert wait_for_state(owner, hitl, "delivered")["last_status"] == 204
 
 
 def test_an_operator_lists_deliveries_and_sends_one_again(
@@ -125,7 +125,7 @@ def test_an_operator_lists_deliveries_and_sends_one_again(
 ) -> None:
     hitl = confirm(owner, f"{receiver.url}/again")
     (first,) = receiver.wait("/again")
-    delivery = settled(owner, hitl, "delivered")
+    delivery = wait_for_state(owner, hitl, "delivered")
     table = placet(folder, "deliveries", "list", "--db", "cases.db")
     assert delivery["id"] in table.stdout
     assert "review.completed" in table.stdout
@@ -155,16 +155,16 @@ def test_a_failed_callback_is_repeated_as_it_was(
     receiver.script["/flaky"] = [500, 503]
     hitl = server.open(client, callback_url=f"{receiver.url}/flaky", **BOTH)
     server.press(hitl, "confirm")
-    first = tried(client, hitl, 1)
+    first = wait_for_attempts(client, hitl, 1)
     assert (first["state"], first["last_status"]) == ("waiting", 500)
     server.advance(seconds=7)
     server.deliver()
-    assert tried(client, hitl, 2)["last_status"] == 503
+    assert wait_for_attempts(client, hitl, 2)["last_status"] == 503
     server.deliver()
     assert len(receiver.at("/flaky")) == 2  # not before its time
     server.advance(minutes=6)
     server.deliver()
-    assert settled(client, hitl, "delivered")["attempts"] == 3
+    assert wait_for_state(client, hitl, "delivered")["attempts"] == 3
     attempts = receiver.wait("/flaky", 3)
     assert len({one.body for one in attempts}) == 1
     assert len({one.headers["webhook-id"] for one in attempts}) == 1
@@ -172,12 +172,12 @@ def test_a_failed_callback_is_repeated_as_it_was(
     assert "secrets" not in msgspec.json.encode(deliveries(client, hitl)).decode()
 
 
-def test_nobody_there_is_tried_again_later(server: RunningServer, client: httpx.Client) -> None:
+def test_unreachable_receiver_is_retried_later(server: RunningServer, client: httpx.Client) -> None:
     with receiving() as gone:
         url = f"{gone.url}/hook"
     hitl = server.open(client, callback_url=url, **BOTH)
     assert server.press(hitl, "confirm").status_code == 200
-    delivery = tried(client, hitl, 1)
+    delivery = wait_for_attempts(client, hitl, 1)
     assert delivery["state"] == "waiting"
     assert delivery["last_error"]
     assert "next_at" in delivery
@@ -190,11 +190,11 @@ def test_a_receiver_that_is_gone_for_good_is_left_alone_until_it_is_switched_on_
     receiver.script["/gone"] = [410]
     first = server.open(client, callback_url=url, **BOTH)
     server.press(first, "confirm")
-    failed = settled(client, first, "failed")
+    failed = wait_for_state(client, first, "failed")
     assert failed["last_status"] == 410
     second = server.open(client, callback_url=url, **BOTH)
     server.press(second, "confirm")
-    settled(client, second, "failed")
+    wait_for_state(client, second, "failed")
     assert len(receiver.at("/gone")) == 1
     assert "disabled_at" in next(
         one for one in client.get("/v1/callbacks").json()["callbacks"] if one["url"] == url
@@ -204,7 +204,7 @@ def test_a_receiver_that_is_gone_for_good_is_left_alone_until_it_is_switched_on_
     again = client.post(f"/v1/deliveries/{failed['id']}/replay")
     assert again.status_code == 202
     server.deliver()
-    settled(client, first, "delivered")
+    wait_for_state(client, first, "delivered")
     assert len(receiver.at("/gone")) == 2
 
 
@@ -217,16 +217,41 @@ def test_while_a_secret_is_rotated_both_sign(
     assert (still_old, new != old) == (old, True)
     server.press(server.open(client, callback_url=url, **BOTH), "confirm")
     (during,) = receiver.wait("/rotated")
-    assert during.headers["X-HITL-Signature"] == hitl_signatures(during, [new, old])
-    assert during.headers["webhook-signature"] == standard_signatures(during, [new, old])
+    assert during.headers["X-HITL-Signature"] == hitl_signatures(during, [old])
+    assert during.headers["webhook-signature"] == standard_signatures(during, [old, new])
     server.advance(hours=25)
     assert secrets_of(client, url) == [new]
     server.press(server.open(client, callback_url=url, **BOTH), "confirm")
     _, after = receiver.wait("/rotated", 2)
     assert after.headers["webhook-signature"] == standard_signatures(after, [new])
+    assert after.headers["X-HITL-Signature"] == hitl_signatures(after, [new])
 
 
-def test_whoever_registers_an_address_at_once_with_others_is_told_the_secret_that_signs(
+def test_during_rotation_the_verifier_of_the_protocol_accepts_every_callback(
+    server: RunningServer, client: httpx.Client, receiver: CallbackReceiver
+) -> None:
+    url = f"{receiver.url}/verified-by-the-protocol"
+    (old,) = client.post("/v1/callbacks", json={"url": url}).json()["secrets"]
+    rotations = [client.post("/v1/callbacks", json={"url": url, "rotate": True}).json() for _ in range(3)]
+    for rotated in rotations:  # a second rotation does not replace the secret that receivers know
+        assert rotated["secrets"][1] == old
+    new = rotations[-1]["secrets"][0]
+    server.press(server.open(client, callback_url=url, **BOTH), "confirm")
+    (during,) = receiver.wait("/verified-by-the-protocol")
+    # The protocol's own example compares the whole header with one digest.
+    wanted = "sha256=" + hmac.new(old.encode(), during.body, hashlib.sha256).hexdigest()
+    assert hmac.compare_digest(wanted, during.headers["X-HITL-Signature"])
+    both = client.post("/v1/callbacks", json={"url": url, "rotate": True, "confirm": True})
+    assert (both.status_code, secrets_of(client, url)) == (400, [new, old])
+    for _ in range(2):
+        confirmed = client.post("/v1/callbacks", json={"url": url, "confirm": True}).json()
+        assert (confirmed["secrets"], "previous_until" in confirmed) == ([new], False)
+    server.press(server.open(client, callback_url=url, **BOTH), "confirm")
+    _, after = receiver.wait("/verified-by-the-protocol", 2)
+    assert after.headers["X-HITL-Signature"] == hitl_signatures(after, [new])
+
+
+def test_concurrent_registrations_return_the_signing_secret(
     client: httpx.Client, receiver: CallbackReceiver
 ) -> None:
     url = f"{receiver.url}/many-workers"
@@ -241,12 +266,12 @@ def test_a_redirect_is_not_followed(
     receiver.script["/moved"] = [302] * 20
     hitl = server.open(client, callback_url=f"{receiver.url}/moved", **BOTH)
     server.press(hitl, "confirm")
-    assert tried(client, hitl, 1)["last_status"] == 302
+    assert wait_for_attempts(client, hitl, 1)["last_status"] == 302
     assert receiver.at("/landed") == []
 
 
 @pytest.mark.parametrize("end", ["expired", "cancelled"])
-def test_every_end_is_told(
+def test_every_closing_event_is_delivered(
     server: RunningServer, client: httpx.Client, receiver: CallbackReceiver, end: str
 ) -> None:
     hitl = server.open(client, callback_url=f"{receiver.url}/{end}", timeout="1m", default_action="abort")
@@ -268,19 +293,19 @@ def test_nothing_is_sent_before_the_case_is_closed(
 ) -> None:
     hitl = server.open(client, callback_url=f"{receiver.url}/early", **BOTH)
     with server.page(hitl) as page:
-        page.client.post(f"/review/{hitl['case_id']}/opened", data={"csrf": page.hidden()["csrf"]})
+        page.client.post(f"/review/{hitl['case_id']}/opened", data={"csrf": page.hidden_fields()["csrf"]})
     server.deliver()
     assert deliveries(client, hitl) == []
     assert receiver.at("/early") == []
 
 
-def test_a_strangers_addresses_and_deliveries_are_not_there(
+def test_endpoints_and_deliveries_of_other_owners_are_not_found(
     server: RunningServer, client: httpx.Client, receiver: CallbackReceiver
 ) -> None:
     url = f"{receiver.url}/private"
     hitl = server.open(client, callback_url=url, **BOTH)
     server.press(hitl, "confirm")
-    delivery = settled(client, hitl, "delivered")
+    delivery = wait_for_state(client, hitl, "delivered")
     with server.client(server.create_key("stranger")) as stranger:
         assert stranger.get("/v1/callbacks").json() == {"callbacks": []}
         assert stranger.get(f"/v1/deliveries?case_id={hitl['case_id']}").json() == {"deliveries": []}
@@ -302,7 +327,7 @@ def test_the_same_address_has_one_secret_for_all_cases_of_its_owner(
 
 
 @pytest.mark.parametrize("query", ["state=lost", "limit=0", "case_id=%00"])
-def test_a_delivery_log_that_cannot_be_had_is_refused(client: httpx.Client, query: str) -> None:
+def test_invalid_delivery_filters_are_refused(client: httpx.Client, query: str) -> None:
     refused = client.get(f"/v1/deliveries?{query}")
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
@@ -312,7 +337,7 @@ def test_the_log_can_be_asked_by_state(
 ) -> None:
     hitl = server.open(client, callback_url=f"{receiver.url}/logged", **BOTH)
     server.press(hitl, "confirm")
-    done = settled(client, hitl, "delivered")
+    done = wait_for_state(client, hitl, "delivered")
     by_state = client.get("/v1/deliveries?state=delivered&limit=200").json()["deliveries"]
     assert done["id"] in [one["id"] for one in by_state]
     assert {one["state"] for one in by_state} == {"delivered"}

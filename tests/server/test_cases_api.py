@@ -18,7 +18,7 @@ OK = {"type": "confirmation", "prompt": "Water the plants?"}
 MIB = 1024 * 1024
 
 
-def written(server: RunningServer) -> dict[str, int]:
+def count_rows(server: RunningServer) -> dict[str, int]:
     """How many rows each table holds."""
     # apsw, like the server: two copies of SQLite in one process would break each other's locks.
     with closing(apsw.Connection(server.parts.settings.db)) as connection:
@@ -31,11 +31,11 @@ def written(server: RunningServer) -> dict[str, int]:
 
 
 @pytest.fixture
-def unchanged(server: RunningServer) -> Iterator[None]:
+def assert_nothing_written(server: RunningServer) -> Iterator[None]:
     """Whatever the test sends leaves no trace."""
-    before = written(server)
+    before = count_rows(server)
     yield
-    assert written(server) == before
+    assert count_rows(server) == before
 
 
 def refusal(response: httpx.Response, status: int = 400, error: str = "invalid_request") -> str:
@@ -84,19 +84,23 @@ def test_a_case_is_opened_with_all_that_an_agent_needs(server: RunningServer, cl
     ],
     ids=lambda body: repr(body[:40]),
 )
-def test_what_is_not_json_is_refused(client: httpx.Client, unchanged: None, body: bytes) -> None:
+def test_body_that_is_not_json_is_refused(
+    client: httpx.Client, assert_nothing_written: None, body: bytes
+) -> None:
     refusal(client.post("/v1/cases", content=body), error="invalid_json")
 
 
 @pytest.mark.parametrize(
     "body", [b"null", b"[]", b"7", b'"text"', b"true", b"[{}]", b"[" * 100_000], ids=lambda body: body[:9]
 )
-def test_json_that_is_no_object_is_refused(client: httpx.Client, unchanged: None, body: bytes) -> None:
+def test_json_that_is_no_object_is_refused(
+    client: httpx.Client, assert_nothing_written: None, body: bytes
+) -> None:
     assert "object" in refusal(client.post("/v1/cases", content=body))
 
 
 def test_a_body_over_the_limit_is_refused_by_its_declared_length(
-    client: httpx.Client, unchanged: None
+    client: httpx.Client, assert_nothing_written: None
 ) -> None:
     body = msgspec.json.encode({**OK, "context": {"text": "x" * MIB}})
     message = refusal(client.post("/v1/cases", content=body), 413)
@@ -105,7 +109,7 @@ def test_a_body_over_the_limit_is_refused_by_its_declared_length(
 
 
 def test_a_body_over_the_limit_is_refused_when_it_comes_in_chunks(
-    client: httpx.Client, unchanged: None
+    client: httpx.Client, assert_nothing_written: None
 ) -> None:
     def chunks() -> Iterator[bytes]:
         yield b'{"type": "confirmation", "prompt": "Go?", "context": {"text": "'
@@ -121,7 +125,7 @@ def test_a_body_that_comes_in_small_chunks_is_taken(client: httpx.Client) -> Non
     assert client.post("/v1/cases", content=chunks).status_code == 202
 
 
-def test_a_body_of_exactly_the_limit_is_read(client: httpx.Client, unchanged: None) -> None:
+def test_a_body_of_exactly_the_limit_is_read(client: httpx.Client, assert_nothing_written: None) -> None:
     body = msgspec.json.encode({**OK, "message": ""})
     padded = body.replace(b'"message":""', b'"message":"' + b"x" * (MIB - len(body)) + b'"')
     assert len(padded) == MIB
@@ -213,15 +217,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "named"), WRONG, ids=lambda value: repr(value)[:50])
-def test_what_does_not_fit_is_refused_with_what_to_fix(
-    client: httpx.Client, unchanged: None, change: dict[str, Any], named: str
+def test_invalid_fields_are_refused_with_a_hint(
+    client: httpx.Client, assert_nothing_written: None, change: dict[str, Any], named: str
 ) -> None:
     response = client.post("/v1/cases", content=msgspec.json.encode({**OK, **change}))
     assert named in refusal(response)
 
 
 @pytest.mark.parametrize("missing", ["type", "prompt"])
-def test_what_is_missing_is_named(client: httpx.Client, unchanged: None, missing: str) -> None:
+def test_missing_fields_are_named(client: httpx.Client, assert_nothing_written: None, missing: str) -> None:
     draft = {name: value for name, value in OK.items() if name != missing}
     assert missing in refusal(client.post("/v1/cases", json=draft))
 
@@ -244,13 +248,15 @@ def test_what_is_missing_is_named(client: httpx.Client, unchanged: None, missing
     ids=lambda form: repr(form)[:60],
 )
 def test_a_form_that_cannot_be_filled_in_is_refused(
-    client: httpx.Client, unchanged: None, form: object
+    client: httpx.Client, assert_nothing_written: None, form: object
 ) -> None:
     draft = {"type": "input", "prompt": "Who?", "context": {"form": form}}
     refusal(client.post("/v1/cases", json=draft), error="invalid_form")
 
 
-def test_a_context_that_is_nested_too_deeply_is_refused(client: httpx.Client, unchanged: None) -> None:
+def test_a_context_that_is_nested_too_deeply_is_refused(
+    client: httpx.Client, assert_nothing_written: None
+) -> None:
     context: dict[str, Any] = {}
     for _ in range(33):
         context = {"in": context}
@@ -266,7 +272,9 @@ def test_a_context_just_within_the_limits_is_kept(client: httpx.Client) -> None:
     assert client.post("/v1/cases", json={**OK, "context": context}).status_code == 202
 
 
-def test_a_number_that_no_reader_could_keep_is_refused(client: httpx.Client, unchanged: None) -> None:
+def test_a_number_that_no_reader_could_keep_is_refused(
+    client: httpx.Client, assert_nothing_written: None
+) -> None:
     for number in (b"1e999", b"-1e999"):
         body = b'{"type": "confirmation", "prompt": "Go?", "context": {"n": ' + number + b"}}"
         refusal(client.post("/v1/cases", content=body))
@@ -311,7 +319,7 @@ def test_a_prompt_of_500_characters_counts_characters_and_not_bytes(client: http
     ids=lambda url: url[:50] or "empty",
 )
 def test_a_callback_address_that_the_guard_refuses_is_refused_at_once(
-    client: httpx.Client, unchanged: None, url: str
+    client: httpx.Client, assert_nothing_written: None, url: str
 ) -> None:
     refusal(client.post("/v1/cases", json={**OK, "callback_url": url}))
     refusal(client.post("/v1/callbacks", json={"url": url}))
@@ -321,8 +329,8 @@ def test_a_callback_address_that_the_guard_refuses_is_refused_at_once(
 
 
 @pytest.mark.parametrize("key", [b"", b"x" * 256, b"a\tb", b"\x80"], ids=repr)
-def test_an_idempotency_key_that_is_none_is_refused(
-    client: httpx.Client, unchanged: None, key: bytes
+def test_invalid_idempotency_key_is_refused(
+    client: httpx.Client, assert_nothing_written: None, key: bytes
 ) -> None:
     response = client.post("/v1/cases", json=OK, headers=[(b"Idempotency-Key", key)])
     assert "Idempotency-Key" in refusal(response)
@@ -333,17 +341,17 @@ def test_the_same_key_again_gets_the_first_answer_and_opens_nothing(
 ) -> None:
     key = {"Idempotency-Key": "order 7"}
     first = client.post("/v1/cases", json=OK, headers=key)
-    before = written(server)
+    before = count_rows(server)
     reordered = b' {"prompt": "Water the plants?", "type":"confirmation"}'
     again = client.post("/v1/cases", content=reordered, headers=key)
     assert again.status_code == 202
     assert again.json() == first.json()
     other = client.post("/v1/cases", json={**OK, "prompt": "Feed the cat?"}, headers=key)
     assert "different body" in refusal(other)
-    assert written(server) == before
+    assert count_rows(server) == before
 
 
-def test_keys_of_two_owners_do_not_meet(server: RunningServer, client: httpx.Client) -> None:
+def test_owners_do_not_share_idempotency_keys(server: RunningServer, client: httpx.Client) -> None:
     key = {"Idempotency-Key": "order 8"}
     first = client.post("/v1/cases", json=OK, headers=key).json()["hitl"]
     with server.client(server.create_key("other")) as other:
@@ -355,7 +363,7 @@ def test_keys_of_two_owners_do_not_meet(server: RunningServer, client: httpx.Cli
 # Credentials and addresses
 
 
-def test_opening_needs_a_key(server: RunningServer, unchanged: None) -> None:
+def test_opening_needs_a_key(server: RunningServer, assert_nothing_written: None) -> None:
     with server.client() as nobody:
         refusal(nobody.post("/v1/cases", json=OK), 401, "invalid_token")
         refusal(nobody.post("/v1/cases", content=b"x" * (2 * MIB)), 401, "invalid_token")
@@ -399,8 +407,8 @@ def test_opening_needs_a_key(server: RunningServer, unchanged: None) -> None:
         ("GET", "/api/demo", 404),
     ],
 )
-def test_an_address_or_method_that_is_not_there_says_so(
-    client: httpx.Client, unchanged: None, method: str, path: str, status: int
+def test_unknown_path_or_method_is_refused(
+    client: httpx.Client, assert_nothing_written: None, method: str, path: str, status: int
 ) -> None:
     request = client.build_request(method, "/")
     target = path.encode()
@@ -426,7 +434,7 @@ def test_an_address_or_method_that_is_not_there_says_so(
         "before=../x",
     ],
 )
-def test_a_list_that_cannot_be_had_is_refused(client: httpx.Client, query: str) -> None:
+def test_invalid_list_parameters_are_refused(client: httpx.Client, query: str) -> None:
     refusal(client.get(f"/v1/reviews?{query}"))
 
 
@@ -481,7 +489,7 @@ def test_nobody_continues_a_strangers_case(server: RunningServer, client: httpx.
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_a_withdrawal_that_does_not_fit_withdraws_nothing(
+def test_invalid_withdrawal_changes_nothing(
     server: RunningServer, client: httpx.Client, body: bytes, error: str
 ) -> None:
     hitl = server.open(client)
@@ -531,24 +539,26 @@ GET = b"GET /v1/nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     ],
     ids=lambda value: repr(value[-60:]),
 )
-def test_what_is_no_http_is_refused_in_the_same_words(
-    server: RunningServer, unchanged: None, request_bytes: bytes
+def test_malformed_http_gets_the_same_error_format(
+    server: RunningServer, assert_nothing_written: None, request_bytes: bytes
 ) -> None:
-    head, _, body = said_to(server.url, request_bytes).partition(b"\r\n\r\n")
+    head, _, body = send_raw(server.url, request_bytes).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"application/json" in head
     assert msgspec.json.decode(body)["error"] == "invalid_request"
 
 
-def test_a_request_with_thousands_of_headers_does_no_harm(server: RunningServer, unchanged: None) -> None:
+def test_a_request_with_thousands_of_headers_does_no_harm(
+    server: RunningServer, assert_nothing_written: None
+) -> None:
     headers = b"".join(b"X-%d: %s\r\n" % (number, b"v" * 100) for number in range(3000))
-    answer = said_to(server.url, GET + headers + b"\r\n")
+    answer = send_raw(server.url, GET + headers + b"\r\n")
     assert answer.startswith((b"HTTP/1.1 404", b"HTTP/1.1 400", b"HTTP/1.1 431"))
     with server.client() as client:
         assert client.get("/healthz").status_code == 200
 
 
-def test_headers_without_an_end_are_cut_off(server: RunningServer, unchanged: None) -> None:
+def test_headers_without_an_end_are_cut_off(server: RunningServer, assert_nothing_written: None) -> None:
     target = urlsplit(server.url)
     address = (target.hostname or "", target.port or 80)
     with socket.create_connection(address, timeout=PATIENCE_S) as connection:
@@ -560,14 +570,14 @@ def test_headers_without_an_end_are_cut_off(server: RunningServer, unchanged: No
 
 
 def test_a_caller_that_leaves_before_the_body_is_whole_opens_nothing(
-    server: RunningServer, unchanged: None
+    server: RunningServer, assert_nothing_written: None
 ) -> None:
     body = msgspec.json.encode(OK)
     promise = f"Authorization: Bearer {server.api_key}\r\nContent-Length: {len(body) + 1}\r\n\r\n"
-    assert said_to(server.url, POST + promise.encode() + body) == b""
+    assert send_raw(server.url, POST + promise.encode() + body) == b""
 
 
-def said_to(url: str, request: bytes) -> bytes:
+def send_raw(url: str, request: bytes) -> bytes:
     """What the server answers to exactly these bytes, until it hangs up."""
     target = urlsplit(url)
     address = (target.hostname or "", target.port or 80)

@@ -1,4 +1,4 @@
-"""The demo: links to click, a door for any agent, and a commentary on what happens."""
+"""The demo: links to click, an address for any agent, and a commentary on what happens."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -73,7 +73,7 @@ def test_without_a_type_there_is_one_all_the_same(agent: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("type", ["", "vote", "<b>", "x" * 3000])
-def test_a_type_that_is_none_is_refused(agent: httpx.Client, type: str) -> None:
+def test_unknown_type_is_refused(agent: httpx.Client, type: str) -> None:
     refused = agent.post("/api/demo", params={"type": type})
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
@@ -149,15 +149,16 @@ def test_the_small_polling_agent_of_the_protocol_works_unchanged(demo: ServerPro
     assert result["action"] == ANSWERS[type]["action"]
 
 
-def test_the_small_agent_learns_that_nobody_will_answer(demo: ServerProcess) -> None:
+def test_the_small_agent_waits_on_after_a_question_was_handed_back(demo: ServerProcess) -> None:
     told: list[str] = []
 
     def wait() -> None:
         with demo.client(follow_redirects=True) as person:
             page = ReviewPage(person, person.get(told[0].split()[-1]))
-            page.post("decline", {"reason": "Not today"})
+            page.post("hand-back", {"reason": "Not today"}).post("respond", {"action": "cancel"})
 
-    assert polling_agent(f"{demo.url()}/api/demo?type=confirmation", told.append, wait) is None
+    result = polling_agent(f"{demo.url()}/api/demo?type=confirmation", told.append, wait)
+    assert result is not None
 
 
 def test_a_callback_that_nobody_signed_is_not_believed(demo: ServerProcess, agent: httpx.Client) -> None:
@@ -198,7 +199,7 @@ def test_this_machine_may_be_called_by_any_of_its_names(agent: httpx.Client, hos
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "10.0.0.7", "2001:db8::1", "somewhere"])
-def test_callers_from_elsewhere_find_nothing(demo_parts: RunningServer, address: str) -> None:
+def test_remote_callers_get_404(demo_parts: RunningServer, address: str) -> None:
     caller = TestClient(demo_parts.parts.app, client=(address, 50000))
     assert caller.post("/api/demo?type=confirmation").status_code == 404
     assert caller.get("/").status_code == 404
@@ -211,7 +212,7 @@ def demo_parts(tmp_path: Path) -> Iterator[RunningServer]:
         yield server
 
 
-def test_a_server_without_the_demo_has_no_such_door(tmp_path: Path) -> None:
+def test_a_server_without_the_demo_has_no_demo_routes(tmp_path: Path) -> None:
     with running(tmp_path) as server, server.client() as agent:
         assert agent.post("/api/demo?type=confirmation").status_code == 404
         assert agent.get("/").status_code == 404

@@ -32,7 +32,7 @@ def client(server: RunningServer, key: str) -> Any:
         yield client
 
 
-def given(server: RunningServer, owner: str, **changes: Any) -> Grant:
+def create_grant(server: RunningServer, owner: str, **changes: Any) -> Grant:
     now = server.clock()
     grant = sample_grant(
         "", owner=owner, granted_at=now, **{"expires_at": now + timedelta(hours=1)} | changes
@@ -49,7 +49,7 @@ def use(client: httpx.Client, number: int = 1, **changes: Any) -> httpx.Response
 def test_a_grant_shows_what_it_covers_who_gave_it_and_what_is_left(
     server: RunningServer, client: httpx.Client, owner: str
 ) -> None:
-    grant = given(server, owner)
+    grant = create_grant(server, owner)
     shown = client.get(f"/v1/grants/{grant.id}").json()
     assert shown["patterns"] == grant.patterns
     assert (shown["state"], shown["uses"], shown["uses_left"]) == ("live", 5, 5)
@@ -58,7 +58,7 @@ def test_a_grant_shows_what_it_covers_who_gave_it_and_what_is_left(
 
 
 def test_a_use_is_counted_once_per_call(server: RunningServer, client: httpx.Client, owner: str) -> None:
-    grant = given(server, owner, uses=2)
+    grant = create_grant(server, owner, uses=2)
     assert use(client).json()["grant"]["uses_left"] == 1
     assert use(client).json()["grant"]["uses_left"] == 1
     assert use(client, 2).json()["grant"]["id"] == grant.id
@@ -67,14 +67,14 @@ def test_a_use_is_counted_once_per_call(server: RunningServer, client: httpx.Cli
 
 
 def test_a_key_for_two_calls_is_refused(server: RunningServer, client: httpx.Client, owner: str) -> None:
-    given(server, owner)
+    create_grant(server, owner)
     use(client)
     refused = use(client, arguments=MAIL | {"to": "eve@acme.example"})
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
 def test_types_are_kept_apart_on_the_wire(server: RunningServer, client: httpx.Client, owner: str) -> None:
-    given(server, owner)
+    create_grant(server, owner)
     for number, copies in enumerate(["1", "1.0", "true", '"1"', "[1]"]):
         body = (
             f'{{"key": "t/{number}", "call_id": "c", "tool": "send_email", "agent": "mailer",'
@@ -87,7 +87,7 @@ def test_types_are_kept_apart_on_the_wire(server: RunningServer, client: httpx.C
 def test_two_processes_worth_of_callers_share_what_is_left(
     server: RunningServer, client: httpx.Client, owner: str
 ) -> None:
-    given(server, owner, uses=5)
+    create_grant(server, owner, uses=5)
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda number: use(client, number).json(), range(64)))
     assert sum(answer["grant"] is not None for answer in answers) == 5
@@ -96,7 +96,7 @@ def test_two_processes_worth_of_callers_share_what_is_left(
 def test_a_revoked_grant_covers_nothing_and_revoking_again_changes_nothing(
     server: RunningServer, client: httpx.Client, owner: str
 ) -> None:
-    grant = given(server, owner)
+    grant = create_grant(server, owner)
     ended = client.post(f"/v1/grants/{grant.id}/revoke").json()
     assert (ended["state"], ended["revoked_by"]) == ("revoked", f"key:{owner}")
     server.advance(minutes=1)
@@ -106,14 +106,14 @@ def test_a_revoked_grant_covers_nothing_and_revoking_again_changes_nothing(
 
 
 def test_an_expired_grant_remains_listed(server: RunningServer, client: httpx.Client, owner: str) -> None:
-    given(server, owner)
+    create_grant(server, owner)
     server.advance(hours=1)
     assert use(client).json() == {"grant": None}
     assert [one["state"] for one in client.get("/v1/grants").json()["grants"]] == ["expired"]
 
 
 def test_pages_follow_one_another(server: RunningServer, client: httpx.Client, owner: str) -> None:
-    grants = [given(server, owner) for _ in range(3)]
+    grants = [create_grant(server, owner) for _ in range(3)]
     first = client.get("/v1/grants", params={"limit": 2}).json()
     second = client.get("/v1/grants", params={"limit": 2, "before": first["next"]}).json()
     assert [one["id"] for one in [*first["grants"], *second["grants"]]] == [
@@ -123,7 +123,7 @@ def test_pages_follow_one_another(server: RunningServer, client: httpx.Client, o
 
 
 def test_nobody_elses_grant_exists(server: RunningServer, owner: str) -> None:
-    grant = given(server, owner)
+    grant = create_grant(server, owner)
     with server.client(server.create_key(new_id("stranger"))) as stranger:
         assert stranger.get("/v1/grants").json()["grants"] == []
         assert stranger.get(f"/v1/grants/{grant.id}").status_code == 404
@@ -140,7 +140,7 @@ def test_nobody_elses_grant_exists(server: RunningServer, owner: str) -> None:
 
 
 def test_a_key_that_only_reads_neither_uses_nor_revokes(server: RunningServer, owner: str) -> None:
-    grant = given(server, owner)
+    grant = create_grant(server, owner)
     with server.client(server.create_key(owner, "cases:read")) as reader:
         assert reader.get(f"/v1/grants/{grant.id}").status_code == 200
         assert reader.post(f"/v1/grants/{grant.id}/revoke").status_code == 403
@@ -150,7 +150,7 @@ def test_a_key_that_only_reads_neither_uses_nor_revokes(server: RunningServer, o
 def test_an_administrator_lists_and_revokes_everyones_and_uses_none(
     server: RunningServer, owner: str
 ) -> None:
-    grant = given(server, owner)
+    grant = create_grant(server, owner)
     with server.client(server.create_key("boss", "admin")) as boss:
         assert grant.id in {one["id"] for one in boss.get("/v1/grants").json()["grants"]}
         assert use(boss).json() == {"grant": None}

@@ -1,4 +1,4 @@
-"""The address of the server itself, as a newcomer opens it first."""
+"""The page at the server's root URL."""
 
 import httpx
 import pytest

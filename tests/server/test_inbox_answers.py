@@ -9,11 +9,11 @@ import pytest
 
 from placet.client import PlacetClient
 from placet.hook import HumanInTheLoopHook, ReactAgent, SqliteSaver
-from placet.hook.pending import resume_pending
 from placet.hook.reviews import ServerReviews
+from placet.hook.thread_resumption import resume_pending
 from placet.reviews.registry import SAMPLES, load_custom_type
-from tests.hook.scripted import Office, Scripted, call, finished, stopped
-from tests.server.inboxes import InboxPerson, closing, person
+from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
+from tests.server.inboxes import InboxPerson, get_last_event, person
 from tests.server.running import ReviewPage, RunningServer
 
 KINDS = {**SAMPLES, load_custom_type().name: load_custom_type()}
@@ -68,9 +68,9 @@ def test_every_sort_of_question_is_tried() -> None:
 def test_a_question_is_answered_from_the_inbox_and_whoever_asked_learns_it(
     server: RunningServer, client: httpx.Client, ada: InboxPerson, name: str
 ) -> None:
-    hitl = server.open(client, **KINDS[name].example())
+    hitl = server.open_sample(client, KINDS[name])
     kind = "other" if name == "x-" else name
-    assert hitl["case_id"] in ada.listed(kind=kind)
+    assert hitl["case_id"] in ada.list_cases(type=kind)
     page = ada.page(hitl["case_id"])
     for fields in ANSWERS[name]:
         page = page.post("respond", fields)
@@ -83,8 +83,8 @@ def test_a_question_is_answered_from_the_inbox_and_whoever_asked_learns_it(
     assert poll["responded_by"] == {"name": "ada"}
     events = server.run(server.parts.store.list_events(hitl["case_id"]))
     assert {event.actor for event in events[1:]} == {"key:ada"}
-    assert hitl["case_id"] not in ada.listed(kind=kind)
-    assert hitl["case_id"] in ada.listed(show="decided")
+    assert hitl["case_id"] not in ada.list_cases(type=kind)
+    assert hitl["case_id"] in ada.list_cases(show="decided")
 
 
 def test_an_agent_goes_on_with_the_calls_that_were_decided_in_the_inbox(
@@ -100,25 +100,24 @@ def test_an_agent_goes_on_with_the_calls_that_were_decided_in_the_inbox(
         agent = ReactAgent(
             "clerk", Scripted(calls, "done"), office.tools, [hook], saver, reviews=ServerReviews(asking)
         )
-        waiting = stopped(agent.invoke("clean up", thread_id="t")).case
+        waiting = expect_interruption(agent.invoke("clean up", thread_id="t")).case
         assert waiting is not None
-        assert "Tool calls · new" in owner.look(kind="tool_calls")
+        assert "Tool calls · new" in owner.get_list(type="tool_calls")
         decisions = {"decision.1": "approve", "decision.2": "reject", "reason.2": "Archive it."}
         answered = owner.page(waiting["case_id"]).post("respond", {**decisions, "action": "edit"})
         assert answered.response.status_code == 200, answered.text
-        assert finished(resume_pending(agent)["t"]).text == "done"
+        assert expect_result(resume_pending(agent)["t"]).text == "done"
     assert office.ran == [("write_file", "x.txt", "")]
     saver.close()
 
 
-def test_a_question_is_declined_and_passed_on_from_the_inbox(
+def test_a_question_is_handed_back_and_passed_on_from_the_inbox(
     server: RunningServer, client: httpx.Client, ada: InboxPerson
 ) -> None:
     hitl = server.open(client)
     passed = ada.page(hitl["case_id"]).post("pass-on", {"pass_on_note": "For Ben"})
     assert "token=" in passed.text
-    assert closing(server, hitl["case_id"]).actor == "key:ada"
-    ada.page(hitl["case_id"]).post("decline", {"reason": "Not mine"})
-    poll = client.get(hitl["poll_url"]).json()
-    assert (poll["status"], poll["reason"]) == ("cancelled", "Not mine")
-    assert closing(server, hitl["case_id"]).actor == "key:ada"
+    assert get_last_event(server, hitl["case_id"]).actor == "key:ada"
+    ada.page(hitl["case_id"]).post("hand-back", {"reason": "Not mine"})
+    assert client.get(hitl["poll_url"]).json()["status"] != "cancelled"
+    assert get_last_event(server, hitl["case_id"]).actor == "key:ada"

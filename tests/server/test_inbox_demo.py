@@ -16,7 +16,7 @@ def test_the_demo_prints_a_key_that_opens_its_inbox(tmp_path: Path) -> None:
         assert told is not None
         person = InboxPerson(browser)
         assert person.sign_in(told[1]).status_code == 200
-        listed = person.listed()
+        listed = person.list_cases()
         assert len(listed) == len(SAMPLES)
         opened = person.page(listed[0])
         assert "Back to the inbox" in opened.text

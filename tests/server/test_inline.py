@@ -38,7 +38,7 @@ def status_of(client: httpx.Client, hitl: dict[str, Any]) -> str:
     return str(client.get(hitl["poll_url"]).json()["status"])
 
 
-def refused(response: httpx.Response, status: int, error: str) -> dict[str, Any]:
+def assert_refused(response: httpx.Response, status: int, error: str) -> dict[str, Any]:
     assert (response.status_code, response.json()["error"]) == (status, error), response.text
     assert response.headers["cache-control"] == "no-store"
     body: dict[str, Any] = response.json()
@@ -71,12 +71,14 @@ def test_both_paths_take_the_answer(
     assert client.get(hitl["poll_url"]).json()["result"]["action"] == "cancel"
 
 
-def test_without_inline_actions_there_is_no_way_in(server: RunningServer, client: httpx.Client) -> None:
+def test_case_without_inline_actions_refuses_inline_answers(
+    server: RunningServer, client: httpx.Client
+) -> None:
     hitl = server.open(client)
     assert "submit_url" not in hitl
     assert "submit_token" not in hitl
     address = {"submit_url": hitl["poll_url"].replace("status", "respond"), "submit_token": "x" * 43}
-    refused(server.press(address, "confirm"), 401, "invalid_token")
+    assert_refused(server.press(address, "confirm"), 401, "invalid_token")
 
 
 def test_every_other_token_is_refused(
@@ -93,31 +95,42 @@ def test_every_other_token_is_refused(
         server.api_key,
         hitl["submit_token"][:-1],
     ):
-        refused(send(hitl, body, token), 401, "invalid_token")
+        assert_refused(send(hitl, body, token), 401, "invalid_token")
     by_query = {**hitl, "submit_url": f"{hitl['submit_url']}?token={hitl['submit_token']}"}
-    refused(send(by_query, body, None), 401, "invalid_token")
+    assert_refused(send(by_query, body, None), 401, "invalid_token")
     by_review = {**hitl, "submit_url": f"{hitl['submit_url']}?token={review_token}"}
-    refused(send(by_review, body, None), 401, "invalid_token")
+    assert_refused(send(by_review, body, None), 401, "invalid_token")
     assert status_of(client, hitl) == "pending"
 
 
 def test_a_case_that_is_not_there_is_not_found(server: RunningServer, hitl: dict[str, Any]) -> None:
     nowhere = {**hitl, "submit_url": f"{server.url}/v1/reviews/review_nothing/respond"}
-    refused(send(nowhere, {"action": "confirm", **PRESSED}), 404, "not_found")
+    assert_refused(send(nowhere, {"action": "confirm", **PRESSED}), 404, "not_found")
 
 
 def test_an_action_that_is_not_inline_leads_to_the_page(server: RunningServer, client: httpx.Client) -> None:
     hitl = server.open(client, inline_actions=["cancel"])
-    body = refused(server.press(hitl, "confirm"), 403, "action_not_inline")
+    body = assert_refused(server.press(hitl, "confirm"), 403, "action_not_inline")
     assert body["case_id"] == hitl["case_id"]
     assert body["review_url"] == hitl["review_url"].partition("?")[0]  # the token stays where it was
+    assert status_of(client, hitl) == "pending"
+
+
+def test_a_case_without_inline_actions_takes_no_token_of_another(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    hitl = server.open(client, inline_actions=["cancel"])
     nothing = server.open(client, inline_actions=[])
-    refused(server.press(nothing, "cancel"), 403, "action_not_inline")
+    assert {"submit_url", "submit_token", "inline_actions"}.isdisjoint(nothing)
+    url = hitl["submit_url"].replace(hitl["case_id"], nothing["case_id"])
+    for token in (hitl["submit_token"], server.api_key, "None", "x" * 43):
+        pressed = server.press({**nothing, "submit_url": url, "submit_token": token}, "cancel")
+        assert_refused(pressed, 401, "invalid_token")
     assert status_of(client, hitl) == status_of(client, nothing) == "pending"
 
 
 def test_an_action_of_another_type_is_no_action(server: RunningServer, hitl: dict[str, Any]) -> None:
-    body = refused(server.press(hitl, "approve"), 400, "invalid_action")
+    body = assert_refused(server.press(hitl, "approve"), 400, "invalid_action")
     assert "confirm, cancel" in body["message"]
     assert body["case_id"] == hitl["case_id"]
 
@@ -152,7 +165,7 @@ def test_an_action_of_another_type_is_no_action(server: RunningServer, hitl: dic
 def test_an_answer_that_does_not_fit_is_refused_and_changes_nothing(
     client: httpx.Client, hitl: dict[str, Any], change: dict[str, Any], error: str
 ) -> None:
-    refused(send(hitl, {"action": "confirm", **PRESSED, **change}), 400, error)
+    assert_refused(send(hitl, {"action": "confirm", **PRESSED, **change}), 400, error)
     assert status_of(client, hitl) == "pending"
 
 
@@ -161,14 +174,14 @@ def test_every_press_says_who_and_through_what(
     client: httpx.Client, hitl: dict[str, Any], missing: str
 ) -> None:
     body = {name: value for name, value in {"action": "confirm", **PRESSED}.items() if name != missing}
-    assert missing in refused(send(hitl, body), 400, "invalid_submission")["message"]
+    assert missing in assert_refused(send(hitl, body), 400, "invalid_submission")["message"]
     assert status_of(client, hitl) == "pending"
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff", b"[" * 9000 + b"]" * 9000], ids=lambda body: repr(body[:9])
 )
-def test_what_is_not_json_is_refused(client: httpx.Client, hitl: dict[str, Any], body: bytes) -> None:
+def test_body_that_is_not_json_is_refused(client: httpx.Client, hitl: dict[str, Any], body: bytes) -> None:
     response = send(hitl, body)
     assert response.status_code == 400
     assert response.json()["error"] in ("invalid_json", "invalid_submission")
@@ -176,15 +189,13 @@ def test_what_is_not_json_is_refused(client: httpx.Client, hitl: dict[str, Any],
 
 
 def test_a_body_that_is_too_large_is_refused(client: httpx.Client, hitl: dict[str, Any]) -> None:
-    refused(send(hitl, b"x" * (1024 * 1024 + 1)), 413, "invalid_request")
+    assert_refused(send(hitl, b"x" * (1024 * 1024 + 1)), 413, "invalid_request")
     assert status_of(client, hitl) == "pending"
 
 
-def test_the_second_answer_loses_and_says_so(
-    server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
-) -> None:
+def test_second_answer_is_refused(server: RunningServer, client: httpx.Client, hitl: dict[str, Any]) -> None:
     assert server.press(hitl, "confirm").status_code == 200
-    body = refused(server.press(hitl, "cancel"), 409, "duplicate_submission")
+    body = assert_refused(server.press(hitl, "cancel"), 409, "duplicate_submission")
     assert body["case_id"] == hitl["case_id"]
     assert client.get(hitl["poll_url"]).json()["result"]["action"] == "confirm"
 
@@ -194,13 +205,13 @@ def test_the_same_press_again_gets_the_first_receipt(client: httpx.Client, hitl:
     first = send(hitl, body, **{"Idempotency-Key": "press 1"})
     again = send(hitl, body, **{"Idempotency-Key": "press 1"})
     assert (again.status_code, again.json()) == (200, first.json())
-    refused(
+    assert_refused(
         send(hitl, {**body, "action": "cancel"}, **{"Idempotency-Key": "press 1"}),
         409,
         "duplicate_submission",
     )
-    refused(send(hitl, body, **{"Idempotency-Key": "press 2"}), 409, "duplicate_submission")
-    refused(send(hitl, body, **{"Idempotency-Key": ""}), 400, "invalid_request")
+    assert_refused(send(hitl, body, **{"Idempotency-Key": "press 2"}), 409, "duplicate_submission")
+    assert_refused(send(hitl, body, **{"Idempotency-Key": ""}), 400, "invalid_request")
 
 
 def test_of_many_answers_at_once_one_wins(
@@ -223,24 +234,24 @@ def test_of_many_answers_at_once_one_wins(
 def test_a_late_answer_is_gone(server: RunningServer, client: httpx.Client) -> None:
     hitl = server.open(client, timeout="1m", **BOTH)
     server.advance(minutes=1)  # nobody has swept or looked: the answer itself finds the deadline passed
-    body = refused(server.press(hitl, "confirm"), 410, "case_expired")
+    body = assert_refused(server.press(hitl, "confirm"), 410, "case_expired")
     assert body["case_id"] == hitl["case_id"]
     assert status_of(client, hitl) == "expired"
-    refused(server.press(hitl, "confirm"), 410, "case_expired")
+    assert_refused(server.press(hitl, "confirm"), 410, "case_expired")
 
 
 def test_a_withdrawn_case_takes_no_answer(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     client.post(f"/v1/reviews/{hitl['case_id']}/cancel")
-    refused(server.press(hitl, "confirm"), 409, "duplicate_submission")
+    assert_refused(server.press(hitl, "confirm"), 409, "duplicate_submission")
 
 
 def test_a_press_without_the_evidence_that_is_asked_for_leads_to_the_page(
     server: RunningServer, client: httpx.Client
 ) -> None:
     hitl = server.open(client, verification_policy=POLICY, **BOTH)
-    body = refused(server.press(hitl, "confirm"), 403, "verification_required")
+    body = assert_refused(server.press(hitl, "confirm"), 403, "verification_required")
     assert body["review_url"] == hitl["review_url"].partition("?")[0]
     evidence = {
         "proof_type": "proof_of_human",
@@ -250,7 +261,7 @@ def test_a_press_without_the_evidence_that_is_asked_for_leads_to_the_page(
         "binding": {"case_id": hitl["case_id"], "action": "confirm"},
     }
     failed = server.press(hitl, "confirm", verification_evidence=[evidence])
-    refused(failed, 403, "verification_failed")
+    assert_refused(failed, 403, "verification_failed")
     assert status_of(client, hitl) == "pending"
 
 

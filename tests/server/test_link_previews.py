@@ -15,9 +15,6 @@ from msgspec import Struct
 from playwright.sync_api import Browser, Page
 
 from placet.reviews.registry import REVIEW_TYPES, load_custom_type
-from placet.server.page_language import LANGUAGE_COOKIE
-from placet.server.page_style import STYLE_COOKIE
-from placet.server.sessions import COOKIE
 from tests.pages.checks import until
 from tests.server.running import RunningServer, eventually, running
 from tests.server.scanners import SCANNERS, Scanner
@@ -43,7 +40,7 @@ ALLOWED_HEADERS = {
 ADDRESSES = re.compile(r"""\b(?:href|src|action|formaction|data-[\w-]*url|data-[\w-]*href)="([^"]+)\"""")
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class SampleCases(Struct, frozen=True, kw_only=True):
     """The cases that were asked: their links, by what became of them."""
 
     links: dict[str, str]
@@ -57,39 +54,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def scanned(folder: Path) -> Iterator[RunningServer]:
+def scanned_server(folder: Path) -> Iterator[RunningServer]:
     with running(folder, polls_per_minute=0) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def owner(scanned: RunningServer) -> Iterator[httpx.Client]:
-    with scanned.client(scanned.api_key) as client:
+def owner(scanned_server: RunningServer) -> Iterator[httpx.Client]:
+    with scanned_server.client(scanned_server.api_key) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def asked(scanned: RunningServer, owner: httpx.Client) -> Asked:
+def sample_cases(scanned_server: RunningServer, owner: httpx.Client) -> SampleCases:
     """A case of every type, and one for every way a case can end."""
-    late = scanned.open(owner, timeout="5m", prompt="Late")
-    scanned.advance(minutes=10)
-    scanned.sweep()
+    late = scanned_server.open(owner, timeout="5m", prompt="Late")
+    scanned_server.advance(minutes=10)
+    scanned_server.sweep()
     opened = {
-        kind.name: scanned.open(owner, **kind.example())
+        kind.name: scanned_server.open(owner, **kind.example())
         for kind in (*REVIEW_TYPES.values(), load_custom_type())
     }
-    done, withdrawn = scanned.open(owner, prompt="Done"), scanned.open(owner, prompt="Withdrawn")
-    with scanned.page(done) as page:
+    done, withdrawn = (
+        scanned_server.open(owner, prompt="Done"),
+        scanned_server.open(owner, prompt="Withdrawn"),
+    )
+    with scanned_server.page(done) as page:
         assert page.post("respond", {"action": "confirm"}).response.status_code == 200
     assert owner.post(f"/v1/reviews/{withdrawn['case_id']}/cancel", json={}).status_code == 200
     ended = {"late": late, "done": done, "withdrawn": withdrawn}
-    return Asked(
+    return SampleCases(
         links={name: hitl["review_url"] for name, hitl in {**opened, **ended}.items()},
         waiting={name: hitl["poll_url"] for name, hitl in opened.items()},
     )
 
 
-def everything(folder: Path) -> str:
+def dump_store(folder: Path) -> str:
     """All that the store holds: cases, events, drafts, keys, the outbox."""
     with closing(sqlite3.connect(f"file:{folder / 'cases.db'}?mode=ro", uri=True)) as store:
         return "\n".join(store.iterdump())
@@ -123,7 +123,8 @@ class Crawl:
             self.statuses[link] = response.status_code
             for one in (*response.history, response):
                 self.headers |= set(one.headers)
-                self.cookies |= {line.partition("=")[0] for line in one.headers.get_list("set-cookie")}
+                names = [line.partition("=")[0] for line in one.headers.get_list("set-cookie")]
+                self.cookies |= {name.partition(".")[0] for name in names}
             # A stream of events has no end to wait for.
             if not response.headers.get("content-type", "").startswith("text/html"):
                 return []
@@ -139,21 +140,28 @@ class Crawl:
 
 @pytest.mark.parametrize("scanner", SCANNERS, ids=lambda scanner: scanner.name)
 def test_a_scanner_that_opens_every_link_changes_nothing(
-    scanned: RunningServer, owner: httpx.Client, asked: Asked, folder: Path, scanner: Scanner, full: bool
+    scanned_server: RunningServer,
+    owner: httpx.Client,
+    sample_cases: SampleCases,
+    folder: Path,
+    scanner: Scanner,
+    full: bool,
 ) -> None:
-    before = everything(folder)
+    before = dump_store(folder)
     # Each scanner opens a third of the cases, so that each case is opened by a third of the scanners.
     links = (
-        list(asked.links.values()) if full else list(asked.links.values())[SCANNERS.index(scanner) % 3 :: 3]
+        list(sample_cases.links.values())
+        if full
+        else list(sample_cases.links.values())[SCANNERS.index(scanner) % 3 :: 3]
     )
-    with scanned.client(follow_redirects=scanner.follows_redirects) as client:
-        crawl = Crawl(scanner, client, scanned.url)
-        for link in [*links, f"{scanned.url}/", f"{scanned.url}/robots.txt"]:
+    with scanned_server.client(follow_redirects=scanner.follows_redirects) as client:
+        crawl = Crawl(scanner, client, scanned_server.url)
+        for link in [*links, f"{scanned_server.url}/", f"{scanned_server.url}/robots.txt"]:
             crawl.open(link)
-    assert everything(folder) == before
-    assert {owner.get(url).json()["status"] for url in asked.waiting.values()} == {"pending"}
+    assert dump_store(folder) == before
+    assert {owner.get(url).json()["status"] for url in sample_cases.waiting.values()} == {"pending"}
     assert crawl.headers <= ALLOWED_HEADERS
-    assert crawl.cookies <= {COOKIE, LANGUAGE_COOKIE, STYLE_COOKIE}
+    assert crawl.cookies <= {"placet_case", "placet_lang", "placet_style"}
     assert all(status < 500 for status in crawl.statuses.values())
     if scanner.follows_links and scanner.follows_redirects and scanner.keeps_cookies:
         assert len(crawl.statuses) > len(links) * 2
@@ -181,25 +189,25 @@ def renderer(browser: Browser) -> Iterator[Page]:
 
 
 def test_a_scanner_that_runs_scripts_behind_the_scenes_changes_nothing(
-    scanned: RunningServer, asked: Asked, folder: Path, renderer: Page
+    scanned_server: RunningServer, sample_cases: SampleCases, folder: Path, renderer: Page
 ) -> None:
-    before = everything(folder)
+    before = dump_store(folder)
     renderer.add_init_script(UNSEEN)
     posted: list[str] = []
     renderer.on("request", lambda one: posted.append(one.url) if one.method != "GET" else None)
-    for name in asked.waiting:
-        renderer.goto(asked.links[name])
+    for name in sample_cases.waiting:
+        renderer.goto(sample_cases.links[name])
         until(renderer, SCRIPTS_LOADED)
-    renderer.goto(f"{scanned.url}/healthz")
+    renderer.goto(f"{scanned_server.url}/healthz")
     assert posted == []
-    assert everything(folder) == before
+    assert dump_store(folder) == before
 
 
 def test_a_scanner_that_shows_itself_the_page_counts_as_a_visitor_and_answers_nothing(
-    scanned: RunningServer, owner: httpx.Client, folder: Path, renderer: Page
+    scanned_server: RunningServer, owner: httpx.Client, folder: Path, renderer: Page
 ) -> None:
     """The limit of it: a program that behaves like a browser in someone's hand cannot be told from one."""
-    hitl = scanned.open(owner, prompt="Seen?")
+    hitl = scanned_server.open(owner, prompt="Seen?")
 
     def poll() -> dict[str, Any]:
         found: dict[str, Any] = owner.get(hitl["poll_url"]).json()
@@ -208,4 +216,4 @@ def test_a_scanner_that_shows_itself_the_page_counts_as_a_visitor_and_answers_no
     renderer.goto(hitl["review_url"])
     eventually(lambda: poll()["status"] == "opened")
     assert "result" not in poll()
-    assert scanned.run(scanned.parts.store.get_draft(hitl["case_id"])) is None
+    assert scanned_server.run(scanned_server.parts.store.get_draft(hitl["case_id"])) is None

@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from placet.server.page_replies import HEADERS
-from placet.server.page_style import POLICY, FirstStyle
+from placet.server.page_style import POLICY, StylesheetInliner
 from tests.server.running import RunningServer
-from tests.server.sse import listening
+from tests.server.sse import open_stream
 
 
-def page_of(hitl: dict[str, Any]) -> str:
+def page_path(hitl: dict[str, Any]) -> str:
     return f"/review/{hitl['case_id']}"
 
 
@@ -36,17 +36,17 @@ def hitl(server: RunningServer, client: httpx.Client) -> dict[str, Any]:
 
 
 def events_address(hitl: dict[str, Any]) -> str:
-    return f"{page_of(hitl)}/events"
+    return f"{page_path(hitl)}/events"
 
 
 def test_an_open_page_hears_that_its_question_closed_and_nothing_of_the_answer(
     server: RunningServer, client: httpx.Client
 ) -> None:
     hitl = server.open(client, inline_actions=["confirm"])
-    with server.page(hitl) as page, listening(page.client, events_address(hitl)) as stream:
+    with server.page(hitl) as page, open_stream(page.client, events_address(hitl)) as stream:
         assert stream.response.headers["content-type"].startswith("text/event-stream")
         server.press(hitl, "confirm", data={"note": "a secret"})
-        events = stream.rest()
+        events = stream.read_rest()
     assert [(name, data) for _, name, data in events] == [("review.completed", {})]
     assert "secret" not in stream.text
 
@@ -55,8 +55,8 @@ def test_a_page_that_comes_back_hears_what_it_missed(server: RunningServer, clie
     hitl = server.open(client, inline_actions=["confirm"])
     with server.page(hitl) as page:
         server.press(hitl, "confirm")
-        with listening(page.client, events_address(hitl), last_event_id="1") as stream:
-            assert [name for _, name, _ in stream.rest()] == ["review.completed"]
+        with open_stream(page.client, events_address(hitl), last_event_id="1") as stream:
+            assert [name for _, name, _ in stream.read_rest()] == ["review.completed"]
 
 
 def test_the_stream_of_a_page_is_for_whoever_came_by_its_link(
@@ -83,17 +83,17 @@ def test_a_page_speaks_what_the_browser_asks_for_or_what_was_chosen(
         page = person.get(hitl["review_url"], headers=arabic)
         assert (page.headers["content-language"], page.headers["vary"]) == ("ar", "Accept-Language, Cookie")
         assert '<html lang="ar" dir="rtl" ' in page.text
-        chosen = person.get(f"{page_of(hitl)}?lang=fr", headers=arabic)
+        chosen = person.get(f"{page_path(hitl)}?lang=fr", headers=arabic)
         assert '<html lang="fr" dir="ltr" ' in chosen.text
         cookie = chosen.headers["set-cookie"]
         assert cookie.startswith("placet_lang=fr;")
         assert {"HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
-        again = person.get(page_of(hitl), headers=arabic)
+        again = person.get(page_path(hitl), headers=arabic)
         assert again.headers["content-language"] == "fr"
         assert "set-cookie" not in again.headers
         lost = person.get("/review/review_nothing", headers=arabic)
         assert (lost.status_code, lost.headers["content-language"]) == (404, "fr")
-        odd = person.get(f"{page_of(hitl)}?lang=%0d%0aSet-Cookie:x", headers=arabic)
+        odd = person.get(f"{page_path(hitl)}?lang=%0d%0aSet-Cookie:x", headers=arabic)
         assert odd.headers["set-cookie"].startswith("placet_lang=en;")
     assert log_of(server, hitl) == ["review.created"]
 
@@ -132,12 +132,13 @@ def test_the_first_page_carries_its_style_and_later_ones_name_it(
         assert "unsafe" not in page.response.headers[POLICY]
         cookie = page.response.headers["set-cookie"]
         assert {"HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
-        later = page.client.get(page_of(hitl))
+        later = page.client.get(page_path(hitl))
         assert "<style>" not in later.text
         assert 'placet.css">' in later.text
         assert "style-src 'self'; script-src" in later.headers[POLICY]
-        person = {"cookie": f"placet_case={page.client.cookies['placet_case']}; placet_style=older"}
-        assert "<style>" in page.client.get(page_of(hitl), headers=person).text
+        name = f"placet_case.{hitl['case_id']}"
+        person = {"cookie": f"{name}={page.client.cookies[name]}; placet_style=older"}
+        assert "<style>" in page.client.get(page_path(hitl), headers=person).text
     assert log_of(server, hitl) == ["review.created"]
 
 
@@ -145,7 +146,7 @@ def test_the_first_page_carries_its_style_and_later_ones_name_it(
     "style", [b"p{background:URL(dot.png)}", b"@import 'more.css';", b"p{content:'</style>'}", b"p{}\r\n"]
 )
 def test_a_style_that_needs_its_own_address_stays_a_file(style: bytes) -> None:
-    first = FirstStyle("/static/1", {"placet.css": style})
+    first = StylesheetInliner("/static/1", {"placet.css": style}, "style")
     html = '<head><link rel="stylesheet" href="/static/1/placet.css"></head>'
     response = HTMLResponse(html, headers=HEADERS)
     assert not first.put_into(response, Request({"type": "http", "headers": []}))

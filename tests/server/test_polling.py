@@ -18,7 +18,7 @@ def hitl(server: RunningServer, client: httpx.Client) -> dict[str, Any]:
     return server.open(client, **INLINE)
 
 
-def asking(client: httpx.Client, hitl: dict[str, Any], if_none_match: str) -> int:
+def get_poll_status(client: httpx.Client, hitl: dict[str, Any], if_none_match: str) -> int:
     return client.get(hitl["poll_url"], headers={"If-None-Match": if_none_match}).status_code
 
 
@@ -46,20 +46,18 @@ def test_a_poll_has_a_strong_etag_that_changes_with_the_case(
 def test_a_tag_that_names_the_version_is_answered_304(
     client: httpx.Client, hitl: dict[str, Any], tag: str
 ) -> None:
-    assert asking(client, hitl, tag) == 304
+    assert get_poll_status(client, hitl, tag) == 304
 
 
 @pytest.mark.parametrize(
     "tag", ['"2"', "1", '"11"', 'w/"1"', "", ",", '"', "W/*", '"1', "*, *", "\xe9" * 500]
 )
-def test_a_tag_that_does_not_is_answered_in_full(
-    client: httpx.Client, hitl: dict[str, Any], tag: str
-) -> None:
+def test_other_tags_get_the_full_response(client: httpx.Client, hitl: dict[str, Any], tag: str) -> None:
     response = client.get(hitl["poll_url"], headers=[(b"If-None-Match", tag.encode("latin-1"))])
     assert response.status_code == 200
 
 
-def test_how_soon_to_come_back_depends_on_the_state(server: RunningServer, client: httpx.Client) -> None:
+def test_retry_after_depends_on_the_state(server: RunningServer, client: httpx.Client) -> None:
     form = {"fields": [{"key": "name", "label": "Name", "type": "text", "required": True}]}
     hitl = server.open(client, type="input", context={"form": {"steps": [{"title": "One", **form}] * 1}})
     fresh = client.get(hitl["poll_url"])
@@ -74,7 +72,7 @@ def test_how_soon_to_come_back_depends_on_the_state(server: RunningServer, clien
 
     assert look() == "pending"
     with server.page(hitl) as page:
-        page.client.post(f"/review/{hitl['case_id']}/opened", data={"csrf": page.hidden()["csrf"]})
+        page.client.post(f"/review/{hitl['case_id']}/opened", data={"csrf": page.hidden_fields()["csrf"]})
         assert look() == "opened"
         page.post("respond", {"action": "submit", "field.name": ""})
         assert look() == "in_progress"
@@ -83,9 +81,7 @@ def test_how_soon_to_come_back_depends_on_the_state(server: RunningServer, clien
     assert paces == {"pending": "30", "opened": "10", "in_progress": "5", "completed": None}
 
 
-def test_nobody_is_sent_away_for_longer_than_the_case_lives(
-    server: RunningServer, client: httpx.Client
-) -> None:
+def test_retry_after_never_exceeds_the_deadline(server: RunningServer, client: httpx.Client) -> None:
     hitl = server.open(client, timeout="20s")
     assert int(client.get(hitl["poll_url"]).headers["retry-after"]) <= 21
     server.advance(seconds=18)
@@ -149,9 +145,7 @@ def test_only_the_owner_sees_a_case(server: RunningServer, hitl: dict[str, Any],
         "Bearer " + "x" * 9000,
     ],
 )
-def test_a_credential_that_is_none_is_refused(
-    server: RunningServer, hitl: dict[str, Any], credential: str
-) -> None:
+def test_invalid_credential_is_refused(server: RunningServer, hitl: dict[str, Any], credential: str) -> None:
     headers = [(b"Authorization", credential.encode("latin-1"))]
     answer = httpx.get(hitl["poll_url"], headers=headers, timeout=PATIENCE_S)
     assert answer.status_code == 401
@@ -166,7 +160,7 @@ def test_the_tokens_of_a_case_open_no_poll(server: RunningServer, hitl: dict[str
             assert crossing.get(f"{hitl['poll_url']}?token={token}").status_code == 401
 
 
-def test_a_case_of_nobody_may_be_polled_by_anybody(server: RunningServer) -> None:
+def test_anonymous_case_may_be_polled_by_anybody(server: RunningServer) -> None:
     server.parts.add_demo()
     with server.client() as nobody:
         hitl = nobody.post("/api/demo?type=confirmation").json()["hitl"]
@@ -184,7 +178,9 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer
         yield server
 
 
-def spend(client: httpx.Client, hitl: dict[str, Any], at_most: int = 90) -> tuple[int, httpx.Response]:
+def poll_until_refused(
+    client: httpx.Client, hitl: dict[str, Any], at_most: int = 90
+) -> tuple[int, httpx.Response]:
     """Poll until refused; returns how many polls were answered, and the refusal."""
     for answered in range(at_most):
         response = client.get(hitl["poll_url"])
@@ -199,16 +195,18 @@ def test_the_61st_poll_in_a_minute_is_refused_with_when_to_come_back(counting: R
         first = client.get(hitl["poll_url"])
         assert first.headers["x-ratelimit-limit"] == "60"
         assert first.headers["x-ratelimit-remaining"] == "59"
-        answered, refusal = spend(client, hitl)
+        answered, refusal = poll_until_refused(client, hitl)
         assert 59 <= answered <= 65  # the bucket refills while the test spends
         assert refusal.status_code == 429
         assert refusal.json()["error"] == "rate_limited"
         assert 1 <= int(refusal.headers["retry-after"]) <= 2
+        assert refusal.headers["x-ratelimit-limit"] == "60"
+        assert refusal.headers["x-ratelimit-remaining"] == "0"
         # Not the case's budget but its owner's: another case, and the closed one, are still there.
         assert client.get(counting.open(client)["poll_url"]).status_code == 200
         assert counting.press(hitl, "confirm").status_code == 200
         assert {client.get(hitl["poll_url"]).status_code for _ in range(70)} == {200}
-        assert "x-ratelimit-limit" not in client.get(hitl["poll_url"]).headers
+        assert client.get(hitl["poll_url"]).headers["x-ratelimit-limit"] == "60"
 
 
 def test_an_unchanged_case_costs_no_budget(counting: RunningServer) -> None:
@@ -220,7 +218,7 @@ def test_an_unchanged_case_costs_no_budget(counting: RunningServer) -> None:
         assert client.get(hitl["poll_url"]).headers["x-ratelimit-remaining"] == "59"
 
 
-def test_strangers_spend_nobodys_budget(counting: RunningServer) -> None:
+def test_polls_by_strangers_do_not_use_the_owners_budget(counting: RunningServer) -> None:
     with counting.client(counting.api_key) as client, counting.client() as nobody:
         hitl = counting.open(client)
         assert {nobody.get(hitl["poll_url"]).status_code for _ in range(70)} == {401}

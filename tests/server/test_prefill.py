@@ -17,7 +17,7 @@ REPLIES = {
 }
 
 
-class Values(BaseHTTPRequestHandler):
+class ValueHandler(BaseHTTPRequestHandler):
     """Serves start values and remembers what it was asked."""
 
     asked: ClassVar[list[tuple[str, str | None]]] = []
@@ -36,8 +36,8 @@ class Values(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def values() -> Iterator[str]:
-    Values.asked.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Values) as source:
+    ValueHandler.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), ValueHandler) as source:
         thread = threading.Thread(target=source.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{source.server_port}"
@@ -60,7 +60,7 @@ def test_a_field_starts_from_what_its_reference_holds(
     hitl = ask(server, client, field("city", f"{values}/city"))
     with server.page(hitl) as page:
         assert 'value="Porto"' in page.text
-    assert Values.asked == [("/city", None)]
+    assert ValueHandler.asked == [("/city", None)]
 
 
 def test_a_sensitive_start_value_counts_without_reaching_the_page(
@@ -81,7 +81,7 @@ def test_a_value_that_does_not_fit_is_left_out(
     hitl = ask(server, client, field("city", values + path))
     with server.page(hitl) as page:
         assert page.response.status_code == 200
-        assert "not" not in page.hidden().values()
+        assert "not" not in page.hidden_fields().values()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE_S, eventually
 DRAFT = {"type": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
 
 
-def numbers(client: httpx.Client) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def read_metrics(client: httpx.Client) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     families = text_string_to_metric_families(client.get("/metrics").text)
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -33,40 +33,41 @@ def numbers(client: httpx.Client) -> dict[tuple[str, tuple[tuple[str, str], ...]
 
 
 @pytest.fixture
-def anyone(server: RunningServer) -> Any:
+def anonymous_client(server: RunningServer) -> Any:
     with server.client() as client:
         yield client
 
 
 @pytest.mark.parametrize("version", SPEC_VERSIONS)
-def test_discovery_speaks_every_version(server: RunningServer, anyone: httpx.Client, version: str) -> None:
-    response = anyone.get(f"/.well-known/hitl.json?version={version}")
+def test_discovery_speaks_every_version(
+    server: RunningServer, anonymous_client: httpx.Client, version: str
+) -> None:
+    response = anonymous_client.get(f"/.well-known/hitl.json?version={version}")
     assert response.status_code == 200
     assert response.headers["cache-control"] == "public, max-age=300"
     found = response.json()["hitl_protocol"]
-    if version in ("0.5", "0.6"):
-        assert found == version
-        assert response.json()["review_base_url"] == f"{server.url}/review"
-    else:
-        assert found["spec_version"] == version
-        assert found["endpoints"]["reviews_base"] == f"{server.url}/v1/reviews"
-        assert found["capabilities"]["review_types"][0] == "approval"
+    assert found["spec_version"] == version
+    assert found["endpoints"]["reviews_base"] == f"{server.url}/v1/reviews"
+    assert found["endpoints"]["review_page_base"] == f"{server.url}/review"
+    assert found["capabilities"]["review_types"][0] == "approval"
 
 
-def test_discovery_without_a_version_is_the_newest(anyone: httpx.Client) -> None:
-    assert anyone.get("/.well-known/hitl.json").json()["hitl_protocol"]["spec_version"] == "0.9"
+def test_discovery_without_a_version_is_the_newest(anonymous_client: httpx.Client) -> None:
+    assert anonymous_client.get("/.well-known/hitl.json").json()["hitl_protocol"]["spec_version"] == "0.9"
 
 
 @pytest.mark.parametrize("version", ["", "1.0", "0.9 ", "nine", "0.10", "x" * 3000])
-def test_discovery_of_a_version_that_is_not_there_is_refused(anyone: httpx.Client, version: str) -> None:
-    refused = anyone.get("/.well-known/hitl.json", params={"version": version})
+def test_discovery_of_a_version_that_is_not_there_is_refused(
+    anonymous_client: httpx.Client, version: str
+) -> None:
+    refused = anonymous_client.get("/.well-known/hitl.json", params={"version": version})
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
-def test_what_discovery_promises_is_there(server: RunningServer, anyone: httpx.Client) -> None:
-    found = anyone.get("/.well-known/hitl.json").json()["hitl_protocol"]
+def test_what_discovery_promises_is_there(server: RunningServer, anonymous_client: httpx.Client) -> None:
+    found = anonymous_client.get("/.well-known/hitl.json").json()["hitl_protocol"]
     for address in (found["endpoints"]["well_known"], *found["examples"].values()):
-        assert anyone.get(address).status_code == 200
+        assert anonymous_client.get(address).status_code == 200
 
 
 def test_published_keys_verify_results_and_hold_nothing_secret(
@@ -109,8 +110,8 @@ def test_results_are_signed_as_the_setting_says(tmp_path: Path, algorithm: str) 
         assert verify_result(poll, client.get("/.well-known/jwks.json").json()).algorithm == algorithm
 
 
-def test_the_description_has_a_readable_page(anyone: httpx.Client) -> None:
-    page = anyone.get("/docs")
+def test_the_description_has_a_readable_page(anonymous_client: httpx.Client) -> None:
+    page = anonymous_client.get("/docs")
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
     assert "<code>POST /v1/cases</code> with your API key. You get <strong>202</strong>" in page.text
@@ -118,28 +119,28 @@ def test_the_description_has_a_readable_page(anyone: httpx.Client) -> None:
     assert "<script" not in page.text
 
 
-def test_styles_are_asked_for_once(anyone: httpx.Client) -> None:
-    address = re.search(r'href="(/static/[^"]+\.css)"', anyone.get("/docs").text)
+def test_styles_are_asked_for_once(anonymous_client: httpx.Client) -> None:
+    address = re.search(r'href="(/static/[^"]+\.css)"', anonymous_client.get("/docs").text)
     assert address is not None
-    style = anyone.get(address[1])
+    style = anonymous_client.get(address[1])
     assert style.headers["content-type"] == "text/css; charset=utf-8"
-    again = anyone.get(address[1], headers={"If-None-Match": style.headers["etag"]})
+    again = anonymous_client.get(address[1], headers={"If-None-Match": style.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_a_healthy_server_says_so(anyone: httpx.Client) -> None:
-    assert anyone.get("/healthz").json() == {"status": "ok"}
-    assert anyone.get("/readyz").json() == {"status": "ready"}
-    assert anyone.head("/healthz").status_code == 200
+def test_a_healthy_server_says_so(anonymous_client: httpx.Client) -> None:
+    assert anonymous_client.get("/healthz").json() == {"status": "ok"}
+    assert anonymous_client.get("/readyz").json() == {"status": "ready"}
+    assert anonymous_client.head("/healthz").status_code == 200
 
 
 def test_metrics_count_what_happened(server: RunningServer, client: httpx.Client) -> None:
-    before = numbers(client)
+    before = read_metrics(client)
     hitl = server.open(client, **DRAFT)
     client.get(hitl["poll_url"])
     server.press(hitl, "confirm")
     client.get("/v1/reviews/review_nothing/status")
-    after = numbers(client)
+    after = read_metrics(client)
 
     def grew(name: str, **labels: str) -> float:
         key = (name, tuple(sorted(labels.items())))
@@ -154,16 +155,16 @@ def test_metrics_count_what_happened(server: RunningServer, client: httpx.Client
     assert ("placet_open_streams", ()) in after
 
 
-def test_strangers_cannot_make_the_metrics_grow(anyone: httpx.Client) -> None:
-    anyone.get("/first")
-    before = len(numbers(anyone))
+def test_strangers_cannot_make_the_metrics_grow(anonymous_client: httpx.Client) -> None:
+    anonymous_client.get("/first")
+    before = len(read_metrics(anonymous_client))
     for number in range(50):
-        anyone.get(f"/nowhere-{number}/at/all")
-        anyone.get(f"/v1/reviews/{number}/status")
-        anyone.get(f"/v1/reviews/{number}/verb-{number}")
-    text = anyone.get("/metrics").text
+        anonymous_client.get(f"/nowhere-{number}/at/all")
+        anonymous_client.get(f"/v1/reviews/{number}/status")
+        anonymous_client.get(f"/v1/reviews/{number}/verb-{number}")
+    text = anonymous_client.get("/metrics").text
     assert "nowhere" not in text
-    assert len(numbers(anyone)) <= before + 40
+    assert len(read_metrics(anonymous_client)) <= before + 40
 
 
 # When the store cannot work
@@ -178,7 +179,7 @@ sys.stdin.read()
 
 
 @contextmanager
-def locked(database: Path) -> Iterator[None]:
+def lock_database(database: Path) -> Iterator[None]:
     """Another process is writing to the database and does not come to an end."""
     with subprocess.Popen(
         [sys.executable, "-c", LOCK, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -194,7 +195,7 @@ def locked(database: Path) -> Iterator[None]:
 def test_a_locked_store_is_not_ready_and_nothing_is_acknowledged(tmp_path: Path) -> None:
     with running(tmp_path) as server, server.client(server.api_key) as client:
         hitl = server.open(client, **DRAFT)
-        with locked(tmp_path / "cases.db"):
+        with lock_database(tmp_path / "cases.db"):
             with httpx.Client(base_url=server.url, headers=client.headers, timeout=20) as waiting:
                 refused = waiting.get("/readyz")
             assert (refused.status_code, refused.json()["error"]) == (503, "unavailable")
@@ -207,7 +208,7 @@ def test_a_locked_store_is_not_ready_and_nothing_is_acknowledged(tmp_path: Path)
 def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_kept(tmp_path: Path) -> None:
     with serving(tmp_path, program=COMMAND) as server:
         server.url()
-        with server.client(server.stdout.strip()) as client:
+        with server.client(server.admin_key) as client:
             open_case = {**DRAFT, "context": {"text": "x" * 20_000}}
             kept = [client.post("/v1/cases", json=open_case).json()["hitl"] for _ in range(3)]
             size = max(path.stat().st_size for path in tmp_path.glob("cases.db*"))

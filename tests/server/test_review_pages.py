@@ -39,7 +39,7 @@ def token_of(hitl: dict[str, Any]) -> str:
     return str(hitl["review_url"].partition("token=")[2])
 
 
-def page_of(hitl: dict[str, Any]) -> str:
+def page_path(hitl: dict[str, Any]) -> str:
     return f"/review/{hitl['case_id']}"
 
 
@@ -67,9 +67,9 @@ def test_the_link_is_exchanged_for_a_session_and_the_token_leaves_the_address(
     with server.client() as person:
         entered = person.get(hitl["review_url"])
         assert entered.status_code == 303
-        assert entered.headers["location"] == page_of(hitl)
+        assert entered.headers["location"] == page_path(hitl)
         assert token_of(hitl) not in entered.headers["set-cookie"]
-        shown = person.get(page_of(hitl))
+        shown = person.get(page_path(hitl))
     assert shown.status_code == 200
     assert hitl["prompt"] in unescape(shown.text)
     assert token_of(hitl) not in shown.text
@@ -81,11 +81,12 @@ def test_the_session_is_a_cookie_for_this_case_alone_that_no_script_can_read(
     with server.client() as person:
         cookie = person.get(hitl["review_url"]).headers["set-cookie"]
     attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
-    assert {"httponly", "samesite=lax", f"path={page_of(hitl)}", "max-age=43200"} == attributes
+    assert {"httponly", "samesite=lax", "path=/", "max-age=43200"} == attributes
     other = server.open(client)
     value = cookie.partition("=")[2].partition(";")[0]
     with server.client() as thief:
-        refused = thief.get(page_of(other), headers={"Cookie": f"placet_case={value}"})
+        name = server.parts.replies.cookies.case(other["case_id"])
+        refused = thief.get(page_path(other), headers={"Cookie": f"{name}={value}"})
     assert refused.status_code == 401
 
 
@@ -93,7 +94,7 @@ def test_pages_keep_what_they_show_to_themselves(server: RunningServer, hitl: di
     with server.client() as person:
         for response in (
             person.get(hitl["review_url"]),
-            person.get(page_of(hitl)),
+            person.get(page_path(hitl)),
             person.get("/review/nothing"),
         ):
             headers = response.headers
@@ -106,7 +107,7 @@ def test_pages_keep_what_they_show_to_themselves(server: RunningServer, hitl: di
             assert "default-src 'none'" in policy
             assert "unsafe-inline" not in policy
             assert "frame-ancestors 'none'" in policy
-        text = person.get(page_of(hitl)).text
+        text = person.get(page_path(hitl)).text
     addresses = re.findall(r'(?:src|href|action)="([^"]+)"', text)
     assert addresses
     assert all(address.startswith(("/", "#", "data:,")) for address in addresses)
@@ -129,7 +130,7 @@ def test_a_link_with_any_other_token_opens_nothing(
         "long": "x" * 5000,
     }
     with server.client() as person:
-        refused = person.get(f"{page_of(hitl)}?token={tokens[change]}")
+        refused = person.get(f"{page_path(hitl)}?token={tokens[change]}")
     assert refused.status_code == 401
     assert refused.headers["content-type"].startswith("text/html")
     assert "set-cookie" not in refused.headers
@@ -138,12 +139,12 @@ def test_a_link_with_any_other_token_opens_nothing(
 
 def test_without_a_link_there_is_nothing_to_see(server: RunningServer, hitl: dict[str, Any]) -> None:
     with server.client() as person:
-        assert person.get(page_of(hitl)).status_code == 401
+        assert person.get(page_path(hitl)).status_code == 401
         assert person.get("/review/review_nothing").status_code == 404
         assert person.get("/review/review_nothing?token=x").status_code == 404
         for cookie in ("", "x", "..", "a.b.c", "x" * 32 + ".9999999999." + "0" * 64, "é", "x" * 9000):
-            headers = [(b"Cookie", f"placet_case={cookie}".encode())]
-            assert person.get(page_of(hitl), headers=headers).status_code == 401
+            headers = [(b"Cookie", f"placet_case.{hitl['case_id']}={cookie}".encode())]
+            assert person.get(page_path(hitl), headers=headers).status_code == 401
 
 
 def test_a_browser_that_keeps_no_cookies_is_told_so(server: RunningServer, hitl: dict[str, Any]) -> None:
@@ -155,15 +156,15 @@ def test_a_browser_that_keeps_no_cookies_is_told_so(server: RunningServer, hitl:
     assert "let your browser keep cookies of this site" in page.text
 
 
-@pytest.mark.parametrize("part", ["respond", "decline", "pass-on"])
+@pytest.mark.parametrize("part", ["respond", "hand-back", "pass-on"])
 def test_an_address_that_takes_forms_leads_back_to_the_page(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any], part: str
 ) -> None:
     with server.client(follow_redirects=True) as person:
         person.get(hitl["review_url"])
-        page = person.get(f"{page_of(hitl)}/{part}")
+        page = person.get(f"{page_path(hitl)}/{part}")
         assert page.status_code == 200
-        assert str(page.url).endswith(page_of(hitl))
+        assert str(page.url).endswith(page_path(hitl))
     assert poll(client, hitl)["status"] == "pending"
 
 
@@ -184,7 +185,7 @@ def test_looking_changes_nothing_whoever_looks(
             bot.headers["User-Agent"] = previewer
             assert bot.head(hitl["review_url"]).status_code == 200
             assert bot.get(hitl["review_url"]).status_code == 200
-            assert bot.options(page_of(hitl)).status_code == 405
+            assert bot.options(page_path(hitl)).status_code == 405
     assert poll(client, hitl)["status"] == "pending"
     assert [name for name, _ in log_of(server, hitl)] == ["review.created"]
 
@@ -204,27 +205,29 @@ def test_the_pages_own_script_says_that_it_was_opened(
     with server.page(hitl) as page:
         address = re.search(r'data-opened-url="([^"]+)"', page.text)
         assert address is not None
-        told = page.client.post(address[1], data={"csrf": page.hidden()["csrf"]})
+        told = page.client.post(address[1], data={"csrf": page.hidden_fields()["csrf"]})
         assert (told.status_code, told.content) == (204, b"")
         assert poll(client, hitl)["status"] == "opened"
-        page.client.post(address[1], data={"csrf": page.hidden()["csrf"]})
+        page.client.post(address[1], data={"csrf": page.hidden_fields()["csrf"]})
     assert [name for name, _ in log_of(server, hitl)] == ["review.created", "review.opened"]
 
 
-@pytest.mark.parametrize("verb", ["respond", "opened", "decline", "pass-on"])
+@pytest.mark.parametrize("verb", ["respond", "opened", "hand-back", "pass-on"])
 def test_a_post_that_did_not_come_from_our_page_is_refused(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any], verb: str
 ) -> None:
     other = server.open(client)
     with server.page(hitl) as page, server.page(other) as strange:
-        form = {**page.hidden(), "action": "confirm"}
-        for forged in ("", "x", "é", strange.hidden()["csrf"], form["csrf"].upper() + "0"):
-            refused = page.client.post(f"{page_of(hitl)}/{verb}", data={**form, "csrf": forged})
+        form = {**page.hidden_fields(), "action": "confirm"}
+        for forged in ("", "x", "é", strange.hidden_fields()["csrf"], form["csrf"].upper() + "0"):
+            refused = page.client.post(f"{page_path(hitl)}/{verb}", data={**form, "csrf": forged})
             assert refused.status_code == 401
         del form["csrf"]
-        assert page.client.post(f"{page_of(hitl)}/{verb}", data=form).status_code == 401
+        assert page.client.post(f"{page_path(hitl)}/{verb}", data=form).status_code == 401
     with server.client() as stranger:
-        refused = stranger.post(f"{page_of(hitl)}/{verb}", data={**page.hidden(), "action": "confirm"})
+        refused = stranger.post(
+            f"{page_path(hitl)}/{verb}", data={**page.hidden_fields(), "action": "confirm"}
+        )
         assert refused.status_code == 401
     assert poll(client, hitl)["status"] == "pending"
     assert len(log_of(server, hitl)) == 1
@@ -236,9 +239,9 @@ def test_an_answer_by_form_is_taken_and_shown(
     with server.page(hitl) as page:
         answered = page.post("respond", {"action": "confirm", "note": "gladly"})
         assert [one.status_code for one in answered.response.history] == [303]
-        assert answered.response.url.path == page_of(hitl)
+        assert answered.response.url.path == page_path(hitl)
         assert "Confirmed" in answered.text
-        again = page.client.get(page_of(hitl))
+        again = page.client.get(page_path(hitl))
     found = poll(client, hitl)
     assert found["result"]["action"] == "confirm"
     assert found["result"]["data"] == {"note": "gladly"}
@@ -268,7 +271,7 @@ def test_whoever_comes_second_is_told_so(
         late = other.post("respond", {"action": "cancel"})
         assert late.response.status_code == 409
         assert "Someone else was first" in late.text
-        assert f'href="{page_of(hitl)}"' in late.text
+        assert f'href="{page_path(hitl)}"' in late.text
     assert poll(client, hitl)["result"]["action"] == "confirm"
 
 
@@ -280,8 +283,8 @@ def test_an_answer_to_something_else_than_was_shown_is_not_recorded(
             refused = page.post("respond", {"action": "confirm", "shown": shown})
             assert refused.response.status_code == 409
             assert "not what you were shown" in refused.text
-        form = {name: value for name, value in page.hidden().items() if name != "shown"}
-        without = page.client.post(f"{page_of(hitl)}/respond", data={**form, "action": "confirm"})
+        form = {name: value for name, value in page.hidden_fields().items() if name != "shown"}
+        without = page.client.post(f"{page_path(hitl)}/respond", data={**form, "action": "confirm"})
         assert without.status_code == 409
     assert poll(client, hitl)["status"] == "pending"
 
@@ -343,6 +346,13 @@ def test_each_type_is_answered_by_its_form(
     assert (result["action"], result["data"]) == (fields["action"], data)
 
 
+def read_hand_back_reason(server: RunningServer, hitl: dict[str, Any]) -> str:
+    case = server.run(server.parts.store.get_case(hitl["case_id"]))
+    assert case is not None
+    [step] = case.handed_back
+    return step.reason or ""
+
+
 def test_not_deciding_may_have_a_reason_picked_and_one_written(
     server: RunningServer, client: httpx.Client
 ) -> None:
@@ -354,9 +364,8 @@ def test_not_deciding_may_have_a_reason_picked_and_one_written(
     for reason, fields in said.items():
         hitl = server.open(client)
         with server.page(hitl) as page:
-            assert "withdrawn" in page.post("decline", fields).text
-        found = poll(client, hitl)
-        assert (found["status"], found["reason"]) == ("cancelled", reason)
+            assert "You handed this question back" in page.post("hand-back", fields).text
+        assert read_hand_back_reason(server, hitl) == reason
 
 
 # A service's own page, in JSON
@@ -365,7 +374,7 @@ def test_not_deciding_may_have_a_reason_picked_and_one_written(
 def test_an_answer_in_json_under_the_review_token_is_taken(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
-    address = f"{page_of(hitl)}/respond"
+    address = f"{page_path(hitl)}/respond"
     with server.client() as own_page:
         answered = own_page.post(f"{address}?token={token_of(hitl)}", json={"action": "confirm", "data": {}})
         assert answered.status_code == 200
@@ -381,8 +390,8 @@ def test_the_review_token_may_stand_in_the_header_and_an_answer_may_be_repeated(
 ) -> None:
     with server.client(token_of(hitl)) as own_page:
         key = {"Idempotency-Key": "once"}
-        first = own_page.post(f"{page_of(hitl)}/respond", json={"action": "confirm"}, headers=key)
-        again = own_page.post(f"{page_of(hitl)}/respond", json={"action": "confirm"}, headers=key)
+        first = own_page.post(f"{page_path(hitl)}/respond", json={"action": "confirm"}, headers=key)
+        again = own_page.post(f"{page_path(hitl)}/respond", json={"action": "confirm"}, headers=key)
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json() == again.json()
 
@@ -404,7 +413,7 @@ def test_an_answer_in_json_that_does_not_fit_is_a_flat_error(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any], body: bytes, status: int, error: str
 ) -> None:
     with server.client() as own_page:
-        address = f"{page_of(hitl)}/respond?token={token_of(hitl)}"
+        address = f"{page_path(hitl)}/respond?token={token_of(hitl)}"
         refused = own_page.post(address, content=body, headers={"Content-Type": "application/json"})
     assert (refused.status_code, refused.json()["error"]) == (status, error)
     assert poll(client, hitl)["status"] == "pending"
@@ -414,7 +423,7 @@ def test_json_needs_the_review_token_and_believes_no_cookie(
     server: RunningServer, client: httpx.Client
 ) -> None:
     hitl = server.open(client, inline_actions=["confirm"])
-    address = f"{page_of(hitl)}/respond"
+    address = f"{page_path(hitl)}/respond"
     with server.page(hitl) as page:
         refused = page.client.post(address, json={"action": "confirm"})
         assert (refused.status_code, refused.json()["error"]) == (401, "invalid_token")
@@ -507,14 +516,10 @@ def test_a_person_may_refuse_to_decide(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     with server.page(hitl) as page:
-        declined = page.post("decline", {"reason": "Not mine to decide"})
-        assert "withdrawn" in declined.text
-        late = page.post("respond", {"action": "confirm"})
-        assert late.response.status_code == 409
-        assert "withdrawn" in late.text
-        assert "Someone else" not in late.text
-    found = poll(client, hitl)
-    assert (found["status"], found["reason"]) == ("cancelled", "Not mine to decide")
+        handed_back = page.post("hand-back", {"reason": "Not mine to decide"})
+        assert "You handed this question back" in handed_back.text
+        assert "Not mine to decide" in handed_back.text
+    assert poll(client, hitl)["status"] != "cancelled"
 
 
 @pytest.mark.parametrize("odd", ["\x0c", "\x00", "\x1b", "\ufffe", "\x85"])
@@ -524,11 +529,11 @@ def test_a_remark_pasted_with_characters_that_nobody_sees_is_taken_without_them(
     with server.page(hitl) as page:
         passed = page.post("pass-on", {"pass_on_note": f"Ben{odd} knows better"})
         assert passed.response.status_code == 200
-        declined = page.post("decline", {"reason": f"Page 1{odd}\r\nNot mine 👍🏽 \tto decide"})
-        assert declined.response.status_code == 200
-        assert "withdrawn" in declined.text
+        handed_back = page.post("hand-back", {"reason": f"Page 1{odd}\r\nNot mine 👍🏽 \tto decide"})
+        assert handed_back.response.status_code == 200
+        assert "You handed this question back" in handed_back.text
     kept = odd if odd.isspace() or odd == "\ufffe" else ""
-    assert poll(client, hitl)["reason"] == f"Page 1{kept}\nNot mine 👍🏽 \tto decide"
+    assert read_hand_back_reason(server, hitl) == f"Page 1{kept}\nNot mine 👍🏽 \tto decide"
 
 
 def test_no_remark_is_longer_than_its_box_and_cut_off_unseen(
@@ -536,12 +541,12 @@ def test_no_remark_is_longer_than_its_box_and_cut_off_unseen(
 ) -> None:
     with server.page(hitl) as page:
         boxes = re.findall(
-            r'<textarea[^>]* name="(?:decline_reason|pass_on_note)"[^>]*maxlength="(\d+)"', page.text
+            r'<textarea[^>]* name="(?:hand_back_reason|pass_on_note)"[^>]*maxlength="(\d+)"', page.text
         )
         assert len(boxes) == 2
         longest = "\r\n".join(["x" * 99] * (int(boxes[0]) // 100))
-        page.post("decline", {"why": "too_little", "reason": longest})
-    assert poll(client, hitl)["reason"].endswith(longest.replace("\r", ""))
+        page.post("hand-back", {"why": "too_little", "reason": longest})
+    assert read_hand_back_reason(server, hitl).endswith(longest.replace("\r", ""))
 
 
 def test_a_colleague_gets_a_link_of_their_own_and_the_log_says_who_passed_it_on(
@@ -599,7 +604,7 @@ def test_a_page_that_was_left_open_too_long_says_that_it_is_too_late(
     hitl = server.open(client, timeout="1m")
     with server.page(hitl) as page:
         server.advance(minutes=2)
-        for verb in ("respond", "decline", "pass-on"):
+        for verb in ("respond", "hand-back", "pass-on"):
             late = page.post(verb, {"action": "confirm"})
             assert late.response.status_code == 410
             assert "Someone else" not in late.text
@@ -614,7 +619,7 @@ def test_an_erased_case_is_gone_for_everyone(server: RunningServer, client: http
     server.sweep()
     with server.client() as person:
         assert person.get(hitl["review_url"]).status_code == 404
-        assert person.get(page_of(hitl)).status_code == 404
+        assert person.get(page_path(hitl)).status_code == 404
     assert client.get(hitl["poll_url"]).status_code == 404
 
 
@@ -630,8 +635,8 @@ def test_an_erased_question_says_so_to_whoever_holds_its_link(
             gone = person.get(hitl["review_url"])
             assert (gone.status_code, hitl["prompt"] in gone.text) == (404, False)
             assert "tidied away since" in gone.text
-            assert "tidied away since" not in person.get(f"{page_of(hitl)}?token=wrong").text
-        assert page.client.get(page_of(hitl)).status_code in (401, 404)
+            assert "tidied away since" not in person.get(f"{page_path(hitl)}?token=wrong").text
+        assert page.client.get(page_path(hitl)).status_code in (401, 404)
 
 
 # Hostile forms
@@ -659,7 +664,7 @@ def test_a_form_that_is_none_changes_nothing(
 ) -> None:
     with server.page(hitl) as page:
         headers = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
-        answer = page.client.post(f"{page_of(hitl)}/respond", content=body, headers=headers)
+        answer = page.client.post(f"{page_path(hitl)}/respond", content=body, headers=headers)
         assert 400 <= answer.status_code < 500
     assert poll(client, hitl)["status"] == "pending"
 

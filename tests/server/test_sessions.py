@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.cases.case import Case
-from placet.server.sessions import LAST_FOR, CaseSessions
+from placet.server.case_sessions import LAST_FOR, CaseSessions
 from placet.testing.clock import FakeClock
 from placet.testing.samples import sample_creation
 from tests.server.running import RunningServer
@@ -22,12 +22,12 @@ def sessions() -> CaseSessions:
     return CaseSessions(SECRET)
 
 
-def sample(case_id: str = "review_a", *links: str) -> Case:
+def make_case(case_id: str = "review_a", *links: str) -> Case:
     return replace(sample_creation().case, id=case_id, review_digests=links or ("a" * 64, "b" * 64))
 
 
 def test_a_cookie_is_read_back_by_whoever_made_it(sessions: CaseSessions) -> None:
-    case = sample()
+    case = make_case()
     session = sessions.read(case, sessions.begin(case.id, "b" * 64, NOW), NOW)
     assert session is not None
     assert (session.case_id, session.link) == (case.id, "b" * 64)
@@ -36,23 +36,23 @@ def test_a_cookie_is_read_back_by_whoever_made_it(sessions: CaseSessions) -> Non
 
 
 def test_a_session_ends_after_half_a_day(sessions: CaseSessions) -> None:
-    case = sample()
+    case = make_case()
     cookie = sessions.begin(case.id, "a" * 64, NOW)
     assert sessions.read(case, cookie, NOW + LAST_FOR - timedelta(seconds=1)) is not None
     assert sessions.read(case, cookie, NOW + LAST_FOR) is None
 
 
 def test_a_session_is_for_one_case_one_link_and_one_server(sessions: CaseSessions) -> None:
-    case = sample()
+    case = make_case()
     cookie = sessions.begin(case.id, "a" * 64, NOW)
-    assert sessions.read(sample("review_b"), cookie, NOW) is None
-    assert sessions.read(sample(case.id, "c" * 64), cookie, NOW) is None
+    assert sessions.read(make_case("review_b"), cookie, NOW) is None
+    assert sessions.read(make_case(case.id, "c" * 64), cookie, NOW) is None
     assert CaseSessions("6b" * 32).read(case, cookie, NOW) is None
 
 
 @pytest.mark.parametrize("place", range(0, 108, 6))
 def test_no_part_of_a_cookie_can_be_changed(sessions: CaseSessions, place: int) -> None:
-    case = sample()
+    case = make_case()
     cookie = sessions.begin(case.id, "a" * 64, NOW)
     changed = cookie[:place] + ("0" if cookie[place] != "0" else "1") + cookie[place + 1 :]
     assert sessions.read(case, changed, NOW) is None
@@ -61,20 +61,20 @@ def test_no_part_of_a_cookie_can_be_changed(sessions: CaseSessions, place: int) 
 @pytest.mark.parametrize(
     "cookie", [None, "", ".", "..", "a.b.c", "a.1.b.c", "a.١٢.b", "a." + "9" * 400 + ".b", "\ud800.1.x"]
 )
-def test_what_is_no_cookie_of_ours_is_no_session(sessions: CaseSessions, cookie: str | None) -> None:
-    assert sessions.read(sample(), cookie, NOW) is None
+def test_malformed_cookie_is_no_session(sessions: CaseSessions, cookie: str | None) -> None:
+    assert sessions.read(make_case(), cookie, NOW) is None
 
 
 @pytest.mark.parametrize("presented", ["", "x", "é", "\ud800", "0" * 10_000])
 def test_a_forged_form_is_told_from_our_own(sessions: CaseSessions, presented: str) -> None:
-    case = sample()
+    case = make_case()
     session = sessions.read(case, sessions.begin(case.id, "a" * 64, NOW), NOW)
     assert session is not None
     assert not sessions.is_valid_csrf(session, presented)
 
 
 def test_two_visitors_have_forms_of_their_own(sessions: CaseSessions) -> None:
-    case = sample()
+    case = make_case()
     one = sessions.read(case, sessions.begin(case.id, "a" * 64, NOW), NOW)
     other = sessions.read(case, sessions.begin(case.id, "b" * 64, NOW), NOW)
     assert one is not None

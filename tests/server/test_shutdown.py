@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.process import ServerProcess, serving
 from tests.server.running import PRESSED
-from tests.server.sse import listening
+from tests.server.sse import open_stream
 from tests.waiting import PATIENCE_S, eventually
 
 DRAFT = {"type": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
@@ -29,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 def key_of(server: ServerProcess) -> str:
-    return server.stdout.strip()
+    return server.admin_key
 
 
 class Writer(threading.Thread):
@@ -74,8 +74,8 @@ def test_a_server_told_to_stop_under_load_ends_soon_and_keeps_what_it_acknowledg
         streams = []
         for _ in range(10):
             own = stack.enter_context(server.client(key))
-            streams.append(stack.enter_context(listening(own, hitl["events_url"])))
-            streams[-1].until("retry")
+            streams.append(stack.enter_context(open_stream(own, hitl["events_url"])))
+            streams[-1].read_until("retry")
         for writer in writers:
             writer.start()
         eventually(lambda: sum(len(writer.answered) for writer in writers) >= 40)
@@ -83,7 +83,7 @@ def test_a_server_told_to_stop_under_load_ends_soon_and_keeps_what_it_acknowledg
         assert server.stop() == 0
         assert time.monotonic() - began < SOON_S
         for stream in streams:
-            assert stream.rest() == []  # ended in order, not broken off
+            assert stream.read_rest() == []  # ended in order, not broken off
     for writer in writers:
         writer.join(PATIENCE_S)
     assert "Traceback" not in server.stderr
@@ -102,13 +102,13 @@ def test_a_request_under_way_is_finished_first(server: ServerProcess) -> None:
     with socket.create_connection((address.hostname, address.port), timeout=PATIENCE_S) as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
         server.process.terminate()
-        eventually(lambda: refuses(address.hostname or "", address.port or 0))
+        eventually(lambda: is_refusing(address.hostname or "", address.port or 0))
         connection.sendall(body[10:])
         assert connection.recv(65536).startswith(b"HTTP/1.1 202")
     assert server.process.wait(SOON_S) == 0
 
 
-def refuses(host: str, port: int) -> bool:
+def is_refusing(host: str, port: int) -> bool:
     """Whether nobody listens there any more."""
     try:
         socket.create_connection((host, port), timeout=1).close()

@@ -10,7 +10,7 @@ from tests.server.running import RunningServer
 WAIT_S = 10.0
 
 
-class Wire:
+class RawConnection:
     """A connection on which bytes are sent as they are."""
 
     def __init__(self, server: RunningServer) -> None:
@@ -34,7 +34,7 @@ class Wire:
         body, self._rest = self._rest[:length], self._rest[length:]
         return int(head.split(b" ")[1]), body
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the server hangs up, with nothing more to say."""
         return not self._rest and self._socket.recv(1) == b""
 
@@ -54,13 +54,13 @@ class Wire:
 
 
 @pytest.fixture
-def wire(server: RunningServer) -> Iterator[Wire]:
-    connection = Wire(server)
+def raw_connection(server: RunningServer) -> Iterator[RawConnection]:
+    connection = RawConnection(server)
     yield connection
     connection.close()
 
 
-def opening(body: bytes, *headers: bytes, key: str) -> bytes:
+def build_request(body: bytes, *headers: bytes, key: str) -> bytes:
     head = [
         b"POST /v1/cases HTTP/1.1",
         b"host: x",
@@ -74,100 +74,115 @@ def opening(body: bytes, *headers: bytes, key: str) -> bytes:
 BODY = b'{"type":"approval","prompt":"Send it?","context":{"artifact":"Hello"}}'
 
 
-def test_a_body_that_comes_byte_by_byte_is_whole_in_the_end(server: RunningServer, wire: Wire) -> None:
-    request = opening(BODY, key=server.api_key)
-    wire.send(*(request[place : place + 1] for place in range(len(request))))
-    assert wire.reply()[0] == 202
+def test_a_body_that_comes_byte_by_byte_is_whole_in_the_end(
+    server: RunningServer, raw_connection: RawConnection
+) -> None:
+    request = build_request(BODY, key=server.api_key)
+    raw_connection.send(*(request[place : place + 1] for place in range(len(request))))
+    assert raw_connection.reply()[0] == 202
 
 
-def test_requests_sent_in_one_go_are_answered_in_their_order(server: RunningServer, wire: Wire) -> None:
+def test_requests_sent_in_one_go_are_answered_in_their_order(
+    server: RunningServer, raw_connection: RawConnection
+) -> None:
     unknown = b"GET /v1/reviews/review_unknown/status HTTP/1.1\r\nhost: x\r\nauthorization: Bearer %b\r\n\r\n"
     asking = unknown % server.api_key.encode()
-    wire.send(
-        opening(BODY, key=server.api_key) + asking + b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n" + asking
+    raw_connection.send(
+        build_request(BODY, key=server.api_key)
+        + asking
+        + b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+        + asking
     )
-    assert [wire.reply()[0] for _ in range(4)] == [202, 404, 200, 404]
+    assert [raw_connection.reply()[0] for _ in range(4)] == [202, 404, 200, 404]
 
 
-def test_a_long_body_is_left_to_the_app_and_taken(server: RunningServer, wire: Wire) -> None:
+def test_a_long_body_is_left_to_the_app_and_taken(
+    server: RunningServer, raw_connection: RawConnection
+) -> None:
     long = BODY.replace(b"Hello", b"x" * 100_000)
-    wire.send(opening(long, key=server.api_key), opening(BODY, key=server.api_key))
-    assert [wire.reply()[0] for _ in range(2)] == [202, 202]
+    raw_connection.send(build_request(long, key=server.api_key), build_request(BODY, key=server.api_key))
+    assert [raw_connection.reply()[0] for _ in range(2)] == [202, 202]
 
 
-def test_a_body_beyond_the_limit_is_refused(server: RunningServer, wire: Wire) -> None:
-    wire.send(opening(b"x" * 2_000_000, key=server.api_key)[:200_000])
-    assert wire.reply()[0] == 413
+def test_a_body_beyond_the_limit_is_refused(server: RunningServer, raw_connection: RawConnection) -> None:
+    raw_connection.send(build_request(b"x" * 2_000_000, key=server.api_key)[:200_000])
+    assert raw_connection.reply()[0] == 413
 
 
-def test_who_asks_before_sending_a_body_is_told_to_go_on(server: RunningServer, wire: Wire) -> None:
-    head, _, body = opening(BODY, b"expect: 100-continue", key=server.api_key).partition(b"\r\n\r\n")
-    wire.send(head + b"\r\n\r\n")
-    assert wire.reply() == (100, b"")
-    wire.send(body)
-    assert wire.reply()[0] == 202
+def test_expect_100_continue_is_answered(server: RunningServer, raw_connection: RawConnection) -> None:
+    head, _, body = build_request(BODY, b"expect: 100-continue", key=server.api_key).partition(b"\r\n\r\n")
+    raw_connection.send(head + b"\r\n\r\n")
+    assert raw_connection.reply() == (100, b"")
+    raw_connection.send(body)
+    assert raw_connection.reply()[0] == 202
 
 
 H2C = (b"Connection: Upgrade, HTTP2-Settings", b"HTTP2-Settings: AAEAAEAAAAIAAAAB", b"Upgrade: h2c")
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["in one piece", "in two pieces"])
-def test_who_offers_another_protocol_is_answered_in_this_one(
-    server: RunningServer, wire: Wire, apart: bool
-) -> None:
+def test_upgrade_offer_is_ignored(server: RunningServer, raw_connection: RawConnection, apart: bool) -> None:
     """As Java's client does with its defaults, and `curl --http2`."""
-    request = opening(BODY, *H2C, key=server.api_key)
+    request = build_request(BODY, *H2C, key=server.api_key)
     head, end, body = request.partition(b"\r\n\r\n")
     for _ in range(2):
-        wire.send(*((head + end, body) if apart else (request,)))
-        assert wire.reply()[0] == 202
+        raw_connection.send(*((head + end, body) if apart else (request,)))
+        assert raw_connection.reply()[0] == 202
 
 
 def test_an_offer_that_may_go_on_in_the_next_piece_is_not_cut_in_two(
-    server: RunningServer, wire: Wire
+    server: RunningServer, raw_connection: RawConnection
 ) -> None:
     """Or the rest of it would become part of the header before."""
-    request = opening(BODY, *H2C, key=server.api_key)
+    request = build_request(BODY, *H2C, key=server.api_key)
     head, end, body = request.partition(b"\r\n\r\n")
-    wire.send(head)
+    raw_connection.send(head)
     with server.client() as another:
         another.get("/healthz")  # by now the server has read what came before
-    wire.send(b"-like" + end + body)
-    assert wire.reply()[0] == 400
+    raw_connection.send(b"-like" + end + body)
+    assert raw_connection.reply()[0] == 400
 
 
-def test_an_offer_within_a_body_is_part_of_the_body(server: RunningServer, wire: Wire) -> None:
+def test_an_offer_within_a_body_is_part_of_the_body(
+    server: RunningServer, raw_connection: RawConnection
+) -> None:
     rest = b"POST " + b"\r\n".join(H2C) + b"\r\n\r\n"
-    request = opening(b"{" + rest, key=server.api_key)
-    wire.send(request.removesuffix(rest))
+    request = build_request(b"{" + rest, key=server.api_key)
+    raw_connection.send(request.removesuffix(rest))
     with server.client() as another:
         another.get("/healthz")  # by now the server has read what came before
-    wire.send(rest)
-    assert wire.reply()[0] == 400  # all of it came, and is no JSON
+    raw_connection.send(rest)
+    assert raw_connection.reply()[0] == 400  # all of it came, and is no JSON
 
 
 @pytest.mark.parametrize(
     ("version", "headers"), [(b"HTTP/1.1", b"connection: close\r\n"), (b"HTTP/1.0", b"")], ids=["1.1", "1.0"]
 )
-def test_who_wants_one_answer_only_gets_it_and_the_end(
-    server: RunningServer, wire: Wire, version: bytes, headers: bytes
+def test_connection_close_is_honoured(
+    server: RunningServer, raw_connection: RawConnection, version: bytes, headers: bytes
 ) -> None:
-    wire.send(b"GET /v1/reviews/review_x/status " + version + b"\r\nhost: x\r\n" + headers + b"\r\n")
-    assert wire.reply()[0] == 404
-    assert wire.ended()
+    raw_connection.send(
+        b"GET /v1/reviews/review_x/status " + version + b"\r\nhost: x\r\n" + headers + b"\r\n"
+    )
+    assert raw_connection.reply()[0] == 404
+    assert raw_connection.has_ended()
 
 
-def test_a_head_request_that_is_refused_has_no_body(server: RunningServer, wire: Wire) -> None:
-    wire.send(b"HEAD /v1/reviews/review_x/status HTTP/1.1\r\nhost: x\r\n\r\n")
-    wire.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-    head = wire._until(b"\r\n\r\n")
+def test_a_head_request_that_is_refused_has_no_body(
+    server: RunningServer, raw_connection: RawConnection
+) -> None:
+    raw_connection.send(b"HEAD /v1/reviews/review_x/status HTTP/1.1\r\nhost: x\r\n\r\n")
+    raw_connection.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+    head = raw_connection._until(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 404")
-    assert wire.reply()[0] == 200
+    assert raw_connection.reply()[0] == 200
 
 
-def test_a_caller_who_leaves_in_the_middle_of_a_body_harms_nobody(server: RunningServer, wire: Wire) -> None:
-    leaving = Wire(server)
-    leaving.send(opening(BODY, key=server.api_key)[:-10])
+def test_a_caller_who_leaves_in_the_middle_of_a_body_harms_nobody(
+    server: RunningServer, raw_connection: RawConnection
+) -> None:
+    leaving = RawConnection(server)
+    leaving.send(build_request(BODY, key=server.api_key)[:-10])
     leaving.close()
-    wire.send(opening(BODY, key=server.api_key))
-    assert wire.reply()[0] == 202
+    raw_connection.send(build_request(BODY, key=server.api_key))
+    assert raw_connection.reply()[0] == 202

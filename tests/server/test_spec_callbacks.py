@@ -8,8 +8,9 @@ import msgspec
 import pytest
 import standardwebhooks
 
+from placet.desk.delivery_retries import RETRY_SCHEDULE
 from placet.errors import SignatureInvalid
-from placet.protocol.callback import RETRY_SCHEDULE, verify_callback
+from placet.protocol.callback import verify_callback
 from placet.protocol.review_callback import ReviewCallback
 from tests.server.callback_receiver import CallbackReceiver, receiving
 from tests.server.running import EXAMPLE, eventually, running

@@ -13,7 +13,7 @@ from tests.server.running import EXAMPLE
 AGENT = "https://agent.example/hooks/decisions"
 
 
-def lasting(hitl: dict) -> timedelta:
+def get_lifetime(hitl: dict) -> timedelta:
     return datetime.fromisoformat(hitl["expires_at"]) - datetime.fromisoformat(hitl["created_at"])
 
 
@@ -135,12 +135,12 @@ def test_the_prompt_says_something_in_at_most_500_characters(client, prompt, sta
 def test_timeouts_are_read_in_both_notations(server, client, timeout, lasts):
     hitl = server.open(client, timeout=timeout)
     assert hitl["timeout"] == timeout
-    assert lasting(hitl) == lasts
+    assert get_lifetime(hitl) == lasts
 
 
 @pytest.mark.spec("6-timeout", "13.1-short-lived")
 def test_a_case_stays_open_for_a_day_unless_told_and_for_a_week_at_most(server, client):
-    assert lasting(server.open(client)) == timedelta(hours=24)
+    assert get_lifetime(server.open(client)) == timedelta(hours=24)
     response = client.post("/v1/cases", json={**EXAMPLE, "timeout": "8d"})
     assert response.status_code == 400
     assert "7d" in response.json()["message"]

@@ -55,7 +55,7 @@ def test_the_token_leaves_the_address_bar_and_a_session_takes_its_place(server, 
     assert "token" not in entered.headers["location"]
     cookie = entered.headers["set-cookie"].lower()
     assert {"httponly", "samesite=lax"} <= {part.strip() for part in cookie.split(";")}
-    assert f"path=/review/{hitl['case_id']}" in cookie
+    assert hitl["case_id"] in cookie.partition("=")[0]
     assert token_of(hitl).lower() not in cookie
 
 

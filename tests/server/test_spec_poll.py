@@ -17,7 +17,7 @@ FORM = {
 }
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
@@ -45,7 +45,7 @@ def test_a_page_before_a_person_makes_it_opened(server, client):
         assert page.post("opened", {}).response.status_code == 204
     poll = client.get(hitl["poll_url"]).json()
     assert poll["status"] == "opened"
-    assert moment(poll["opened_at"]) == server.clock()
+    assert parse_time(poll["opened_at"]) == server.clock()
     assert poll["expires_at"] == hitl["expires_at"]
 
 
@@ -58,7 +58,7 @@ def test_a_form_being_filled_in_is_in_progress_and_says_how_far(server, client):
     assert poll["status"] == "in_progress"
     assert poll["progress"]["current_step"] == 2
     assert poll["progress"]["total_steps"] == 2
-    assert moment(poll["opened_at"]) == server.clock()
+    assert parse_time(poll["opened_at"]) == server.clock()
 
 
 @pytest.mark.spec("8-completed-at-field", "8-result-field", "8-result-action-field", "8-result-data-field")
@@ -67,7 +67,7 @@ def test_an_answer_completes_it_with_the_result(server, client):
     assert server.press(hitl, "confirm", data={"note": "Not the cactus."}).status_code == 200
     poll = client.get(hitl["poll_url"]).json()
     assert poll["status"] == "completed"
-    assert moment(poll["completed_at"]) == server.clock()
+    assert parse_time(poll["completed_at"]) == server.clock()
     assert poll["result"]["action"] == "confirm"
     assert poll["result"]["data"] == {"note": "Not the cactus."}
 
@@ -109,16 +109,16 @@ def test_a_withdrawn_case_says_when_and_why(server, client):
     hitl = server.open(client)
     poll = cancelled(client, hitl, reason="It rained.")
     assert poll["status"] == "cancelled"
-    assert moment(poll["cancelled_at"]) == server.clock()
+    assert parse_time(poll["cancelled_at"]) == server.clock()
     assert poll["reason"] == "It rained."
     assert client.get(hitl["poll_url"]).json() == poll
 
 
 @pytest.mark.spec("8-cancelled-at-field", "8-reason-field")
 def test_a_person_may_say_that_they_will_not_decide(server, client):
-    hitl = server.open(client)
+    hitl = server.open(client, only_reviewer="Ada")
     with server.page(hitl) as page:
-        page.post("decline", {"reason": "Ask the gardener."})
+        page.post("hand-back", {"reason": "Ask the gardener."})
     poll = client.get(hitl["poll_url"]).json()
     assert (poll["status"], poll["reason"]) == ("cancelled", "Ask the gardener.")
 
@@ -140,7 +140,7 @@ def test_nothing_moves_a_case_that_has_ended(server, client, ending):
         assert client.post(f"/v1/reviews/{hitl['case_id']}/cancel").status_code == expected
         for verb, fields in [
             ("respond", {"action": "cancel"}),
-            ("decline", {}),
+            ("hand-back", {}),
             ("opened", {}),
             ("pass-on", {}),
         ]:
@@ -158,7 +158,7 @@ def test_the_six_states_have_the_specs_names():
 
 
 @pytest.mark.spec("8-poll-auth", "0.9-owner-only", "0.9-id-is-no-capability")
-def test_only_the_one_who_asked_may_look(server, client):
+def test_only_the_owner_may_poll(server, client):
     hitl = server.open(client)
     with server.client(server.create_key("neighbour")) as neighbour:
         assert neighbour.get(hitl["poll_url"]).status_code == 404
@@ -205,7 +205,7 @@ def test_a_live_case_says_when_to_ask_again_and_a_closed_one_does_not(server, cl
 
 
 @pytest.mark.spec("8-retry-after")
-def test_nobody_is_told_to_come_back_after_the_end(server, client):
+def test_retry_after_never_exceeds_the_deadline(server, client):
     hitl = server.open(client, timeout="5s")
     assert 1 <= int(client.get(hitl["poll_url"]).headers["retry-after"]) <= 6
 
@@ -238,7 +238,7 @@ def test_a_reminder_shows_in_the_poll_once_it_went_out(server, client):
     assert "reminder_sent_at" not in client.get(hitl["poll_url"]).json()
     server.advance(minutes=5)
     server.sweep()
-    assert moment(client.get(hitl["poll_url"]).json()["reminder_sent_at"]) == server.clock()
+    assert parse_time(client.get(hitl["poll_url"]).json()["reminder_sent_at"]) == server.clock()
 
 
 @pytest.mark.spec("8-responded-by", "13.7-only-what-is-needed", "0.9-submitted-by")

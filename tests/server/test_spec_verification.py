@@ -13,7 +13,7 @@ from tests.server.running import EXAMPLE, RunningServer, running
 SPOKEN = "proof-that-only-the-provider-reads"
 
 
-class Provider:
+class OneProofVerifier:
     """A verifier that believes one presentation, as a provider's service would."""
 
     paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
@@ -37,7 +37,7 @@ class Provider:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("verifying"), verifier=Provider()) as server:
+    with running(tmp_path_factory.mktemp("verifying"), verifier=OneProofVerifier()) as server:
         yield server
 
 
@@ -52,7 +52,7 @@ def policy(**changes: Any) -> dict[str, Any]:
     }
 
 
-def proof(
+def build_evidence(
     hitl: dict, presentation: Any = SPOKEN, *, action: str = "confirm", **changes: Any
 ) -> dict[str, Any]:
     binding = {"case_id": hitl["case_id"], "action": action}
@@ -70,7 +70,7 @@ def ask(server, client, **changes: Any) -> dict[str, Any]:
     return server.open(client, inline_actions=["confirm", "cancel"], verification_policy=policy(**changes))
 
 
-def refused(server, client, hitl, code: str, evidence: list[dict[str, Any]]) -> None:
+def assert_refused(server, client, hitl, code: str, evidence: list[dict[str, Any]]) -> None:
     response = server.press(hitl, "confirm", verification_evidence=evidence)
     body = response.json()
     assert (response.status_code, body["error"]) == (403, code)
@@ -107,7 +107,7 @@ def test_a_malformed_policy_is_refused(client, broken):
 
 @pytest.mark.spec("0.8-required", "0.8-codes", "7.5-403")
 def test_required_evidence_that_is_missing_sends_the_person_to_the_page(server, client):
-    refused(server, client, ask(server, client), "verification_required", [])
+    assert_refused(server, client, ask(server, client), "verification_required", [])
 
 
 @pytest.mark.spec("0.8-required", "0.8-server-side", "0.8-codes")
@@ -116,7 +116,7 @@ def test_required_evidence_that_is_missing_sends_the_person_to_the_page(server, 
 )
 def test_evidence_that_the_provider_does_not_confirm_is_refused(server, client, presentation):
     hitl = ask(server, client)
-    refused(server, client, hitl, "verification_failed", [proof(hitl, presentation)])
+    assert_refused(server, client, hitl, "verification_failed", [build_evidence(hitl, presentation)])
 
 
 @pytest.mark.spec("0.8-bound")
@@ -125,13 +125,13 @@ def test_evidence_that_the_provider_does_not_confirm_is_refused(server, client, 
 )
 def test_evidence_bound_to_another_case_is_refused(server, client, binding):
     hitl = ask(server, client)
-    refused(server, client, hitl, "verification_failed", [proof(hitl, binding=binding)])
+    assert_refused(server, client, hitl, "verification_failed", [build_evidence(hitl, binding=binding)])
 
 
 @pytest.mark.spec("0.8-bound")
 def test_evidence_bound_to_another_action_is_refused(server, client):
     hitl = ask(server, client)
-    refused(server, client, hitl, "verification_failed", [proof(hitl, action="cancel")])
+    assert_refused(server, client, hitl, "verification_failed", [build_evidence(hitl, action="cancel")])
 
 
 @pytest.mark.spec("0.8-bound")
@@ -139,25 +139,25 @@ def test_evidence_must_answer_the_challenge_in_time(server, client):
     ends = (server.clock() + timedelta(minutes=1)).isoformat()
     binding = {**policy()["binding"], "challenge": "nonce", "expires_at": ends}
     hitl = ask(server, client, binding=binding)
-    refused(server, client, hitl, "verification_failed", [proof(hitl)])
+    assert_refused(server, client, hitl, "verification_failed", [build_evidence(hitl)])
     bound = {"case_id": hitl["case_id"], "action": "confirm", "challenge": "nonce"}
     server.advance(minutes=1)
-    refused(server, client, hitl, "verification_failed", [proof(hitl, binding=bound)])
+    assert_refused(server, client, hitl, "verification_failed", [build_evidence(hitl, binding=bound)])
 
 
 @pytest.mark.spec("0.8-bound")
 def test_evidence_is_used_once(server, client):
     first, second = ask(server, client), ask(server, client)
-    spent = proof(first)
+    spent = build_evidence(first)
     assert server.press(first, "confirm", verification_evidence=[spent]).status_code == 200
     again = {**spent, "binding": {"case_id": second["case_id"], "action": "confirm"}}
-    refused(server, client, second, "verification_failed", [again])
+    assert_refused(server, client, second, "verification_failed", [again])
 
 
 @pytest.mark.spec("0.8-result", "0.8-no-raw-proof")
 def test_the_outcome_is_told_and_the_proof_itself_is_not(server, client):
     hitl = ask(server, client)
-    assert server.press(hitl, "confirm", verification_evidence=[proof(hitl)]).status_code == 200
+    assert server.press(hitl, "confirm", verification_evidence=[build_evidence(hitl)]).status_code == 200
     poll = client.get(hitl["poll_url"])
     result = poll.json()["submission_context"]["verification_result"]
     [found] = result["verified_evidence"]
@@ -182,7 +182,7 @@ def test_a_policy_that_only_offers_tells_that_nothing_was_presented(server, clie
 
 @pytest.mark.spec("0.8-step-up")
 def test_a_step_up_asks_as_soon_as_its_path_is_taken(server, client):
-    refused(server, client, ask(server, client, mode="step_up"), "verification_required", [])
+    assert_refused(server, client, ask(server, client, mode="step_up"), "verification_required", [])
 
 
 @pytest.mark.spec("0.8-browser-path")
@@ -192,7 +192,7 @@ def test_evidence_for_the_page_is_brought_by_the_page_and_not_by_the_agent(serve
         address = hitl["review_url"].replace("?", "/respond?")
         missing = page.post(address, json={"action": "confirm"})
         assert (missing.status_code, missing.json()["error"]) == (403, "verification_required")
-        brought = {"action": "confirm", "verification_evidence": [proof(hitl)]}
+        brought = {"action": "confirm", "verification_evidence": [build_evidence(hitl)]}
         assert page.post(address, json=brought).status_code == 200
     context = client.get(hitl["poll_url"]).json()["submission_context"]
     assert context["mode"] == "browser_submit"
@@ -204,7 +204,7 @@ def test_without_a_verifier_no_evidence_counts_and_no_provider_is_needed(tmp_pat
     with running(tmp_path) as bare, bare.client(bare.api_key) as client:
         assert bare.press(bare.open(client, inline_actions=["confirm"]), "confirm").status_code == 200
         hitl = bare.open(client, inline_actions=["confirm"], verification_policy=policy())
-        refused(bare, client, hitl, "verification_failed", [proof(hitl)])
+        assert_refused(bare, client, hitl, "verification_failed", [build_evidence(hitl)])
         unaskable = policy(required_for=["browser_submit"])
         draft = {**EXAMPLE, "verification_policy": unaskable}
         assert client.post("/v1/cases", json=draft).status_code == 400
@@ -214,7 +214,7 @@ def test_without_a_verifier_no_evidence_counts_and_no_provider_is_needed(tmp_pat
 def test_a_proof_of_a_human_is_no_token(server, client):
     hitl = ask(server, client)
     forged = {**hitl, "submit_token": "x" * 43}
-    assert server.press(forged, "confirm", verification_evidence=[proof(hitl)]).status_code == 401
+    assert server.press(forged, "confirm", verification_evidence=[build_evidence(hitl)]).status_code == 401
 
 
 @pytest.mark.spec("0.8-since")

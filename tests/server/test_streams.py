@@ -16,7 +16,7 @@ import pytest
 from placet.desk.api_keys import revoke_key
 from tests.cli.process import serving
 from tests.server.running import RunningServer, events_of, running
-from tests.server.sse import listening
+from tests.server.sse import open_stream
 from tests.waiting import PATIENCE_S, eventually
 
 INLINE = {"inline_actions": ["confirm", "cancel"]}
@@ -35,20 +35,20 @@ def revoke(server: RunningServer, name: str) -> None:
 
 def open_page(server: RunningServer, hitl: dict[str, Any]) -> None:
     with server.page(hitl) as page:
-        page.client.post(f"/review/{hitl['case_id']}/opened", data={"csrf": page.hidden()["csrf"]})
+        page.client.post(f"/review/{hitl['case_id']}/opened", data={"csrf": page.hidden_fields()["csrf"]})
 
 
 def test_a_stream_tells_what_happens_and_ends_with_the_case(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
-    with listening(client, hitl["events_url"]) as stream:
+    with open_stream(client, hitl["events_url"]) as stream:
         assert stream.response.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert stream.response.headers["cache-control"] == "no-store"
-        stream.until("retry: 2000\n\n")
+        stream.read_until("retry: 2000\n\n")
         open_page(server, hitl)
-        stream.until("event: review.opened\n")
+        stream.read_until("event: review.opened\n")
         server.press(hitl, "confirm")
-        events = stream.rest()
+        events = stream.read_rest()
     assert [name for _, name, _ in events] == ["review.opened", "review.completed"]
     result = client.get(hitl["poll_url"]).json()["result"]
     assert events[-1][2]["result"] == result
@@ -60,27 +60,27 @@ def test_ids_only_grow_and_a_caller_that_returns_hears_what_it_missed(
 ) -> None:
     open_page(server, hitl)
     server.press(hitl, "cancel")
-    with listening(client, hitl["events_url"]) as stream:
-        everything = stream.rest()
+    with open_stream(client, hitl["events_url"]) as stream:
+        everything = stream.read_rest()
     ids = [seq for seq, _, _ in everything]
     assert ids == sorted(set(ids))
     for missed, seq in enumerate(ids, start=1):
-        with listening(client, hitl["events_url"], str(seq)) as stream:
-            assert stream.rest() == everything[missed:]
+        with open_stream(client, hitl["events_url"], str(seq)) as stream:
+            assert stream.read_rest() == everything[missed:]
 
 
 def test_a_caller_that_has_seen_the_end_is_told_so_at_once(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     server.press(hitl, "confirm")
-    with listening(client, hitl["events_url"]) as stream:
-        last = stream.rest()[-1][0]
-    with listening(client, hitl["events_url"], str(last)) as stream:
-        assert stream.rest() == []
+    with open_stream(client, hitl["events_url"]) as stream:
+        last = stream.read_rest()[-1][0]
+    with open_stream(client, hitl["events_url"], str(last)) as stream:
+        assert stream.read_rest() == []
     follow_up = server.open(client, previous_case_id=hitl["case_id"])
     assert follow_up["previous_case_id"] == hitl["case_id"]
-    with listening(client, hitl["events_url"], str(last)) as stream:
-        assert stream.rest() == []
+    with open_stream(client, hitl["events_url"], str(last)) as stream:
+        assert stream.read_rest() == []
 
 
 @pytest.mark.parametrize(
@@ -101,37 +101,37 @@ def test_every_end_ends_the_stream(
     server: RunningServer, client: httpx.Client, order: str, name: str
 ) -> None:
     hitl = server.open(client, timeout="1m")
-    with listening(client, hitl["events_url"]) as stream:
-        stream.until("retry")
+    with open_stream(client, hitl["events_url"]) as stream:
+        stream.read_until("retry")
         if order == "expire":
             server.advance(minutes=2)
             server.sweep()
         else:
             client.post(f"/v1/reviews/{hitl['case_id']}/cancel", json={"reason": "too late"})
-        events = stream.rest()
+        events = stream.read_rest()
     assert [event for _, event, _ in events] == [name]
 
 
 def test_reminders_are_told(server: RunningServer, client: httpx.Client) -> None:
     reminder_at = server.clock() + timedelta(minutes=1)
     hitl = server.open(client, reminder_at=reminder_at.isoformat())
-    with listening(client, hitl["events_url"]) as stream:
-        stream.until("retry")
+    with open_stream(client, hitl["events_url"]) as stream:
+        stream.read_until("retry")
         server.advance(minutes=2)
         server.sweep()
-        stream.until("event: review.reminder\n")
+        stream.read_until("event: review.reminder\n")
     assert "reminder_sent_at" in client.get(hitl["poll_url"]).json()
 
 
 def test_a_stream_whose_key_was_revoked_ends_and_tells_nothing_more(server: RunningServer) -> None:
     with server.client(server.create_key("leaver")) as client:
         hitl = server.open(client, **INLINE)
-        with listening(client, hitl["events_url"]) as stream:
-            stream.until("retry: 2000\n\n")
+        with open_stream(client, hitl["events_url"]) as stream:
+            stream.read_until("retry: 2000\n\n")
             revoke(server, "leaver")
             server.advance(seconds=3)
             server.press(hitl, "confirm")
-            assert stream.rest() == []
+            assert stream.read_rest() == []
 
 
 def test_an_idle_stream_is_kept_alive_by_comments(
@@ -140,12 +140,12 @@ def test_an_idle_stream_is_kept_alive_by_comments(
     async def beat() -> None:
         server.parts.streams.beat()
 
-    with listening(client, hitl["events_url"]) as stream:
-        stream.until("retry: 2000\n\n")
+    with open_stream(client, hitl["events_url"]) as stream:
+        stream.read_until("retry: 2000\n\n")
         server.run(beat())
-        stream.until(": still here\n\n")
+        stream.read_until(": still here\n\n")
         server.press(hitl, "confirm")
-        assert [name for _, name, _ in stream.rest()] == ["review.completed"]
+        assert [name for _, name, _ in stream.read_rest()] == ["review.completed"]
 
 
 def test_head_opens_no_stream(server: RunningServer, client: httpx.Client, hitl: dict[str, Any]) -> None:
@@ -159,8 +159,8 @@ def test_a_caller_that_leaves_is_forgotten(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     eventually(lambda: len(server.parts.streams) == 0)
-    with listening(client, hitl["events_url"]) as stream:
-        stream.until("retry")
+    with open_stream(client, hitl["events_url"]) as stream:
+        stream.read_until("retry")
         assert len(server.parts.streams) == 1
     eventually(lambda: len(server.parts.streams) == 0)
     assert server.press(hitl, "confirm").status_code == 200
@@ -186,10 +186,10 @@ def test_all_callers_of_a_case_hear_the_same(
     begun = threading.Barrier(9)
 
     def listen() -> list[Any]:
-        with server.client(server.api_key) as own, listening(own, hitl["events_url"]) as stream:
-            stream.until("retry")
+        with server.client(server.api_key) as own, open_stream(own, hitl["events_url"]) as stream:
+            stream.read_until("retry")
             begun.wait(PATIENCE_S)
-            return stream.rest()
+            return stream.read_rest()
 
     with ThreadPoolExecutor(8) as pool:
         heard = [pool.submit(listen) for _ in range(8)]
@@ -237,24 +237,24 @@ async def _open_stream(
 
 
 @pytest.fixture(scope="module")
-def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
+def two_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
     """Two server processes on one database, and the key of their owner."""
     folder = tmp_path_factory.mktemp("neighbours")
     with serving(folder) as one:
         one.url()
         with serving(folder) as other:
-            yield one.url(), other.url(), one.stdout.strip()
+            yield one.url(), other.url(), one.admin_key
 
 
-def test_what_another_process_writes_wakes_the_stream(neighbours: tuple[str, str, str]) -> None:
-    here, there, key = neighbours
+def test_what_another_process_writes_wakes_the_stream(two_servers: tuple[str, str, str]) -> None:
+    here, there, key = two_servers
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(headers=headers, timeout=PATIENCE_S) as client:
         hitl = client.post(f"{here}/v1/cases", json={"type": "confirmation", "prompt": "Go?"}).json()["hitl"]
-        with listening(client, hitl["events_url"]) as stream:
-            stream.until("retry")
+        with open_stream(client, hitl["events_url"]) as stream:
+            stream.read_until("retry")
             client.post(f"{there}/v1/reviews/{hitl['case_id']}/cancel", json={"reason": "from next door"})
-            events = stream.rest()
+            events = stream.read_rest()
     assert events[-1][2]["reason"] == "from next door"
 
 
@@ -262,16 +262,16 @@ def test_a_stopping_server_ends_its_streams_and_they_go_on_after_the_restart(tmp
     with running(tmp_path) as first, first.client(first.api_key) as client:
         hitl = first.open(client, **INLINE)
         open_page(first, hitl)
-        with listening(client, hitl["events_url"]) as stream:
-            stream.until("event: review.opened")
+        with open_stream(client, hitl["events_url"]) as stream:
+            stream.read_until("event: review.opened")
             ended = threading.Thread(target=first.run, args=(first.parts.streams.close(),))
             ended.start()
-            seen = stream.rest()[-1][0]
+            seen = stream.read_rest()[-1][0]
             ended.join(PATIENCE_S)
         key = first.api_key
     with running(tmp_path) as second, second.client(key) as client:
         url = f"{second.url}/v1/reviews/{hitl['case_id']}/events"
-        with listening(client, url, str(seen)) as stream:
-            stream.until("retry")
+        with open_stream(client, url, str(seen)) as stream:
+            stream.read_until("retry")
             second.press({**hitl, "submit_url": url.replace("events", "respond")}, "confirm")
-            assert [name for _, name, _ in stream.rest()] == ["review.completed"]
+            assert [name for _, name, _ in stream.read_rest()] == ["review.completed"]

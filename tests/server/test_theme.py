@@ -75,7 +75,7 @@ def test_an_empty_folder_changes_nothing(tmp_path: Path) -> None:
     assert (theme.name, theme.logo, theme.templates) == (None, None, None)
 
 
-def inside(folder: Path, name: str, text: str) -> None:
+def write_theme_file(folder: Path, name: str, text: str) -> None:
     (folder / name).parent.mkdir()
     (folder / name).write_text(text)
 
@@ -100,18 +100,18 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "heavy logo": (lambda at: (at / "logo.png").write_bytes(b"x" * 70_000), "larger than 65536 bytes"),
     "broken template": (
-        lambda at: inside(at, "templates/home.html", "{% if %}"),
+        lambda at: write_theme_file(at, "templates/home.html", "{% if %}"),
         "home.html cannot be used",
     ),
     "odd language": (
-        lambda at: inside(at, "languages/klingon.po", ""),
+        lambda at: write_theme_file(at, "languages/klingon.po", ""),
         "klingon",
     ),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_does_not_fit_is_refused_at_the_start_by_name(tmp_path: Path, wrong: str) -> None:
+def test_invalid_theme_is_refused_at_the_start_by_name(tmp_path: Path, wrong: str) -> None:
     spoil, complaint = WRONG[wrong]
     spoil(tmp_path)
     with pytest.raises(SettingsError, match=re.escape(complaint)):
@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_refused_at_the_start_by_name(tmp_path: Path, wrong
 def test_a_template_that_could_never_be_shown_is_refused_at_the_start(
     tmp_path: Path, template: str, complaint: str
 ) -> None:
-    inside(tmp_path, "templates/message.html", template)
+    write_theme_file(tmp_path, "templates/message.html", template)
     with pytest.raises(SettingsError, match=re.escape(complaint)):
         PageRenderer(theme=read_theme(tmp_path))
 
@@ -137,7 +137,7 @@ def test_a_template_that_could_never_be_shown_is_refused_at_the_start(
 def test_a_template_that_fails_on_a_page_is_told_in_words_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    inside(tmp_path, "templates/closed.html", "{{ nowhere }}")
+    write_theme_file(tmp_path, "templates/closed.html", "{{ nowhere }}")
     with running(tmp_path, theme=str(tmp_path)) as server, server.client(server.api_key) as client:
         hitl = server.open(client)
         with server.page(hitl) as page:

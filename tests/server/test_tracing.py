@@ -17,7 +17,7 @@ DRAFT = {"type": "confirmation", "prompt": "Send it?", "inline_actions": ["confi
 
 
 @pytest.fixture(scope="module")
-def spans() -> InMemorySpanExporter:
+def span_exporter() -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -25,23 +25,25 @@ def spans() -> InMemorySpanExporter:
     return exporter
 
 
-def test_a_request_becomes_a_span_in_the_callers_trace(tmp_path: Path, spans: InMemorySpanExporter) -> None:
+def test_a_request_becomes_a_span_in_the_callers_trace(
+    tmp_path: Path, span_exporter: InMemorySpanExporter
+) -> None:
     with running(tmp_path, tracing=True) as server, server.client(server.api_key) as client:
         opened = client.post("/v1/cases", json=DRAFT, headers={"traceparent": CALLER})
         review_url = opened.json()["hitl"]["review_url"]
         client.get(review_url, headers={"traceparent": CALLER})
-    found = {span.name: span for span in spans.get_finished_spans()}
+    found = {span.name: span for span in span_exporter.get_finished_spans()}
     opening = found["POST /v1/cases"]
     assert opening.parent is not None
     assert format(opening.parent.span_id, "016x") == "b7ad6b7169203331"
     assert opening.attributes is not None
     assert opening.attributes["http.response.status_code"] == 202
     token = review_url.partition("token=")[2]
-    assert not any(token in str(span.to_json()) for span in spans.get_finished_spans())
+    assert not any(token in str(span.to_json()) for span in span_exporter.get_finished_spans())
 
 
 def test_a_callback_becomes_a_span_that_its_receiver_can_join(
-    tmp_path: Path, spans: InMemorySpanExporter
+    tmp_path: Path, span_exporter: InMemorySpanExporter
 ) -> None:
     with (
         receiving() as receiver,
@@ -51,7 +53,7 @@ def test_a_callback_becomes_a_span_that_its_receiver_can_join(
         hitl = client.post("/v1/cases", json=DRAFT | {"callback_url": f"{receiver.url}/told"}).json()["hitl"]
         server.press(hitl, "confirm")
         (received,) = receiver.wait("/told")
-    callback = next(span for span in spans.get_finished_spans() if span.name == "callback")
+    callback = next(span for span in span_exporter.get_finished_spans() if span.name == "callback")
     assert callback.context is not None
     assert format(callback.context.span_id, "016x") in received.headers["traceparent"]
 

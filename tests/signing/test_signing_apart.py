@@ -10,9 +10,10 @@ import pytest
 
 from placet.ports.signer import Claim
 from placet.protocol.signed_result import build_signing_payload
-from placet.signing.busy_signer import MANY, BusySigner
+from placet.signing import worker_process
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import SigningKey
+from placet.signing.offloading_signer import MANY, OffloadingSigner
 from placet.signing.verify import verify_result
 from placet.signing.worker_process import SigningProcess
 from tests.signing.polls import ring, signed_poll
@@ -25,8 +26,13 @@ IDS = [f"case_{number}" for number in range(MANY)]
 SAYS_READY = r"import sys; sys.stdin.buffer.read(4); print('\0\0\0\1\x90', end='', flush=True)"
 DIES = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read(1000)")
 HANGS = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read()")
-PATIENT = {"patience_s": WITHIN_S}  # a real one may be slow beside busy neighbours
 CANNOT_START = ("/nowhere/python",)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait long: a real process may be slow beside busy neighbours."""
+    monkeypatch.setattr(worker_process, "PATIENCE_S", WITHIN_S)
 
 
 def claims(ids: Sequence[str]) -> list[Claim]:
@@ -45,7 +51,7 @@ def proved(values: Sequence[str], algorithm: str = "ES256") -> list[str]:
 
 @asynccontextmanager
 async def apart(algorithm: str = "ES256", **options: Any) -> AsyncIterator[SigningProcess]:
-    process = SigningProcess(ring(algorithm).current, **(options or PATIENT))
+    process = SigningProcess(ring(algorithm).current, **options)
     try:
         async with asyncio.timeout(WITHIN_S):
             yield process
@@ -86,8 +92,11 @@ async def test_a_process_that_starts_up_keeps_nobody_waiting() -> None:
 
 
 @pytest.mark.parametrize("command", [DIES, HANGS])
-async def test_a_process_that_dies_or_hangs_is_given_up(command: tuple[str, ...]) -> None:
-    async with apart(command=command, patience_s=0.2) as process:
+async def test_a_process_that_dies_or_hangs_is_given_up(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_process, "PATIENCE_S", 0.2)
+    async with apart(command=command) as process:
         while not process.gone:
             with pytest.raises(ConnectionError):
                 await process.sign_all(claims(IDS * 10))
@@ -102,15 +111,18 @@ class Starts:
         self.processes: list[SigningProcess] = []
 
     def __call__(self, key: SigningKey) -> SigningProcess:
-        options: dict[str, Any] = {"command": self._command, "patience_s": 0.2} if self._command else PATIENT
+        options: dict[str, Any] = {"command": self._command} if self._command else {}
         self.processes.append(SigningProcess(key, **options))
         return self.processes[-1]
 
 
 @pytest.mark.parametrize("command", [DIES, HANGS, CANNOT_START])
-async def test_a_server_signs_for_itself_when_nobody_else_does(command: tuple[str, ...]) -> None:
+async def test_a_server_signs_for_itself_when_nobody_else_does(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_process, "PATIENCE_S", 0.2)
     starts = Starts(*command)
-    signer = BusySigner(ring("ES256"), start=starts)
+    signer = OffloadingSigner(ring("ES256"), start=starts)
     async with asyncio.timeout(WITHIN_S):
         assert proved(await signer.sign_all(claims(IDS))) == IDS
         while not starts.processes[0].gone:
@@ -123,7 +135,7 @@ async def test_a_server_signs_for_itself_when_nobody_else_does(command: tuple[st
 
 async def test_a_busy_server_has_its_answers_signed_apart() -> None:
     starts = Starts()
-    signer = BusySigner(ring("ES256"), start=starts)
+    signer = OffloadingSigner(ring("ES256"), start=starts)
     async with asyncio.timeout(WITHIN_S):
         assert proved(await signer.sign_all(claims(IDS))) == IDS
         await until_ready(starts.processes[0])
@@ -134,7 +146,7 @@ async def test_a_busy_server_has_its_answers_signed_apart() -> None:
 
 async def test_a_quiet_server_starts_no_process() -> None:
     starts = Starts()
-    signer = BusySigner(ring("ES256"), start=starts)
+    signer = OffloadingSigner(ring("ES256"), start=starts)
     await signer.sign_all(claims(IDS[1:]))
     assert starts.processes == []
     await signer.aclose()

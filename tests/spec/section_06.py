@@ -187,8 +187,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="SHOULD",
         text="Send the link again when a reminder is due and nobody has begun.",
         tests=(
-            "tests/agent/test_flow.py::test_a_reminder_is_due_though_nobody_polls_and_not_once_the_person_is_at_it",
-            "tests/agent/test_flow.py::test_the_link_is_sent_again_once_whether_the_service_or_the_clock_says_so",
+            "tests/agent/test_flow.py::test_reminder_is_due_without_polls_and_not_after_opening",
+            "tests/agent/test_flow.py::test_reminder_is_sent_once_from_event_or_clock",
         ),
     ),
     Requirement(
@@ -208,7 +208,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Take `review_url` out of the 202.",
         tests=(
             "tests/agent/test_service_responses.py::test_every_version_is_read",
-            "tests/agent/test_service_responses.py::test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name",
+            "tests/agent/test_service_responses.py::test_missing_required_field_is_named",
         ),
     ),
     Requirement(
@@ -218,7 +218,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Send `review_url` to the person, with the prompt or message.",
         tests=(
             "tests/agent/test_following.py::test_the_decision_of_a_person_comes_back_with_its_proof",
-            "tests/agent/test_channel_bridge.py::test_a_press_becomes_the_decision_and_the_card_says_so",
+            "tests/agent/test_channel_bridge.py::test_press_becomes_the_decision_and_updates_the_card",
         ),
     ),
     Requirement(
@@ -236,7 +236,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="6",
         level="MUST NOT",
         text="Draw the review page itself.",
-        tests=("tests/agent/test_duties.py::test_the_page_is_left_to_the_person",),
+        tests=("tests/agent/test_duties.py::test_agent_never_opens_the_review_page",),
     ),
     Requirement(
         id="6-agent-not-answer",
@@ -244,7 +244,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Answer for the person, unless a button was pressed for it (since 0.6).",
         tests=(
-            "tests/agent/test_service_responses.py::test_a_completed_case_without_an_action_is_not_made_up",
+            "tests/agent/test_service_responses.py::test_completed_case_without_an_action_is_refused",
             "tests/agent/test_channel_bridge.py::test_a_stranger_cannot_answer_and_is_told_so",
         ),
     ),
@@ -254,8 +254,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Go on without the person's answer.",
         tests=(
-            "tests/agent/test_flow.py::test_an_expired_case_carries_the_services_rule_and_no_decision",
-            "tests/agent/test_flow.py::test_a_case_that_is_not_ours_any_more_is_lost_and_not_decided",
+            "tests/agent/test_flow.py::test_expired_case_has_the_default_action_and_no_decision",
+            "tests/agent/test_flow.py::test_case_that_is_no_longer_accessible_is_lost",
         ),
     ),
     Requirement(

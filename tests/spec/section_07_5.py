@@ -185,7 +185,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Submit anything that nobody pressed a button for.",
         tests=(
             "tests/agent/test_channel_bridge.py::test_a_stranger_cannot_answer_and_is_told_so",
-            "tests/agent/test_channel_bridge.py::test_a_press_that_comes_twice_is_taken_once_and_answered_alike",
+            "tests/agent/test_channel_bridge.py::test_repeated_press_is_submitted_once_and_gets_the_same_reply",
         ),
     ),
     Requirement(
@@ -194,7 +194,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Put the submit token into what a messenger stores.",
         tests=(
-            "tests/channels/telegram/test_whole_way.py::test_nothing_that_telegram_gets_opens_more_than_the_page",
+            "tests/channels/telegram/test_whole_way.py::test_telegram_gets_no_token_besides_the_review_link",
         ),
     ),
     Requirement(

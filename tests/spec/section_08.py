@@ -9,7 +9,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="SHOULD",
         text="Polling takes the credential of the original request.",
         tests=(
-            "tests/server/test_spec_poll.py::test_only_the_one_who_asked_may_look",
+            "tests/server/test_spec_poll.py::test_only_the_owner_may_poll",
             "tests/server/test_spec_poll.py::test_the_key_that_opened_the_case_polls_it",
         ),
     ),
@@ -207,8 +207,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="SHOULD",
         text="Poll every 30 seconds to 5 minutes.",
         tests=(
-            "tests/agent/test_flow.py::test_the_service_sets_the_pace_within_reason",
-            "tests/agent/test_flow.py::test_without_a_pace_the_waits_grow_to_half_a_minute",
+            "tests/agent/test_flow.py::test_retry_after_sets_the_interval_within_limits",
+            "tests/agent/test_flow.py::test_without_retry_after_waits_grow_to_half_a_minute",
         ),
     ),
     Requirement(
@@ -216,7 +216,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="8",
         level="SHOULD",
         text="Poll as part of a regular cycle, where there is one.",
-        tests=("tests/agent/test_duties.py::test_an_agent_that_wakes_now_and_then_asks_once_each_time",),
+        tests=("tests/agent/test_duties.py::test_resumed_agent_polls_once_per_run",),
     ),
     Requirement(
         id="8-retry-after",
@@ -225,7 +225,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="`Retry-After` suggests when to poll next.",
         tests=(
             "tests/server/test_spec_poll.py::test_a_live_case_says_when_to_ask_again_and_a_closed_one_does_not",
-            "tests/server/test_spec_poll.py::test_nobody_is_told_to_come_back_after_the_end",
+            "tests/server/test_spec_poll.py::test_retry_after_never_exceeds_the_deadline",
         ),
     ),
     Requirement(

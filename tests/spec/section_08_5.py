@@ -102,8 +102,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="SHOULD",
         text="Poll when the stream fails.",
         tests=(
-            "tests/agent/test_flow.py::test_a_stream_that_cannot_be_had_is_left_for_polls",
-            "tests/agent/test_flow.py::test_a_stream_that_opens_only_to_end_is_left_for_polls_too",
+            "tests/agent/test_flow.py::test_unavailable_stream_falls_back_to_polls",
+            "tests/agent/test_flow.py::test_stream_that_always_ends_at_once_falls_back_to_polls",
         ),
     ),
     Requirement(

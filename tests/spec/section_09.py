@@ -73,7 +73,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "tests/server/test_spec_callbacks.py::test_a_receiver_in_trouble_is_tried_again_with_the_same_bytes_and_id",
             "tests/server/test_spec_callbacks.py::test_the_waits_between_attempts_grow",
             "tests/server/test_spec_callbacks.py::test_an_address_that_is_gone_gets_nothing_more_until_it_is_enabled",
-            "tests/protocol/test_callback.py::test_ten_attempts_span_three_days_and_then_it_is_over",
+            "tests/desk/test_delivery_retries.py::test_ten_attempts_span_three_days_and_then_it_is_over",
         ),
         divergence=(
             "Ten attempts over three days on the schedule of Standard Webhooks, after any failure; "
@@ -86,8 +86,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="SHOULD",
         text="Poll as well.",
         tests=(
-            "tests/agent/test_callbacks.py::test_what_cannot_be_verified_brings_a_poll_now_and_then",
-            "tests/agent/test_flow.py::test_a_callback_only_brings_a_poll",
+            "tests/agent/test_callbacks.py::test_unverified_callbacks_cause_rate_limited_polls",
+            "tests/agent/test_flow.py::test_callback_only_triggers_a_poll",
         ),
     ),
     Requirement(

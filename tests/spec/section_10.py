@@ -80,7 +80,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="10",
         level="SHOULD NOT",
         text="Ask again for the same action after it was cancelled.",
-        tests=("tests/agent/test_duties.py::test_after_a_no_the_same_is_not_asked_again",),
+        tests=("tests/agent/test_duties.py::test_rejected_request_is_not_repeated",),
     ),
     Requirement(
         id="10.5-result",

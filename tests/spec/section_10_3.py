@@ -288,8 +288,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST",
         text="Work with and without progress.",
         tests=(
-            "tests/agent/test_flow.py::test_what_the_person_does_is_noticed_once",
-            "tests/agent/test_flow.py::test_the_first_step_asks_and_an_answer_ends_it",
+            "tests/agent/test_flow.py::test_each_state_change_is_reported_once",
+            "tests/agent/test_flow.py::test_first_step_polls_and_a_result_ends_the_flow",
         ),
     ),
 )

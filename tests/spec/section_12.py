@@ -27,7 +27,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="`review_base_url` says where pages are.",
         tests=(
             "tests/protocol/test_skill.py::test_front_matter_declares_what_the_service_may_ask",
-            "tests/protocol/test_skill.py::test_what_was_not_given_is_not_declared",
+            "tests/protocol/test_skill.py::test_omitted_fields_are_not_declared",
         ),
     ),
     Requirement(
@@ -37,7 +37,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="`timeout_default` says how long cases stay open.",
         tests=(
             "tests/protocol/test_skill.py::test_front_matter_declares_what_the_service_may_ask",
-            "tests/protocol/test_skill.py::test_what_was_not_given_is_not_declared",
+            "tests/protocol/test_skill.py::test_omitted_fields_are_not_declared",
         ),
     ),
     Requirement(

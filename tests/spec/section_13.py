@@ -68,7 +68,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "tests/server/test_spec_pages.py::test_the_same_form_sent_twice_is_one_answer_and_another_one_loses",
             "tests/server/test_spec_poll.py::test_nothing_moves_a_case_that_has_ended",
             "tests/server/test_spec_security.py::test_of_many_answers_at_once_exactly_one_wins",
-            "tests/desk/test_answering.py::test_the_second_answer_loses_and_says_so",
+            "tests/desk/test_answering.py::test_second_answer_is_refused",
         ),
     ),
     Requirement(

@@ -27,7 +27,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.7",
         level="SHOULD",
         text="After a 403, use the link from the 202.",
-        tests=("tests/agent/test_duties.py::test_after_a_403_the_person_is_sent_to_the_link_of_the_202",),
+        tests=("tests/agent/test_duties.py::test_after_a_403_the_person_gets_the_original_review_link",),
     ),
     Requirement(
         id="0.7-schemas",
@@ -57,11 +57,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="0.7-discovery",
         section="0.7",
         level="STATED",
-        text="Discovery is one nested object; flat before.",
+        text="Discovery is one nested object.",
         tests=(
             "tests/server/test_spec_security.py::test_discovery_has_the_shape_of_the_version_asked_for",
-            "tests/protocol/test_discovery.py::test_up_to_06_the_document_is_flat",
-            "tests/protocol/test_discovery.py::test_from_07_everything_stands_under_one_key",
+            "tests/protocol/test_discovery.py::test_discovery_is_one_object_with_the_fields_of_its_version",
         ),
     ),
     Requirement(

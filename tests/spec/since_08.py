@@ -82,8 +82,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Make up, change or read evidence.",
         tests=(
-            "tests/agent/test_duties.py::test_an_agent_sends_no_evidence_of_its_own",
-            "tests/agent/test_service_responses.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
+            "tests/agent/test_duties.py::test_agent_sends_no_evidence",
+            "tests/agent/test_service_responses.py::test_required_evidence_leaves_only_the_link",
         ),
     ),
     Requirement(
@@ -110,7 +110,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.8",
         level="OPTIONAL",
         text="`submission_context` tells by which path the answer came.",
-        tests=("tests/protocol/test_wire.py::test_how_an_answer_came_is_told_from_08_on",),
+        tests=("tests/protocol/test_wire.py::test_submission_context_is_sent_since_0_8",),
     ),
     Requirement(
         id="0.8-not-authorization",
@@ -146,9 +146,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.8",
         level="SHOULD",
         text="After either, send the person to the page instead of trying again.",
-        tests=(
-            "tests/agent/test_service_responses.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
-        ),
+        tests=("tests/agent/test_service_responses.py::test_required_evidence_leaves_only_the_link",),
     ),
     Requirement(
         id="0.8-discovery",

@@ -98,7 +98,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST",
         text="Polls and streams are for the principal that opened the case.",
         tests=(
-            "tests/server/test_spec_poll.py::test_only_the_one_who_asked_may_look",
+            "tests/server/test_spec_poll.py::test_only_the_owner_may_poll",
             "tests/server/test_spec_security.py::test_a_case_that_was_opened_anonymously_can_be_polled_so_and_no_other",
             "tests/server/test_spec_security.py::test_a_key_does_only_what_its_scopes_allow",
         ),
@@ -109,7 +109,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="STATED",
         text="Knowing a case's id opens nothing.",
         tests=(
-            "tests/server/test_spec_poll.py::test_only_the_one_who_asked_may_look",
+            "tests/server/test_spec_poll.py::test_only_the_owner_may_poll",
             "tests/desk/test_rounds.py::test_a_stranger_cannot_tell_an_existing_case_from_none",
         ),
     ),
@@ -193,7 +193,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.9",
         level="STATED",
         text="An unsigned callback may at most make the agent poll.",
-        tests=("tests/agent/test_callbacks.py::test_what_cannot_be_verified_brings_a_poll_now_and_then",),
+        tests=("tests/agent/test_callbacks.py::test_unverified_callbacks_cause_rate_limited_polls",),
     ),
     Requirement(
         id="0.9-destinations",
@@ -218,7 +218,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.9",
         level="MUST",
         text="Check addresses against what is trusted before sending credentials there.",
-        tests=("tests/agent/test_following.py::test_a_service_that_points_elsewhere_gets_no_credential",),
+        tests=("tests/agent/test_following.py::test_credentials_are_not_sent_to_another_origin",),
     ),
     Requirement(
         id="0.9-poll-fields",

@@ -15,7 +15,7 @@ from placet.testing.relay_samples import sample_audit, sample_task
 STEPS = 25
 
 
-async def climb(store: SqliteStore) -> int:
+async def increment_record(store: SqliteStore) -> int:
     """Change one record so often, looking again whenever somebody else was faster."""
     taken = 0
     while taken < STEPS:
@@ -49,7 +49,7 @@ async def main(path: str, name: str) -> None:
     store = await SqliteStore.open(path)
     os.write(1, b"ready\n")
     sys.stdin.readline()
-    climbed, won = await climb(store), await resolve(store, name)
+    climbed, won = await increment_record(store), await resolve(store, name)
     os.write(1, f"{climbed} {won}\n".encode())
     await store.aclose()
 

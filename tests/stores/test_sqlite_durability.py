@@ -1,4 +1,4 @@
-"""What was acknowledged is there, whatever happens to the process that acknowledged it."""
+"""Acknowledged writes survive the death of the process."""
 
 import asyncio
 import signal
@@ -29,7 +29,7 @@ def acknowledged_before_a_kill(path: Path, run: int) -> list[list[str]]:
     return [line.split() for line in lines if line.endswith("\n")]
 
 
-async def unkept(path: Path, said: list[list[str]]) -> list[str]:
+async def find_lost_cases(path: Path, said: list[list[str]]) -> list[str]:
     """Acknowledged cases that are missing, not answered though they should be, or with a broken chain."""
     store = await SqliteStore.open(path)
     lost = []
@@ -52,7 +52,7 @@ async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path:
     said: list[list[str]] = []
     for run in range(KILLS):
         said += acknowledged_before_a_kill(path, run)
-        assert await unkept(path, said) == []
+        assert await find_lost_cases(path, said) == []
     assert len(said) >= KILLS * LINES_BEFORE_THE_KILL
     assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
 
@@ -73,4 +73,4 @@ async def test_a_process_may_write_beside_the_server(tmp_path: Path) -> None:
         lines = (await process.stdout.read()).decode().splitlines(keepends=True)
         await process.wait()
     await store.aclose()
-    assert await unkept(path, [line.split() for line in lines if line.endswith("\n")]) == []
+    assert await find_lost_cases(path, [line.split() for line in lines if line.endswith("\n")]) == []

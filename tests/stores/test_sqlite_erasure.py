@@ -20,13 +20,13 @@ MARKS = (b"what was shown", b"what was typed", b"what was answered", b"why it wa
 SIZES = (1, 20, 60, 200, 600, 2500)  # within a page, across several, and in pages of their own
 
 
-def left_in(folder: Path) -> dict[bytes, int]:
+def count_marks(folder: Path) -> dict[bytes, int]:
     """How often each mark is still found in the database's files."""
     files = b"".join(file.read_bytes() for file in folder.iterdir())
     return {mark: count for mark in MARKS if (count := files.count(mark))}
 
 
-async def lived(kit: DeskForTests, dice: random.Random) -> None:
+async def play_cases(kit: DeskForTests, dice: random.Random) -> None:
     """Cases of many sizes that are answered, declined or left alone, in no order."""
     cases = [
         await kit.open(
@@ -41,24 +41,24 @@ async def lived(kit: DeskForTests, dice: random.Random) -> None:
         if number % 2:
             await human.type({"feedback": "what was typed " * dice.choice(SIZES[:4])})
         if number % 3 == 0:
-            await human.decline("why it was declined")
+            await human.hand_back("why it was declined")
         elif number % 3 == 1:
             await human.answer("approve", {"feedback": "what was answered " * dice.choice(SIZES[:4])})
-    await kit.outbox.once()
+    await kit.outbox.run_once()
 
 
 async def test_nothing_of_an_erased_case_is_left_in_the_files(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "cases.db")
     kit = desk_for_tests(store=store)
-    await lived(kit, random.Random(7))
-    assert set(left_in(tmp_path)) == set(MARKS)
+    await play_cases(kit, random.Random(7))
+    assert set(count_marks(tmp_path)) == set(MARKS)
     kit.clock.advance(timedelta(hours=1))
-    await kit.sweep.once()
-    await kit.outbox.once()
+    await kit.sweep.run_once()
+    await kit.outbox.run_once()
     kit.clock.advance(kit.desk.limits.keep_for)
-    await kit.sweep.once()
+    await kit.sweep.run_once()
     await store.purge(kit.clock())
-    assert left_in(tmp_path) == {}
+    assert count_marks(tmp_path) == {}
     await store.aclose()
 
 

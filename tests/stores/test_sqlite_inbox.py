@@ -26,7 +26,7 @@ NEW_CASE = (
 OFFER = "INSERT INTO offers (case_number, offer) VALUES (?, ?)"
 
 
-def write_old(connection: apsw.Connection, case: Case, *, erased: bool = False) -> None:
+def write_old_case(connection: apsw.Connection, case: Case, *, erased: bool = False) -> None:
     """A case as it was written before there were lists."""
     row = (case.id, case.owner, case.status, case.version, 1, encode(case))
     connection.execute(OLD_CASE, row)
@@ -47,8 +47,8 @@ async def test_an_older_file_lists_what_it_holds_once_it_is_migrated(tmp_path: P
     erased = sample_step(sample_creation().case, sample_approval(), now=odd).case
     connection = apsw.Connection(str(path))
     for case in (late, done, soon, over):
-        write_old(connection, case)
-    write_old(connection, erased, erased=True)
+        write_old_case(connection, case)
+    write_old_case(connection, erased, erased=True)
     connection.close()
     migrate(path)
     store = await SqliteStore.open(path)

@@ -10,6 +10,7 @@ import pytest
 from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict, Unavailable
 from placet.ports.store import Store
+from placet.stores.sqlite import group_commit
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.group_commit import GroupCommitWriter
 from placet.stores.sqlite.migrate import prepare_file
@@ -38,8 +39,9 @@ def connection(path: Path) -> apsw.Connection:
 
 
 @pytest.fixture
-async def writer(connection: apsw.Connection) -> GroupCommitWriter:
-    return GroupCommitWriter(connection, busy_for_ms=100)
+async def writer(connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> GroupCommitWriter:
+    monkeypatch.setattr(group_commit, "BUSY_FOR_MS", 100)
+    return GroupCommitWriter(connection)
 
 
 @pytest.fixture
@@ -65,19 +67,21 @@ async def test_a_disk_with_room_again_takes_writes_again(store: Store, connectio
     with pytest.raises(Unavailable):
         await create_sample_case(store, offer=HUGE)
     connection.pragma("max_page_count", 1_000_000)
-    filing = await create_sample_case(store, offer=HUGE)
-    assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
+    creation = await create_sample_case(store, offer=HUGE)
+    assert await store.get_case_and_offer(creation.case.id) == (creation.case, creation.offer)
 
 
 async def test_a_disk_that_fills_up_in_a_crowd_acknowledges_only_what_it_kept(
     store: Store, connection: apsw.Connection
 ) -> None:
     connection.pragma("max_page_count", 200)
-    filings = [sample_creation(offer=sample_offer(context={"text": "x" * 20_000})) for _ in range(100)]
-    found = await gather_outcomes(store.create_case(filing) for filing in filings)
+    creations = [sample_creation(offer=sample_offer(context={"text": "x" * 20_000})) for _ in range(100)]
+    found = await gather_outcomes(store.create_case(creation) for creation in creations)
     assert any(isinstance(error, Unavailable) for error in found)
     kept = {case.id for case in await store.list_cases("acme", limit=1000)}
-    assert kept == {filing.case.id for filing, error in zip(filings, found, strict=True) if error is None}
+    assert kept == {
+        creation.case.id for creation, error in zip(creations, found, strict=True) if error is None
+    }
 
 
 async def test_a_database_locked_by_another_process_is_unavailable(store: Store, path: Path) -> None:
@@ -104,44 +108,46 @@ async def test_a_lock_that_is_released_in_time_only_delays(path: Path) -> None:
     other.execute("COMMIT")
     other.close()
     async with asyncio.timeout(60):
-        filing = await waiting
-    assert await store.get_case(filing.case.id) == filing.case
+        creation = await waiting
+    assert await store.get_case(creation.case.id) == creation.case
     await store.aclose()
 
 
 async def test_one_impossible_write_does_not_harm_those_beside_it(
     store: Store, writer: GroupCommitWriter
 ) -> None:
-    filings = [sample_creation() for _ in range(20)]
+    creations = [sample_creation() for _ in range(20)]
     impossible = WriteOperation(statements=(("INSERT INTO events (seq) VALUES (1)", ()),))
     unspeakable = WriteOperation(statements=(("INSERT INTO secrets VALUES (?, ?)", ("\ud800", "")),))
-    attempts: list[Awaitable[object]] = [store.create_case(filing) for filing in filings]
+    attempts: list[Awaitable[object]] = [store.create_case(creation) for creation in creations]
     attempts[10:10] = [writer.submit(impossible), writer.submit(unspeakable)]
     found = await gather_outcomes(attempts)
     assert [type(error) for error in found[10:12]] == [apsw.ConstraintError, UnicodeEncodeError]
     assert [error for n, error in enumerate(found) if n not in (10, 11)] == [None] * 20
-    for filing in filings:
-        assert await store.get_case(filing.case.id) == filing.case
-        assert find_broken_link(await store.list_events(filing.case.id)) is None
+    for creation in creations:
+        assert await store.get_case(creation.case.id) == creation.case
+        assert find_broken_link(await store.list_events(creation.case.id)) is None
 
 
 async def test_a_refused_write_does_not_harm_those_beside_it(store: Store) -> None:
     await create_sample_case(store, replay=sample_idempotency_record("key"))
-    filings = [sample_creation(replay=sample_idempotency_record("key") if n % 2 else None) for n in range(20)]
-    found = await gather_outcomes(store.create_case(filing) for filing in filings)
+    creations = [
+        sample_creation(replay=sample_idempotency_record("key") if n % 2 else None) for n in range(20)
+    ]
+    found = await gather_outcomes(store.create_case(creation) for creation in creations)
     assert found[::2] == [None] * 10
     assert all(isinstance(error, CaseConflict) for error in found[1::2])
-    for filing, error in zip(filings, found, strict=True):
-        assert (await store.get_case(filing.case.id) is None) is (error is not None)
+    for creation, error in zip(creations, found, strict=True):
+        assert (await store.get_case(creation.case.id) is None) is (error is not None)
 
 
 async def test_a_writer_that_nobody_waits_for_still_writes(store: Store) -> None:
-    filing = sample_creation()
-    impatient = asyncio.ensure_future(store.create_case(filing))
+    creation = sample_creation()
+    impatient = asyncio.ensure_future(store.create_case(creation))
     await asyncio.sleep(0)
     impatient.cancel()
     await store.check_ready()
-    assert await store.get_case(filing.case.id) == filing.case
+    assert await store.get_case(creation.case.id) == creation.case
 
 
 async def test_listeners_hear_that_another_process_wrote(store: Store, path: Path) -> None:
@@ -150,10 +156,10 @@ async def test_listeners_hear_that_another_process_wrote(store: Store, path: Pat
     await create_sample_case(store)
     assert await heard.get() is not None
     other = await SqliteStore.open(path)
-    filing = await create_sample_case(other)
+    creation = await create_sample_case(other)
     async with asyncio.timeout(60):
         assert await heard.get() is None
-    assert await store.get_case(filing.case.id) == filing.case
+    assert await store.get_case(creation.case.id) == creation.case
     await other.aclose()
 
 

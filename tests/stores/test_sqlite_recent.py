@@ -22,35 +22,35 @@ pytestmark = pytest.mark.anyio
 async def test_what_another_process_did_is_seen_before_it_can_be_overwritten(tmp_path: Path) -> None:
     mine = await SqliteStore.open(tmp_path / "cases.db")
     theirs = await SqliteStore.open(tmp_path / "cases.db")
-    filing = sample_creation()
-    await mine.create_case(filing)
-    await theirs.update_case(sample_update(filing.case, VIEW))
+    creation = sample_creation()
+    await mine.create_case(creation)
+    await theirs.update_case(sample_update(creation.case, VIEW))
     with pytest.raises(CaseConflict):
-        await mine.update_case(sample_update(filing.case, VIEW))
-    assert await mine.get_case(filing.case.id) == await theirs.get_case(filing.case.id)
+        await mine.update_case(sample_update(creation.case, VIEW))
+    assert await mine.get_case(creation.case.id) == await theirs.get_case(creation.case.id)
     await mine.aclose()
     await theirs.aclose()
 
 
 async def test_a_refused_write_leaves_what_is_on_disk(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "cases.db")
-    filing = sample_creation()
-    await store.create_case(filing)
-    moved = sample_update(filing.case, VIEW)
+    creation = sample_creation()
+    await store.create_case(creation)
+    moved = sample_update(creation.case, VIEW)
     await store.update_case(moved)
     with pytest.raises(CaseConflict):
         await store.update_case(moved)
-    assert await store.get_case(filing.case.id) == moved.step.case
+    assert await store.get_case(creation.case.id) == moved.step.case
     await store.aclose()
 
 
-async def test_who_writes_before_an_earlier_commit_was_told_of_leaves_nothing_older_behind(
+async def test_write_before_an_earlier_commit_is_reported_leaves_the_newest_entry(
     tmp_path: Path,
 ) -> None:
     store, disk = await SqliteStore.open(tmp_path / "cases.db"), Reader(connect_reader(tmp_path / "cases.db"))
-    filing = sample_creation()
-    await store.create_case(filing)
-    viewed = sample_update(filing.case, VIEW)
+    creation = sample_creation()
+    await store.create_case(creation)
+    viewed = sample_update(creation.case, VIEW)
     viewing = asyncio.create_task(store.update_case(viewed))
     for _ in range(TURNS_UNTIL_COMMIT):
         await asyncio.sleep(0)
@@ -58,7 +58,7 @@ async def test_who_writes_before_an_earlier_commit_was_told_of_leaves_nothing_ol
     cancelled = sample_update(viewed.step.case, Cancel(actor="key:acme"))
     await store.update_case(cancelled)
     await viewing
-    assert await store.get_case(filing.case.id) == cancelled.step.case
+    assert await store.get_case(creation.case.id) == cancelled.step.case
     disk.close()
     await store.aclose()
 

@@ -64,7 +64,7 @@ async def test_of_two_processes_each_revision_has_one_writer_and_each_hold_one_d
     for hold in holds:
         await create_held_case(store, hold)
     async with asyncio.timeout(PATIENCE_S):
-        said = await rivals(path)
+        said = await run_rivals(path)
     assert [climbed for climbed, _ in said] == [b"25", b"25"]
     assert sum(int(won) for _, won in said) == len(holds)
     record = await store.get_record("acme", "policy", "shared")
@@ -82,7 +82,7 @@ async def test_of_two_processes_each_revision_has_one_writer_and_each_hold_one_d
         assert decided.body == task.body == told[0].id.split()[0].encode()
 
 
-async def rivals(path: Path) -> list[list[bytes]]:
+async def run_rivals(path: Path) -> list[list[bytes]]:
     """What two processes say that began at the same moment."""
     command = [sys.executable, str(RIVAL), str(path)]
     both = [
@@ -129,17 +129,17 @@ async def test_an_audit_event_cannot_be_changed_behind_the_stores_back(
 
 
 @pytest.fixture(scope="module")
-async def crowded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[SqliteStore, Path]]:
+async def large_store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[SqliteStore, Path]]:
     """Ten thousand holds, and as many events, of two tenants."""
     path = tmp_path_factory.mktemp("crowded") / "placet.db"
     store = await SqliteStore.open(path)
     for begin in range(0, 10_000, 1_000):
-        await asyncio.gather(*(_crowd(store, number) for number in range(begin, begin + 1_000)))
+        await asyncio.gather(*(_add_hold(store, number) for number in range(begin, begin + 1_000)))
     yield store, path
     await store.aclose()
 
 
-async def _crowd(store: SqliteStore, number: int) -> None:
+async def _add_hold(store: SqliteStore, number: int) -> None:
     tenant = "acme" if number % 2 else "other"
     at = DAYBREAK + timedelta(seconds=number)
     names = {"tenant": tenant, "correlation_id": f"trace {number // 4}", "task_id": f"task {number // 10}"}
@@ -162,14 +162,14 @@ async def _crowd(store: SqliteStore, number: int) -> None:
     ],
 )
 async def test_ten_thousand_holds_are_searched_through_an_index(
-    crowded: tuple[SqliteStore, Path], asked: dict[str, Any], index: str, count: int
+    large_store: tuple[SqliteStore, Path], asked: dict[str, Any], index: str, count: int
 ) -> None:
-    store, path = crowded
+    store, path = large_store
     fitting = build_hold_query("acme", HoldFilter(**asked))
     for order in ("newest", "oldest"):
-        plan = explained(path, fitting.page(SELECT_HOLDS, order), (*fitting.params, 50, 0))
+        plan = explain_query(path, fitting.page(SELECT_HOLDS, order), (*fitting.params, 50, 0))
         assert plan == [f"SEARCH holds USING INDEX {index}"]
-    assert explained(path, fitting.count(COUNT_HOLDS), fitting.params)[0].endswith(f"INDEX {index}")
+    assert explain_query(path, fitting.count(COUNT_HOLDS), fitting.params)[0].endswith(f"INDEX {index}")
     page, total = await store.list_holds("acme", HoldFilter(**asked), page=0, size=50)
     assert (len(page), total) == (min(count, 50), count)
 
@@ -185,29 +185,31 @@ async def test_ten_thousand_holds_are_searched_through_an_index(
     ],
 )
 async def test_ten_thousand_events_are_searched_through_an_index(
-    crowded: tuple[SqliteStore, Path], asked: dict[str, Any], index: str, count: int
+    large_store: tuple[SqliteStore, Path], asked: dict[str, Any], index: str, count: int
 ) -> None:
-    store, path = crowded
+    store, path = large_store
     fitting = build_event_query("acme", AuditFilter(**asked))
-    plan = explained(path, fitting.page(SELECT_AUDIT_EVENTS, "newest"), (*fitting.params, 50, 0))
+    plan = explain_query(path, fitting.page(SELECT_AUDIT_EVENTS, "newest"), (*fitting.params, 50, 0))
     assert plan == [f"SEARCH audit_events USING INDEX {index}"]
-    assert explained(path, fitting.count(COUNT_AUDIT_EVENTS), fitting.params)[0].endswith(f"INDEX {index}")
+    assert explain_query(path, fitting.count(COUNT_AUDIT_EVENTS), fitting.params)[0].endswith(
+        f"INDEX {index}"
+    )
     page, total = await store.list_audit_events("acme", AuditFilter(**asked), page=0, size=50)
     assert (len(page), total) == (min(count, 50), count)
     following = build_ordered_event_query("acme", AuditFilter(**asked))
-    plan = explained(path, f"{SELECT_NUMBERED} {following.source}", (*following.params, 0, 500))
+    plan = explain_query(path, f"{SELECT_NUMBERED} {following.source}", (*following.params, 0, 500))
     assert plan[0].startswith("SEARCH audit_events USING INDEX")
 
 
-async def test_nobody_waits_while_a_store_counts(crowded: tuple[SqliteStore, Path]) -> None:
-    store, _ = crowded
+async def test_nobody_waits_while_a_store_counts(large_store: tuple[SqliteStore, Path]) -> None:
+    store, _ = large_store
     counting = asyncio.ensure_future(store.list_traces("acme", AuditFilter(), page=0, size=10))
     hold = (await store.list_holds("acme", HoldFilter(correlation_id="trace 7"), page=0, size=1))[0][0]
     assert await store.get_hold(hold.id) == hold
     assert (await counting)[1] == 2_500
 
 
-def explained(path: Path, sql: str, params: tuple[Any, ...]) -> list[str]:
+def explain_query(path: Path, sql: str, params: tuple[Any, ...]) -> list[str]:
     """How SQLite goes about a query, without the conditions."""
     connection = connect_reader(path)
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]

@@ -10,17 +10,17 @@ from placet.testing.samples import new_id, sample_approval, sample_creation, sam
 WRITERS = 16
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     os.write(1, f"{line}\n".encode())
 
 
 async def write(store: SqliteStore, run: str) -> None:
     while True:
-        filing = sample_creation(id=f"{run}_{new_id('review')}")
-        await store.create_case(filing)
-        say(f"opened {filing.case.id}")
-        await store.update_case(sample_update(filing.case, sample_approval()))
-        say(f"answered {filing.case.id}")
+        creation = sample_creation(id=f"{run}_{new_id('review')}")
+        await store.create_case(creation)
+        write_line(f"opened {creation.case.id}")
+        await store.update_case(sample_update(creation.case, sample_approval()))
+        write_line(f"answered {creation.case.id}")
 
 
 async def main(path: str, run: str) -> None:

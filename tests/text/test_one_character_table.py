@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.channels.texts import TextLimits, lines_of
+from placet.channels.texts import TextLimits, build_card_lines
 from placet.desk.case_building import _UNSTORABLE
 from placet.errors import AddressRefused
 from placet.hook.terminal import _mark_hidden as shown_by_the_hook
@@ -21,6 +21,7 @@ from placet.relay.a2a.text_normalization import normalize_text
 from placet.text.characters import (
     ALWAYS_HIDDEN,
     OPEN,
+    OTHER_CONTROLS,
     escape_hidden_in_json,
     is_hidden,
     is_storable,
@@ -58,7 +59,7 @@ CONSUMERS = {
     "single line": to_single_line,
     "paragraphs": to_paragraphs,
     "page": MarkupWriter(ENGLISH).text,
-    "messenger": lambda text: lines_of(card(text), TextLimits()).prompt,
+    "messenger": lambda text: build_card_lines(card(text), TextLimits()).prompt,
     "hook's terminal": shown_by_the_hook,
 }
 
@@ -112,16 +113,27 @@ def test_a_case_refuses_in_json_what_cannot_be_stored():
         assert found is not is_storable(one), f"U+{ord(one):04X}"
 
 
-def test_the_script_of_the_page_marks_the_same_characters_as_the_server():
-    script = (SOURCE / "pages/static/js/edit.js").read_text()
-    written = re.search(r"const HIDDEN = /\[(.*)\]/gu;", script)
+def read_class_in_script(script: str, name: str) -> re.Pattern[str]:
+    """The character class of a constant in a script of the pages."""
+    written = re.search(rf"const {name} = /\[(.*)\]/gu?;", (SOURCE / "pages/static/js" / script).read_text())
     assert written
     as_python = re.sub(r"\\u\{([0-9a-f]+)\}", lambda found: f"\\U{int(found[1], 16):08x}", written[1])
-    in_script, in_table = re.compile(f"[{as_python}]"), re.compile(f"[{ALWAYS_HIDDEN}]")
+    return re.compile(f"[{as_python}]")
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "table", "apart"),
+    [
+        ("edit.js", "HIDDEN", ALWAYS_HIDDEN, "\r"),  # a text box has no carriage returns
+        ("send.js", "UNSEEN", OTHER_CONTROLS, ""),
+    ],
+)
+def test_a_script_of_the_pages_has_the_same_characters_as_the_table(script, name, table, apart):
+    in_script, in_table = read_class_in_script(script, name), re.compile(f"[{table}]")
     differing = [
         f"U+{point:04X}"
         for point in range(sys.maxunicode + 1)
-        if bool(in_script.match(chr(point))) != bool(in_table.match(chr(point))) and chr(point) != "\r"
+        if bool(in_script.match(chr(point))) != bool(in_table.match(chr(point))) and chr(point) != apart
     ]
     assert differing == []
 

@@ -8,7 +8,7 @@ from placet.agent.channel_bridge import ChannelBridge
 from placet.agent.flow import Notice
 from placet.agent.httpx_transport import AsyncFollowingTransport, FollowingTransport
 from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
-from placet.agent.pending import PendingCase, PendingCases
+from placet.agent.pending_case_store import PendingCase, PendingCases
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case, read_suggestions
 from placet.agent.sync_agent import Agent
 

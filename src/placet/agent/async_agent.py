@@ -1,10 +1,10 @@
 """The agent for programs that run an event loop: drives the flow of `base_agent` with asyncio."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -12,7 +12,7 @@ import httpx
 from placet.agent.base_agent import BaseAgent, Fetch, Listen, Listener, RunBlocking, StopListening, Tell
 from placet.agent.flow import Flow, Notice, Wait
 from placet.agent.outcomes import Outcome
-from placet.agent.pending import PendingCase
+from placet.agent.pending_case_store import PendingCase
 from placet.agent.responses import (
     ACCEPTED_ENCODINGS,
     BoundedBody,
@@ -21,9 +21,10 @@ from placet.agent.responses import (
     slow_response_error,
 )
 from placet.agent.sse import EventReader
+from placet.effects import EffectRun
 from placet.errors import PlacetError
 
-Notify = Callable[[Notice], Awaitable[None]]
+Notify = Callable[[Notice], Awaitable[None] | None]
 
 
 class AsyncListener(Listener):
@@ -77,8 +78,10 @@ class AsyncListener(Listener):
 class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
     """Makes an agent's calls, and follows the case if a service requires a person's decision.
 
-    `tell` is called with every notice: "told" and "reminder" carry a link that a person must see. `trusted`
-    lists further origins that a service's URLs may have. `max_wait` limits the wait; the case stays open.
+    `tell` is called with every notice: "requested" and "reminder" carry a link that a person must see. It may
+    be an async or a plain function; a plain one must not block.
+    `trusted` lists further origins that a service's URLs may have. `max_wait` limits the wait; the case
+    stays open.
     """
 
     _client = httpx.AsyncClient
@@ -119,9 +122,7 @@ class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
     async def _resume(self, pending: PendingCase) -> Outcome | PlacetError:
@@ -131,23 +132,19 @@ class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
             return error
 
     async def _drive(self, steps: Generator[Any, Any, Outcome]) -> Outcome:
-        result, error = None, None
-        while True:
+        run = EffectRun(steps)
+        for effect in run:
             try:
-                effect = steps.send(result) if error is None else steps.throw(error)
-            except StopIteration as end:
-                outcome: Outcome = end.value
-                return outcome
-            result, error = None, None
-            try:
-                result = await self._perform(effect)
-            except BaseException as raised:  # also a cancellation: the generator cleans up and raises it
-                error = raised
+                run.set_result(await self._perform(effect))
+            except BaseException as error:  # also a cancellation: the generator cleans up and raises it
+                run.set_exception(error)
+        return run.outcome
 
     async def _perform(self, effect: Any) -> Any:
         match effect:
             case Tell(notice):
-                return await self._tell(notice)
+                told = self._tell(notice)
+                return await told if inspect.isawaitable(told) else None
             case RunBlocking(work):
                 return await asyncio.to_thread(work)
             case Fetch():

@@ -4,6 +4,7 @@
 its error, and own nothing but the connections.
 """
 
+import inspect
 import logging
 import random
 import threading
@@ -16,7 +17,7 @@ import httpx
 
 from placet.agent.flow import Done, Flow, Notice, Poll, Wait
 from placet.agent.outcomes import Outcome
-from placet.agent.pending import PendingCase, PendingCases, SavedCase
+from placet.agent.pending_case_store import PendingCase, PendingCases, SavedCase
 from placet.agent.responses import (
     LISTEN_TIMEOUT,
     RESPONSE_WITHIN_S,
@@ -31,7 +32,7 @@ from placet.agent.round_numbers import RoundNumbers, SuggestionLimit
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case
 from placet.agent.sse import EventReader
 from placet.agent.trust import TrustedOrigins
-from placet.errors import CaseLost, NotificationFailed, PlacetError
+from placet.errors import CaseLost, NotificationFailed, PlacetError, SettingsError
 
 STREAMS_AT_MOST = 32  # per agent; more would leave no connection for polls
 
@@ -143,6 +144,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         pending: PendingCases | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
+        self._check_tell(tell)
         self._tell = tell
         self._own_http = http is None
         self._http: HttpT = http or self._client(
@@ -157,6 +159,15 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         self._rounds = RoundNumbers()
         self._advice = SuggestionLimit()
         self._following: list[ListenerT] = []
+
+    def _check_tell(self, tell: object) -> None:
+        """Raise SettingsError unless `tell` is a function that runs when it is called."""
+        if not callable(tell):
+            raise SettingsError("tell must be a function that takes a notice.")
+        if is_function_of_kind(tell, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+            raise SettingsError(
+                "tell is a generator function, which does not run when it is called. Remove its yield."
+            )
 
     def nudge(self, case_id: str) -> bool:
         """Poll this case now; return whether it is being followed here. May be called from any thread."""
@@ -188,7 +199,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         saved, began = SavedCase(self._pending, pending), self._now()
         if not pending.is_notified:
             yield RunBlocking(saved.begin)
-            yield from self._tell_person(self._rounds.number_notice(Notice(name="told", case=case)))
+            yield from self._tell_person(self._rounds.number_notice(Notice(name="requested", case=case)))
             saved.mark_notified()  # immediately: an agent killed before this sends the link again
         flow = self._flow(pending, began)
         listener = self._listener(self._http, flow, pending.credentials, self._now)
@@ -288,3 +299,9 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             give_up_at=began + self._max_wait if self._max_wait is not None else None,
             streams=self._streams and len(self._following) < STREAMS_AT_MOST,
         )
+
+
+def is_function_of_kind(function: object, *kinds: Callable[[object], bool]) -> bool:
+    """Return whether this is a function of one of these kinds, or an object that is called like one."""
+    called = getattr(function, "__call__", None)  # noqa: B004 - the method itself, not whether there is one
+    return any(kind(function) or kind(called) for kind in kinds)

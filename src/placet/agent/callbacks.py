@@ -20,7 +20,7 @@ LARGEST = 256 * 1024
 REMEMBERED = 10_000
 UNVERIFIED_EVERY = timedelta(seconds=10)
 
-Taken = Literal["verified", "unverified", "repeated", "unreadable"]
+CallbackResult = Literal["verified", "unverified", "repeated", "unreadable"]
 
 
 class Callbacks:
@@ -45,7 +45,7 @@ class Callbacks:
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._unverified_at: OrderedDict[str, datetime] = OrderedDict()
 
-    def take(self, body: bytes, headers: Mapping[str, str]) -> Taken:
+    def take(self, body: bytes, headers: Mapping[str, str]) -> CallbackResult:
         """Handle one callback and return how it was classified; never raises for a malformed one."""
         case_id = _read_case_id(body)
         if case_id is None:
@@ -63,7 +63,7 @@ class Callbacks:
         self._nudge(case_id)
         return "verified"
 
-    def _handle_unverified(self, case_id: str, now: datetime) -> Taken:
+    def _handle_unverified(self, case_id: str, now: datetime) -> CallbackResult:
         last = self._unverified_at.get(case_id)
         if last is None or now - last >= UNVERIFIED_EVERY:
             self._unverified_at[case_id] = now

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from placet.agent.card_facts import select_facts
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
-from placet.agent.pending import ButtonAudience, PendingCase, PendingCases
+from placet.agent.pending_case_store import ButtonAudience, PendingCase, PendingCases
 from placet.agent.responses import RESPONSE_WITHIN_S, TIMEOUT, USER_AGENT, slow_response_error
 from placet.agent.service_responses import FollowedCase, parse_time
 from placet.errors import CaseNotSaved, PlacetError, SettingsError, Unreachable
@@ -42,6 +42,7 @@ REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SETTLE_BREAKS_S = (1.0, 4.0)
 SHORT_NAME, LONGEST_SOURCE = 40, 76
+SAYS_IT_IS = "Says it is"
 # The reply to the person who pressed a button, by the status code of the service.
 REPLIES = {
     200: "Your answer was recorded.",
@@ -53,8 +54,9 @@ REPLIES = {
     429: "Too many answers came at once. Nothing was recorded; press again in a minute.",
 }
 NOT_RECORDED = "The service did not take this answer. Open the link to answer."
-UNSURE = "Your answer may not have been recorded. Press again; it cannot be counted twice."
-STRANGER = "You are not among those who may answer this here."
+# Not "press again": many services ignore the Idempotency-Key and would count the answer twice.
+UNSURE = "Your answer may not have been recorded. Open the link to see whether it was."
+STRANGER = "You are not allowed to answer this here."
 GONE = "This question is closed. If its link says otherwise, answer there."  # another agent may have it
 
 T = TypeVar("T")
@@ -67,6 +69,7 @@ class ChannelBridge:
 
     `answerers` are the platform's ids of the users who may answer with a button; without any, messages have
     only the link. `nudge` is the agent's `nudge`, so that it polls as soon as somebody has answered.
+    `submit_within_s` is how long a service may take to accept an answer before the person is told to check.
     """
 
     def __init__(
@@ -96,10 +99,10 @@ class ChannelBridge:
 
     async def tell(self, notice: Notice) -> None:
         """Send the link, send a reminder, or update every message after the end of the case."""
-        if notice.name in ("told", "reminder"):
+        if notice.name in ("requested", "reminder"):
             await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
         elif notice.name == "ended" and notice.outcome is not None:
-            await self._settle(notice.case, _build_closure(notice.outcome, self._now()), round=notice.round)
+            await self._settle(notice.case, build_closure(notice.outcome, self._now()), round=notice.round)
 
     async def handle_webhook(self, call: WebhookRequest) -> WebhookResult:
         """Handle a webhook request of the platform within its deadline, even if the service is slower.
@@ -196,12 +199,12 @@ class ChannelBridge:
         return reply
 
     async def _submit_once(self, pending: PendingCase, action: str, press: Interaction) -> str:
-        case, presser = pending.case, press.user
+        case, user = pending.case, press.user
         if case.submit_url is None:
             return REPLIES[403]
-        submitted_by: dict[str, str] = {"platform": presser.platform, "platform_user_id": presser.user_id}
-        if presser.name:
-            submitted_by["display_name"] = presser.name[:500]
+        submitted_by: dict[str, str] = {"platform": user.platform, "platform_user_id": user.user_id}
+        if user.name:
+            submitted_by["display_name"] = user.name[:500]
         body: dict[str, Any] = {"action": action, "submitted_via": press.via, "submitted_by": submitted_by}
         key = _build_idempotency_key(case, body)
         shared = self._submits.get(key)
@@ -305,18 +308,24 @@ def build_card(
         expires_at=case.expires_at,
         default_action=case.default_action,
         buttons=buttons,
-        facts=select_facts(case.context, decides=bool(buttons)),
+        facts=(*_declare_service(case), *select_facts(case.context, decides=bool(buttons))),
         is_reminder=is_reminder,
         round=round,
     )
 
 
 def _format_source(case: FollowedCase) -> str:
-    """Return the service's name, which is not verified, with its host, which is."""
+    """Return the service's host, with the caller that the service has authenticated, if it says so."""
     host = urlsplit(case.service_url).hostname or ""
-    name = " ".join(re.sub(r"[()\[\]<>]", " ", case.service_name or "").split())
+    name = " ".join(re.sub(r"[()\[\]<>]", " ", case.principal or "").split())
     fits = len(host) + SHORT_NAME < LONGEST_SOURCE
     return f"{name[:SHORT_NAME]} ({host})" if name and fits else host
+
+
+def _declare_service(case: FollowedCase) -> tuple[tuple[str, str], ...]:
+    """Return the name that the caller declared, as a fact: it is not verified, so the heading omits it."""
+    name = case.service_name
+    return ((SAYS_IT_IS, name),) if name and name != case.principal else ()
 
 
 def _format_label(action: str) -> str:
@@ -324,7 +333,7 @@ def _format_label(action: str) -> str:
     return declared.label if declared else action.replace("_", " ").replace("-", " ").capitalize()
 
 
-def _build_closure(outcome: Outcome, now: datetime) -> CaseClosure:
+def build_closure(outcome: Outcome, now: datetime) -> CaseClosure:
     """Return how the case closed, at the time that the service reports."""
     at = parse_time(outcome.raw.get(f"{outcome.status}_at")) or now
     if isinstance(outcome, Decided):

@@ -7,6 +7,7 @@ callbacks are only hints; the status is always read from the poll URL.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Literal
+from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from placet.agent.service_responses import FollowedCase, PollResult, read_poll_r
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from placet.protocol import stream
 from placet.protocol.poll import Progress
+from placet.text.truncation import to_single_line, truncate
 
 OVERDUE_FOR = timedelta(minutes=15)  # how long a service may take to notice that a case has expired
 SAME_REMINDER = timedelta(minutes=5)
@@ -25,6 +27,9 @@ STREAM_FAILURES_AT_MOST = 3
 WHILE_LISTENING_S = 30.0  # a stream may go silent without ending, so poll anyway
 BRIEF_FOR = timedelta(seconds=5)  # a stream that ends sooner counts as failed
 HASTE_FOR = timedelta(seconds=0.5)  # the shortest time between two polls
+RETRIED_REFUSALS = frozenset({408, 421, 423, 425, 429})
+PERMANENT_FAILURES = frozenset({501, 505})
+LONGEST_LOCATION = 200
 
 
 class Poll(Struct, frozen=True, kw_only=True):
@@ -50,7 +55,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 Step = Poll | Wait | Done
-NoticeName = Literal["told", "opened", "in_progress", "reminder", "trouble", "ended", "lost"]
+NoticeName = Literal["requested", "opened", "in_progress", "reminder", "trouble", "ended", "lost"]
 
 
 class Notice(Struct, frozen=True, kw_only=True):
@@ -138,7 +143,8 @@ class Flow:
     def report_response(self, status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """Report a response of the poll URL; `headers` have lower-case names.
 
-        Raises CaseLost if polling again is useless, and CredentialsRefused if other credentials might work.
+        Raises CaseLost if the service no longer knows the case, CredentialsRefused if other credentials might
+        work, and UnreadableAnswer for any other answer that will not change.
         """
         ahead = compute_clock_lead(headers, now)
         self._ahead = self._ahead if ahead is None else ahead
@@ -152,8 +158,12 @@ class Flow:
             )
         elif status in (401, 403, 404, 410):
             raise CaseLost(f"The service no longer reports the status of this case (HTTP {status}).")
-        else:
+        elif _is_temporary(status):
             self._handle_failure(f"The service answered HTTP {status}.", headers, now)
+        elif 200 <= status < 300:
+            self._count_unreadable(_refuse_status(status, headers, self.case.poll_url), headers, now)
+        else:
+            raise _refuse_status(status, headers, self.case.poll_url)
 
     def report_unreachable(self, reason: str, now: datetime) -> None:
         """Report that the poll URL could not be reached; raises CaseLost if retrying is useless."""
@@ -189,30 +199,36 @@ class Flow:
 
     def _read(self, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         try:
-            standing = read_poll_result(body, case_id=self.case.case_id)
+            poll_result = read_poll_result(body, case_id=self.case.case_id)
         except UnreadableAnswer as error:
-            self._unreadable += 1
-            if self._unreadable >= UNREADABLE_AT_MOST:
-                raise
-            self._handle_failure(error.message, headers, now)
+            self._count_unreadable(error, headers, now)
             return
         self._unreadable = 0
         self._etag = _sendable_etag(headers.get("etag"))
-        self._outcome = _build_outcome(self.case, standing)
+        self._outcome = _build_outcome(self.case, poll_result)
         if self._outcome is None:
             self._require_time_left(now)
-            self._add_status_notice(standing)
+            self._add_status_notice(poll_result)
             self._poll_at = self._schedule(self._pace.after_response(headers, now), now)
-        self.last_poll = standing
+        self.last_poll = poll_result
         if self._outcome is None:  # here too: the driver may not take another step
             self._remind(now)
 
-    def _add_status_notice(self, standing: PollResult) -> None:
+    def _add_status_notice(self, poll_result: PollResult) -> None:
         before = self.last_poll
-        moved = before is None or before.status != standing.status or before.progress != standing.progress
-        if moved and standing.status in ("opened", "in_progress"):
-            name: NoticeName = "opened" if standing.status == "opened" else "in_progress"
-            self._notices.append(Notice(name=name, case=self.case, progress=standing.progress))
+        moved = (
+            before is None or before.status != poll_result.status or before.progress != poll_result.progress
+        )
+        if moved and poll_result.status in ("opened", "in_progress"):
+            name: NoticeName = "opened" if poll_result.status == "opened" else "in_progress"
+            self._notices.append(Notice(name=name, case=self.case, progress=poll_result.progress))
+
+    def _count_unreadable(self, error: UnreadableAnswer, headers: Mapping[str, str], now: datetime) -> None:
+        """Poll again after an unreadable answer; raise the error after the third in a row."""
+        self._unreadable += 1
+        if self._unreadable >= UNREADABLE_AT_MOST:
+            raise error
+        self._handle_failure(error.message, headers, now)
 
     def _handle_failure(self, reason: str, headers: Mapping[str, str], now: datetime) -> None:
         self._require_time_left(now)
@@ -275,26 +291,55 @@ class Flow:
         return soon_after if now < soon_after < later else later
 
 
+def _is_temporary(status: int) -> bool:
+    """Return whether the same request may get another answer later."""
+    return status in RETRIED_REFUSALS or (500 <= status < 600 and status not in PERMANENT_FAILURES)
+
+
+def _refuse_status(status: int, headers: Mapping[str, str], poll_url: str) -> UnreadableAnswer:
+    """Return the error for a status that is no poll response, with the target of a redirect."""
+    said = f"The service does not report the status of this case: its poll URL answered HTTP {status}"
+    if not 300 <= status < 400:
+        return UnreadableAnswer(f"{said}.")
+    target = _describe_location(headers.get("location"), poll_url)
+    return UnreadableAnswer(
+        f"{said}{f', a redirect to {target}' if target else ''}. Redirects are not followed."
+    )
+
+
+def _describe_location(location: str | None, poll_url: str) -> str | None:
+    """Return the target of a redirect without user name, query and fragment, which may hold secrets."""
+    if not location:
+        return None
+    try:
+        target = urlsplit(urljoin(poll_url, location))
+    except ValueError:
+        return None
+    host = target.netloc.rpartition("@")[2]
+    return truncate(to_single_line(f"{target.scheme}://{host}{target.path}"), LONGEST_LOCATION)
+
+
 def _sendable_etag(tag: str | None) -> str | None:
     """Return the ETag of a response if it can be sent in a request header."""
     return tag if tag is not None and tag.isascii() and tag.isprintable() else None
 
 
-def _build_outcome(case: FollowedCase, standing: PollResult) -> Outcome | None:
-    if standing.status == "completed" and standing.result is not None:
-        data = standing.result.get("data")
+def _build_outcome(case: FollowedCase, poll_result: PollResult) -> Outcome | None:
+    if poll_result.status == "completed" and poll_result.result is not None:
+        data = poll_result.result.get("data")
         return Decided(
             case_id=case.case_id,
-            action=standing.result["action"],
+            action=poll_result.result["action"],
+            is_affirmative=case.is_affirmative(poll_result.result["action"]),
             data=data if isinstance(data, dict) else {},
-            responded_by=standing.responded_by,
+            responded_by=poll_result.responded_by,
             previous_case_id=case.previous_case_id,
-            next_case_id=standing.next_case_id,
-            raw=standing.raw,
+            next_case_id=poll_result.next_case_id,
+            raw=poll_result.raw,
         )
-    if standing.status == "expired":
-        default_action = standing.default_action or case.default_action
-        return Expired(case_id=case.case_id, default_action=default_action, raw=standing.raw)
-    if standing.status == "cancelled":
-        return Cancelled(case_id=case.case_id, reason=standing.reason, raw=standing.raw)
+    if poll_result.status == "expired":
+        default_action = poll_result.default_action or case.default_action
+        return Expired(case_id=case.case_id, default_action=default_action, raw=poll_result.raw)
+    if poll_result.status == "cancelled":
+        return Cancelled(case_id=case.case_id, reason=poll_result.reason, raw=poll_result.raw)
     return None

@@ -4,17 +4,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from placet.reviews.registry import find_action
-
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """A person decided. `verified` says whether the service's signature is valid.
+    """A person decided.
 
-    It is None if the result has no signature or the keys could not be fetched.
+    `is_affirmative` says whether the action is a yes: only the affirmative actions of the case's type are.
+    `verified` says whether the service's signature is valid; it is None if the result has no signature or the
+    keys could not be fetched.
     """
 
     case_id: str
     action: str
+    is_affirmative: bool = False
     data: dict[str, Any] = {}
     responded_by: dict[str, Any] | None = None
     verified: bool | None = None
@@ -26,9 +27,8 @@ class Decided(Struct, frozen=True, kw_only=True):
 
     @property
     def against(self) -> bool:
-        """Whether the person did not approve: reject, cancel, abort, or edit, which requests changes."""
-        declared = find_action(self.action)
-        return declared is not None and declared.is_against
+        """Whether the answer is not a yes: reject, cancel, abort, edit, and every unknown action."""
+        return not self.is_affirmative
 
 
 class Expired(Struct, frozen=True, kw_only=True):

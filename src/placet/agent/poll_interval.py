@@ -12,7 +12,7 @@ JITTER = 0.2
 
 
 class PollInterval:
-    """The waits of one case; `dice` gives numbers in [0, 1) that keep agents from asking in step."""
+    """The waits of one case; `dice` returns random numbers in [0, 1), for jitter."""
 
     def __init__(self, *, interval_s: float | None = None, dice: Callable[[], float]) -> None:
         self._interval_s = interval_s

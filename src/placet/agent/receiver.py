@@ -1,6 +1,5 @@
 """A small web server for callbacks, for an agent that has none."""
 
-from types import TracebackType
 from typing import Self
 
 from aiohttp import web
@@ -34,9 +33,7 @@ class CallbackReceiver:
         self._port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self._runner.cleanup()
 
     async def _receive(self, request: web.Request) -> web.Response:

@@ -13,7 +13,7 @@ from placet.agent.outcomes import Decided, Outcome
 from placet.agent.service_responses import FollowedCase
 from placet.agent.trust import TrustedOrigins
 from placet.errors import AddressRefused, SignatureInvalid
-from placet.protocol.signed_result import JWKS_PATH
+from placet.protocol.service_paths import JWKS
 
 USER_AGENT = "placet-agent"
 TIMEOUT = httpx.Timeout(20.0, read=20.0)
@@ -83,7 +83,7 @@ def find_keys_url(case: FollowedCase, outcome: Outcome, trust: TrustedOrigins) -
     if not isinstance(signature, dict):
         return None
     named = signature.get("signer")
-    for url in (named, str(httpx.URL(case.service_url).join(JWKS_PATH))):
+    for url in (named, str(httpx.URL(case.service_url).join(JWKS))):
         try:
             trust.require(url if isinstance(url, str) else "", "signer")
         except AddressRefused:

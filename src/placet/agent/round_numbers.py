@@ -47,7 +47,7 @@ class SuggestionLimit:
         return found
 
 
-def _store(kept: "OrderedDict[str, int]", name: str, number: int) -> None:
-    kept[name] = number
-    if len(kept) > REMEMBERED:
-        kept.popitem(last=False)
+def _store(numbers: "OrderedDict[str, int]", name: str, number: int) -> None:
+    numbers[name] = number
+    if len(numbers) > REMEMBERED:
+        numbers.popitem(last=False)

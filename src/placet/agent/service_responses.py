@@ -1,7 +1,7 @@
 """Parse a service's responses: five versions of the protocol, and common deviations of real services.
 
-A missing text, an odd time or an unknown member is accepted. An unknown version, a case without its URLs or
-a result without an action raises UnreadableAnswer.
+A missing text, an odd time or an unknown member is accepted. A missing or unknown version, a case without
+its URLs or a result without an action raises UnreadableAnswer.
 """
 
 import re
@@ -17,8 +17,8 @@ from placet.errors import UnreadableAnswer
 from placet.protocol.duration import parse_duration
 from placet.protocol.improvement import MAX_CYCLES
 from placet.protocol.poll import Progress
-from placet.protocol.versions import SPEC_VERSIONS
-from placet.reviews.registry import find_declaration
+from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS
+from placet.reviews.registry import find_declaration, list_affirmative_actions
 
 HUMAN_INPUT_REQUIRED = "human_input_required"
 LONGEST_BODY = 4 * 1024 * 1024
@@ -48,8 +48,12 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
     previous_case_id: str | None = None
     context: dict[str, Any] = {}
     verification_required: bool = False
+    affirmative_actions: tuple[str, ...] = ()
+    """The actions of a custom type that are a yes, as the service declares them."""
     service_name: str | None = None
-    """The name that the service gives itself; not verified, so show it with the host."""
+    """The name that the service gives itself; not verified, so show it as declared."""
+    principal: str | None = None
+    """The caller that the service has authenticated, if it says so; show it with the host."""
 
     @property
     def pressable(self) -> tuple[str, ...]:
@@ -57,6 +61,12 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
         if self.submit_url is None or self.submit_token is None or self.verification_required:
             return ()
         return self.inline_actions
+
+    def is_affirmative(self, action: str) -> bool:
+        """Return whether this action is a yes; a standard type's affirmative actions are fixed."""
+        if find_declaration(self.type) is None:
+            return action in self.affirmative_actions
+        return action in list_affirmative_actions(self.type)
 
 
 class PollResult(Struct, frozen=True, kw_only=True):
@@ -146,8 +156,6 @@ def read_suggestions(body: bytes, *, cycle: int) -> tuple[ServiceSuggestion, ...
 
 def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime) -> FollowedCase:
     version = _parse_version(hitl.get("spec_version"))
-    if version not in SPEC_VERSIONS:  # spec 0.9, 2: never treat an unknown version as a known one
-        raise UnreadableAnswer(f"This agent does not support version {version[:20]!r} of the protocol.")
     type = _require_text(hitl, "type")
     created_at = parse_time(hitl.get("created_at")) or now
     policy = hitl.get("verification_policy")
@@ -168,11 +176,13 @@ def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: dat
         submit_url=_get_url(hitl, "submit_url", url),
         submit_token=_parse_token(hitl.get("submit_token")),
         inline_actions=_parse_inline_actions(hitl, type),
+        affirmative_actions=_parse_affirmative_actions(answer.get("data")),
         reminders=_parse_reminders(hitl.get("reminder_at")),
         previous_case_id=_get_text(hitl, "previous_case_id"),
         context=hitl["context"] if isinstance(hitl.get("context"), dict) else {},
         verification_required=policy is not None and _requires_evidence_inline(policy),
         service_name=_find_service_name(answer, answer.get("data"), hitl.get("context")),
+        principal=_find_principal(answer.get("data")),
     )
 
 
@@ -185,6 +195,12 @@ def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(one for one in listed if isinstance(one, str) and (known is None or one in known))
     )
+
+
+def _parse_affirmative_actions(data: Any) -> tuple[str, ...]:
+    """Return the actions that a custom type declares to be a yes; none unless it is a list of names."""
+    named = data.get("affirmative_actions") if isinstance(data, dict) else None
+    return tuple(one for one in named if isinstance(one, str)) if isinstance(named, list) else ()
 
 
 def _requires_evidence_inline(policy: Any) -> bool:
@@ -239,9 +255,21 @@ def _find_service_name(*places: Any) -> str | None:
     return None
 
 
+def _find_principal(data: Any) -> str | None:
+    """Return the name of `data.principal`. A service writes `data` itself; a context is its caller's."""
+    principal = data.get("principal") if isinstance(data, dict) else None
+    return _get_text(principal, "name") if isinstance(principal, dict) else None
+
+
 def _parse_version(value: Any) -> str:
-    """Return the protocol version; without one, the first version."""
-    return SPEC_VERSIONS[0] if value is None or value == "" else str(value)
+    """Return the protocol version. Every version requires it, as a text."""
+    if value is None:
+        raise UnreadableAnswer("The service's 202 opens a case, but has no spec_version.")
+    if not isinstance(value, str):
+        raise UnreadableAnswer(f'The service\'s spec_version must be a text such as "{DEFAULT_VERSION}".')
+    if value not in SPEC_VERSIONS:  # spec 0.9, 2: never treat an unknown version as a known one
+        raise UnreadableAnswer(f"This agent does not support version {value[:20]!r} of the protocol.")
+    return value
 
 
 def _parse_token(value: Any) -> str | None:

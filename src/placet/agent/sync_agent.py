@@ -1,20 +1,29 @@
 """The agent for programs without an event loop: drives the flow of `base_agent` in the calling thread."""
 
+import inspect
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import datetime
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
-from placet.agent.base_agent import BaseAgent, Fetch, Listen, Listener, RunBlocking, StopListening, Tell
+from placet.agent.base_agent import (
+    BaseAgent,
+    Fetch,
+    Listen,
+    Listener,
+    RunBlocking,
+    StopListening,
+    Tell,
+    is_function_of_kind,
+)
 from placet.agent.flow import Flow, Notice, Wait
 from placet.agent.outcomes import Outcome
-from placet.agent.pending import PendingCase
+from placet.agent.pending_case_store import PendingCase
 from placet.agent.responses import (
     ACCEPTED_ENCODINGS,
     BoundedBody,
@@ -24,11 +33,13 @@ from placet.agent.responses import (
 )
 from placet.agent.sse import EventReader
 from placet.agent.trust import Origin, parse_origin
-from placet.errors import PlacetError
+from placet.effects import EffectRun
+from placet.errors import PlacetError, SettingsError
 
 Notify = Callable[[Notice], None]
 T = TypeVar("T")
 STUCK_AT_MOST = 3
+ASYNC_TELL = "tell is async, and Agent cannot await it. Pass a plain function, or use AsyncAgent."
 
 
 class ThreadListener(Listener):
@@ -86,6 +97,11 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
     _client = httpx.Client
     _listener = ThreadListener
 
+    def _check_tell(self, tell: object) -> None:
+        super()._check_tell(tell)
+        if is_function_of_kind(tell, inspect.iscoroutinefunction):
+            raise SettingsError(ASYNC_TELL)
+
     @cached_property
     def _stuck(self) -> dict[Origin, list[threading.Thread]]:
         """Abandoned requests that have not ended, by service."""
@@ -126,9 +142,7 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def _resume(self, pending: PendingCase) -> Outcome | PlacetError:
@@ -138,23 +152,18 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
             return error
 
     def _drive(self, steps: Generator[Any, Any, Outcome]) -> Outcome:
-        result, error = None, None
-        while True:
+        run = EffectRun(steps)
+        for effect in run:
             try:
-                effect = steps.send(result) if error is None else steps.throw(error)
-            except StopIteration as end:
-                outcome: Outcome = end.value
-                return outcome
-            result, error = None, None
-            try:
-                result = self._perform(effect)
-            except BaseException as raised:  # also an interrupt: the generator cleans up and raises it
-                error = raised
+                run.set_result(self._perform(effect))
+            except BaseException as error:  # also an interrupt: the generator cleans up and raises it
+                run.set_exception(error)
+        return run.outcome
 
     def _perform(self, effect: Any) -> Any:
         match effect:
             case Tell(notice):
-                return self._tell(notice)
+                return _require_finished(self._tell(notice))
             case RunBlocking(work):
                 return work()
             case Fetch():
@@ -187,6 +196,14 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
             for chunk in response.iter_bytes():
                 body.add(chunk)
             return response.status_code, response.headers, bytes(body)
+
+
+def _require_finished(told: object) -> None:
+    """Raise SettingsError if `tell` returned something to await: it has not notified the person."""
+    if inspect.isawaitable(told):
+        if inspect.iscoroutine(told):
+            told.close()
+        raise SettingsError(ASYNC_TELL)
 
 
 def start_thread(name: str, work: Callable[..., object], *arguments: Any) -> threading.Thread:

@@ -18,13 +18,13 @@ from placet.deliveries.guarded_http import GuardedHttp
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.deliveries.webhook import WebhookCourier
 from placet.desk import clock, random_values
-from placet.desk.addresses import Addresses
+from placet.desk.case_urls import CaseUrls
 from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
 from placet.errors import PlacetError
 from placet.http.asgi import Receive, Scope, read_body
-from placet.http.route import Route
+from placet.http.route import Route, first_step
 from placet.http.routing import RouteServer
 from placet.pages.renderer import PageRenderer
 from placet.pages.theme import load_built_in_theme, read_theme
@@ -34,6 +34,7 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.discovery import ServiceCard
+from placet.relay.route_addresses import RELAY_PATHS
 from placet.relay.settings import RelaySettings, parse_networks
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
 from placet.server.api_description import openapi_document
@@ -41,20 +42,21 @@ from placet.server.api_key_auth import ApiKeyAuthenticator
 from placet.server.app import PlacetApp
 from placet.server.background_tasks import BackgroundTasks
 from placet.server.case_api import CaseApi, authorize_caller
+from placet.server.case_sessions import CaseSessions
 from placet.server.demo import DemoPages
 from placet.server.endpoint_api import EndpointApi
+from placet.server.evaluation_process import EvaluationProcess
 from placet.server.grant_api import GrantApi
 from placet.server.home_page import HomePage
 from placet.server.inbox_pages import InboxPages
 from placet.server.inbox_sessions import InboxSessions
 from placet.server.metrics import Meter
 from placet.server.page_replies import PageReplies
+from placet.server.poll_limiter import PollLimiter
 from placet.server.polling import StatusPoll
 from placet.server.prefill import Prefill
 from placet.server.public_api import PublicApi
-from placet.server.rate import PollLimiter
 from placet.server.review_pages import Identify, ReviewPages
-from placet.server.sessions import CaseSessions
 from placet.server.static_files import StaticFiles
 from placet.server.streams import EventStreams
 from placet.settings import Settings
@@ -66,8 +68,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("placet")
 
-RELAYED = ("/relay/", "/audit/")
-LOOK_EVERY_S = 0.25
+RELAY_STEPS = frozenset(map(first_step, RELAY_PATHS))
+RELAY_CHECK_INTERVAL_S = 0.25
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
 Clock = Callable[[], datetime]
@@ -86,7 +88,7 @@ class ServerParts:
         now: Clock,
         authenticate: Authenticate | None,
         verifier: EvidenceVerifier | None,
-        kinds: Mapping[str, ReviewRules],
+        review_types: Mapping[str, ReviewRules],
         identify: Identify | None,
     ) -> None:
         self.settings = settings
@@ -95,17 +97,19 @@ class ServerParts:
         self._secret = secret
         self._now = now
         self.http = GuardedHttp(allow_loopback=settings.allow_loopback)
-        self.addresses = Addresses(settings.public_url)
+        self.addresses = CaseUrls(settings.public_url)
         self._identify = identify
+        self.evaluator = EvaluationProcess()
         self.desk = ReviewDesk(
             store=self.store,
-            kinds=kinds,
-            custom_kind=load_custom_type(),
+            review_types=review_types,
+            custom_type=load_custom_type(),
             addresses=self.addresses,
             clock=self._now,
             limits=settings.limits,
             signer=self._signer,
             verifier=verifier,
+            evaluator=self.evaluator,
             check_callback=self.http.check_resolves,
             service_name=settings.service_name,
             observe=self._observe,
@@ -114,7 +118,11 @@ class ServerParts:
         self._inbox_sessions: InboxSessions | None = None
         if authenticate is None:  # a service that authenticates requests does not use our keys
             self._inbox_sessions = InboxSessions(
-                keys=self.store, secret=self._secret, clock=self._now, held_owner=self._get_held_owner
+                keys=self.store,
+                secret=self._secret,
+                clock=self._now,
+                monotonic=clock.monotonic,
+                held_owner=self._get_held_owner,
             )
         courier: Courier = WebhookCourier(self.http)
         if settings.tracing:
@@ -124,7 +132,11 @@ class ServerParts:
         self.couriers: dict[str, Courier] = {"webhook": courier}
         self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
         self.streams = EventStreams(self.desk)
-        self.meter = Meter(open_streams=lambda: len(self.streams))
+        self.meter = Meter(
+            open_streams=lambda: len(self.streams),
+            storage_health=self.store.read_health,
+            refused_by_quota=lambda: self.desk.quotas.refused,
+        )
         self.background_tasks = BackgroundTasks(
             desk=self.desk,
             store=self.store,
@@ -136,7 +148,7 @@ class ServerParts:
         self.relay: Relay | None = None
         self._lookup: SystemLookup | None = None
         self._mounted: dict[str, ASGIApp] = {}
-        self._look_at = 0.0
+        self._next_relay_check = 0.0
         self._description: dict[str, Any] | None = None
         self._awaking = asyncio.Lock()
         self.app = _trace_app(self._app()) if settings.tracing else self._app()
@@ -155,6 +167,7 @@ class ServerParts:
             log_requests=self.settings.log_requests,
             mounted=self._mounted,
             awaken=self._awaken,
+            later_paths=(*RELAY_PATHS, *(route.path for route in DemoPages.list_declared_routes())),
         )
 
     async def wants_relay(self) -> bool:
@@ -166,14 +179,18 @@ class ServerParts:
 
     async def _awaken(self, path: str) -> None:
         """Start the relay once an agent is registered, also by another process while the server runs."""
-        if self.relay is not None or not path.startswith(RELAYED) or clock.monotonic() < self._look_at:
+        if (
+            self.relay is not None
+            or first_step(path) not in RELAY_STEPS
+            or clock.monotonic() < self._next_relay_check
+        ):
             return
         async with self._awaking:
             try:
                 if self.relay is None and await self.wants_relay():
                     self._serve_relay(await _start_relay(self._make_relay()))
             finally:
-                self._look_at = clock.monotonic() + LOOK_EVERY_S
+                self._next_relay_check = clock.monotonic() + RELAY_CHECK_INTERVAL_S
 
     def add_relay(self) -> None:
         """Add the relay before the server starts."""
@@ -192,7 +209,7 @@ class ServerParts:
                 settings=relay,
                 store=self.store,
                 desk=self.desk,
-                owe=self.background_tasks.wake_outbox,
+                wake_outbox=self.background_tasks.wake_outbox,
                 environ=os.environ,
                 public_url=settings.public_url,
                 allow_loopback=settings.allow_loopback,
@@ -212,7 +229,7 @@ class ServerParts:
         )
 
     def _serve_relay(self, relay: "Relay") -> None:
-        self.streams.also_close(relay.app.streams.close)
+        self.streams.add_close_callback(relay.app.streams.close)
         self.couriers.update(relay.couriers)
         server = RouteServer(
             authenticate=self.authenticate,
@@ -221,7 +238,7 @@ class ServerParts:
         )
         self.router.routes.extend(server.starlette_routes(relay.routes))
         self.routes += relay.routes
-        self._mounted.update(relay.served)
+        self._mounted.update(relay.asgi_apps)
         self.relay = relay
 
     def _route_server(self) -> RouteServer:
@@ -258,7 +275,7 @@ class ServerParts:
             desk=self.desk,
             renderer=renderer,
             sessions=CaseSessions(self._secret),
-            kind=load_review_type,
+            load_type=load_review_type,
             prefill=Prefill(self.http, self._now),
             replies=self.replies,
             streams=self.streams,
@@ -292,11 +309,11 @@ class ServerParts:
 
     def add_demo(self) -> DemoPages:
         """Add the demo's pages, which create cases anonymously. For loopback only."""
-        door = DemoPages(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
+        demo = DemoPages(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
         # Before the other routes: the demo's front page replaces the server's.
-        self.router.routes[:0] = self._route_server().starlette_routes(door.routes())
-        self.routes += door.routes()
-        return door
+        self.router.routes[:0] = self._route_server().starlette_routes(demo.routes())
+        self.routes += demo.routes()
+        return demo
 
     async def _jwks(self) -> dict[str, Any]:
         """Return the published keys, also if signing is off: earlier results can still be verified."""
@@ -312,9 +329,9 @@ class ServerParts:
 
     def _observe(self, written: CaseUpdate | CaseCreation) -> None:
         if isinstance(written, CaseCreation):
-            self.meter.saw_events(written.events)
+            self.meter.count_events(written.events)
             return
-        self.meter.saw_events(written.step.events)
+        self.meter.count_events(written.step.events)
         if written.deliveries:
             self.background_tasks.wake_outbox()
 
@@ -344,6 +361,7 @@ class ServerParts:
         if self._lookup is not None:
             self._lookup.close()
         await self.http.aclose()
+        await self.evaluator.aclose()
         await self.store.aclose()
         if self._signer is not None:
             await self._signer.aclose()
@@ -369,7 +387,7 @@ async def build(
     store: Store | None = None,
     authenticate: Authenticate | None = None,
     verifier: EvidenceVerifier | None = None,
-    kinds: Mapping[str, ReviewRules] = REVIEW_TYPES,
+    review_types: Mapping[str, ReviewRules] = REVIEW_TYPES,
     identify: Identify | None = None,
     now: Clock = clock.now,
 ) -> ServerParts:
@@ -388,7 +406,7 @@ async def build(
             now=now,
             authenticate=authenticate,
             verifier=verifier,
-            kinds=kinds,
+            review_types=review_types,
             identify=identify,
         )
         if await parts.wants_relay():

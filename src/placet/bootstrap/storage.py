@@ -1,4 +1,4 @@
-"""Choice of the storage engine by the database URL. No other module names an engine."""
+"""Choice of the storage engine by the database URL. No other module of the server imports an engine."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from placet.errors import SettingsError
 from placet.ports.store import Store
+from placet.stores.sqlite.backup import back_up
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.stores.sqlite.migrate import migrate
 from placet.stores.sqlite.store import SqliteStore
@@ -36,6 +37,11 @@ def open_memory_store() -> Store:
     return InMemorySqliteStore()
 
 
+def find_database_file(url: str) -> Path | None:
+    """Return the file of the database, or None for one in memory. Raises SettingsError like open_store."""
+    return _path_of(url)
+
+
 def database_exists(url: str) -> bool:
     """Return whether there is a database at this URL. Raises SettingsError for an unsupported URL."""
     path = _path_of(url)
@@ -49,6 +55,16 @@ def migrate_database(url: str) -> SchemaChange:
         raise SettingsError("db: a database in memory cannot be migrated. Name a file.")
     state = migrate(path)
     return SchemaChange(before=state.version, after=state.known)
+
+
+def back_up_database(url: str, target: Path) -> None:
+    """Copy the database to a new file that only its owner can read. Raises SettingsError."""
+    path = _path_of(url)
+    if path is None:
+        raise SettingsError("db: a database in memory cannot be copied. Name a file.")
+    if not path.is_file():
+        raise SettingsError(f"There is no database {url}. Pass its URL with --db.")
+    back_up(path, target)
 
 
 def _path_of(url: str) -> Path | None:

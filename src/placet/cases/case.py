@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from placet.cases.grant import Grant
 from placet.protocol.hitl_object import DefaultAction
 from placet.protocol.poll import Progress, RespondedBy, Result, Status, SubmissionContext
 from placet.protocol.surface import Surface
@@ -30,12 +31,15 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str
     context: dict[str, Any] = {}
     actions: tuple[str, ...] = ()
+    affirmative_actions: tuple[str, ...] = ()
     inline_actions: tuple[str, ...] | None = None
     timeout: str = "24h"
     surface: Surface | None = None
     verification_policy: VerificationPolicy | None = None
     service: str | None = None
     agent: str | None = None
+    only_reviewer: str | None = None
+    """The one person who was asked, as the caller names them. If they hand the case back, it is cancelled."""
     salt: str = ""  # erased with the offer, so that the remaining digest does not reveal the offer
 
 
@@ -46,6 +50,15 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     submission: SubmissionContext
     responded_by: RespondedBy | None = None
     replay_digest: str | None = None
+
+
+class HandedBack(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A reviewer who declined to decide a case, with the verified name and the reason if there are any."""
+
+    actor: str
+    at: datetime
+    by: RespondedBy | None = None
+    reason: str | None = None
 
 
 class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -75,7 +88,12 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     decision: Decision | None = None
     reason: str | None = None
     subject: Subject = Subject()
+    handed_back: tuple[HandedBack, ...] = ()
+    altered_at: datetime | None = None
+    """When the stored offer was found not to match its digest. Such a case is never answered."""
     erased_at: datetime | None = None
+    grant_digests: dict[str, str] = {}
+    """The digest of each grant that was given with this case, by the grant's id."""
 
     @property
     def live(self) -> bool:
@@ -87,3 +105,15 @@ def offer_digest(case_id: str, offer: Offer) -> str:
     """Return the SHA-256 of the case id and exactly what is shown. An approval is bound to it."""
     shown = msgspec.json.encode([case_id, offer], order="deterministic")
     return hashlib.sha256(shown).hexdigest()
+
+
+def grant_digest(grant: Grant) -> str:
+    """Return the SHA-256 of what stays of a grant when the content of its case is erased."""
+    kept = [grant.id, grant.owner, grant.tool, grant.agent, grant.uses, grant.used, grant.call_id]
+    times = [grant.granted_at, grant.expires_at, grant.revoked_at]
+    return hashlib.sha256(msgspec.json.encode([*kept, *times, grant.revoked_by])).hexdigest()
+
+
+def matches_digest(case: Case, offer: Offer) -> bool:
+    """Return whether this is the offer that the case was created with."""
+    return offer.type == case.type and offer_digest(case.id, offer) == case.offer_digest

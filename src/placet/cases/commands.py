@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from placet.cases.case import Decision
 from placet.cases.grant import Grant
-from placet.protocol.poll import Progress
+from placet.protocol.poll import Progress, RespondedBy
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -34,9 +34,20 @@ class Respond(Command, frozen=True, kw_only=True):
 
 
 class Cancel(Command, frozen=True, kw_only=True):
-    """The owner withdraws the case, or a reviewer declines to decide it."""
+    """The owner withdraws the case."""
 
     reason: str | None = None
+
+
+class HandBack(Command, frozen=True, kw_only=True):
+    """A reviewer declines to decide the case. It stays open for others."""
+
+    by: RespondedBy | None = None
+    reason: str | None = None
+
+
+class HandBackAsLast(HandBack, frozen=True, kw_only=True):
+    """The only person who was asked declines, and the owner wants the case cancelled then."""
 
 
 class Expire(Command, frozen=True, kw_only=True):
@@ -75,6 +86,10 @@ class RevokeGrant(Command, frozen=True, kw_only=True):
     grant: Grant
 
 
+class MarkAltered(Command, frozen=True, kw_only=True):
+    """The stored offer does not match its digest. The case can no longer be answered."""
+
+
 class Erase(Command, frozen=True, kw_only=True):
     """Retention has ended: erase the content and keep the chain of events."""
 
@@ -84,11 +99,14 @@ COMMANDS: tuple[type[Command], ...] = (
     Work,
     Respond,
     Cancel,
+    HandBack,
+    HandBackAsLast,
     Expire,
     Remind,
     PassOn,
     Link,
     UseGrant,
     RevokeGrant,
+    MarkAltered,
     Erase,
 )

@@ -99,7 +99,7 @@ class GrantUse:
 
 
 def grant_agent_name(agent: Any, path: Iterable[str] = ()) -> str | None:
-    """Return the name of an agent in a grant; a nested agent has another name than the same agent alone."""
+    """Return the name of an agent in a grant; it includes the agents around a nested agent."""
     return ">".join([agent, *path]) if isinstance(agent, str) and agent else None
 
 

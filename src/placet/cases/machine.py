@@ -1,6 +1,6 @@
 """The life of a case: one table keyed by status and command, and one pure function over it.
 
-Every rule about transitions is in TRANSITIONS or in `_is_too_late`. `apply` is pure: it never changes the
+Every rule about transitions is in TRANSITIONS or in `require`. `apply` is pure: it never changes the
 case that it is given, and time and randomness are arguments. A command without an event to report changes
 nothing.
 """
@@ -14,13 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.cases import events as log
-from placet.cases.case import Case
+from placet.cases.case import Case, HandedBack, grant_digest
 from placet.cases.commands import (
     Cancel,
     Command,
     Erase,
     Expire,
+    HandBack,
+    HandBackAsLast,
     Link,
+    MarkAltered,
     PassOn,
     Remind,
     Respond,
@@ -30,7 +33,8 @@ from placet.cases.commands import (
     Work,
 )
 from placet.cases.events import Event
-from placet.errors import AlreadyClosed, CaseExpired, RequestError
+from placet.cases.grant import Grant
+from placet.errors import AlreadyClosed, CaseExpired, ContentAltered, RequestError
 from placet.protocol import stream
 from placet.protocol.poll import Status
 
@@ -56,72 +60,91 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (PENDING, Work): IN_PROGRESS,
     (PENDING, Respond): COMPLETED,
     (PENDING, Cancel): CANCELLED,
+    (PENDING, HandBack): PENDING,
+    (PENDING, HandBackAsLast): CANCELLED,
     (PENDING, Expire): EXPIRED,
     (PENDING, Remind): PENDING,
     (PENDING, PassOn): PENDING,
     (PENDING, Link): PENDING,
     (PENDING, UseGrant): STAY,
     (PENDING, RevokeGrant): STAY,
+    (PENDING, MarkAltered): PENDING,
     (PENDING, Erase): STAY,
     (OPENED, View): STAY,
     (OPENED, Work): IN_PROGRESS,
     (OPENED, Respond): COMPLETED,
     (OPENED, Cancel): CANCELLED,
+    (OPENED, HandBack): OPENED,
+    (OPENED, HandBackAsLast): CANCELLED,
     (OPENED, Expire): EXPIRED,
     (OPENED, Remind): OPENED,
     (OPENED, PassOn): OPENED,
     (OPENED, Link): OPENED,
     (OPENED, UseGrant): STAY,
     (OPENED, RevokeGrant): STAY,
+    (OPENED, MarkAltered): OPENED,
     (OPENED, Erase): STAY,
     (IN_PROGRESS, View): STAY,
     (IN_PROGRESS, Work): IN_PROGRESS,
     (IN_PROGRESS, Respond): COMPLETED,
     (IN_PROGRESS, Cancel): CANCELLED,
+    (IN_PROGRESS, HandBack): IN_PROGRESS,
+    (IN_PROGRESS, HandBackAsLast): CANCELLED,
     (IN_PROGRESS, Expire): EXPIRED,
     (IN_PROGRESS, Remind): STAY,  # spec 6: reminders go out while pending or opened
     (IN_PROGRESS, PassOn): IN_PROGRESS,
     (IN_PROGRESS, Link): IN_PROGRESS,
     (IN_PROGRESS, UseGrant): STAY,
     (IN_PROGRESS, RevokeGrant): STAY,
+    (IN_PROGRESS, MarkAltered): IN_PROGRESS,
     (IN_PROGRESS, Erase): STAY,
     (COMPLETED, View): STAY,
     (COMPLETED, Work): CLOSED,
     (COMPLETED, Respond): CLOSED,  # spec 13.2: the second answer gets 409
     (COMPLETED, Cancel): CLOSED,
+    (COMPLETED, HandBack): CLOSED,
+    (COMPLETED, HandBackAsLast): CLOSED,
     (COMPLETED, Expire): STAY,
     (COMPLETED, Remind): STAY,
     (COMPLETED, PassOn): CLOSED,
     (COMPLETED, Link): COMPLETED,
     (COMPLETED, UseGrant): COMPLETED,
     (COMPLETED, RevokeGrant): COMPLETED,
+    (COMPLETED, MarkAltered): COMPLETED,
     (COMPLETED, Erase): COMPLETED,
     (EXPIRED, View): STAY,
     (EXPIRED, Work): LATE,
     (EXPIRED, Respond): LATE,
     (EXPIRED, Cancel): LATE,
+    (EXPIRED, HandBack): LATE,
+    (EXPIRED, HandBackAsLast): LATE,
     (EXPIRED, Expire): STAY,
     (EXPIRED, Remind): STAY,
     (EXPIRED, PassOn): LATE,
     (EXPIRED, Link): EXPIRED,
     (EXPIRED, UseGrant): STAY,
     (EXPIRED, RevokeGrant): STAY,
+    (EXPIRED, MarkAltered): EXPIRED,
     (EXPIRED, Erase): EXPIRED,
     (CANCELLED, View): STAY,
     (CANCELLED, Work): CLOSED,
     (CANCELLED, Respond): CLOSED,
     (CANCELLED, Cancel): CLOSED,
+    (CANCELLED, HandBack): CLOSED,
+    (CANCELLED, HandBackAsLast): CLOSED,
     (CANCELLED, Expire): STAY,
     (CANCELLED, Remind): STAY,
     (CANCELLED, PassOn): CLOSED,
     (CANCELLED, Link): CANCELLED,
     (CANCELLED, UseGrant): STAY,
     (CANCELLED, RevokeGrant): STAY,
+    (CANCELLED, MarkAltered): CANCELLED,
     (CANCELLED, Erase): CANCELLED,
 }
 
 _encode = msgspec.json.Encoder().encode
-_BOUND_BY_DEADLINE = frozenset({View, Work, Respond, Cancel, PassOn})
+_BOUND_BY_DEADLINE = frozenset({View, Work, Respond, Cancel, HandBack, HandBackAsLast, PassOn})
+_NEEDS_CONTENT = frozenset({View, Work, Respond, HandBack, HandBackAsLast, PassOn})
 
 Changes = dict[str, Any]  # fields of the case and their next values
 Fact = tuple[str, dict[str, Any]]
@@ -140,6 +163,7 @@ class CaseStep(Struct, frozen=True, kw_only=True):
 
 def apply(case: Case, command: Command, *, now: datetime, salt: str) -> CaseStep:
     """Return the result of `command` on `case`; raise AlreadyClosed or CaseExpired if it is refused."""
+    now = clamp_time(case, now)
     rule = require(case, type(command), now=now)
     if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
         return CaseStep(case=case, events=(), expected_version=case.version)
@@ -147,19 +171,29 @@ def apply(case: Case, command: Command, *, now: datetime, salt: str) -> CaseStep
 
 
 def require(case: Case, command: type[Command], *, now: datetime) -> Status | Stay:
-    """Return the rule for this command now; raise if the table or the deadline refuses it."""
+    """Return the rule for this command now; raise if table, deadline or altered content refuse it."""
     rule = TRANSITIONS[case.status, command]
     if isinstance(rule, Refuse):
         raise rule.error()
     if _is_too_late(case, command, now):
         raise CaseExpired()
+    if case.live and case.altered_at is not None and command in _NEEDS_CONTENT:
+        raise ContentAltered()
     return rule
+
+
+def clamp_time(case: Case, now: datetime) -> datetime:
+    """Return `now`, or the latest time of the case if the clock was set back: times never go backwards."""
+    known = (case.created_at, case.opened_at, case.reminder_sent_at, case.altered_at, case.closed_at)
+    handed_back = (one.at for one in case.handed_back)
+    return max(now, *handed_back, *(at for at in known if at is not None))
 
 
 def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[Case, Event]:
     """Return the first stored value of a case and the event that reports its creation."""
-    event = _record(case, (log.CREATED, data), None, case.created_at, actor, salt)
-    return replace(case, version=event.seq, chain=event.digest), event
+    first = replace(case, version=case.version + 1)
+    event = _record(case, (log.CREATED, data), None, case.created_at, actor, salt, first)
+    return replace(first, chain=event.digest), event
 
 
 def _is_too_late(case: Case, command: type[Command], now: datetime) -> bool:
@@ -171,15 +205,19 @@ def _transition(case: Case, command: Command, to: Status, now: datetime, salt: s
     changes, facts = _EFFECTS[type(command)](case, command, now)
     if not facts:
         return CaseStep(case=case, events=(), expected_version=case.version)
+    following = replace(case, status=to, version=case.version + len(facts), **changes)
     events: list[Event] = []
-    for fact in facts:
-        events.append(_record(case, fact, events[-1] if events else None, now, command.actor, salt))
-    last = events[-1]
-    following = replace(case, status=to, version=last.seq, chain=last.digest, **changes)
-    return CaseStep(case=following, events=tuple(events), expected_version=case.version)
+    for number, fact in enumerate(facts, start=1):
+        state = following if number == len(facts) else None
+        events.append(_record(case, fact, events[-1] if events else None, now, command.actor, salt, state))
+    last = replace(following, chain=events[-1].digest)
+    return CaseStep(case=last, events=tuple(events), expected_version=case.version)
 
 
-def _record(case: Case, fact: Fact, earlier: Event | None, at: datetime, actor: str, salt: str) -> Event:
+def _record(
+    case: Case, fact: Fact, earlier: Event | None, at: datetime, actor: str, salt: str, state: Case | None
+) -> Event:
+    """Return the event of a fact; `state` is the case after the step, for its last event."""
     name, data = fact
     return log.record(
         case_id=case.id,
@@ -190,6 +228,7 @@ def _record(case: Case, fact: Fact, earlier: Event | None, at: datetime, actor: 
         data=_encode({"case_id": case.id, **data}),
         salt=salt,
         previous=earlier.digest if earlier else case.chain,
+        state=state,
     )
 
 
@@ -212,6 +251,8 @@ def _work(case: Case, command: Work, now: datetime) -> Effect:
 def _respond(case: Case, command: Respond, now: datetime) -> Effect:
     closed = {"decision": command.decision, "closed_at": now, **_CLEARED_ON_CLOSE}
     given = [(log.GRANT_GIVEN, {"grant": grant}) for grant in command.grants]
+    if command.grants:
+        closed["grant_digests"] = {grant.id: grant_digest(grant) for grant in command.grants}
     return closed, [*given, (stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
 
 
@@ -221,6 +262,24 @@ def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
     if command.reason is not None:
         data["reason"] = command.reason
     return closed, [(stream.CANCELLED, data)]
+
+
+def _hand_back(case: Case, command: HandBack, now: datetime) -> Effect:
+    if any(one.actor == command.actor for one in case.handed_back):
+        return {}, []  # a page that is sent twice is one step, and one link cannot fill the log
+    step = HandedBack(actor=command.actor, at=now, by=command.by, reason=command.reason)
+    data: dict[str, Any] = {"handed_back_at": now}
+    if command.by is not None:
+        data["handed_back_by"] = command.by
+    if command.reason is not None:
+        data["reason"] = command.reason
+    return {"handed_back": (*case.handed_back, step)}, [(stream.HANDED_BACK, data)]
+
+
+def _hand_back_as_last(case: Case, command: HandBack, now: datetime) -> Effect:
+    handed, facts = _hand_back(case, command, now)
+    closed, ending = _cancel(case, Cancel(actor=command.actor, reason=command.reason), now)
+    return {**handed, **closed}, [*facts, *ending]
 
 
 def _expire(case: Case, command: Command, now: datetime) -> Effect:
@@ -253,19 +312,31 @@ def _use_grant(case: Case, command: UseGrant, now: datetime) -> Effect:
     if case.erased_at is not None:
         return {}, []
     grant = command.grant
-    return {}, [
+    return _note_grant(case, grant), [
         (log.GRANT_USED, {"grant_id": grant.id, "used_at": now, "used": grant.used, "call": command.call})
     ]
 
 
 def _revoke_grant(case: Case, command: RevokeGrant, now: datetime) -> Effect:
-    return {}, [(log.GRANT_REVOKED, {"grant_id": command.grant.id, "revoked_at": now})]
+    fact = {"grant_id": command.grant.id, "revoked_at": now}
+    return _note_grant(case, command.grant), [(log.GRANT_REVOKED, fact)]
+
+
+def _note_grant(case: Case, grant: Grant) -> Changes:
+    """Return the change that makes the state cover the changed grant."""
+    return {"grant_digests": {**case.grant_digests, grant.id: grant_digest(grant)}}
+
+
+def _mark_altered(case: Case, command: Command, now: datetime) -> Effect:
+    if case.altered_at is not None or case.erased_at is not None:
+        return {}, []
+    return {"altered_at": now, "reminders": ()}, [(log.ALTERED, {"altered_at": now})]
 
 
 def _erase(case: Case, command: Command, now: datetime) -> Effect:
     if case.erased_at is not None:
         return {}, []
-    bare = {"decision": None, "reason": None, "callback_url": None, "erased_at": now}
+    bare = {"decision": None, "reason": None, "handed_back": (), "callback_url": None, "erased_at": now}
     return bare, [(log.ERASED, {"erased_at": now})]
 
 
@@ -274,17 +345,20 @@ _EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], Effect]] = {
     Work: _work,
     Respond: _respond,
     Cancel: _cancel,
+    HandBack: _hand_back,
+    HandBackAsLast: _hand_back_as_last,
     Expire: _expire,
     Remind: _remind,
     PassOn: _pass_on,
     Link: _link,
     UseGrant: _use_grant,
     RevokeGrant: _revoke_grant,
+    MarkAltered: _mark_altered,
     Erase: _erase,
 }
 
 
 def _time_left(case: Case, now: datetime) -> str:
-    minutes = max(0, int((case.expires_at - now).total_seconds() // 60))
+    minutes = max(0, int(((case.expires_at - now).total_seconds() + 30) // 60))  # timers run seconds late
     amount, unit = (minutes // 60, "hour") if minutes >= 120 else (minutes, "minute")
     return f"Review expires in {amount} {unit}{'' if amount == 1 else 's'}"

@@ -12,12 +12,18 @@ class ReviewRules(Protocol):
     name: str
     actions: tuple[str, ...]
     inline_actions: tuple[str, ...]
-    requires_answer: bool
-    """Whether a missing answer must never count as a yes."""
+    entry_point: str
+    """The entry point that usually creates the type's cases."""
+    reserved_field: str | None
+    """The field of the context that only this entry point may send; None if the type is open to all."""
     reads_form: bool
     """Whether `prepare` checks `context.form` itself."""
     offers_grants: bool
     """Whether an answer on the page may pre-approve further calls."""
+
+    def requires_answer_to(self, type: str) -> bool:
+        """Whether a missing answer to a case of this type must never count as a yes."""
+        ...
 
     def variant_for(self, context: Mapping[str, Any]) -> "ReviewRules":
         """Return the variant of this type for this context; usually the type itself."""
@@ -31,8 +37,16 @@ class ReviewRules(Protocol):
         """Return the context for the offer; raise ValidationFailed or InvalidForm if it is not valid."""
         ...
 
+    def list_warnings(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what the service should know about a valid context, in sentences."""
+        ...
+
     def build_inline_data(self, offer: Offer, action: str) -> dict[str, Any]:
         """Return the data that an inline answer with this action implies, such as all items confirmed."""
+        ...
+
+    def evaluates_schema(self, offer: Offer, data: Mapping[str, Any]) -> bool:
+        """Whether `check` evaluates a schema that somebody else wrote, for this data."""
         ...
 
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:

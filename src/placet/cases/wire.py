@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from placet.cases.case import Case, Offer
+from placet.cases.case import Case, Offer, Subject
 from placet.cases.events import Event
 from placet.errors import CaseNotFound
 from placet.protocol.forms import form_to_wire, parse_form
@@ -26,8 +26,11 @@ class CaseLinks(Struct, frozen=True, kw_only=True):
     submit_token: str | None = None
 
 
-def human_input_required(case: Case, offer: Offer, links: CaseLinks) -> HumanInputRequired:
+def human_input_required(
+    case: Case, offer: Offer, links: CaseLinks, *, warnings: tuple[str, ...] = ()
+) -> HumanInputRequired:
     """Return the 202 body for a new case, with the fields of its protocol version."""
+    noted = {"warnings": list(warnings)} if warnings else {}
     hitl = HitlObject(
         spec_version=case.spec_version,
         case_id=case.id,
@@ -53,9 +56,21 @@ def human_input_required(case: Case, offer: Offer, links: CaseLinks) -> HumanInp
     absent = dict.fromkeys(list_absent_fields(case.spec_version, of="hitl"))
     return HumanInputRequired(
         message=offer.message,
-        data={"service": {"name": offer.service}} if offer.service else UNSET,
+        data=_describe_caller(case, offer) | noted | _declare_affirmative_actions(offer) or UNSET,
         hitl=replace(hitl, **absent) if absent else hitl,
     )
+
+
+def _describe_caller(case: Case, offer: Offer) -> dict[str, Any]:
+    """Return the service's name as declared, and the principal's name, which the server has verified."""
+    verified = case.owner if case.subject.entry_point == Subject().entry_point else None
+    names = {"service": offer.service, "principal": verified}
+    return {role: {"name": name} for role, name in names.items() if name}
+
+
+def _declare_affirmative_actions(offer: Offer) -> dict[str, Any]:
+    """Return which actions of a custom type are a yes. The protocol's `hitl` object has no field for it."""
+    return {"affirmative_actions": list(offer.affirmative_actions)} if offer.affirmative_actions else {}
 
 
 def wire_context(context: dict[str, Any]) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def _parse_reply(response: httpx.Response, raw: bytes) -> PlatformReply:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        # An HTML page of a proxy counts as a failed call, whatever its status.
+        # An HTML page of a proxy counts as a failed call, with any status.
         is_list = isinstance(body, list) and response.is_success
         return PlatformReply(status=response.status_code if is_list else 502, body={})
     return PlatformReply(status=response.status_code, body=body, retry_after_s=_retry_after_s(response, body))

@@ -17,6 +17,8 @@ CHANNEL_NAMES = (
     "email",
     "terminal",
 )
+MESSENGER_NAMES = tuple(name for name in CHANNEL_NAMES if name != "terminal")
+"""The channels of a program whose standard input and output belong to its client."""
 
 
 def open_channel(name: str, environ: Mapping[str, str]) -> Channel:

@@ -1,6 +1,6 @@
-"""The words of a card, whichever messenger shows it: readable, harmless to read, and no longer than allowed.
+"""The texts of a card for all messengers: readable, without control characters, and within length limits.
 
-Escaping for a platform's own markup is that platform's business, and comes after everything here.
+The texts are not escaped yet. Each channel escapes them for the markup of its platform.
 """
 
 import re
@@ -11,22 +11,23 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from placet.errors import ChannelRefused
 from placet.ports.channel import ONLY_ON_PAGE, Button, Card, CaseClosure
 from placet.reviews.declaration import Tone
 from placet.reviews.registry import find_action, find_declaration
 from placet.text.shared_wording import ASKS_FOR_DECISION, describe_no_answer
-from placet.text.truncation import Size, to_paragraphs, to_single_line, truncate
+from placet.text.truncation import Size, count_utf16_units, to_paragraphs, to_single_line, truncate
 
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
 
 DEFAULT_LINK_LABEL = "Open the review"
 LONGEST_HEADING = 150
-LONGEST_ASKER = 80
+LONGEST_SOURCE = 80
 SHORTEST_NAME = 8
 
 
 def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("http", "https")) -> bool:
-    """Whether platforms take a link for a button: not too long, and no host without a dot (localhost)."""
+    """Return whether platforms accept this link in a button: not too long, and a host with a dot."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -40,7 +41,7 @@ def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("htt
 
 
 class TextLimits(Struct, frozen=True, kw_only=True):
-    """How much of each part a platform has room for, as that platform counts."""
+    """The maximum length of each part on a platform, as that platform counts."""
 
     heading: int = 150
     prompt: int = 600
@@ -50,64 +51,82 @@ class TextLimits(Struct, frozen=True, kw_only=True):
     fact_value: int = 120
 
 
-class Lines(Struct, frozen=True, kw_only=True):
-    """What a card says, part by part, cut to its room and not yet escaped; empty parts are left out."""
+class CardLines(Struct, frozen=True, kw_only=True):
+    """The parts of a card, truncated but not escaped; parts without a text are empty."""
 
     heading: str
     prompt: str
     message: str
     facts: tuple[tuple[str, str], ...]
     deadline: str
-    silence: str
+    no_answer: str
     link_label: str
 
 
-def lines_of(card: Card, room: TextLimits, *, size: Size = len) -> Lines:
-    """The lines of a card; a message that only repeats the prompt is left out."""
-    prompt = truncate(to_paragraphs(card.prompt), room.prompt, size=size)
-    message = truncate(to_paragraphs(card.message), room.message, size=size)
+def build_card_lines(card: Card, limits: TextLimits, *, size: Size = len) -> CardLines:
+    """Return the lines of a card; a message that only repeats the prompt is left out."""
+    prompt = truncate(to_paragraphs(card.prompt), limits.prompt, size=size)
+    message = truncate(to_paragraphs(card.message), limits.message, size=size)
     facts = tuple(
         (
-            truncate(to_single_line(name), room.fact_name, size=size),
-            truncate(to_single_line(value), room.fact_value, size=size),
+            truncate(to_single_line(name), limits.fact_name, size=size),
+            truncate(to_single_line(value), limits.fact_value, size=size),
         )
-        for name, value in _facts_within(card, room.facts)
+        for name, value in _limit_facts(card, limits.facts)
         if name.strip() and value.strip()
     )
-    return Lines(
-        heading=truncate(heading(card, room.heading, size=size), room.heading, size=size),
+    return CardLines(
+        heading=truncate(format_heading(card, limits.heading, size=size), limits.heading, size=size),
         prompt=prompt,
         message="" if card.message.strip() == card.prompt.strip() else message,
         facts=facts,
-        deadline=deadline(card),
-        silence=silence(card),
-        link_label=link_label(card),
+        deadline=format_deadline(card),
+        no_answer=format_no_answer(card),
+        link_label=find_link_label(card),
     )
 
 
-def _facts_within(card: Card, most: int) -> tuple[tuple[str, str], ...]:
-    """So many facts; beside buttons the last names those that there is no room for."""
+def build_lines_with_link(
+    card: Card, limits: TextLimits, *, most: int, platform: str, size: Size = len
+) -> CardLines:
+    """Return the lines of a card whose text contains the review link.
+
+    Raises ChannelRefused if the link is longer than `most` or cannot be shown.
+    """
+    if count_utf16_units(card.review_url) > most or not card.review_url.isprintable():
+        raise ChannelRefused(
+            f"The review link is too long for {platform}, or contains characters that cannot be shown."
+        )
+    return build_card_lines(card, limits, size=size)
+
+
+def _limit_facts(card: Card, most: int) -> tuple[tuple[str, str], ...]:
+    """Return at most `most` facts; if the card has buttons, the last one names those left out."""
     if len(card.facts) <= most or not card.buttons or most == 0:
         return card.facts[:most]
     return (*card.facts[: most - 1], (ONLY_ON_PAGE, ", ".join(name for name, _ in card.facts[most - 1 :])))
 
 
-def heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len) -> str:
-    """Who asks for what, at most so long: "Acme asks for your approval"."""
-    whole = _asking(card, asker(card, LONGEST_ASKER))
+def format_heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len) -> str:
+    """Return who asks for what, at most `most` long: "Acme asks for your approval"."""
+    whole = _format_question(card, format_source(card, LONGEST_SOURCE))
     if size(whole) <= most:
         return whole
-    room = most - size(_asking(card, ""))
-    fits = size(_name_and_host(card)[1]) <= room
-    return _asking(card, asker(card, room, size=size)) if fits else asker(card, most, size=size)
+    room = most - size(_format_question(card, ""))
+    fits = size(_split_source(card)[1]) <= room
+    return (
+        _format_question(card, format_source(card, room, size=size))
+        if fits
+        else format_source(card, most, size=size)
+    )
 
 
-def asker(card: Card, most: int, *, size: Size = len) -> str:
-    """Who asks: a name never without its host, and of a host that is too long the end, which tells most."""
+def format_source(card: Card, most: int, *, size: Size = len) -> str:
+    """Return who asks: a name always with its host; of a host that is too long, its end."""
     source = to_single_line(card.source) or "An agent"
     if size(source) <= most:
         return source
-    name, host = _name_and_host(card)
+    name, host = _split_source(card)
     left = most - size(f" ({host})")
     if name and left >= SHORTEST_NAME:
         return f"{truncate(name, left, size=size)} ({host})"
@@ -117,7 +136,7 @@ def asker(card: Card, most: int, *, size: Size = len) -> str:
     return host if size(host) <= most else next((end for end in ends if size(end) <= most), "")
 
 
-def _asking(card: Card, source: str) -> str:
+def _format_question(card: Card, source: str) -> str:
     declared = find_declaration(card.type)
     asks = (declared.question if declared else ASKS_FOR_DECISION).replace("{service}", source)
     if card.round > 1:
@@ -125,51 +144,53 @@ def _asking(card: Card, source: str) -> str:
     return f"Reminder: {asks}" if card.is_reminder else asks
 
 
-def _name_and_host(card: Card) -> tuple[str, str]:
-    """The parts of "Acme (acme.example)"; what has no such parts is taken for the latter."""
+def _split_source(card: Card) -> tuple[str, str]:
+    """Return the name and the host of "Acme (acme.example)"; any other source is the host."""
     source = to_single_line(card.source) or "An agent"
     name, _, host = source.removesuffix(")").rpartition(" (")
     return (name, host) if name and source.endswith(")") else ("", source)
 
 
-def deadline(card: Card) -> str:
-    """Until when an answer counts: "Open until Tuesday 17 November 2026, 18:00 UTC"."""
-    return f"Open until {moment(card.expires_at)}"
+def format_deadline(card: Card) -> str:
+    """Return until when the case is open: "Open until Tuesday 17 November 2026, 18:00 UTC"."""
+    return f"Open until {format_time(card.expires_at)}"
 
 
-def silence(card: Card) -> str:
-    """What comes of no answer: "If nobody answers: it counts as a no."."""
+def format_no_answer(card: Card) -> str:
+    """Return what happens without an answer: "If nobody answers: it counts as a no."."""
     return f"If nobody answers: {describe_no_answer(card.default_action)}"
 
 
-def link_label(card: Card) -> str:
-    """What the button with the link says."""
+def find_link_label(card: Card) -> str:
+    """Return the label of the button with the link."""
     declared = find_declaration(card.type)
     return declared.link_label if declared is not None else DEFAULT_LINK_LABEL
 
 
-def buttons_of(card: Card, most: int, *, label: int, size: Size = len) -> tuple[Button, ...]:
-    """The card's native buttons, labelled in one short line each; none where only the page can answer."""
+def label_buttons(card: Card, most: int, *, label: int, size: Size = len) -> tuple[Button, ...]:
+    """Return the card's buttons with short labels; none if only the page can answer."""
     declared = find_declaration(card.type)
     if declared is not None and not declared.inline_actions:
         return ()
     return tuple(
         replace(
             button,
-            label=truncate(to_single_line(button.label) or action_label(button.action), label, size=size),
+            label=truncate(
+                to_single_line(button.label) or find_action_label(button.action), label, size=size
+            ),
         )
         for button in card.buttons[:most]
     )
 
 
 def find_tone(action: str) -> Tone:
-    """Return whether a button goes ahead, stops something, or neither."""
+    """Return whether a button approves, stops or does neither."""
     declared = find_action(action)
     return declared.tone if declared is not None else "neutral"
 
 
-def action_label(action: str) -> str:
-    """What a button says, for an action whose service gives no label."""
+def find_action_label(action: str) -> str:
+    """Return the label of an action for which the service gives none."""
     declared = find_action(action)
     if declared is not None:
         return declared.messenger_label or declared.label
@@ -177,28 +198,28 @@ def action_label(action: str) -> str:
     return words.capitalize() or "Answer"
 
 
-def ending(ended: CaseClosure) -> str:
-    """What became of a card in one line: "Approved by Ada, Tuesday 17 November 2026, 18:00 UTC"."""
-    if ended.how == "expired":
-        return f"Expired: nobody answered in time ({moment(ended.at)})"
-    if ended.how == "withdrawn":
-        reason = truncate(to_single_line(ended.reason or ""), 200)
-        return f"Withdrawn{f': {reason}' if reason else ''} ({moment(ended.at)})"
-    declared = find_action(ended.action or "")
+def describe_closure(closure: CaseClosure) -> str:
+    """Return how the case closed: "Approved by Ada, Tuesday 17 November 2026, 18:00 UTC"."""
+    if closure.how == "expired":
+        return f"Expired: nobody answered in time ({format_time(closure.at)})"
+    if closure.how == "withdrawn":
+        reason = truncate(to_single_line(closure.reason or ""), 200)
+        return f"Withdrawn{f': {reason}' if reason else ''} ({format_time(closure.at)})"
+    declared = find_action(closure.action or "")
     answered = (declared.answered if declared is not None else "") or (
-        f"Decided: {truncate(action_label(ended.action), 60)}" if ended.action else "Decided"
+        f"Decided: {truncate(find_action_label(closure.action), 60)}" if closure.action else "Decided"
     )
-    by = truncate(to_single_line(ended.by or ""), 80)
-    return f"{answered}{f' by {by}' if by else ''}, {moment(ended.at)}"
+    by = truncate(to_single_line(closure.by or ""), 80)
+    return f"{answered}{f' by {by}' if by else ''}, {format_time(closure.at)}"
 
 
-def moment(at: datetime) -> str:
-    """A moment in words, in UTC: "Tuesday 17 November 2026, 18:00 UTC"."""
+def format_time(at: datetime) -> str:
+    """Return a time in words, in UTC: "Tuesday 17 November 2026, 18:00 UTC"."""
     here = at.astimezone(UTC)
     return f"{_WEEKDAYS[here.weekday()]} {here.day} {_MONTHS[here.month - 1]} {here.year}, {here:%H:%M} UTC"
 
 
-# Not strftime, whose words follow the machine's locale.
+# Not strftime, which uses the machine's locale.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
     "January",

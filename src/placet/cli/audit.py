@@ -11,9 +11,11 @@ from typing import Any
 
 import click
 
+from placet.cli.client_options import join_options
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import json_option, print_table
-from placet.cli.relay_operations import join_options, location_options, run_audit
+from placet.cli.options import json_option
+from placet.cli.output import print_table
+from placet.cli.relay_operations import location_options, run_audit
 from placet.cli.results import print_bytes, print_result
 from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, ValidationFailed
@@ -43,22 +45,30 @@ audit_options = location_options("audit")
 
 @click.group(cls=CommandGroup)
 def audit() -> None:
-    """What happened to the messages of the relay."""
+    """List, trace and export the relay's audit log."""
 
 
 filter_options = join_options(
-    click.option("--since", metavar="TIME", help="From then on: a duration ago such as 2h, or a moment."),
-    click.option("--until", metavar="TIME", help="Before then: a duration ago, or a moment."),
     click.option(
-        "--type", "types", multiple=True, metavar="TYPE", help="Only these, such as HITL; repeatable."
+        "--since",
+        metavar="TIME",
+        help="Only events since this time: a timestamp, or a duration ago, such as 2h.",
     ),
-    click.option("--action", type=click.Choice(list(AUDIT_ACTIONS)), help="Only what came to this."),
-    click.option("--transport", type=click.Choice(TRANSPORTS), help="Only what travelled so."),
-    click.option("--correlation-id", metavar="ID", help="Only what belongs to one call."),
-    click.option("--source-agent", metavar="ID", help="Only what this agent sent."),
-    click.option("--source-user", metavar="ID", help="Only what this user sent."),
-    click.option("--sink-agent", metavar="ID", help="Only what was for this agent."),
-    click.option("--task-id", metavar="ID", help="Only what belongs to one task."),
+    click.option("--until", metavar="TIME", help="Only events before this time."),
+    click.option(
+        "--type",
+        "types",
+        multiple=True,
+        metavar="TYPE",
+        help="Only events of this type, such as HITL. Repeatable.",
+    ),
+    click.option("--action", type=click.Choice(list(AUDIT_ACTIONS)), help="Only events with this action."),
+    click.option("--transport", type=click.Choice(TRANSPORTS), help="Only events of this transport."),
+    click.option("--correlation-id", metavar="ID", help="Only events of this call."),
+    click.option("--source-agent", metavar="ID", help="Only messages from this agent."),
+    click.option("--source-user", metavar="ID", help="Only messages from this user."),
+    click.option("--sink-agent", metavar="ID", help="Only messages to this agent."),
+    click.option("--task-id", metavar="ID", help="Only events of this task."),
 )
 
 
@@ -79,14 +89,14 @@ def list_events(limit: int, as_json: bool, **given: Any) -> None:
             _moment(one["createdAt"]),
             one["auditType"],
             one["auditAction"],
-            _way(one),
+            _describe_ends(one),
             mark_hidden(one["correlationId"]),
             describe_message(one["message"], (one["metadata"] or {}).get("resolvedBy")),
         )
         for one in found
     ]
-    header = ("at", "type", "action", "way", "correlation id", "message")
-    print_table(header, rows, empty="There are no such events.")
+    header = ("at", "type", "action", "route", "correlation id", "message")
+    print_table(header, rows, empty="No events found.")
 
 
 @audit.command()
@@ -94,7 +104,7 @@ def list_events(limit: int, as_json: bool, **given: Any) -> None:
 @audit_options
 @json_option
 def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
-    """Follow one call step by step."""
+    """Show the steps of one call."""
     found = run_audit(given, lambda relay: _trace(relay, correlation_id))
     if as_json:
         print_result(found)
@@ -107,18 +117,20 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
             "-" if one["durationMicros"] is None else f"{one['durationMicros'] / 1000:,.3f}",
             one["auditType"],
             one["auditAction"],
-            _way(one),
+            _describe_ends(one),
             describe_message(one["message"], one.get("resolvedBy")),
         )
         for one in found["steps"]
     ]
-    print_table(("ms", "took", "type", "action", "way", "message"), rows, empty="There are no steps.")
+    print_table(("ms", "took", "type", "action", "route", "message"), rows, empty="There are no steps.")
 
 
 @audit.command()
 @filter_options
 @click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: standard output."
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write. Default: standard output.",
 )
 @audit_options
 def export(output: Path | None, **given: Any) -> None:
@@ -135,7 +147,7 @@ def export(output: Path | None, **given: Any) -> None:
 
 
 async def _write_file(pieces: AsyncIterator[bytes], output: Path) -> int:
-    """What was there stays if nothing is to be had, such as with a wrong key."""
+    """Write the lines to a file. After an error, such as a wrong key, an existing file is unchanged."""
     try:
         with ExitStack() as closing:
             opened = cache(lambda: closing.enter_context(output.open("wb")))
@@ -204,12 +216,12 @@ def _time(flag: str, text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise click.UsageError(
-            f"--{flag} is a duration such as 2h, or a moment such as 2026-11-15T12:00:00Z."
+            f"--{flag}: use a timestamp such as 2026-11-15T12:00:00Z, or a duration such as 2h."
         ) from None
     return moment.astimezone(UTC)
 
 
-def _way(event: dict[str, Any]) -> str:
+def _describe_ends(event: dict[str, Any]) -> str:
     source, sink = event["sourceAgent"] or event["sourceUser"], event["sinkAgent"]
     ends = [mark_hidden(one["name"]) for one in (source, sink) if one is not None]
     return " -> ".join(ends) or "-"

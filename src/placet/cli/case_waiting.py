@@ -1,10 +1,9 @@
-"""Shared by the commands that wait for a person: their options, and following a case until it ends."""
+"""Options of the commands that wait for a person, and the wait itself."""
 
 import asyncio
 import functools
 import os
 import signal
-import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -15,27 +14,27 @@ from typing import Any, NoReturn
 import click
 from msgspec import Struct
 
-from placet.agent import AsyncAgent, Cancelled, Decided, Notice, Outcome, PendingCase, PendingCases
-from placet.agent.pending import default_path
+from placet.agent import AsyncAgent, Decided, Expired, Notice, Outcome, PendingCase, PendingCases
+from placet.agent.channel_bridge import build_closure
+from placet.agent.pending_case_store import default_path
 from placet.channels import texts
 from placet.cli import results
 from placet.cli.notifications import VIAS, QuestionNotifier, build_targets, open_messengers
 from placet.cli.progress_line import ProgressLine
 from placet.cli.text_tables import discard_output
 from placet.errors import (
+    CaseFileUnavailable,
     CaseNotSaved,
     NotificationFailed,
     PlacetError,
-    SettingsError,
     StillWaiting,
     ValidationFailed,
 )
-from placet.ports.channel import CaseClosure
 from placet.protocol.duration import parse_duration
 from placet.text.truncation import to_single_line
 
 
-class PatienceParam(click.ParamType[timedelta]):
+class WaitDurationParam(click.ParamType[timedelta]):
     """A duration such as 10m, or seconds; 0 means not to wait at all."""
 
     name = "duration"
@@ -67,11 +66,11 @@ _PACE = (
         "--interval",
         type=click.FloatRange(min=0.1, max=3600),
         metavar="SECONDS",
-        help="Seconds between polls. Default: as the service says, and its event stream.",
+        help="Seconds between polls. Default: the service's interval, and its event stream.",
     ),
     click.option(
         "--max-wait",
-        type=PatienceParam(),
+        type=WaitDurationParam(),
         metavar="DURATION",
         help="How long to wait, such as 10m. The case stays open. 0: notify or poll once, and return.",
     ),
@@ -86,7 +85,7 @@ _PACE = (
         "--json",
         "as_json",
         is_flag=True,
-        help="Print one JSON object, also for plain answers and errors.",
+        help="Print one JSON object, also for plain responses and errors.",
     ),
 )
 _VIA = click.option(
@@ -147,7 +146,7 @@ class CaseWait:
         """Follow one case, and clear the progress line afterwards."""
         agent = self._agent or self._begin()
         if pending.is_notified:
-            self.line.show(Notice(name="told", case=pending.case))
+            self.line.show(Notice(name="requested", case=pending.case))
         try:
             return await agent.follow_case(pending)
         finally:
@@ -195,19 +194,17 @@ class CaseWait:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def is_kept(self, pending: PendingCase) -> bool:
+    def is_saved(self, pending: PendingCase) -> bool:
         """Whether the case can be resumed by another command."""
-        kept = self._cases.all() if self._cases is not None and self._folder is None else []
-        return any(one.case.case_id == pending.case.case_id for one in kept)
+        saved = self._cases.all() if self._cases is not None and self._folder is None else []
+        return any(one.case.case_id == pending.case.case_id for one in saved)
 
     def _open_case_file(self) -> PendingCases:
         """Open the file of pending cases; if it cannot be written, use a temporary one."""
         try:
             return _require_capacity(PendingCases(default_path()))
-        except (OSError, CaseNotSaved, SettingsError) as error:
-            if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
-                raise
-            self.line.say(f"placet: {error}", "This wait cannot be resumed if the command is ended.")
+        except (OSError, CaseNotSaved, CaseFileUnavailable) as error:
+            self.line.say(f"placet: {error}", "If this command ends, the wait cannot be resumed.")
         self._folder = tempfile.TemporaryDirectory(prefix="placet-")
         return PendingCases(Path(self._folder.name) / "agent.db")
 
@@ -228,13 +225,13 @@ async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
     except StillWaiting:
         results.print_result(results.open_view(pending.case, waiting.last))
         waiting.line.say(*explain_resume(waiting, pending))
-        raise click.exceptions.Exit(results.FAILED) from None
+        raise click.exceptions.Exit(results.STILL_OPEN) from None
     except asyncio.CancelledError:
         waiting.line.say(*explain_resume(waiting, pending))
         raise
     except PlacetError as error:
         error.details.setdefault("case_id", pending.case.case_id)
-        for line in explain_resume(waiting, pending, told=not isinstance(error, NotificationFailed)):
+        for line in explain_resume(waiting, pending, notified=not isinstance(error, NotificationFailed)):
             error.add_note(line)
         raise
     try:
@@ -257,25 +254,23 @@ def report(outcome: Outcome) -> NoReturn:
 
 def describe_outcome(outcome: Outcome) -> str:
     """Return the outcome as a sentence."""
-    now = datetime.now(UTC)
-    if isinstance(outcome, Decided):
-        name = (outcome.responded_by or {}).get("name")
-        ended = CaseClosure(
-            how="decided", at=now, action=outcome.action, by=name if isinstance(name, str) else None
-        )
-        broken = " But its signature does not hold: do not act on it." if outcome.verified is False else ""
-        return f"{texts.ending(ended)}.{broken}"
-    if isinstance(outcome, Cancelled):
-        return f"{texts.ending(CaseClosure(how='withdrawn', at=now, reason=outcome.reason))}."
-    default = to_single_line(outcome.default_action)
-    return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
+    if isinstance(outcome, Expired):
+        default = to_single_line(outcome.default_action)
+        return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
+    is_forged = isinstance(outcome, Decided) and outcome.verified is False
+    warning = " But its signature is invalid: do not act on it." if is_forged else ""
+    return f"{texts.describe_closure(build_closure(outcome, datetime.now(UTC)))}.{warning}"
 
 
-def explain_resume(waiting: CaseWait, pending: PendingCase, *, told: bool = True) -> list[str]:
+def explain_resume(waiting: CaseWait, pending: PendingCase, *, notified: bool = True) -> list[str]:
     """Return the lines that explain how to resume waiting for a saved case."""
-    if not waiting.is_kept(pending):
+    if not waiting.is_saved(pending):
         return []
-    why = "Go on waiting with:" if told else "Nobody knows of it yet; tell them, there or with another --via:"
+    why = (
+        "Resume waiting with:"
+        if notified
+        else "The person was not notified. Notify them with the same or another --via:"
+    )
     return [
         f"The case is still open. {why}",
         f"  placet pending resume {to_single_line(pending.case.case_id)}",

@@ -5,25 +5,19 @@ from pathlib import Path
 import click
 
 from placet.cases.case import Case
-from placet.cases.events import Event, find_broken_link
+from placet.cases.case_verification import StoredCase, find_problems, read_state
 from placet.cases.wire import poll_response
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import (
-    config_option,
-    db_option,
-    json_option,
-    load_settings,
-    print_json,
-    print_table,
-    with_store,
-)
+from placet.cli.database import load_settings, with_store
+from placet.cli.options import config_option, db_option, json_option
+from placet.cli.output import print_json, print_table
 from placet.errors import CaseNotFound, PlacetError
-from placet.ports.store import Store
+from placet.protocol.poll import Status
 
 
 @click.group(cls=CommandGroup)
 def case() -> None:
-    """Cases: show one with its events, and check its chain."""
+    """Show a case with its events, and check its chain."""
 
 
 @case.command()
@@ -32,34 +26,40 @@ def case() -> None:
 @config_option
 @json_option
 def show(case_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
-    """Show a case, its events and whether its chain holds."""
-    found, events = with_store(
-        load_settings(config, db=db).settings.db, lambda store: _case_with_events(store, case_id)
+    """Show a case with its events, and check its chain."""
+    stored = with_store(
+        load_settings(config, db=db).settings.db, lambda store: store.find_stored_case(case_id)
     )
-    broken = find_broken_link(events, head=found.chain)
+    if stored is None:
+        raise CaseNotFound(f"There is no case {case_id!r}.")
+    found, problems = read_state(stored), find_problems(stored)
     if as_json:
-        _print_as_json(found, events, broken)
-    else:
+        _print_as_json(stored, found, problems)
+    elif found is not None:
         erased = "" if found.erased_at is None else ", content erased"
         click.echo(f"{found.type} {found.id}: {found.status}, version {found.version}{erased}")
-        rows = [(one.seq, one.type, one.at, one.actor, one.digest[:12]) for one in events]
+        rows = [(one.seq, one.type, one.at, one.actor, one.digest[:12]) for one in stored.events]
         print_table(("seq", "event", "at", "by", "digest"), rows, empty="There are no events.")
-    if broken is not None:
-        raise PlacetError(f"The chain is broken at event {broken}.")
-    click.echo("The chain holds.", err=True)
+    if problems:
+        raise PlacetError(" ".join(problems))
+    click.echo("The chain is intact.", err=True)
 
 
-def _print_as_json(case: Case, events: list[Event], broken: int | None) -> None:
+def _print_as_json(stored: StoredCase, case: Case | None, problems: list[str]) -> None:
     listed = [
         {"seq": one.seq, "type": one.type, "at": one.at, "actor": one.actor, "digest": one.digest}
-        for one in events
+        for one in stored.events
     ]
-    poll = None if case.erased_at is not None else poll_response(case)
-    print_json({"case_id": case.id, "case": poll, "events": listed, "chain_holds": broken is None})
+    print_json(
+        {
+            "case_id": stored.id,
+            "case": poll_response(case) if case is not None and _has_content(case) else None,
+            "events": listed,
+            "chain_holds": not problems,
+            "problems": problems,
+        }
+    )
 
 
-async def _case_with_events(store: Store, case_id: str) -> tuple[Case, list[Event]]:
-    found = await store.get_case(case_id)
-    if found is None:
-        raise CaseNotFound(f"There is no case {case_id!r}.")
-    return found, list(await store.list_events(case_id))
+def _has_content(case: Case) -> bool:
+    return case.erased_at is None and (case.status is not Status.COMPLETED or case.decision is not None)

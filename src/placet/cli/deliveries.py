@@ -5,31 +5,28 @@ from pathlib import Path
 import click
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import (
-    config_option,
-    db_option,
-    json_option,
-    load_settings,
-    print_json,
-    print_table,
-    with_store,
-)
+from placet.cli.database import load_settings, with_store
+from placet.cli.options import config_option, db_option, json_option
+from placet.cli.output import print_json, print_table
 from placet.desk import clock
 from placet.desk.outbox import Outbox
+from placet.ports.outbox_store import DeliveryFilter
 from placet.server.endpoint_api import delivery_view
 
 
 @click.group(cls=CommandGroup)
 def deliveries() -> None:
-    """Callbacks: what was sent where, and how it went."""
+    """List callback deliveries, and send one again."""
 
 
 @deliveries.command("list")
 @db_option
 @config_option
 @json_option
-@click.option("--case", "case_id", metavar="CASE_ID", help="Only those of one case.")
-@click.option("--state", type=click.Choice(["waiting", "delivered", "failed"]), help="Only these.")
+@click.option("--case", "case_id", metavar="CASE_ID", help="Only deliveries of this case.")
+@click.option(
+    "--state", type=click.Choice(["waiting", "delivered", "failed"]), help="Only deliveries in this state."
+)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 def list_deliveries(
     db: str | None, config: Path | None, as_json: bool, case_id: str | None, state: str | None, limit: int
@@ -37,7 +34,7 @@ def list_deliveries(
     """List deliveries, newest first."""
     found = with_store(
         load_settings(config, db=db).settings.db,
-        lambda store: store.list_deliveries(case_id=case_id, state=state, limit=limit),
+        lambda store: store.list_deliveries(DeliveryFilter(case_id=case_id, state=state), limit=limit),
     )
     if as_json:
         print_json([delivery_view(one) for one in found])
@@ -54,7 +51,7 @@ def list_deliveries(
 @db_option
 @config_option
 def replay(delivery_id: str, db: str | None, config: Path | None) -> None:
-    """Send a delivery again; the running server picks it up."""
+    """Send a delivery again. The running server sends it."""
     path = load_settings(config, db=db).settings.db
     with_store(path, lambda store: Outbox(store=store, couriers={}, clock=clock.now).replay(delivery_id))
     click.echo(f"{delivery_id} will be sent again.", err=True)

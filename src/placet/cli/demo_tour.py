@@ -1,4 +1,4 @@
-"""The output of `placet demo`: links to open, then what happens to their cases."""
+"""The output of `placet demo`: review links, then the events of their cases."""
 
 import asyncio
 import os
@@ -17,17 +17,19 @@ from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.pages.view import DemoLink
 from placet.ports.identity import INBOX_ALL
+from placet.protocol.service_paths import DOCS, INBOX
 from placet.reviews.registry import SAMPLES
-from placet.server.demo import DemoPages
+from placet.server.demo import DEMO_CASES, DemoPages
 
 KEY_LASTS_FOR = timedelta(days=1)
-SAYS = {
+EVENT_TEXTS = {
     "review.opened": "opened by a person",
     "review.in_progress": "being filled in",
     "review.reminder": "reminded",
     "review.completed": "answered",
     "review.expired": "expired",
     "review.cancelled": "withdrawn",
+    "review.handed_back": "handed back, still open",
     "review.passed_on": "passed on to a colleague",
 }
 
@@ -60,23 +62,23 @@ class DemoTour:
         base = self._parts.settings.public_url
         click.echo(f"\n  Placet is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for link in self._demo.links:
-            click.echo(f"  {_bold(_name_demo(link.type))}: {link.prompt}\n    {link.url}\n")
-        click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
+            click.echo(f"  {_bold(_display_name(link.type))}: {link.prompt}\n    {link.url}\n")
+        click.echo(f"  Or see all of them in the inbox:\n    {base}{INBOX}")
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
-        click.echo(f"    {_format_command()} request POST '{base}/api/demo?type=confirmation'\n")
-        click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
-        click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
+        click.echo(f"    {_format_command()} request POST '{base}{DEMO_CASES}?type=confirmation'\n")
+        click.echo(f"  API: {base}{DOCS}   Database: {self._parts.settings.db}")
+        click.echo("  Ctrl+C stops. The events of the cases appear below:\n")
         self._parts.store.add_change_listener(self._report_change)
-        self._demo.on_callback = self._report_callback
+        self._demo.add_callback_listener(self._report_callback)
 
     def _report_change(self, case_id: str | None) -> None:
         if case_id is not None:
-            task = asyncio.create_task(self._tell(case_id))
+            task = asyncio.create_task(self._report_events(case_id))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, case_id: str) -> None:
+    async def _report_events(self, case_id: str) -> None:
         for event in await self._parts.store.list_events(case_id, after=self._seen[case_id]):
             if event.seq <= self._seen[case_id]:
                 continue
@@ -87,16 +89,16 @@ class DemoTour:
     def _report(self, case_id: str, name: str, data: dict[str, Any]) -> None:
         if name != CREATED:
             action = data.get("result", {}).get("action")
-            self._say(case_id, SAYS.get(name, name) + (f": {action}" if action else ""))
+            self._print_event(case_id, EVENT_TEXTS.get(name, name) + (f": {action}" if action else ""))
         elif case_id not in self._types:
             self._types[case_id] = data["type"]
-            self._say(case_id, "asked through the API")
+            self._print_event(case_id, "created through the API")
 
     def _report_callback(self, body: dict[str, Any]) -> None:
-        self._say(body["case_id"], f"callback received and verified: {body['event']}")
+        self._print_event(body["case_id"], f"callback received and verified: {body['event']}")
 
-    def _say(self, case_id: str, words: str) -> None:
-        name = f"{_name_demo(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
+    def _print_event(self, case_id: str, words: str) -> None:
+        name = f"{_display_name(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
         click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {name}  {words}")
 
 
@@ -111,5 +113,5 @@ def _bold(text: str) -> str:
     return text if plain else click.style(text, bold=True)
 
 
-def _name_demo(sort: str) -> str:
-    return sort.replace("_", " ")
+def _display_name(type: str) -> str:
+    return type.replace("_", " ")

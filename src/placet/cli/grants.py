@@ -7,14 +7,9 @@ import click
 import msgspec
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import (
-    config_option,
-    db_option,
-    json_option,
-    load_settings,
-    print_table,
-    with_store,
-)
+from placet.cli.database import load_settings, with_store
+from placet.cli.options import config_option, db_option, json_option
+from placet.cli.output import print_table
 from placet.cli.results import print_result
 from placet.desk import clock
 from placet.desk.grants import GrantService
@@ -28,20 +23,20 @@ OPERATOR = "operator"
 
 @click.group(cls=CommandGroup)
 def grant() -> None:
-    """What people allowed agents in advance: list it, show it, revoke it."""
+    """List, show and revoke grants: calls that people approved in advance."""
 
 
 @grant.command("list")
 @db_option
 @config_option
 @json_option
-@click.option("--owner", metavar="NAME", help="Only those of the keys of this name.")
-@click.option("--live", is_flag=True, help="Only those that still cover something.")
+@click.option("--owner", metavar="NAME", help="Only grants of API keys with this name.")
+@click.option("--live", is_flag=True, help="Only grants that can still be used.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 def list_grants(
     db: str | None, config: Path | None, as_json: bool, owner: str | None, live: bool, limit: int
 ) -> None:
-    """List grants, newest first, those that are over included."""
+    """List grants, newest first, including expired and revoked ones."""
     found = with_store(
         load_settings(config, db=db).settings.db,
         lambda store: _list_grants(store, owner, live=live, limit=limit),
@@ -70,8 +65,8 @@ def list_grants(
 @config_option
 @json_option
 def show(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
-    """Show a grant: what it covers, who gave it, and what is left of it."""
-    found = with_store(load_settings(config, db=db).settings.db, lambda store: _format_grant(store, grant_id))
+    """Show what a grant covers, who gave it, and how many uses are left."""
+    found = with_store(load_settings(config, db=db).settings.db, lambda store: _load_grant(store, grant_id))
     if as_json:
         print_result(msgspec.to_builtins(found))
         return
@@ -85,7 +80,7 @@ def show(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> N
 @config_option
 @json_option
 def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
-    """End a grant by its id; from then on a running server asks a person again."""
+    """Revoke a grant by its id. A running server asks a person again from then on."""
     settings = load_settings(config, db=db).settings
 
     async def end(store: Store) -> GrantView:
@@ -110,7 +105,7 @@ async def _list_grants(store: Store, owner: str | None, *, live: bool, limit: in
     return found[:limit]
 
 
-async def _format_grant(store: Store, grant_id: str) -> GrantView:
+async def _load_grant(store: Store, grant_id: str) -> GrantView:
     found = await store.get_grant(grant_id)
     if found is None:
         raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")

@@ -6,16 +6,9 @@ from pathlib import Path
 import click
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import (
-    config_option,
-    db_option,
-    has_database,
-    json_option,
-    load_settings,
-    print_json,
-    print_table,
-    with_store,
-)
+from placet.cli.database import has_database, load_settings, with_store
+from placet.cli.options import config_option, db_option, json_option
+from placet.cli.output import print_json, print_table
 from placet.desk import clock
 from placet.desk.api_keys import DEFAULT_SCOPES, create_key, revoke_key
 from placet.ports.identity import ALL_SCOPES
@@ -25,7 +18,11 @@ from placet.protocol.duration import parse_duration
 
 @click.group(cls=CommandGroup)
 def key() -> None:
-    """Manage API keys. Keys with one name are one principal: to rotate, create a second, revoke the first."""
+    """Create, list and revoke API keys.
+
+    Keys with the same name belong to the same principal. To rotate a key, create a second one with its name,
+    then revoke the first.
+    """
 
 
 @key.command()
@@ -37,13 +34,15 @@ def key() -> None:
     "scopes",
     multiple=True,
     type=click.Choice(ALL_SCOPES),
-    help="Default: cases:write and cases:read.",
+    help="A scope of the key. Repeatable. Default: cases:write and cases:read.",
 )
-@click.option("--expires-in", metavar="DURATION", help="For example 90d; default: never.")
+@click.option(
+    "--expires-in", metavar="DURATION", help="How long the key is valid, such as 90d. Default: forever."
+)
 def create(
     name: str, db: str | None, config: Path | None, scopes: tuple[str, ...], expires_in: str | None
 ) -> None:
-    """Create a key and print it, once, alone on standard output."""
+    """Create a key and print it to standard output. It cannot be shown again."""
     lasts_for = parse_duration(expires_in) if expires_in else None
     file = load_settings(config, db=db).settings.db
     is_new = not has_database(file)
@@ -64,7 +63,7 @@ def create(
 @config_option
 @json_option
 def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
-    """List all keys; the keys themselves are not stored and cannot be shown."""
+    """List all keys, without their secrets, which are not stored."""
     keys = with_store(load_settings(config, db=db).settings.db, lambda store: store.list_api_keys())
     if as_json:
         print_json(
@@ -80,7 +79,7 @@ def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
 @db_option
 @config_option
 def revoke(key_id: str, db: str | None, config: Path | None) -> None:
-    """Revoke a key by its id; a running server honours it within seconds."""
+    """Revoke a key by its id. A running server refuses it within seconds."""
     with_store(load_settings(config, db=db).settings.db, lambda store: revoke_key(store, key_id, clock.now()))
     click.echo(f"Revoked {key_id}.", err=True)
 

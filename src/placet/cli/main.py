@@ -11,36 +11,39 @@ from typing import Any
 import click
 
 from placet import __version__
+from placet.cli.command_group import CommandGroup
+from placet.cli.environment import refuse_unknown_variables
 from placet.errors import MissingExtra, PlacetError
 
 # Command -> its module and its line in the overview. A module is imported when its command is called.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("placet.cli.serve", "Try it: a server with one open question of each type."),
-    "request": ("placet.cli.request", "Call a service; where it needs a person, wait for the decision."),
-    "wait": ("placet.cli.wait", "Wait for the decision of a case, by its poll address."),
-    "ask": ("placet.cli.ask", "Ask a person: approval, selection, input, confirmation, escalation."),
-    "pending": ("placet.cli.pending_cases", "Cases that were left waiting: list, resume, forget."),
-    "mcp": ("placet.cli.mcp", "Serve assistants over MCP: tools to ask a person."),
-    "mcp-gate": ("placet.cli.mcp_gate", "Put a person before the tools of any MCP server."),
+    "demo": ("placet.cli.serve", "Start a demo server with one open case of each type."),
+    "request": ("placet.cli.request", "Send an HTTP request, and wait for the decision if it needs one."),
+    "wait": ("placet.cli.wait", "Wait for the decision of a case, by its poll URL."),
+    "ask": ("placet.cli.ask", "Ask a person for an approval, a selection, input and more."),
+    "pending": ("placet.cli.pending_cases", "List, resume and forget cases whose command stopped waiting."),
+    "mcp": ("placet.cli.mcp", "Run an MCP server with tools for asking a person."),
+    "mcp-gate": ("placet.cli.mcp_gate", "Require approval for the tool calls of any MCP server."),
     "serve": ("placet.cli.serve", "Run the server."),
-    "settings": ("placet.cli.settings", "Show the effective settings and where each came from."),
-    "key": ("placet.cli.keys", "API keys: create, list, revoke."),
-    "case": ("placet.cli.cases", "Cases: show one with its events, and check its chain."),
-    "grant": ("placet.cli.grants", "Grants: what people allowed in advance: list, show, revoke."),
-    "relay": ("placet.cli.relay", "The relay: agents, callers, groups with permissions, approvals."),
-    "policy": ("placet.cli.policies", "Policies of the relay: write, bind, try and replay them."),
-    "audit": ("placet.cli.audit", "The relay's audit: list it, follow a call, export it."),
-    "deliveries": ("placet.cli.deliveries", "Callbacks: what was sent where, and how it went."),
-    "migrate": ("placet.cli.migrate", "Bring the database's schema up to date."),
-    "signing": ("placet.cli.signing", "The keys that sign results: list, rotate."),
-    "verify": ("placet.cli.signing", "Check the signature of a completed case's poll response."),
-    "skill": ("placet.cli.skill", "Print a SKILL.md: of a service, or for agents that run commands."),
+    "settings": ("placet.cli.settings", "Show the effective settings and where each comes from."),
+    "key": ("placet.cli.keys", "Create, list and revoke API keys."),
+    "case": ("placet.cli.cases", "Show a case with its events, and check its chain."),
+    "grant": ("placet.cli.grants", "List, show and revoke grants."),
+    "relay": ("placet.cli.relay", "Manage the relay: agents, callers, groups and approvals."),
+    "policy": ("placet.cli.policies", "Save, bind, test and replay policies of the relay."),
+    "audit": ("placet.cli.audit", "List, trace and export the relay's audit log."),
+    "deliveries": ("placet.cli.deliveries", "List callback deliveries, and send one again."),
+    "backup": ("placet.cli.backup", "Copy the database to a file that only its owner can read."),
+    "migrate": ("placet.cli.migrate", "Update the schema of the database."),
+    "signing": ("placet.cli.signing", "List, rotate and revoke the keys that sign results."),
+    "verify": ("placet.cli.signing", "Verify the signature of a completed case's poll response."),
+    "skill": ("placet.cli.skill", "Print a SKILL.md for a service, or for agents that run commands."),
 }
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A group that imports a command only when it is called, so that every command starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -66,15 +69,6 @@ class LazyGroup(click.Group):
                 raise
             raise MissingExtra.of(f"placet {ctx.invoked_subcommand}", error.extra) from error
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of these arguments. The error for an unknown one suggests similar names."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from the table, without importing the commands."""
         with formatter.section("Commands"):
@@ -84,18 +78,19 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli() -> None:
-    """Placet: where autonomous agents get human decisions.
+    """Placet: human decisions for autonomous agents.
 
-    Begin with `placet demo`; run your own with `placet serve`.
+    Try it with `placet demo`. Run your own server with `placet serve`.
     """
+    refuse_unknown_variables(os.environ)
 
 
 def main() -> None:
-    """Run a command: an error is one sentence on standard error and exit code 1.
+    """Run a command. An error is printed as one sentence to standard error, with exit code 1.
 
-    A wrong call and a missing extra have exit code 2.
+    Usage errors and missing extras have exit code 2.
     """
-    _mend_streams()
+    _repair_streams()
     try:
         code = cli.main(prog_name="placet", standalone_mode=False)
     except click.ClickException as error:
@@ -124,12 +119,12 @@ def main() -> None:
         sys.exit(code if isinstance(code, int) else 0)  # the exit code of the command
 
 
-def _mend_streams() -> None:
+def _repair_streams() -> None:
     """Replace closed streams by the null device, and escape characters that the terminal lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if (
             getattr(sys, name) is None
-        ):  # in this order each takes its own place again, and no file or socket can
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
+        ):  # in this order, each stream gets its own file descriptor, before any file or socket
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - stays open
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,27 +1,29 @@
-"""`placet migrate`: bring a database's schema up to this version."""
+"""`placet migrate`: update the schema of a database to this version."""
 
 from pathlib import Path
 
 import click
 
 from placet.bootstrap.storage import database_exists, migrate_database
-from placet.cli.options import config_option, db_option, load_settings
+from placet.cli.database import load_settings
+from placet.cli.options import config_option, db_option
 
 
 @click.command()
 @db_option
 @config_option
 def migrate(db: str | None, config: Path | None) -> None:
-    """Bring the database's schema up to date.
+    """Update the schema of the database.
 
-    A new file gets its schema by itself when it is first used. Stop the server and make a backup first.
+    Stop the server, and make a backup with `placet backup` first. A new database gets its schema when it is
+    first used.
     """
     path = load_settings(config, db=db).settings.db
     is_new = not database_exists(path)
     change = migrate_database(path)
     if change.before == change.after:
-        click.echo(f"{path} is at schema {change.after} already.", err=True)
+        click.echo(f"{path} is already at schema {change.after}.", err=True)
     elif is_new:
-        click.echo(f"There was no {path}: it is new, and at schema {change.after}.", err=True)
+        click.echo(f"Created {path} at schema {change.after}.", err=True)
     else:
-        click.echo(f"{path} went from schema {change.before} to {change.after}.", err=True)
+        click.echo(f"Migrated {path} from schema {change.before} to {change.after}.", err=True)

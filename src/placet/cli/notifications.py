@@ -29,8 +29,8 @@ from placet.protocol.addresses import LOOPBACK_HOSTS
 from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line, truncate
 
-HERE = ("print", "browser", "qr")
-VIAS = (*CHANNEL_NAMES, *HERE)
+LOCAL_VIAS = ("print", "browser", "qr")
+VIAS = (*CHANNEL_NAMES, *LOCAL_VIAS)
 INDENT = "  "
 LONGEST_PROMPT = 600
 
@@ -62,10 +62,10 @@ class QuestionNotifier:
 
     async def __call__(self, notice: Notice) -> None:
         """Notify every target; print failures, and raise if all targets failed to show the link."""
-        if notice.name in ("told", "opened", "in_progress", "reminder"):
+        if notice.name in ("requested", "opened", "in_progress", "reminder"):
             self.last = notice
         failed = [error for target in self._targets if (error := await self._notify_target(target, notice))]
-        if notice.name == "told" and len(failed) == len(self._targets) > 0:
+        if notice.name == "requested" and len(failed) == len(self._targets) > 0:
             raise failed[0]
         for error in failed:
             self._line.say(f"placet: {error.message}")
@@ -112,7 +112,7 @@ def open_messengers(
 
     Raises SettingsError naming the settings that a messenger in `vias` lacks.
     """
-    opened = {via: _open_messenger(via, environ) for via in vias if via not in HERE}
+    opened = {via: _open_messenger(via, environ) for via in vias if via not in LOCAL_VIAS}
     for name in opened:
         if why := explain_missing_buttons(name, environ):
             line.say(f"placet: {why}")
@@ -125,8 +125,8 @@ def open_messengers(
 
 
 def _open_messenger(name: str, environ: Mapping[str, str]) -> OpenMessenger:
-    heard = read_answerers(name, environ) if can_receive_answers(name, environ) else frozenset()
-    return OpenMessenger(open_channel(name, environ), heard)
+    answerers = read_answerers(name, environ) if can_receive_answers(name, environ) else frozenset()
+    return OpenMessenger(open_channel(name, environ), answerers)
 
 
 def build_targets(
@@ -138,11 +138,11 @@ def build_targets(
     nudge: Callable[[str], object],
 ) -> list[NotificationTarget]:
     """Return the targets: this screen if it is among `vias`, and each messenger."""
-    on_screen = frozenset(vias) & frozenset(HERE)
+    on_screen = frozenset(vias) & frozenset(LOCAL_VIAS)
     targets: list[NotificationTarget] = [ScreenTarget(on_screen, line)] if on_screen else []
     for one in messengers:
-        board = ChannelBridge(one.channel, cases, answerers=one.answerers, nudge=nudge)
-        targets.append(MessengerTarget(board, bool(one.answerers)))
+        bridge = ChannelBridge(one.channel, cases, answerers=one.answerers, nudge=nudge)
+        targets.append(MessengerTarget(bridge, has_answerers=bool(one.answerers)))
     return targets
 
 
@@ -154,9 +154,9 @@ def can_receive_answers(via: str, environ: Mapping[str, str]) -> bool:
 class MessengerTarget:
     """A messenger; listens for button presses if anybody may answer with one."""
 
-    def __init__(self, bridge: ChannelBridge, heard: bool) -> None:
+    def __init__(self, bridge: ChannelBridge, *, has_answerers: bool) -> None:
         self._bridge = bridge
-        self._heard = heard
+        self._has_answerers = has_answerers
 
     async def tell(self, notice: Notice) -> None:
         """Send the question, remind, or update the message."""
@@ -164,7 +164,7 @@ class MessengerTarget:
 
     async def listen(self) -> None:
         """Receive button presses."""
-        if self._heard:
+        if self._has_answerers:
             await self._bridge.listen()
 
     async def aclose(self) -> None:
@@ -181,7 +181,7 @@ class ScreenTarget:
 
     async def tell(self, notice: Notice) -> None:
         """Show the link, and again as a reminder."""
-        if notice.name not in ("told", "reminder"):
+        if notice.name not in ("requested", "reminder"):
             return
         link = notice.case.review_url
         extra = draw_qr_code(link, self._line) if "qr" in self._how else []
@@ -190,7 +190,7 @@ class ScreenTarget:
             self._line.say("No browser was found. Open the link yourself.")
 
     async def listen(self) -> None:
-        """Do nothing: nobody answers on the screen."""
+        """Do nothing: the screen takes no answers."""
 
     async def aclose(self) -> None:
         """Do nothing."""
@@ -202,12 +202,12 @@ def format_question(notice: Notice, line: ProgressLine) -> list[str]:
     earlier = notice.case.previous_case_id
     return [
         "",
-        *line.wrap(f"{texts.heading(card)}:"),
+        *line.wrap(f"{texts.format_heading(card)}:"),
         *line.wrap(truncate(to_single_line(card.prompt), LONGEST_PROMPT), INDENT),
         INDENT + mark_hidden(card.review_url),
-        *line.wrap(f"{texts.deadline(card)}.", INDENT),
-        *line.wrap(texts.silence(card), INDENT),
-        *(line.wrap(f"This goes on from {to_single_line(earlier)}.", INDENT) if earlier else ()),
+        *line.wrap(f"{texts.format_deadline(card)}.", INDENT),
+        *line.wrap(texts.format_no_answer(card), INDENT),
+        *(line.wrap(f"This continues {to_single_line(earlier)}.", INDENT) if earlier else ()),
         "",
     ]
 

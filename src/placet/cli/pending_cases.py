@@ -7,11 +7,12 @@ import click
 from msgspec.structs import replace
 
 from placet.agent import Outcome, PendingCase, PendingCases
-from placet.agent.pending import default_path
+from placet.agent.pending_case_store import default_path
 from placet.cli import results
 from placet.cli.case_waiting import CaseWait, WaitOptions, describe_outcome, follow, run, wait_options
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import json_option, print_table
+from placet.cli.options import json_option
+from placet.cli.output import print_table
 from placet.errors import CaseNotFound, PlacetError, StillWaiting
 from placet.text.truncation import to_single_line, truncate
 
@@ -20,13 +21,16 @@ SHORT_PROMPT = 50
 
 @click.group(cls=CommandGroup)
 def pending() -> None:
-    """Cases that a command left waiting: nothing is lost when it is interrupted or killed."""
+    """List, resume and forget cases whose command stopped waiting.
+
+    Every case is saved before its link is sent, so that an interrupted command loses none.
+    """
 
 
 @pending.command("list")
 @json_option
 def list_pending(as_json: bool) -> None:
-    """List the cases that still wait, the most urgent first."""
+    """List pending cases, most urgent first."""
     found = _all()
     if as_json:
         results.print_result([results.open_view(one.case, None) for one in found])
@@ -41,25 +45,27 @@ def list_pending(as_json: bool) -> None:
         )
         for one in found
     ]
-    print_table(("case", "type", "until", "told", "prompt"), rows, empty="Nothing is pending.")
+    print_table(("case", "type", "until", "notified", "prompt"), rows, empty="Nothing is pending.")
 
 
 @pending.command()
 @click.argument("case_id", required=False)
 @wait_options()
 def resume(case_id: str | None, how: WaitOptions) -> None:
-    """Go on waiting for a case, or for all of them.
+    """Resume waiting for a case, or for all pending cases.
 
-    One case: its result and exit code, as `placet request` would have given them. All: one JSON object in a
-    line for each, as they end; the exit code is 1 if any failed, else the largest. A person who has been told
-    is told again only with --via.
+    For one case, the output and exit code are those of `placet request`. For all cases, prints one JSON
+    object per line as they end; the exit code is 1 if any failed, else the highest of their codes. People who
+    were already notified are notified again only with --via.
     """
-    chosen = [_retold(one, how) for one in ([_find_case(case_id)] if case_id is not None else _all())]
-    there = _with_places(chosen, how)
+    chosen = [
+        _renotify_if_requested(one, how) for one in ([_find_case(case_id)] if case_id is not None else _all())
+    ]
+    how = _with_channels(chosen, how)
     if case_id is not None:
-        run(functools.partial(follow, chosen[0]), there)
+        run(functools.partial(follow, chosen[0]), how)
     elif chosen:
-        run(functools.partial(_resume_all, chosen), there, several=True)
+        run(functools.partial(_resume_all, chosen), how, several=True)
     else:
         click.echo("Nothing is pending.", err=True)
 
@@ -69,9 +75,9 @@ def resume(case_id: str | None, how: WaitOptions) -> None:
 @click.option("--all", "forget_all", is_flag=True, help="Forget every case.")
 @json_option
 def forget(case_ids: tuple[str, ...], forget_all: bool, as_json: bool) -> None:
-    """Stop keeping cases; at the service they stay open until they are answered or expire."""
+    """Forget cases. At the service, they stay open until they are answered or expire."""
     if not case_ids and not forget_all:
-        raise click.UsageError("Name the cases to forget, or say --all.")
+        raise click.UsageError("Pass the ids of the cases to forget, or --all.")
     chosen = _all() if forget_all else [_find_case(case_id) for case_id in case_ids]
     cases = PendingCases(default_path())
     try:
@@ -95,7 +101,7 @@ async def _resume(waiting: CaseWait, one: PendingCase) -> int:
         outcome: Outcome = await waiting.follow(one)
     except StillWaiting:
         results.print_result(results.open_view(one.case, None))
-        return results.FAILED
+        return results.STILL_OPEN
     except PlacetError as error:
         waiting.line.say(f"placet: {to_single_line(one.case.case_id)}: {error.message}")
         results.print_result({**results.error_view(error), "case_id": one.case.case_id})
@@ -105,12 +111,12 @@ async def _resume(waiting: CaseWait, one: PendingCase) -> int:
     return results.exit_code(outcome)
 
 
-def _retold(one: PendingCase, how: WaitOptions) -> PendingCase:
+def _renotify_if_requested(one: PendingCase, how: WaitOptions) -> PendingCase:
     return replace(one, is_notified=False) if how.vias else one
 
 
-def _with_places(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:
-    """Messages that are out in messengers are brought up to date there."""
+def _with_channels(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:
+    """Add the messengers that already show these cases, so that their messages are updated."""
     if not chosen:
         return how
     cases = PendingCases(default_path())

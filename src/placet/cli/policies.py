@@ -1,14 +1,11 @@
 """`placet policy`: manage the relay's policies, and evaluate them on a message."""
 
-import asyncio
 import functools
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option
@@ -25,27 +22,18 @@ from placet.cli.policy_commands import (
 from placet.cli.policy_files import FILE, policies_in
 from placet.cli.relay_operations import run_policies
 from placet.cli.results import print_result
-from placet.desk import clock
 from placet.http.operations import Operations
-from placet.ports.detector import Scannable
-from placet.relay.detectors.policy_evaluator import PolicyEvaluator
-from placet.relay.detectors.presidio import PresidioDetector
-from placet.relay.detectors.registry import DetectorRegistry, load_detectors
-from placet.relay.policies.evaluation import Evaluation, Outcome
-from placet.relay.policies.policy import Leg, Policy
-from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
+from placet.relay.policies.evaluation import Outcome
+from placet.relay.policies.policy import Leg
 from placet.text.characters import mark_hidden
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
 """Exit codes by verdict; 0 if the message passes unchanged."""
-START_UP = timedelta(seconds=120)
-"""Long enough to load Presidio."""
-PATH = "message.parts[0].text"
 
 
 @click.group(cls=CommandGroup)
 def policy() -> None:
-    """Policies of the relay: write, bind and retire them, and see what they do or would have done."""
+    """Save, bind, test and replay policies of the relay."""
 
 
 for _command in (add, list_policies, show, bind, unbind, retire, replay):
@@ -54,12 +42,12 @@ for _command in (add, list_policies, show, bind, unbind, retire, replay):
 
 @policy.command("test")
 @click.argument("file", type=FILE, required=False)
-@click.option("--text", required=True, help="The text of the message; - reads standard input.")
+@click.option("--text", required=True, help="Text of the message; - reads standard input.")
 @click.option(
-    "--leg", type=click.Choice([leg.value for leg in Leg]), help="Only this leg; default: the whole way."
+    "--leg", type=click.Choice([leg.value for leg in Leg]), help="Only this leg. Default: all legs."
 )
-@click.option("--source", metavar="ID", help="Who would send it, where no FILE is given.")
-@click.option("--sink", metavar="ID", help="Whom it would be for, where no FILE is given.")
+@click.option("--source", metavar="ID", help="Sender of the message, if there is no FILE.")
+@click.option("--sink", metavar="ID", help="Receiver of the message, if there is no FILE.")
 @policy_options
 @json_option
 def try_out(
@@ -71,19 +59,20 @@ def try_out(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Say what the policies in FILE, TOML or JSON, would do with a text, and why.
+    """Show what the policies in FILE (TOML or JSON) would do with a text, and why.
 
-    Without a FILE it is those in force, on a server or in its file, for messages from --source to --sink.
-    Exits with 0 if the message would pass, logged or not; with 10 if it would be masked, 11 if held for a
-    person, 12 if blocked; with 1 if the file or a policy in it is not sound.
+    Without FILE, evaluates the policies in force on a server or in its database, for messages from --source
+    to --sink. Exit codes: 0 the message passes, logged or not; 10 it is masked; 11 it is held for a person;
+    12 it is blocked; 1 the file or a policy in it is invalid.
     """
     message = sys.stdin.read() if text == "-" else text
     legs = [Leg(leg)] if leg else list(Leg)
     if file is None:
         views = run_policies(where, functools.partial(_evaluate_in_force, message, legs, source, sink))
     else:
-        seen = asyncio.run(_look(policies_in(file), message, legs))
-        views = [_view(one, found, message) for one, found in seen]
+        from placet.cli.policy_file_evaluation import evaluate_policies  # it needs the `relay` extra
+
+        views = evaluate_policies(policies_in(file), message, legs)
     strictest = max((Outcome(view["outcome"]) for view in views), key=lambda outcome: outcome.strictness)
     if as_json:
         print_result({"outcome": strictest, "legs": views})
@@ -95,7 +84,7 @@ def try_out(
 async def _evaluate_in_force(
     text: str, legs: list[Leg], source: str | None, sink: str | None, relay: Operations
 ) -> list[dict[str, Any]]:
-    """Return an error of the API with the names of this command."""
+    """Evaluate the policies in force, and return a view of each leg."""
     asked = {"text": text, "legs": legs, "sourceAgentId": source, "sinkAgentId": sink}
     found = await relay.call("evaluatePolicies", asked)
     return [
@@ -108,55 +97,6 @@ async def _evaluate_in_force(
         }
         for view in found["legs"]
     ]
-
-
-async def _look(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:
-    detectors = load_detectors(presidio=PresidioDetector(within=START_UP))
-    try:
-        _check(policies, detectors)
-        now = clock.now()
-        inspector = PolicyEvaluator(PolicySet.for_everyone(policies, now=now), detectors)
-        pieces = [Scannable(PATH, text)]
-        return [
-            (leg, await inspector.inspect(pieces, source="caller", sink="agent", leg=leg, at=now))
-            for leg in legs
-        ]
-    finally:
-        await detectors.aclose()
-
-
-def _check(policies: list[Policy], detectors: DetectorRegistry) -> None:
-    for place, one in enumerate(policies):
-        detectors.check_config(one.config, f"policies[{place}].config")
-
-
-def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
-    """Print all findings of one leg. Matches are shown: the text is the user's own."""
-    (piece,) = found.mask([Scannable(PATH, text)])
-    return {
-        "leg": leg,
-        "outcome": found.outcome,
-        "reason": found.reason,
-        "decidedBy": found.decided_by.policy.name if found.decided_by else None,
-        "matched": _names(found.matched),
-        "clean": _names(found.clean),
-        "unchecked": [{"policy": one.applied.policy.name, "reason": one.reason} for one in found.unchecked],
-        "notReached": _names(found.not_reached),
-        "findings": [view_finding(msgspec.to_builtins(one)) for one in found.findings],
-        "text": _encodable(piece.text),
-    }
-
-
-def _names(applied: tuple[AppliedPolicy, ...]) -> list[str]:
-    return [one.policy.name for one in applied]
-
-
-def view_finding(finding: dict[str, Any]) -> dict[str, Any]:
-    return {**finding, "text": _encodable(finding["text"])}
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def _print(views: list[dict[str, Any]]) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from placet.cli.options import json_option, print_table
+from placet.cli.options import json_option
+from placet.cli.output import print_table
 from placet.cli.policy_files import FILE, draft_of, policies_in
 from placet.cli.relay_operations import location_options, run_policies
 from placet.cli.results import print_result
@@ -27,13 +28,15 @@ policy_options = location_options("policies")
 @click.command()
 @click.argument("file", type=FILE)
 @policy_options
-@click.option("--update", metavar="ID", help="Make the one policy in FILE the next version of this one.")
-@click.option("--bind", is_flag=True, help="Also bind them, in this order, to every message.")
+@click.option(
+    "--update", metavar="ID", help="Save the one policy in FILE as the next version of this policy."
+)
+@click.option("--bind", is_flag=True, help="Also bind the policies, in this order, to every message.")
 @json_option
 def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any) -> None:
-    """Save the policies in FILE, TOML or JSON; they apply once they are bound.
+    """Save the policies in FILE (TOML or JSON). They apply once they are bound.
 
-    Prints the id of each on standard output. If one is refused, those before it stay saved.
+    Prints the id of each policy to standard output. If one is refused, those before it stay saved.
     """
     policies = policies_in(file)
     if update is not None and (len(policies) != 1 or bind):
@@ -58,16 +61,18 @@ def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any)
 
 @click.command("list")
 @policy_options
-@click.option("--type", "kind", metavar="TYPE", help="Only those of this type, such as REGEX_DETECTION.")
-@click.option("--name", metavar="TEXT", help="Only those with this in their name.")
-@click.option("--retired", is_flag=True, help="Also those that were retired.")
+@click.option("--type", "policy_type", metavar="TYPE", help="Only this type, such as REGEX_DETECTION.")
+@click.option("--name", metavar="TEXT", help="Only policies with this text in their name.")
+@click.option("--retired", is_flag=True, help="Include retired policies.")
 @json_option
-def list_policies(kind: str | None, name: str | None, retired: bool, as_json: bool, **where: Any) -> None:
-    """List policies, each in its newest version, and where they are bound."""
+def list_policies(
+    policy_type: str | None, name: str | None, retired: bool, as_json: bool, **where: Any
+) -> None:
+    """List the newest version of each policy, and what it is bound to."""
 
     async def work(relay: Operations) -> list[dict[str, Any]]:
         found = await call_all_pages(
-            relay, "listPolicies", type=kind, name=name, retired="true" if retired else None
+            relay, "listPolicies", type=policy_type, name=name, retired="true" if retired else None
         )
         bound = await _find_bindings(relay)
         return [{**one, "bound": bound.get(one["policyId"], [])} for one in found]
@@ -77,7 +82,7 @@ def list_policies(kind: str | None, name: str | None, retired: bool, as_json: bo
         print_result(listed)
         return
     rows = [
-        (one["policyId"], one["version"], mark_hidden(one["name"]), _action(one), _where(one))
+        (one["policyId"], one["version"], mark_hidden(one["name"]), _action(one), _describe_bindings(one))
         for one in listed
     ]
     print_table(("id", "version", "name", "action", "bound to"), rows, empty="There are no policies.")
@@ -86,10 +91,10 @@ def list_policies(kind: str | None, name: str | None, retired: bool, as_json: bo
 @click.command()
 @click.argument("policy_id", metavar="ID")
 @policy_options
-@click.option("--version", "number", metavar="N", help="Default: the newest.")
+@click.option("--version", "number", metavar="N", help="Version to show. Default: the newest.")
 @json_option
 def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> None:
-    """Show a policy, in its newest version or in another."""
+    """Show a policy and what it is bound to."""
 
     async def work(relay: Operations) -> dict[str, Any]:
         found: dict[str, Any] = (
@@ -105,7 +110,7 @@ def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> Non
         return
     for name, value in found.items():
         if name == "bound":
-            click.echo(f"{name:<12} {_where(found, ids=True)}")
+            click.echo(f"{name:<12} {_describe_bindings(found, ids=True)}")
         elif value not in (None, ""):
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             click.echo(f"{name:<12} {mark_hidden(text)}")
@@ -122,11 +127,13 @@ def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> Non
     type=click.IntRange(0, 1_000_000),
     default=0,
     show_default=True,
-    help="Among bindings of one level, the lower is looked at first.",
+    help="Order among bindings of one level; lower numbers are checked first.",
 )
-@click.option("--name", default="policies", show_default=True, help="The name of their group.")
-@click.option("--from", "valid_from", metavar="TIME", help="When it begins, such as 2027-01-01T00:00:00Z.")
-@click.option("--to", "valid_to", metavar="TIME", help="When it ends.")
+@click.option("--name", default="policies", show_default=True, help="Name of the policy group.")
+@click.option(
+    "--from", "valid_from", metavar="TIME", help="Start of the binding, such as 2027-01-01T00:00:00Z."
+)
+@click.option("--to", "valid_to", metavar="TIME", help="End of the binding.")
 @json_option
 def bind(
     policy_ids: tuple[str, ...],
@@ -140,9 +147,9 @@ def bind(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Put policies into a group, in this order, and bind it: to every message, an agent's, or a pair's.
+    """Bind policies, in this order, to every message, to an agent, or to a caller and an agent.
 
-    Prints the id of the binding on standard output.
+    The policies are put into a new policy group. Prints the id of the binding to standard output.
     """
     level = {**_level(agent, source, sink), "priority": priority}
     window = {"validFrom": valid_from, "validTo": valid_to}
@@ -157,9 +164,7 @@ def bind(
     click.echo(made["id"])
     click.echo(f"Bound at {made['bindingLevel']} level, through the group {made['groupId']}.", err=True)
     for name in made["unregistered"]:
-        click.echo(
-            f"Nobody is registered as {mark_hidden(name)}; until then this applies to nothing.", err=True
-        )
+        click.echo(f"{mark_hidden(name)} is not registered. The binding has no effect until it is.", err=True)
 
 
 @click.command()
@@ -183,7 +188,7 @@ def unbind(binding_id: str, **where: Any) -> None:
 @click.argument("policy_id", metavar="ID")
 @policy_options
 def retire(policy_id: str, **where: Any) -> None:
-    """Retire a policy that no group names any more: it is never in force again, and stays readable."""
+    """Retire a policy that no group uses. It is never in force again, but can still be shown."""
 
     run_policies(where, lambda relay: relay.call("retirePolicy", policy_id=policy_id))
     click.echo(f"Retired {policy_id}.", err=True)
@@ -192,21 +197,31 @@ def retire(policy_id: str, **where: Any) -> None:
 @click.command()
 @click.argument("policy", metavar="FILE|ID")
 @policy_options
-@click.option("--version", "number", metavar="N", help="Another than the newest version of the policy ID.")
-@click.option("--since", default="1d", show_default=True, metavar="TIME", help="A time, or so long ago.")
-@click.option("--until", metavar="TIME", help="A time, or so long ago; default: now.")
+@click.option("--version", "number", metavar="N", help="Version of the policy ID. Default: the newest.")
+@click.option(
+    "--since", default="1d", show_default=True, metavar="TIME", help="Start: a timestamp, or a duration ago."
+)
+@click.option("--until", metavar="TIME", help="End: a timestamp, or a duration ago. Default: now.")
 @click.option(
     "--messages",
     type=click.IntRange(1, 50_000),
     default=1_000,
     show_default=True,
-    help="Read no more of them.",
+    help="Read at most this many messages.",
 )
 @click.option(
-    "--seconds", type=click.IntRange(1, 120), default=20, show_default=True, help="Take no longer than that."
+    "--seconds",
+    type=click.IntRange(1, 120),
+    default=20,
+    show_default=True,
+    help="Stop after this many seconds.",
 )
 @click.option(
-    "--examples", type=click.IntRange(0, 100), default=10, show_default=True, help="Show so many of them."
+    "--examples",
+    type=click.IntRange(0, 100),
+    default=10,
+    show_default=True,
+    help="Show at most this many messages.",
 )
 @json_option
 def replay(
@@ -222,8 +237,8 @@ def replay(
 ) -> None:
     """Run a policy over stored messages, and show what it would have held, blocked or masked.
 
-    It is the one in a TOML or JSON file, or a saved one by its id. A server asks for the permissions
-    POLICIES:READ and AUDIT:READ.
+    The policy is in a TOML or JSON file, or is a saved one, named by its id. On a server, this needs the
+    permissions POLICIES:READ and AUDIT:READ.
     """
     asked = {
         "policy": _policy(policy, number),
@@ -247,12 +262,12 @@ def replay(
 
 async def _save_all(relay: Operations, policies: list[Policy], *, as_json: bool) -> list[dict[str, Any]]:
     saved: list[dict[str, Any]] = []
-    for place, one in enumerate(policies):
+    for index, one in enumerate(policies):
         try:
             saved.append(await relay.call("createPolicy", draft_of(one)))
         except PlacetError as refusal:
             refusal.add_note(
-                f"This is about policies[{place}], {one.name}; {len(saved)} before it are saved."
+                f"policies[{index}], {one.name}, was refused. Policies saved before it: {len(saved)}."
             )
             raise
         if not as_json:
@@ -268,12 +283,14 @@ def _print_saved(policy: dict[str, Any]) -> None:
 async def _bind(
     relay: Operations, policy_ids: list[str], *, name: str, level: dict[str, Any]
 ) -> dict[str, Any]:
-    entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(policy_ids)]
+    entries = [{"orderIndex": index, "policy": {"policyId": one}} for index, one in enumerate(policy_ids)]
     try:
         group = await relay.call("createPolicyGroup", {"name": name, "policies": entries})
     except PlacetError as refusal:
-        refusal.message = ENTRY.sub(lambda found: f"Argument {int(found[1]) + 1}", refusal.message)
-        raise
+        message = ENTRY.sub(lambda found: f"Argument {int(found[1]) + 1}", refusal.message)
+        if message == refusal.message:
+            raise
+        raise ValidationFailed(message, **refusal.details) from refusal
     try:
         made: dict[str, Any] = await relay.call("createPolicyBinding", {"groupId": group["id"], **level})
     except Exception:
@@ -299,17 +316,17 @@ def _level(agent: str | None, source: str | None, sink: str | None) -> dict[str,
         return {"bindingLevel": "SUBSCRIPTION", "sourceAgentId": source, "sinkAgentId": sink}
     if agent is None and source is None and sink is None:
         return {"bindingLevel": "TENANT"}
-    raise click.UsageError("Name an --agent, or --source and --sink together, or none of them.")
+    raise click.UsageError("Pass --agent, or --source and --sink together, or none of them.")
 
 
 def _policy(named: str, number: str | None) -> dict[str, Any]:
     """Return a policy from a file, or by its id if there is no file with this name."""
     if Path(named).exists() or not re.fullmatch(r"policy_[0-9a-f]+", named):
         if number is not None:
-            raise click.UsageError("--version belongs to the ID of a saved policy.")
+            raise click.UsageError("--version needs the ID of a saved policy, not a file.")
         policies = policies_in(Path(named))
         if len(policies) != 1:
-            raise ValidationFailed(f"{named} holds {len(policies)} policies; a replay runs one of them.")
+            raise ValidationFailed(f"{named} has {len(policies)} policies. A replay needs a file with one.")
         return draft_of(policies[0])
     return {"policyId": named, "version": number}
 
@@ -323,7 +340,7 @@ def _moment(text: str, option: str) -> str:
             moment = datetime.fromisoformat(text)
         except ValueError as error:
             raise click.UsageError(
-                f"{option} is a time like 2026-11-15T12:00:00Z, or one like 7d."
+                f"{option}: use a timestamp such as 2026-11-15T12:00:00Z, or a duration such as 7d."
             ) from error
         return (moment if moment.tzinfo else moment.astimezone()).isoformat()
 
@@ -335,7 +352,7 @@ def _action(policy: dict[str, Any]) -> str:
     return f"{within.get('action', '-')}{state}"
 
 
-def _where(policy: dict[str, Any], *, ids: bool = False) -> str:
+def _describe_bindings(policy: dict[str, Any], *, ids: bool = False) -> str:
     """Return what the policy is bound to, with the ids of the bindings if requested."""
     if policy["origin"] == "settings":
         return "every message, by the settings"

@@ -65,7 +65,7 @@ class ProgressLine:
         """Update the line with an event."""
         if notice.name == "trouble":
             self._trouble = (_describe_failure(notice), self._now())
-        elif notice.name in ("told", "opened", "in_progress"):
+        elif notice.name in ("requested", "opened", "in_progress"):
             self._last, self._trouble = notice, None
         if self.live:
             self._draw()
@@ -138,7 +138,7 @@ def describe_activity(notice: Notice) -> tuple[str, ...]:
         )
     if notice.name == "opened":
         return "A person has opened it", "Opened, no answer yet"
-    return ("Waiting for a person to open it", "Not opened yet") if notice.name == "told" else ()
+    return ("Waiting for a person to open it", "Not opened yet") if notice.name == "requested" else ()
 
 
 def _describe_failure(notice: Notice) -> str:

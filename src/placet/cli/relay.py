@@ -1,4 +1,4 @@
-"""`placet relay`: agents behind the relay, who may call them and decide what, and what waits for a person."""
+"""`placet relay`: manage the relay's agents, callers and groups, and decide held messages."""
 
 import click
 
@@ -10,9 +10,9 @@ from placet.cli.relay_members import caller, group
 
 @click.group(cls=CommandGroup)
 def relay() -> None:
-    """The relay: its registry, on a server or in its database file, and what it holds for a person.
+    """Manage the relay: agents, callers, groups and approvals.
 
-    A running server follows a change of the registry within a second.
+    The registry is changed on a server or in its database. A running server follows within a second.
     """
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import json_option, print_table
+from placet.cli.options import json_option
+from placet.cli.output import print_table
 from placet.cli.relay_members import registry_options
 from placet.cli.relay_operations import run_registry
 from placet.cli.results import print_result
@@ -16,43 +17,43 @@ from placet.relay.settings import VARIABLE
 
 @click.group(cls=CommandGroup)
 def agent() -> None:
-    """Agents behind the relay."""
+    """Register, list and remove agents."""
 
 
 @agent.command()
 @click.argument("agent_id", metavar="ID")
 @click.argument("url")
 @registry_options
-@click.option("--card-url", metavar="URL", help="Where the agent's card stands, if not below URL.")
+@click.option("--card-url", metavar="URL", help="URL of the agent card, if it is not below URL.")
 @click.option(
     "--credential",
     "credentials",
     metavar="HEADER=VARIABLE",
     multiple=True,
-    help="A header for the agent, and the server's environment variable that holds its value.",
+    help="Header to send to the agent, and the server's environment variable with its value.",
 )
 @click.option(
     "--header",
     "headers",
     metavar="NAME",
     multiple=True,
-    help="A header of callers that may pass to the agent besides those of A2A.",
+    help="Header of callers to forward to the agent, besides those of A2A.",
 )
 @click.option(
     "--input-required",
     type=click.Choice(["hold", "pass"]),
     default="hold",
     show_default=True,
-    help="Who is asked when the agent asks for input: a person, or its caller.",
+    help="When the agent asks for input: hold it for a person, or pass it to the caller.",
 )
 @click.option(
     "--unreadable-files",
     type=click.Choice(["hold", "pass"]),
     default="hold",
     show_default=True,
-    help="What becomes of files that no policy can read: a person is asked, or they pass.",
+    help="Files that no policy can read: hold them for a person, or let them pass.",
 )
-@click.option("--replace", is_flag=True, help="Put this in the place of the agent of that id.")
+@click.option("--replace", is_flag=True, help="Replace the agent with this id.")
 def add(
     agent_id: str,
     url: str,
@@ -66,7 +67,7 @@ def add(
 ) -> None:
     """Register the agent at URL under an ID of your choice.
 
-    The value of a credential is never stored: the server reads it from its own environment when it calls.
+    The value of a credential is never stored. The server reads it from its environment for each call.
     """
     draft = {
         "url": url,
@@ -89,7 +90,7 @@ def add(
 @registry_options
 @json_option
 def list_agents(as_json: bool, **where: Any) -> None:
-    """List agents with who may call them, those of the settings file included."""
+    """List agents and their callers, including those in the settings."""
     found = run_registry(where, lambda relay: call_all_pages(relay, "listAgents"))
     if as_json:
         print_result(found)
@@ -98,7 +99,7 @@ def list_agents(as_json: bool, **where: Any) -> None:
         (
             one["agentId"],
             one["url"],
-            ", ".join(one["callers"]) or "nobody",
+            ", ".join(one["callers"]) or "none",
             ", ".join(f"{name}={variable}" for name, variable in one["credentials"].items()) or "-",
             one["origin"],
         )
@@ -122,9 +123,9 @@ def _print_registered(made: dict[str, Any]) -> None:
     for variable in made["missingVariables"]:
         click.echo(f"The server needs {variable} in its environment.", err=True)
     if not made["callers"]:
-        there = "" if made["tenantId"] == DEFAULT_TENANT else f" --tenant {made['tenantId']}"
-        said = f"placet relay caller add NAME --agent {made['agentId']}{there}"
-        click.echo(f"Nobody may call it yet: {said}", err=True)
+        tenant = "" if made["tenantId"] == DEFAULT_TENANT else f" --tenant {made['tenantId']}"
+        command = f"placet relay caller add NAME --agent {made['agentId']}{tenant}"
+        click.echo(f"It has no callers yet. Add one with: {command}", err=True)
 
 
 def _parse_credential(text: str) -> tuple[str, str]:

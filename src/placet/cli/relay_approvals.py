@@ -8,20 +8,23 @@ from typing import Any
 import click
 import msgspec
 
+from placet.cli.client_options import join_options
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import config_option, json_option, load_settings, print_table
-from placet.cli.relay_operations import join_options, on_server
+from placet.cli.database import load_settings
+from placet.cli.options import config_option, json_option
+from placet.cli.output import print_table
+from placet.cli.relay_operations import on_server
 from placet.cli.results import print_result
 from placet.text.characters import escape_hidden_in_json, mark_hidden
 from placet.text.truncation import to_single_line, truncate
 
 STATUSES = ("PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL")
-SHOWN = (
-    ("held on", "leg"),
-    ("because of", "detectionSource"),
-    ("in short", "summary"),
+LABELS = (
+    ("leg", "leg"),
+    ("source", "detectionSource"),
+    ("summary", "summary"),
     ("policy", "policyName"),
-    ("found", "matchedContent"),
+    ("match", "matchedContent"),
     ("task", "taskId"),
     ("correlation", "correlationId"),
     ("held at", "createdAt"),
@@ -32,13 +35,20 @@ LONGEST_CELL = 60
 
 @click.group(cls=CommandGroup)
 def approval() -> None:
-    """Approvals: messages that wait for a person."""
+    """List, show and decide held messages."""
 
 
 approval_options = join_options(
-    click.option("--server", envvar="PLACET_SERVER", metavar="URL", help="Default: that of the settings."),
-    click.option("--key", envvar="PLACET_KEY", metavar="API_KEY", help="Better in PLACET_KEY."),
-    click.option("--tenant", metavar="NAME", help="For an administrator; default: the key's own."),
+    click.option(
+        "--server", envvar="PLACET_SERVER", metavar="URL", help="Server URL. Default: from the settings."
+    ),
+    click.option(
+        "--key",
+        envvar="PLACET_KEY",
+        metavar="API_KEY",
+        help="API key of that server. Better: set PLACET_KEY.",
+    ),
+    click.option("--tenant", metavar="NAME", help="Tenant, for administrators. Default: the key's tenant."),
     config_option,
 )
 
@@ -46,10 +56,12 @@ approval_options = join_options(
 @approval.command("list")
 @approval_options
 @click.option("--status", type=click.Choice(STATUSES), default="PENDING", show_default=True)
-@click.option("--size", type=click.IntRange(1, 200), default=20, show_default=True, help="How many.")
+@click.option(
+    "--size", type=click.IntRange(1, 200), default=20, show_default=True, help="Number of messages to list."
+)
 @json_option
 def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
-    """List what is held, the newest first."""
+    """List held messages, newest first."""
 
     page = _call(where, "listApprovals", status=status, size=str(size))
     if as_json:
@@ -68,10 +80,9 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
         for one in page["content"]
     ]
     header = ("id", "since", *(["status"] if mixed else []), "from", "to", "why", "message")
-    waits = status == "PENDING"
-    print_table(header, rows, empty="Nothing waits." if waits else "There are no such approvals.")
+    print_table(header, rows, empty="Nothing is pending." if status == "PENDING" else "No approvals found.")
     if not page["last"]:
-        click.echo(f"{page['totalElements']} in all; --size shows more.", err=True)
+        click.echo(f"{page['totalElements']} in total. Use --size to list more.", err=True)
 
 
 @approval.command()
@@ -79,15 +90,15 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
 @approval_options
 @json_option
 def show(approval_id: str, as_json: bool, **where: Any) -> None:
-    """Show what is held, why, and what became of it."""
+    """Show a held message, why it is held, and its decision."""
     found = _call(where, "getApproval", id=approval_id)
     if as_json:
         print_result(found)
         return
     sender, receiver = _ends(found)
-    told = [("status", found["status"]), ("from", sender), ("to", receiver)]
-    told += [(label, found[name]) for label, name in SHOWN]
-    for label, value in told:
+    lines = [("status", found["status"]), ("from", sender), ("to", receiver)]
+    lines += [(label, found[name]) for label, name in LABELS]
+    for label, value in lines:
         if value is not None:
             click.echo(
                 f"{label:<12} {to_single_line(str(value))}"
@@ -106,18 +117,18 @@ def show(approval_id: str, as_json: bool, **where: Any) -> None:
 @approval.command()
 @click.argument("approval_id", metavar="ID")
 @approval_options
-@click.option("--message", metavar="TEXT", help="Your answer to an agent that asked; else why.")
+@click.option("--message", metavar="TEXT", help="The answer, if the agent asked for input; else a reason.")
 def approve(approval_id: str, message: str | None, **where: Any) -> None:
-    """Let a message go on."""
+    """Approve a held message: it is delivered."""
     _resolve(approval_id, "APPROVED", message, where)
 
 
 @approval.command()
 @click.argument("approval_id", metavar="ID")
 @approval_options
-@click.option("--message", metavar="TEXT", help="Why.")
+@click.option("--message", metavar="TEXT", help="The reason.")
 def reject(approval_id: str, message: str | None, **where: Any) -> None:
-    """Keep a message back for good, and cancel its task."""
+    """Reject a held message: it is never delivered, and its task is cancelled."""
     _resolve(approval_id, "REJECTED", message, where)
 
 
@@ -125,7 +136,7 @@ def reject(approval_id: str, message: str | None, **where: Any) -> None:
 @click.argument("approval_id", metavar="ID")
 @approval_options
 def link(approval_id: str, **where: Any) -> None:
-    """Print a link to the review page; whoever has it can decide."""
+    """Print a link to the review page. Anyone with the link can decide."""
     found = _call(where, "linkToApproval", id=approval_id)
     click.echo(found["reviewUrl"])
 

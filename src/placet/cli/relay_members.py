@@ -7,7 +7,8 @@ import click
 from msgspec import Struct
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import json_option, print_table
+from placet.cli.options import json_option
+from placet.cli.output import print_table
 from placet.cli.relay_operations import location_options, run_registry
 from placet.cli.results import print_result
 from placet.errors import CaseNotFound, PlacetError, RelayConflict
@@ -19,11 +20,11 @@ ATTEMPTS = 10
 KINDS = click.Choice(["agent", "user"])
 MAY = click.Choice(sorted(PERMISSIONS))
 
-registry_options = location_options("registry", "and on its own machine the database file")
+registry_options = location_options("registry", "or the database on the server's machine")
 
 
 class RecordOperations(Struct, frozen=True, kw_only=True):
-    """The operations on one kind of record, by name."""
+    """The names of the operations on one type of record."""
 
     get: str
     change: str
@@ -36,16 +37,23 @@ GROUPS = RecordOperations(get="getGroup", change="changeGroup", create="createGr
 
 @click.group(cls=CommandGroup)
 def caller() -> None:
-    """Callers: who may call which agents."""
+    """Manage who may call which agents."""
 
 
 @caller.command()
 @click.argument("name")
 @registry_options
-@click.option("--agent", "agents", metavar="ID", multiple=True, required=True, help="An agent it may call.")
-@click.option("--kind", type=KINDS, help="Whether it is an agent or a person; default: agent.")
+@click.option(
+    "--agent",
+    "agents",
+    metavar="ID",
+    multiple=True,
+    required=True,
+    help="An agent that it may call. Repeatable.",
+)
+@click.option("--kind", type=KINDS, help="What the caller is. Default: agent.")
 def add(name: str, agents: tuple[str, ...], kind: str | None, **where: Any) -> None:
-    """Let the keys of this NAME call agents, besides those they may call already."""
+    """Allow API keys with this NAME to call agents, in addition to those they may call already."""
 
     def change(known: dict[str, Any]) -> dict[str, Any]:
         return {"agents": _with(known["agents"], agents), "kind": kind or known["kind"]}
@@ -59,7 +67,7 @@ def add(name: str, agents: tuple[str, ...], kind: str | None, **where: Any) -> N
 @registry_options
 @json_option
 def list_callers(as_json: bool, **where: Any) -> None:
-    """List callers and what they may call, those of the settings file included."""
+    """List callers and the agents they may call, including those in the settings."""
     found = run_registry(where, lambda relay: call_all_pages(relay, "listCallers"))
     if as_json:
         print_result(found)
@@ -71,9 +79,11 @@ def list_callers(as_json: bool, **where: Any) -> None:
 @caller.command("remove")
 @click.argument("name")
 @registry_options
-@click.option("--agent", "agents", metavar="ID", multiple=True, help="Only from calling this agent.")
+@click.option(
+    "--agent", "agents", metavar="ID", multiple=True, help="Only remove access to this agent. Repeatable."
+)
 def remove_caller(name: str, agents: tuple[str, ...], **where: Any) -> None:
-    """Keep a caller from calling, anyone or only some."""
+    """Remove a caller, or only its access to some agents."""
 
     async def unsubscribe(relay: Operations) -> None:
         for sink in agents:
@@ -82,21 +92,23 @@ def remove_caller(name: str, agents: tuple[str, ...], **where: Any) -> None:
             await relay.call("removeCaller", name=name)
 
     run_registry(where, unsubscribe)
-    click.echo(f"{name} may no longer call {', '.join(agents) or 'anyone'}.", err=True)
+    click.echo(f"{name} may no longer call {', '.join(agents) or 'any agent'}.", err=True)
 
 
 @click.group(cls=CommandGroup)
 def group() -> None:
-    """Groups: who may see and decide what."""
+    """Manage groups and their permissions."""
 
 
 @group.command("add")
 @click.argument("name")
 @registry_options
-@click.option("--member", "members", metavar="NAME", multiple=True, help="The name of an API key.")
-@click.option("--permission", "permissions", type=MAY, multiple=True, help="What the members may do.")
+@click.option("--member", "members", metavar="NAME", multiple=True, help="Name of an API key. Repeatable.")
+@click.option(
+    "--permission", "permissions", type=MAY, multiple=True, help="A permission of its members. Repeatable."
+)
 def add_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
-    """Make a group, or add members and permissions to one."""
+    """Create a group, or add members and permissions to it."""
 
     def change(known: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -106,15 +118,15 @@ def add_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...],
 
     draft = {"name": name, "members": members, "permissions": permissions}
     made = run_registry(where, lambda relay: amend_record(relay, GROUPS, name, change, draft), create=True)
-    who, what = ", ".join(made["members"]) or "nobody", ", ".join(made["permissions"]) or "nothing"
-    click.echo(f"{name}: {who}; may {what}.", err=True)
+    members_text, permissions_text = (", ".join(made[key]) or "none" for key in ("members", "permissions"))
+    click.echo(f"{name}: members {members_text}; permissions {permissions_text}.", err=True)
 
 
 @group.command("list")
 @registry_options
 @json_option
 def list_groups(as_json: bool, **where: Any) -> None:
-    """List groups, their members and what they may do, those of the settings file included."""
+    """List groups with their members and permissions, including those in the settings."""
     found = run_registry(where, lambda relay: call_all_pages(relay, "listGroups"))
     if as_json:
         print_result(found)
@@ -129,8 +141,12 @@ def list_groups(as_json: bool, **where: Any) -> None:
 @group.command("remove")
 @click.argument("name")
 @registry_options
-@click.option("--member", "members", metavar="NAME", multiple=True, help="Only this member.")
-@click.option("--permission", "permissions", type=MAY, multiple=True, help="Only this permission.")
+@click.option(
+    "--member", "members", metavar="NAME", multiple=True, help="Only remove this member. Repeatable."
+)
+@click.option(
+    "--permission", "permissions", type=MAY, multiple=True, help="Only remove this permission. Repeatable."
+)
 def remove_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
     """Remove a group, or only some members or permissions of it."""
 
@@ -157,9 +173,9 @@ async def amend_record(
     change: Callable[[dict[str, Any]], dict[str, Any]],
     draft: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Replace a record with what `change` makes of it; create `draft`, if given, where there is none.
+    """Replace a record with what `change` returns for it. Without a record, create `draft` if it is given.
 
-    A change that someone else makes at the same moment is kept: `change` is then applied to the new record.
+    If somebody else changes the record at the same time, `change` is applied to the new record.
     """
     known = await _find_record(relay, operations, name)
     for _ in range(ATTEMPTS):
@@ -178,7 +194,7 @@ async def amend_record(
             if _rev(present) == _rev(known):
                 raise
             known = present
-    raise RelayConflict(f"Others keep changing {name}; try again.")
+    raise RelayConflict(f"{name} was changed at the same time. Try again.")
 
 
 async def _find_record(relay: Operations, operations: RecordOperations, name: str) -> dict[str, Any] | None:

@@ -26,12 +26,12 @@ from placet.agent.responses import (
 from placet.agent.trust import parse_origin
 from placet.cli import results
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
+from placet.cli.client_options import default_server
 from placet.errors import AddressRefused, Unreachable, UnreadableAnswer
 
 TIMEOUT = httpx.Timeout(
     20.0, read=300.0
 )  # the request may take long; the wait for a person has its own limit
-DEFAULT_SERVER = "http://127.0.0.1:8400"
 LARGEST_SHOWN = 64 * 1024 * 1024
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 Headers = list[tuple[bytes, bytes]]
@@ -63,7 +63,7 @@ def header_option(command: Any) -> Any:
         multiple=True,
         metavar="'NAME: VALUE'|@FILE",
         callback=read_headers,
-        help="A header of the call, or a file with one in each line; repeatable.",
+        help="Request header, or a file with one per line. Repeatable.",
     )(command)
 
 
@@ -75,16 +75,16 @@ def header_option(command: Any) -> Any:
     "--data",
     metavar="JSON|@FILE|-",
     callback=read_data,
-    help="The body: JSON, a file, or standard input; anything but JSON needs its Content-Type in -H.",
+    help="Request body: JSON, a file, or standard input. If it is not JSON, set its Content-Type with -H.",
 )
 @header_option
 @wait_options()
 def request(method: str, url: str, data: bytes | None, headers: Headers, how: WaitOptions) -> None:
-    """Call a service; where it needs a person, tell them, wait, and print what they decided.
+    """Send an HTTP request, and wait for the decision if it needs one.
 
-    Exit codes: 0 decided, or no person was needed and the response's body is printed; 10 decided against
-    (reject, cancel, abort, or edit, which asks for changes); 11 expired; 12 cancelled; 1 error; 2 wrong call,
-    and nothing was sent.
+    Exit codes: 0 an affirmative action (approve, select, submit, confirm, retry, skip, or what a custom type
+    declares), or no decision was needed and the response body is printed; 10 any other action; 11 expired; 12
+    cancelled; 13 still open after --max-wait; 1 error; 2 usage error, and nothing was sent.
     """
     call = _build_checked_request(method, url, data, headers)
 
@@ -118,8 +118,8 @@ async def _open_response(call: httpx.Request) -> AsyncIterator[httpx.Response]:
             finally:
                 await response.aclose()
     except httpx.HTTPError as error:
-        place = f"{call.url.scheme}://{call.url.netloc.decode()}"
-        raise Unreachable(f"{place} cannot be reached: {str(error) or type(error).__name__}.") from error
+        origin = f"{call.url.scheme}://{call.url.netloc.decode()}"
+        raise Unreachable(f"{origin} cannot be reached: {str(error) or type(error).__name__}.") from error
 
 
 async def _read(response: httpx.Response, how: WaitOptions) -> PendingCase | None:
@@ -159,7 +159,7 @@ def _print_whole(response: httpx.Response, content: bytes, how: WaitOptions) -> 
 
 
 def _decode_body(content: bytes) -> Any:
-    """JSON as it is, else text, else nothing that could be shown."""
+    """Return decoded JSON, or the text if it is not JSON."""
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -180,7 +180,7 @@ async def _read_all(response: httpx.Response, most: int, *, within_s: float = RE
 
 def _build_checked_request(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.Request:
     if not _TOKEN.fullmatch(method):
-        raise click.BadParameter("this is no HTTP method.", param_hint="METHOD")
+        raise click.BadParameter("this is not an HTTP method.", param_hint="METHOD")
     named = {name.lower() for name, _ in headers}
     if data is not None and b"content-type" not in named:
         _require_json(data)
@@ -200,13 +200,13 @@ def build_request(method: str, url: str, data: bytes | None, headers: Headers) -
             extensions={"timeout": TIMEOUT.as_dict()},
         )
     except (AddressRefused, httpx.InvalidURL) as error:
-        raise click.BadParameter("write it whole: https://…", param_hint="URL") from error
+        raise click.BadParameter("write the whole URL: https://…", param_hint="URL") from error
 
 
 def _add_default_headers(url: str, headers: Headers) -> Headers:
     """Return default headers. The key of the Placet server is sent to that server only."""
     added = {b"User-Agent": USER_AGENT.encode(), b"Accept": b"application/json, */*"}
-    key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or DEFAULT_SERVER
+    key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or default_server()
     if key and parse_origin(url) == parse_origin(server):
         added[b"Authorization"] = b"Bearer " + os.fsencode(key)
     given = {name.lower() for name, _ in headers}
@@ -218,7 +218,7 @@ def _require_json(data: bytes) -> None:
         msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise click.BadParameter(
-            f"the body is not JSON ({error}); to send it as it is, name its type with -H 'Content-Type: …'.",
+            f"the body is not JSON ({error}); to send it anyway, set its type with -H 'Content-Type: …'.",
             param_hint="--data",
         ) from None
 

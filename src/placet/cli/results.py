@@ -3,6 +3,7 @@
 import codecs
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -11,18 +12,20 @@ from placet.agent import Cancelled, Decided, Expired, FollowedCase, Notice, Outc
 from placet.errors import PlacetError
 from placet.text.characters import escape_hidden_in_json, mark_hidden
 
-DECIDED, FAILED, AGAINST, EXPIRED, CANCELLED = 0, 1, 10, 11, 12
+DECIDED, FAILED, AGAINST, EXPIRED, CANCELLED, STILL_OPEN = 0, 1, 10, 11, 12, 13
 INTERRUPTED, TERMINATED = 130, 143
-_STANDING = {"opened": "opened", "in_progress": "in_progress"}
+LONGEST_DEADLINE = timedelta(days=2000)  # a later one stands for a case without a deadline
+_STATUSES = {"opened": "opened", "in_progress": "in_progress"}
 
 
 def outcome_view(outcome: Outcome) -> dict[str, Any]:
-    """The outcome of a case. Every field is always present."""
+    """Return the outcome of a case as JSON. Every field is always present."""
     decided = outcome if isinstance(outcome, Decided) else None
     return {
         "status": outcome.status,
         "case_id": outcome.case_id,
         "action": decided.action if decided else None,
+        "is_affirmative": decided.is_affirmative if decided else None,
         "data": decided.data if decided else None,
         "verified": decided.verified if decided else None,
         "responded_by": decided.responded_by if decided else None,
@@ -34,24 +37,25 @@ def outcome_view(outcome: Outcome) -> dict[str, Any]:
 
 
 def open_view(case: FollowedCase, last: Notice | None) -> dict[str, Any]:
-    """A case that is still open."""
+    """Return a case that is still open as JSON. What a poll URL alone does not tell is null."""
+    is_known = case.review_url != case.poll_url
     return {
-        "status": _STANDING.get(last.name, "pending") if last is not None else "pending",
+        "status": _STATUSES.get(last.name, "pending") if last is not None else "pending",
         "case_id": case.case_id,
-        "type": case.type,
-        "prompt": case.prompt,
-        "review_url": case.review_url,
-        "expires_at": case.expires_at,
+        "type": case.type if is_known else None,
+        "prompt": case.prompt if is_known else None,
+        "review_url": case.review_url if is_known else None,
+        "expires_at": case.expires_at if case.expires_at - datetime.now(UTC) < LONGEST_DEADLINE else None,
     }
 
 
 def error_view(error: PlacetError) -> dict[str, Any]:
-    """An error."""
+    """Return an error as JSON."""
     return {"status": "error", **error.body()}
 
 
 def exit_code(outcome: Outcome) -> int:
-    """Return the exit code of an outcome. A result with an invalid signature is not a decision."""
+    """Return the exit code of an outcome: 0 only for an affirmative action without an invalid signature."""
     if isinstance(outcome, Expired):
         return EXPIRED
     if isinstance(outcome, Cancelled):
@@ -85,6 +89,6 @@ def body_printer() -> Callable[[bytes], None]:
 
 
 def end_line() -> None:
-    """End the line in a terminal. Otherwise, print nothing that was not sent."""
+    """Print a newline in a terminal. Elsewhere, print only what was received."""
     if sys.stdout.isatty():
         print_bytes(b"\n")

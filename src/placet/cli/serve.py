@@ -1,4 +1,4 @@
-"""`placet serve` and `placet demo`: run the server, or try it."""
+"""`placet serve` and `placet demo`: run the server, or a demo."""
 
 import errno
 import logging
@@ -11,13 +11,15 @@ import click
 from msgspec.structs import replace
 
 from placet.bootstrap.server import ServerParts, build
+from placet.cli.admin_key import write_first_admin_key
+from placet.cli.client_options import read_port
+from placet.cli.database import load_settings
 from placet.cli.demo_tour import DemoTour
-from placet.cli.options import PORT, load_settings, server_options
-from placet.desk import clock
-from placet.desk.api_keys import create_key
+from placet.cli.options import PORT, server_options
 from placet.errors import SettingsError
+from placet.http.listening import bind
 from placet.server.logs import configure_logs
-from placet.server.serving import ServedApp, bind, run
+from placet.server.serving import ServedApp, run
 from placet.settings import Settings, check
 
 log = logging.getLogger("placet.serve")
@@ -28,8 +30,9 @@ log = logging.getLogger("placet.serve")
 def serve(config: Path | None, **flags: Any) -> None:
     """Run the server.
 
-    The first start on a new database prints an admin key, once and alone on standard output; all else goes
-    to standard error. Settings come from flags, PLACET_… in the environment, and placet.toml or --config.
+    The first start on a new database writes an admin key to a file beside the database, such as
+    placet.db.admin-key, that only its owner can read. The path goes to standard output, everything else to
+    standard error. Settings come from options, PLACET_… environment variables, and placet.toml or --config.
     """
     settings = load_settings(config, **flags).settings
     configure_logs(style=settings.log_style, level=settings.log_level)
@@ -42,20 +45,20 @@ def serve(config: Path | None, **flags: Any) -> None:
 
     async def make_app() -> ServedApp:
         parts = await build(settings)
-        await _print_first_key(parts)
+        await _announce_first_key(parts)
         return parts.app
 
     run(listener, make_app, ready=lambda: _announce(settings))
-    log.info("stopped")
+    log.info("server_stopped")
 
 
 @click.command()
-@click.option("--port", type=PORT, default=8400, show_default=True, help="The port to listen on.")
+@click.option("--port", type=PORT, help="The port to listen on. Default: PLACET_PORT, else 8400.")
 @click.option("--db", metavar="URL", help="The database; default: a new SQLite file in a temporary folder.")
-def demo(port: int, db: str | None) -> None:
-    """Try it: a server with one open question of each type."""
+def demo(port: int | None, db: str | None) -> None:
+    """Start a demo server with one open case of each type."""
     path = db or str(Path(tempfile.mkdtemp(prefix="placet-demo-")) / "placet.db")
-    listener = _bind_nearby(port)
+    listener = _bind_nearby(read_port() if port is None else port)
     settings = Settings(
         db=path,
         port=listener.getsockname()[1],
@@ -83,7 +86,7 @@ def _bind(host: str, port: int) -> socket.socket:
         return bind(host, port)
     except SettingsError as error:
         if getattr(error.__cause__, "errno", None) == errno.EADDRINUSE:
-            error.add_note("Stop what runs there, or name another port with --port.")
+            error.add_note("Stop the program that uses it, or choose another port with --port.")
         raise
 
 
@@ -91,19 +94,17 @@ def _bind_nearby(port: int) -> socket.socket:
     try:
         return bind("127.0.0.1", port)
     except SettingsError as error:
-        click.echo(f"placet: {error.message} The demo takes another port.", err=True)
+        click.echo(f"placet: {error.message} The demo uses another port.", err=True)
         return bind("127.0.0.1", 0)
 
 
 def _announce(settings: Settings) -> None:
     here = replace(settings, base_url=None).public_url
-    public = f" as {settings.public_url}" if settings.public_url != here else ""
-    log.info("serving %s%s from %s", here, public, settings.db)
+    log.info("server_started url=%s public_url=%s db=%s", here, settings.public_url, settings.db)
 
 
-async def _print_first_key(parts: ServerParts) -> None:
-    if await parts.store.list_api_keys():
-        return
-    key = await create_key(parts.store, "admin", scopes=("admin",), now=clock.now())
-    log.info("the admin key is on standard output; it is shown once and only its digest is kept")
-    click.echo(key)
+async def _announce_first_key(parts: ServerParts) -> None:
+    path = await write_first_admin_key(parts.store, parts.settings.db)
+    if path is not None:
+        log.info("admin_key_created file=%s", path)
+        click.echo(path)

@@ -1,4 +1,4 @@
-"""`placet settings`: the effective settings and where each came from."""
+"""`placet settings`: show the effective settings and where each comes from."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from placet.cli.options import json_option, load_settings, print_json, server_options
+from placet.cli.database import load_settings
+from placet.cli.options import json_option, server_options
+from placet.cli.output import print_json
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -17,9 +19,9 @@ BARE = re.compile(r"[A-Za-z0-9_-]+")
 @server_options
 @json_option
 def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
-    """Show the effective settings and where each came from.
+    """Show the effective settings and where each comes from.
 
-    The flags are those of `placet serve`. What is printed is a valid placet.toml.
+    The options are those of `placet serve`. The output is a valid placet.toml.
     """
     found = load_settings(config, **flags)
     values = msgspec.to_builtins(found.settings)
@@ -39,7 +41,7 @@ def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
 
 
 def _print_table(name: str, table: Mapping[str, Any]) -> None:
-    """A table of settings, with those that stand in it as tables of their own after it."""
+    """Print a table of settings, then the tables inside it."""
     single = {key: one for key, one in table.items() if one is not None and not isinstance(one, dict)}
     if single:
         click.echo(f"\n[{name}]")

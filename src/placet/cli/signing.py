@@ -1,4 +1,4 @@
-"""`placet signing` and `placet verify`: the keys behind signed results, and proof of a result."""
+"""`placet signing` and `placet verify`: manage signing keys, and verify a signed result."""
 
 import os
 import sys
@@ -10,45 +10,64 @@ import click
 import httpx
 import msgspec
 
-from placet.agent.trust import parse_origin
+from placet.agent.trust import Origin, parse_origin
+from placet.cli.client_options import default_server
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import (
-    config_option,
-    db_option,
-    json_option,
-    load_settings,
-    print_json,
-    print_table,
-    with_store,
-)
-from placet.cli.request import DEFAULT_SERVER
+from placet.cli.database import load_settings, with_store
+from placet.cli.options import config_option, db_option, json_option
+from placet.cli.output import print_json, print_table
 from placet.desk import clock
 from placet.errors import AddressRefused, PlacetError, SignatureInvalid
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.signing.keys import load_key
-from placet.signing.stored_signer import rotate_keys
+from placet.signing.stored_signer import revoke_key, rotate_keys
 from placet.signing.verify import verify_result
 from placet.text.truncation import to_single_line
 
 NAME_A_KEY = (
-    "Name the key that opened the case with --key, or in PLACET_KEY beside its server in PLACET_SERVER."
+    "Pass the API key that created the case with --key, or set PLACET_KEY together with PLACET_SERVER."
+)
+
+
+NAME_WHOM_TO_TRUST = (
+    "Say whose keys count: pass the URL of the server that made the decision with --trust, or its keys with"
+    " --jwks. PLACET_SERVER counts as well. A result names its keys itself, and so does a forgery."
 )
 
 
 @click.group(cls=CommandGroup)
 def signing() -> None:
-    """The keys that sign results."""
+    """List, rotate and revoke the keys that sign results."""
 
 
 @signing.command()
 @db_option
 @config_option
-@click.option("--algorithm", type=click.Choice(["ES256", "RS256", "EdDSA"]), help="Default: as it was.")
+@click.option(
+    "--algorithm",
+    type=click.Choice(["ES256", "RS256", "EdDSA"]),
+    help="Algorithm of the new key. Default: unchanged.",
+)
 def rotate(db: str | None, config: Path | None, algorithm: str | None) -> None:
-    """Begin signing with a new key; results signed before still verify."""
+    """Sign with a new key from now on. Earlier results can still be verified."""
     path = load_settings(config, db=db).settings.db
     ring = with_store(path, lambda store: rotate_keys(store, now=clock.now(), algorithm=algorithm))
     click.echo(f"Now signing with {ring.current.kid} ({ring.current.algorithm}).", err=True)
+
+
+@signing.command()
+@click.argument("kid", metavar="KID")
+@db_option
+@config_option
+def revoke(kid: str, db: str | None, config: Path | None) -> None:
+    """Refuse every signature of a key, whatever its date, and sign with a new key if it was in use.
+
+    For a private key that was stolen. The key is published no more, so results that it signed cannot be
+    verified again. Write `--` before a KID that begins with a dash.
+    """
+    path = load_settings(config, db=db).settings.db
+    ring = with_store(path, lambda store: revoke_key(store, kid, now=clock.now()))
+    click.echo(f"Revoked {kid}. Signing with {ring.current.kid} ({ring.current.algorithm}).", err=True)
 
 
 @signing.command("list")
@@ -58,21 +77,38 @@ def list_keys(db: str | None, config: Path | None) -> None:
     """List the signing keys."""
     texts = with_store(load_settings(config, db=db).settings.db, lambda store: store.list_signing_keys())
     keys = [load_key(text) for text in texts]
-    rows = [(one.kid, one.algorithm, one.created_at, one.retired_at) for one in keys]
-    print_table(("kid", "algorithm", "created", "retired"), rows, empty="There are no signing keys yet.")
+    rows = [(one.kid, one.algorithm, one.created_at, one.retired_at, one.revoked_at) for one in keys]
+    print_table(
+        ("kid", "algorithm", "created", "retired", "revoked"), rows, empty="There are no signing keys yet."
+    )
 
 
 @click.command()
 @click.argument("source", metavar="FILE|URL")
-@click.option("--jwks", metavar="FILE|URL", help="The keys to trust; default: where the result says.")
+@click.option("--jwks", metavar="FILE|URL", help="The keys of the server that you trust.")
 @click.option(
-    "--key", metavar="API_KEY", help="A key for a poll URL; default: PLACET_KEY, at PLACET_SERVER alone."
+    "--trust",
+    "trusted",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Trust keys that the result names if they are at this origin. Repeatable. Default: PLACET_SERVER.",
+)
+@click.option(
+    "--key", metavar="API_KEY", help="API key for a poll URL. Default: PLACET_KEY, for PLACET_SERVER only."
 )
 @json_option
-def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> None:
-    """Check the signature of a completed case's poll response."""
+def verify(source: str, jwks: str | None, trusted: tuple[str, ...], key: str | None, as_json: bool) -> None:
+    """Verify the signature of a completed case's poll response.
+
+    A result names the address of its keys itself, and so does a forgery. Say whose keys count: pass --jwks or
+    --trust, or set PLACET_SERVER. Exit codes: 0 valid; 1 not valid, or not verified because of an error; 2
+    usage error.
+    """
+    origins = _list_trusted_origins(trusted) if jwks is None else frozenset()
     poll = _document(source, key or _own_key(source))
     named = _signer_of(poll)
+    if jwks is None:
+        _require_trusted(named, origins)
     verified = verify_result(poll, _document(jwks or named, None))
     if as_json:
         print_json(verified)
@@ -86,13 +122,39 @@ def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> Non
     click.echo(f"  shown  {verified.shown}")
 
 
+def _list_trusted_origins(trusted: tuple[str, ...]) -> frozenset[Origin]:
+    """Return the origins whose keys count: those of --trust, else that of PLACET_SERVER."""
+    server = os.environ.get("PLACET_SERVER")
+    urls = trusted or ((server,) if server else ())
+    if not urls:
+        raise click.UsageError(NAME_WHOM_TO_TRUST)
+    if wrong := [url for url in urls if not is_secure_or_loopback(url)]:
+        raise click.BadParameter(
+            f"{wrong[0]!r} is not an https:// URL, or an http:// URL on loopback.",
+            param_hint="--trust" if trusted else "PLACET_SERVER",
+        )
+    return frozenset(map(parse_origin, urls))
+
+
+def _require_trusted(keys_url: str, origins: frozenset[Origin]) -> None:
+    """Raise SignatureInvalid unless the address of the keys is at a trusted origin."""
+    _require_secure(keys_url)
+    if parse_origin(keys_url) not in origins:
+        raise SignatureInvalid(
+            f"The result names keys at {to_single_line(keys_url)}, which is not an origin that you trust."
+            " Anybody can make such a result."
+        )
+
+
 def _own_key(source: str) -> str | None:
     """Return the key of the environment if the document is on the server of the environment."""
     try:
-        at_home = parse_origin(source) == parse_origin(os.environ.get("PLACET_SERVER") or DEFAULT_SERVER)
+        is_own_server = parse_origin(source) == parse_origin(
+            os.environ.get("PLACET_SERVER") or default_server()
+        )
     except AddressRefused:  # a file, or not a valid URL
         return None
-    return os.environ.get("PLACET_KEY") if at_home else None
+    return os.environ.get("PLACET_KEY") if is_own_server else None
 
 
 def _document(source: str, key: str | None) -> Mapping[str, Any]:
@@ -114,8 +176,7 @@ def _read(path: str) -> bytes:
 
 
 def _fetch(url: str, key: str | None) -> bytes:
-    if not is_secure_or_loopback(url):
-        raise PlacetError(f"{url} is not https; keys and results are not fetched over plain http.")
+    _require_secure(url)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         answer = httpx.get(url, headers=headers, timeout=10, follow_redirects=False)
@@ -127,6 +188,11 @@ def _fetch(url: str, key: str | None) -> bytes:
             refusal.add_note(NAME_A_KEY)
         raise refusal
     return answer.content
+
+
+def _require_secure(url: str) -> None:
+    if not is_secure_or_loopback(url):
+        raise PlacetError(f"{url} is not https; keys and results are not fetched over plain http.")
 
 
 def _reason(answer: httpx.Response) -> str:

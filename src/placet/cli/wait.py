@@ -8,14 +8,20 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, PendingCases, read_case
-from placet.agent.pending import default_path
+from placet.agent.pending_case_store import default_path
 from placet.agent.responses import credentials_of
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
 from placet.cli.request import Headers, build_request, header_option, send_and_read
 from placet.errors import CaseLost, UnreadableAnswer
+from placet.protocol.versions import DEFAULT_VERSION
+from placet.reviews.registry import list_affirmative_actions
 
-TOLD_BY_POLLS = ("case_id", "created_at", "expires_at", "previous_case_id")
+NOT_A_POLL_URL = (
+    "This is not a poll URL: it leads to a page, as a review link does. The review link is for the person."
+    " Pass the case's poll_url, which is beside review_url in the response that opened the case."
+)
+POLL_FIELDS = ("case_id", "created_at", "expires_at", "previous_case_id")
 
 
 @click.command()
@@ -23,10 +29,10 @@ TOLD_BY_POLLS = ("case_id", "created_at", "expires_at", "previous_case_id")
 @header_option
 @wait_options(via=False)
 def wait(poll_url: str, headers: Headers, how: WaitOptions) -> None:
-    """Wait for the decision of a case; its person has been told already.
+    """Wait for the decision of a case, by its poll URL. Notifies nobody.
 
-    A case that this machine opened is polled with the credentials it was opened with. Exit codes are those
-    of `placet request`.
+    A case that was created on this machine is polled with the credentials that created it; its review link
+    works as well. Exit codes are those of `placet request`.
     """
     call = build_request("GET", poll_url, None, headers)
 
@@ -36,26 +42,39 @@ def wait(poll_url: str, headers: Headers, how: WaitOptions) -> None:
     run(perform, how)
 
 
-def _find_saved_case(poll_url: str) -> PendingCase | None:
-    """Return the case as it was saved when this machine opened it."""
+def _find_saved_case(url: str) -> PendingCase | None:
+    """Return the case with this poll URL or review link, as it was saved when this machine opened it."""
     if not default_path().exists():
         return None
     cases = PendingCases(default_path())
     try:
-        return next((one for one in cases.all() if one.case.poll_url == poll_url and one.is_notified), None)
+        saved = (one for one in cases.all() if one.is_notified)
+        return next((one for one in saved if url in (one.case.poll_url, one.case.review_url)), None)
     finally:
         cases.close()
+
+
+def _is_page(response: httpx.Response) -> bool:
+    media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return response.status_code == 200 and media == "text/html"
 
 
 async def _fetch_case(call: httpx.Request) -> PendingCase:
     """Return the case that the poll URL describes. Raises CaseLost or UnreadableAnswer."""
     response, content = await send_and_read(call)
+    if response.is_redirect or _is_page(response):
+        raise UnreadableAnswer(NOT_A_POLL_URL)
     if response.status_code != 200:
-        raise CaseLost(f"The poll address answered HTTP {response.status_code}.")
+        raise CaseLost(f"The poll URL answered HTTP {response.status_code}.")
     url, now = str(call.url), datetime.now(UTC)
-    case = read_case(202, msgspec.json.encode({"hitl": _parse_case(content, url, now)}), url=url, now=now)
+    # A poll does not name the type, so every action that is a yes for some type counts.
+    yes = {"affirmative_actions": list(list_affirmative_actions(None))}
+    known = msgspec.json.encode({"hitl": _parse_case(content, url, now), "data": yes})
+    case = read_case(202, known, url=url, now=now)
     if case is None:
-        raise UnreadableAnswer("The address does not answer as a poll address does.")
+        raise UnreadableAnswer(
+            "The URL did not return a poll response. Check that it is the case's poll_url."
+        )
     return PendingCase(case=case, credentials=credentials_of(call), is_notified=True)
 
 
@@ -66,7 +85,9 @@ def _parse_case(content: bytes, url: str, now: datetime) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         poll = None
     if not isinstance(poll, dict) or not isinstance(poll.get("status"), str):
-        raise UnreadableAnswer("The address does not answer as a poll address does.")
-    told = {name: poll[name] for name in TOLD_BY_POLLS if poll.get(name) is not None}
+        raise UnreadableAnswer(
+            "The URL did not return a poll response. Check that it is the case's poll_url."
+        )
+    known = {name: poll[name] for name in POLL_FIELDS if poll.get(name) is not None}
     unknown = {"case_id": url, "expires_at": now + UNKNOWN_DEADLINE_FOR, "type": "x-unknown"}
-    return {**unknown, **told, "review_url": url, "poll_url": url}
+    return {**unknown, **known, "spec_version": DEFAULT_VERSION, "review_url": url, "poll_url": url}

@@ -31,8 +31,8 @@ FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ClientConnectorError, "no connection could be made"),
     (aiohttp.ClientConnectionError, "the connection was closed before the answer was complete"),
     (aiohttp.ClientPayloadError, "the connection was closed before the answer was complete"),
-    (aiohttp.ClientResponseError, "it did not answer in proper HTTP"),
-    (HttpProcessingError, "it did not answer in proper HTTP"),
+    (aiohttp.ClientResponseError, "its answer is not valid HTTP"),
+    (HttpProcessingError, "its answer is not valid HTTP"),
     (aiohttp.ClientError, "the request could not be made"),
     (OSError, "the connection failed"),
 )
@@ -49,11 +49,13 @@ class GuardedReply(Struct, frozen=True, kw_only=True):
 
 
 class GuardedHttp:
-    """One session for all outgoing requests to strangers; how many run at once is the caller's to bound.
+    """One session for all outgoing requests to addresses from outside. The caller limits their number.
 
     Every URL passes `check_url` and every address of its host `check_address`; connections go to those
-    addresses and no others. Redirects are not followed, cookies not kept, proxies and credentials of the
+    addresses and no others. Redirects are not followed, cookies not stored, proxies and credentials of the
     environment not used, compressed bodies not unpacked. Implements `Fetcher`.
+
+    `lookup` resolves host names instead of the system; `tls` replaces the default certificate checks.
     """
 
     def __init__(
@@ -61,13 +63,11 @@ class GuardedHttp:
         *,
         allow_loopback: bool = False,
         lookup: Lookup | None = None,
-        lookup_for: timedelta = LOOKUP_FOR,
         tls: SSLContext | None = None,
     ) -> None:
         self._allow_loopback = allow_loopback
         self._own_lookup = SystemLookup()
         self._resolver = GuardedResolver(lookup or self._own_lookup, allow_loopback=allow_loopback)
-        self._lookup_for = lookup_for
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
@@ -117,14 +117,14 @@ class GuardedHttp:
     async def check_resolves(self, url: str) -> None:
         """Raise `AddressRefused` if `url` may not be called as its name resolves now.
 
-        A name that does not resolve within `lookup_for` passes: it may by the time it is needed, and is
+        A name that does not resolve within LOOKUP_FOR passes: it may resolve later, and is
         checked again then.
         """
         target = check_url(url, allow_loopback=self._allow_loopback)
         if target.address is not None:
             return
         with suppress(OSError):
-            async with asyncio.timeout(self._lookup_for.total_seconds()):
+            async with asyncio.timeout(LOOKUP_FOR.total_seconds()):
                 await self._resolver.addresses(target.host)
 
     async def aclose(self) -> None:

@@ -8,7 +8,8 @@ from ipaddress import ip_address
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from placet.protocol.addresses import Network, check_address
+from placet.protocol.addresses import check_address
+from placet.protocol.forbidden_networks import Network
 
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 """Returns the addresses of a host name. Raises OSError if it has none."""
@@ -33,7 +34,7 @@ class GuardedResolver(AbstractResolver):
 
     async def addresses(self, host: str) -> list[str]:
         """Return the checked addresses of `host`. Raises `AddressRefused`, or OSError if there are none."""
-        # RFC 6761: localhost is this machine whatever a name server says, and plain HTTP to it is allowed.
+        # RFC 6761: localhost is always this machine, and plain HTTP to it is allowed.
         found = LOOPBACK_ADDRESSES if host == "localhost" else await self._lookup(host)
         for address in found:
             check_address(address, allow_loopback=self._allow_loopback, networks=self._networks, host=host)

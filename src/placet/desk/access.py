@@ -6,7 +6,7 @@ from placet.errors import CaseNotFound, InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 
 
-def actor_of(principal: Principal) -> str:
+def get_actor(principal: Principal) -> str:
     """Return the name of this principal in the event log."""
     return f"key:{principal.name}" if principal.name else "anonymous"
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from placet.cases.case import Decision, Offer
 from placet.cases.review_rules import ReviewRules
 from placet.errors import ActionNotInline, InvalidAction
+from placet.ports.rules_evaluator import RulesEvaluator
 from placet.protocol.inline_submit import SubmittedBy
 from placet.protocol.poll import RespondedBy, Result, SubmissionContext
 from placet.protocol.verification import Evidence, SubmitPath, VerificationResult
@@ -26,17 +27,22 @@ class Answer(Struct, frozen=True, kw_only=True):
     replay_digest: str | None = None
 
 
-def check_answer(answer: Answer, offer: Offer, kind: ReviewRules) -> dict[str, Any]:
+async def check_answer(
+    answer: Answer, offer: Offer, rules: ReviewRules, evaluator: RulesEvaluator
+) -> dict[str, Any]:
     """Return the data to store. Raises InvalidAction, ActionNotInline, or an error of the review type."""
     if answer.action not in offer.actions:
         raise InvalidAction(
             f"{answer.action[:64]!r} is not an action of this case; use {', '.join(offer.actions)}."
         )
-    if answer.path != "inline_submit":
-        return kind.check(offer, answer.action, answer.data)
-    if answer.action not in (offer.inline_actions or ()):
-        raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
-    return kind.check(offer, answer.action, {**kind.build_inline_data(offer, answer.action), **answer.data})
+    data = answer.data
+    if answer.path == "inline_submit":
+        if answer.action not in (offer.inline_actions or ()):
+            raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
+        data = {**rules.build_inline_data(offer, answer.action), **data}
+    if rules.evaluates_schema(offer, data):
+        return await evaluator.run(rules.check, offer, answer.action, data)
+    return rules.check(offer, answer.action, data)
 
 
 def decide(answer: Answer, result: Result, verification: VerificationResult | None) -> Decision:

@@ -11,8 +11,8 @@ from msgspec import Struct
 from placet.cases.case import Case, Offer, Subject, offer_digest
 from placet.cases.review_rules import ReviewRules
 from placet.cases.tokens import token_digest
+from placet.desk.case_limits import Limits
 from placet.desk.draft import CaseDraft
-from placet.desk.limits import Limits
 from placet.errors import ValidationFailed
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.forms import parse_form
@@ -28,9 +28,6 @@ _UNSTORABLE = re.compile(
     rb"(?<!\\)(?:\\\\)*\\(?:b|u00(?:0[0-8ef]|1[0-9a-f]))|\x7f|\xc2(?:[\x80-\x84]|[\x86-\x9f])"
 )
 _SUSPECT = (b"\\u00", b"\\b", b"\x7f", b"\xc2")  # without these, the regular expression cannot match
-NEVER_APPROVED_BY_DEFAULT = frozenset({"x-tool-approval"})
-"""Custom types that may not be approved by default; other types declare it themselves."""
-_NO_DEFAULT_APPROVAL = "default_action approve is never offered for this type of review: silence is no."
 
 
 class CaseCredentials(Struct, frozen=True, kw_only=True):
@@ -42,25 +39,37 @@ class CaseCredentials(Struct, frozen=True, kw_only=True):
 
 
 def prepare_offer(
-    draft: CaseDraft, kind: ReviewRules, *, limits: Limits, service: str | None, salt: str
+    draft: CaseDraft,
+    rules: ReviewRules,
+    *,
+    entry_point: str,
+    limits: Limits,
+    service: str | None,
+    salt: str,
 ) -> Offer:
     """Return what the reviewer will see. Raises ValidationFailed or InvalidForm, naming the invalid field."""
+    if rules.reserved_field is not None and entry_point != rules.entry_point:
+        raise ValidationFailed(
+            f"context.{rules.reserved_field}: only the {rules.entry_point} may send this. Rename the field."
+        )
     if not draft.prompt.strip():
-        raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
-    if kind.requires_answer and draft.default_action == "approve":
-        raise ValidationFailed(_NO_DEFAULT_APPROVAL)
+        raise ValidationFailed("prompt: is blank. Say in one sentence what the person decides.")
+    if draft.default_action == "approve" and rules.requires_answer_to(draft.type):
+        raise ValidationFailed("default_action: approve is not allowed for this review type.")
     _check_texts(draft)
     _check_context(draft.context, limits)
-    context = kind.prepare(draft.context)
-    if "form" in context and not kind.reads_form:
+    context = rules.prepare(draft.context)
+    if "form" in context and not rules.reads_form:
         parse_form(context["form"])  # the published schemas define its shape for every type
     return Offer(
         type=draft.type,
         prompt=draft.prompt,
         message=draft.message or draft.prompt,
         context=context,
-        actions=_actions(draft, kind),
-        inline_actions=_inline_actions(draft, kind, context),
+        actions=_actions(draft, rules),
+        affirmative_actions=_affirmative_actions(draft),
+        only_reviewer=draft.only_reviewer,
+        inline_actions=_inline_actions(draft, rules, context),
         timeout=draft.timeout or format_duration(limits.default_timeout_for),
         surface=draft.surface,
         verification_policy=draft.verification_policy,
@@ -96,7 +105,7 @@ def build_case(
         default_action=_default_action(draft),
         offer_digest=offer_digest(credentials.case_id, offer),
         review_digests=(token_digest(credentials.review_token),),
-        submit_digest=token_digest(credentials.submit_token) if offer.inline_actions is not None else None,
+        submit_digest=token_digest(credentials.submit_token) if offer.inline_actions else None,
         owner=owner,
         callback_url=draft.callback_url,
         reminders=_reminders(draft, now, expires_at),
@@ -117,7 +126,7 @@ def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
     asked = _parse_duration(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
     if asked > limits.max_timeout_for:
         raise ValidationFailed(
-            f"timeout {draft.timeout!r} is over the {format_duration(limits.max_timeout_for)} allowed here."
+            f"timeout: {draft.timeout!r} is over the limit of {format_duration(limits.max_timeout_for)}."
         )
     return asked
 
@@ -125,8 +134,6 @@ def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
 def _default_action(draft: CaseDraft) -> DefaultAction:
     if draft.default_action != "approve":
         return draft.default_action or "skip"
-    if draft.type in NEVER_APPROVED_BY_DEFAULT:
-        raise ValidationFailed(_NO_DEFAULT_APPROVAL)
     if not draft.allow_default_approve:
         raise ValidationFailed("default_action approve needs allow_default_approve: true beside it.")
     return "approve"
@@ -141,22 +148,31 @@ def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[d
     return tuple(sorted({moment.astimezone(UTC) for moment in moments}))
 
 
-def _actions(draft: CaseDraft, kind: ReviewRules) -> tuple[str, ...]:
-    custom = draft.type.startswith("x-") and not kind.actions
+def _actions(draft: CaseDraft, rules: ReviewRules) -> tuple[str, ...]:
+    custom = draft.type.startswith("x-") and not rules.actions
     if custom and not draft.actions:
         raise ValidationFailed(f"A custom type declares its actions: add `actions` for {draft.type}.")
     if not custom and draft.actions is not None:
         raise ValidationFailed(f"actions belongs to custom x-… types; {draft.type} has its own.")
-    actions = tuple(dict.fromkeys(draft.actions or kind.actions))
+    actions = tuple(dict.fromkeys(draft.actions or rules.actions))
     if not actions:
         raise ValidationFailed(f"{draft.type[:100]!r} is neither a standard type nor an x-… type.")
     return actions
 
 
-def _inline_actions(draft: CaseDraft, kind: ReviewRules, context: dict[str, Any]) -> tuple[str, ...] | None:
+def _affirmative_actions(draft: CaseDraft) -> tuple[str, ...]:
+    for action in draft.affirmative_actions or ():
+        if action not in (draft.actions or ()):
+            raise ValidationFailed(
+                f"affirmative_actions: {action!r} is not in actions, the actions of a custom x-… type."
+            )
+    return tuple(dict.fromkeys(draft.affirmative_actions or ()))
+
+
+def _inline_actions(draft: CaseDraft, rules: ReviewRules, context: dict[str, Any]) -> tuple[str, ...] | None:
     if draft.inline_actions is None:
         return None
-    possible = draft.actions or kind.inline_for(context)
+    possible = draft.actions or rules.inline_for(context)
     for action in draft.inline_actions:
         if action not in possible:
             raise ValidationFailed(f"{action!r} cannot be an inline action of this {draft.type}.")
@@ -187,7 +203,7 @@ def _encode_json(name: str, value: Any) -> bytes:
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError):
-        raise ValidationFailed(f"{name} must be plain JSON of sane depth.") from None
+        raise ValidationFailed(f"{name} must be JSON that is not too deeply nested.") from None
     if any(mark in encoded for mark in _SUSPECT) and _UNSTORABLE.search(encoded):
         raise _unstorable_error(name)
     return encoded

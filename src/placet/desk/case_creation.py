@@ -17,12 +17,13 @@ from placet.cases.machine import CaseStep, apply, begin
 from placet.cases.review_rules import ReviewRules
 from placet.cases.wire import human_input_required
 from placet.desk import idempotency, random_values
-from placet.desk.access import actor_of
-from placet.desk.addresses import Addresses
+from placet.desk.access import get_actor
 from placet.desk.case_building import CaseCredentials, build_case, check_policy, prepare_offer
+from placet.desk.case_limits import Limits
+from placet.desk.case_urls import CaseUrls
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
-from placet.desk.limits import Limits
+from placet.desk.quotas import CreationQuotas
 from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
 from placet.ports.case_store import CaseCreation, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
@@ -56,23 +57,25 @@ class CaseCreator:
         self,
         *,
         store: DeskStore,
-        kind: Callable[[str, Mapping[str, Any]], ReviewRules],
-        addresses: Addresses,
+        find_rules: Callable[[str, Mapping[str, Any]], ReviewRules],
+        addresses: CaseUrls,
         clock: Callable[[], datetime],
         limits: Limits,
         verifiable: frozenset[str],
         check_callback: Callable[[str], Awaitable[None]] | None,
         service_name: str | None,
+        quotas: CreationQuotas,
         observe: Callable[[CaseCreation], None] | None = None,
     ) -> None:
         self._store = store
-        self._kind = kind
+        self._find_rules = find_rules
         self._addresses = addresses
         self._now = clock
         self._limits = limits
         self._verifiable = verifiable
         self._check_callback = check_callback
         self._service_name = service_name
+        self._quotas = quotas
         self._observe = observe
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -126,8 +129,21 @@ class CaseCreator:
         if case.callback_url is not None:
             await self.require_callable(case.callback_url)
         body = self._body(case, offer, credentials)
+        await self._quotas.check(case.owner, len(body))
+        with self._quotas.reserve(case.owner, len(body)):
+            return await self._write(case, offer, body, principal, repeatable, hold)
+
+    async def _write(
+        self,
+        case: Case,
+        offer: Offer,
+        body: bytes,
+        principal: Principal,
+        repeatable: IdempotentRequest | None,
+        hold: BuildHold | None,
+    ) -> CreatedCase:
         created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
-        new_case, event = begin(case, created, actor=actor_of(principal), salt=random_values.generate_salt())
+        new_case, event = begin(case, created, actor=get_actor(principal), salt=random_values.generate_salt())
         creation = CaseCreation(
             case=new_case,
             offer=offer,
@@ -164,9 +180,14 @@ class CaseCreator:
         self, draft: CaseDraft, principal: Principal, subject: Subject
     ) -> tuple[Case, Offer, CaseCredentials]:
         check_policy(draft.verification_policy, self._verifiable)
-        kind = self._kind(draft.type, draft.context)
+        rules = self._find_rules(draft.type, draft.context)
         offer = prepare_offer(
-            draft, kind, limits=self._limits, service=self._service_name, salt=random_values.generate_salt()
+            draft,
+            rules,
+            entry_point=subject.entry_point,
+            limits=self._limits,
+            service=self._service_name,
+            salt=random_values.generate_salt(),
         )
         now = self._now()
         credentials = CaseCredentials(
@@ -184,7 +205,8 @@ class CaseCreator:
         links = self._addresses.links(
             case.id, review_token=credentials.review_token, submit_token=submit_token
         )
-        return msgspec.json.encode(human_input_required(case, offer, links))
+        warnings = self._find_rules(offer.type, offer.context).list_warnings(offer.context)
+        return msgspec.json.encode(human_input_required(case, offer, links, warnings=warnings))
 
     def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> IdempotencyRecord:
         owner = case.owner or ""
@@ -201,7 +223,7 @@ class CaseCreator:
         previous = await self._store.get_case(case.previous_case_id or "")
         if previous is None or previous.owner != principal.name or previous.erased_at is not None:
             raise ValidationFailed(f"previous_case_id {case.previous_case_id!r} is not a case of yours.")
-        command = Link(actor=actor_of(principal), next_case_id=case.id)
+        command = Link(actor=get_actor(principal), next_case_id=case.id)
         return apply(previous, command, now=case.created_at, salt=random_values.generate_salt())
 
     async def _endpoint(self, case: Case) -> Endpoint | None:

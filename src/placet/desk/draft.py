@@ -1,7 +1,9 @@
 """The body of POST /v1/cases. Its fields have the names of the `hitl` object."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct, field
 
 from placet.errors import ValidationFailed
@@ -39,6 +41,9 @@ def _about(text: str) -> Meta:
     return Meta(description=text)
 
 
+ReviewerName = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
 class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The question of a service to a reviewer."""
 
@@ -53,10 +58,10 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     ] = None
     default_action: Annotated[
         DefaultAction | None,
-        _about("What you will do when nobody answers in time; Placet reports it and does nothing itself."),
+        _about("What you will do if there is no answer in time; Placet reports it and does nothing itself."),
     ] = None
     allow_default_approve: Annotated[
-        bool, _about("Say true to be allowed `approve` as default_action; a confirmation never is.")
+        bool, _about("Set to true to allow `approve` as default_action. Some types never allow it.")
     ] = False
     callback_url: Annotated[
         CallbackUrl | None, _about("Where to POST the outcome: a public https address of yours.")
@@ -65,19 +70,33 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
         Timestamp | Reminders | None, _about("When to remind the person, between now and the deadline.")
     ] = None
     inline_actions: Annotated[
-        InlineActions | None, _about("Present: inline submit is offered, for these actions only.")
+        InlineActions | None, _about("If present, inline submit is offered, for these actions only.")
     ] = None
     actions: Annotated[CustomActions | None, _about("The actions of a custom x-… type.")] = None
+    affirmative_actions: Annotated[
+        InlineActions | None, _about("Those of the actions of a custom x-… type that are a yes.")
+    ] = None
+    only_reviewer: Annotated[
+        ReviewerName | None,
+        _about(
+            "The one person whom you ask, by a name of your own. If they hand the question back and have not "
+            "passed it on, the case is cancelled. Without this, a case that is handed back stays open."
+        ),
+    ] = None
     previous_case_id: Annotated[CaseId | None, _about("The case of yours that this one continues.")] = None
     surface: Surface | None = None
     verification_policy: VerificationPolicy | None = None
     spec_version: Annotated[
         SpecVersion | None, _about("The protocol version of the `hitl` object you want; else the newest.")
     ] = None
-    service: Annotated[Name | None, _about("Who asks, as the person sees it.")] = None
-    agent: Annotated[Name | None, _about("Which agent waits for the answer, as the person sees it.")] = None
+    service: Annotated[Name | None, _about("The name of the service, as shown to the person.")] = None
+    agent: Annotated[Name | None, _about("The name of the agent, as shown to the person.")] = None
 
 
 def draft_from(fields: dict[str, Any]) -> CaseDraft:
     """Return the draft from plain Python values. Raises ValidationFailed, naming the invalid field."""
+    if "context" in fields:
+        # Lists instead of sets: the digest must not depend on the order in which a set is stored.
+        with suppress(TypeError, ValueError, RecursionError):  # the conversion reports what is wrong
+            fields = {**fields, "context": msgspec.to_builtins(fields["context"])}
     return convert_input(fields, CaseDraft, ValidationFailed, "draft")

@@ -22,17 +22,17 @@ from placet.protocol.verification import (
 )
 
 
-class Judgement(Struct, frozen=True, kw_only=True):
+class VerificationOutcome(Struct, frozen=True, kw_only=True):
     """The outcome of verification, and the digests of the evidence that is now used up."""
 
     result: VerificationResult | None = None
     spent: tuple[str, ...] = ()
 
 
-NOTHING_ASKED = Judgement()
+NO_VERIFICATION = VerificationOutcome()
 
 
-async def judge_evidence(
+async def verify_evidence(
     evidence: Sequence[Evidence],
     *,
     policy: VerificationPolicy | None,
@@ -42,17 +42,19 @@ async def judge_evidence(
     verifier: EvidenceVerifier | None,
     store: CaseStore,
     now: datetime,
-) -> Judgement:
+) -> VerificationOutcome:
     """Return the outcome to record. Raises VerificationRequired or VerificationFailed."""
     if policy is None:  # no policy: the evidence is not verified and proves nothing
-        return Judgement(result=VerificationResult(satisfied=False)) if evidence else NOTHING_ASKED
+        return (
+            VerificationOutcome(result=VerificationResult(satisfied=False)) if evidence else NO_VERIFICATION
+        )
     if not evidence:
         if policy.requires_evidence(path):
             raise VerificationRequired()
-        return Judgement(
+        return VerificationOutcome(
             result=VerificationResult(satisfied=False, missing_requirements=find_unmet_branches(policy, ()))
         )
-    spent = await _unspent(evidence, store) if policy.binding.single_use else ()
+    spent = await _digest_unspent(evidence, store) if policy.binding.single_use else ()
     verified = [await _verify(one, policy, case, action, verifier, now) for one in evidence]
     missing = find_unmet_branches(policy, list(zip(evidence, verified, strict=True)))
     if missing and policy.requires_evidence(path):
@@ -60,10 +62,10 @@ async def judge_evidence(
     result = VerificationResult(
         satisfied=not missing, verified_evidence=tuple(verified), missing_requirements=missing
     )
-    return Judgement(result=result, spent=spent)
+    return VerificationOutcome(result=result, spent=spent)
 
 
-async def _unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str, ...]:
+async def _digest_unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str, ...]:
     digests = tuple(dict.fromkeys(digest(encode_evidence(one)) for one in evidence))
     if await store.is_evidence_spent(digests):
         raise VerificationFailed("This evidence has been used before.")

@@ -17,7 +17,7 @@ from placet.cases.grant import Grant, GrantUse, find_covering_grant, grant_agent
 from placet.cases.grant_terms import read_terms
 from placet.cases.machine import apply
 from placet.desk import random_values
-from placet.desk.access import actor_of
+from placet.desk.access import get_actor
 from placet.desk.answer import Answer
 from placet.errors import CaseConflict, CaseNotFound, InvalidSubmission, Unavailable, ValidationFailed
 from placet.ports.case_store import CaseStore, CaseUpdate
@@ -122,12 +122,12 @@ class GrantService:
         """Return a grant of this principal. Raises CaseNotFound for a grant of another one."""
         grant = await self._store.get_grant(grant_id)
         if grant is None or ("admin" not in principal.scopes and grant.owner != (principal.name or "")):
-            raise CaseNotFound("There is no such grant for you.")
+            raise CaseNotFound("Grant not found.")
         return grant
 
     async def revoke(self, grant_id: str, principal: Principal) -> Grant:
         """Revoke a grant. Revoking it again changes nothing."""
-        return await self._revoke(await self.get_owned_grant(grant_id, principal), actor_of(principal))
+        return await self._revoke(await self.get_owned_grant(grant_id, principal), get_actor(principal))
 
     async def revoke_as(self, grant_id: str, actor: str) -> Grant:
         """Revoke a grant without a check of its owner: for the reviewer who gave it, or an operator."""
@@ -152,7 +152,7 @@ class GrantService:
 
     async def _used_before(self, used: GrantUse, digest: str) -> Grant | None:
         if used.call_digest != digest:
-            raise ValidationFailed("This key names another call already; every call needs one of its own.")
+            raise ValidationFailed("This key was used for another call. Use a new key for every call.")
         grant = await self._store.get_grant(used.grant_id)
         holds = grant is not None and grant.holds_again(used.used_at, self.now())
         return grant if holds else None
@@ -174,7 +174,7 @@ class GrantService:
                 used_at=self.now(),
                 expires_at=grant.expires_at,
             )
-            order = UseGrant(actor=actor_of(principal), grant=spent, call=_build_log_entry(call, digest))
+            order = UseGrant(actor=get_actor(principal), grant=spent, call=_build_log_entry(call, digest))
             return spent if await self._commit(case, order, spent, use) else None
 
     async def _current(self, grant_id: str) -> tuple[Case, Grant]:
@@ -183,7 +183,7 @@ class GrantService:
         case = await self._store.get_case(first.case_id) if first is not None else None
         grant = await self._store.get_grant(grant_id)
         if case is None or grant is None:
-            raise CaseNotFound("There is no such grant for you.")
+            raise CaseNotFound("Grant not found.")
         return case, grant
 
     async def _commit(self, case: Case, order: Command, grant: Grant, use: GrantUse | None = None) -> bool:

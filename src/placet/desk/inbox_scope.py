@@ -34,7 +34,7 @@ def require_inbox(principal: Principal) -> str:
     return principal.name
 
 
-def sight_of(principal: Principal, holds: str | None) -> InboxScope:
+def build_inbox_scope(principal: Principal, holds: str | None) -> InboxScope:
     """Return what this principal sees. Raises NotPermitted for a key without an inbox scope."""
     name = require_inbox(principal)
     return InboxScope(own=name, everyone=INBOX_ALL in principal.scopes, holds=holds)

@@ -1,4 +1,4 @@
-"""The outbox deliveries of a step: callbacks and releases when a case closes (ruling 18)."""
+"""The outbox deliveries of a step: callbacks, and releases when a case closes (ruling 18)."""
 
 from collections.abc import Callable
 
@@ -10,12 +10,14 @@ from placet.cases.events import Event
 from placet.cases.machine import CaseStep
 from placet.cases.wire import callback_body
 from placet.ports.outbox_store import Delivery
-from placet.protocol.stream import FINAL
+from placet.protocol.stream import FINAL, HANDED_BACK
 
 WEBHOOK, RELAY = "webhook", "relay"
+CALLED_BACK = FINAL | {HANDED_BACK}
+"""The events that an owner is told by callback."""
 
 
-class Release(Struct, frozen=True, kw_only=True):
+class HoldRelease(Struct, frozen=True, kw_only=True):
     """Notifies the relay that the case of a held message has closed."""
 
     hold_id: str
@@ -26,19 +28,20 @@ def build_deliveries(step: CaseStep, message_id: Callable[[], str]) -> tuple[Del
     """Return the deliveries to write in the transaction of the step. Their bodies do not change later."""
     if step.case.callback_url is None and step.case.subject.entry_point != RELAY:
         return ()
-    closing = [event for event in step.events if event.type in FINAL]
-    return tuple(owed for event in closing for owed in _owed(step.case, event, message_id))
+    told = [event for event in step.events if event.type in CALLED_BACK]
+    return tuple(owed for event in told for owed in _build_for_event(step.case, event, message_id))
 
 
-def _owed(case: Case, event: Event, message_id: Callable[[], str]) -> list[Delivery]:
+def _build_for_event(case: Case, event: Event, message_id: Callable[[], str]) -> list[Delivery]:
     owed = []
     if case.callback_url is not None:
         body = callback_body(case, event)
         owed.append(_delivery(case, event, message_id(), WEBHOOK, case.callback_url, body))
-    if case.subject.entry_point == RELAY and case.subject.ref is not None:
+    is_closed = event.type in FINAL
+    if is_closed and case.subject.entry_point == RELAY and case.subject.ref is not None:
         # Each hold is a separate target: a slow agent delays only its own deliveries.
         target = f"{RELAY}:{case.subject.ref}"
-        body = msgspec.json.encode(Release(hold_id=case.subject.ref, case_id=case.id))
+        body = msgspec.json.encode(HoldRelease(hold_id=case.subject.ref, case_id=case.id))
         owed.append(_delivery(case, event, message_id(), RELAY, target, body))
     return owed
 

@@ -10,19 +10,20 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from placet.desk import random_values
+from placet.desk.delivery_retries import classify_reply, next_attempt_in
 from placet.desk.new_deliveries import WEBHOOK
 from placet.errors import RequestError, ValidationFailed
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from placet.ports.endpoint_store import Endpoint, EndpointStore
 from placet.ports.outbox_store import Delivery, OutboxStore
-from placet.protocol.callback import judge_reply, next_attempt_in, sign_callback
+from placet.protocol.callback import sign_callback
 
 LEASE_FOR = timedelta(seconds=60)
 AT_ONCE = 128
 # A receiver with this many requests in flight gets no more until it answers one.
 PER_TARGET = 16
 # How often due deliveries are looked up while others are in flight.
-LOOK_EVERY = timedelta(milliseconds=100)
+CHECK_INTERVAL = timedelta(milliseconds=100)
 
 UnderWay = dict["asyncio.Task[None]", str]
 
@@ -43,7 +44,7 @@ class Outbox:
         self._couriers = couriers
         self._now = clock
 
-    async def once(self) -> int:
+    async def run_once(self) -> int:
         """Send due deliveries until none is left or in flight; return the number of attempts.
 
         If it is cancelled or the store fails, attempts in flight are cancelled; they are repeated when their
@@ -67,7 +68,7 @@ class Outbox:
         return await self._store.get_next_delivery_at()
 
     async def replay(self, delivery_id: str) -> Delivery:
-        """Queue a delivery again, whatever its state. Raises RequestError if its content was erased."""
+        """Queue a delivery again, in any state. Raises RequestError if its content was erased."""
         again = await self._store.requeue_delivery(delivery_id, now=self._now())
         if again is not None:
             return again
@@ -93,7 +94,7 @@ class Outbox:
 
     async def _wait_for_one(self, under_way: UnderWay) -> None:
         done, _ = await asyncio.wait(
-            under_way, timeout=LOOK_EVERY.total_seconds(), return_when=asyncio.FIRST_COMPLETED
+            under_way, timeout=CHECK_INTERVAL.total_seconds(), return_when=asyncio.FIRST_COMPLETED
         )
         for attempt in done:
             del under_way[attempt]
@@ -106,7 +107,7 @@ class Outbox:
         except ValidationFailed as error:
             await self._store.save_delivery_attempt(self._fail(delivery, error.message))
             return
-        settled, disable = self._judge_attempt(delivery, await _reply_of(courier, request))
+        settled, disable = self._apply_reply(delivery, await _deliver(courier, request))
         await self._store.save_delivery_attempt(settled, disable_endpoint=disable)
 
     async def _prepare(self, delivery: Delivery) -> OutgoingRequest:
@@ -121,7 +122,7 @@ class Outbox:
             raise ValidationFailed("the endpoint is disabled")
         signed = sign_callback(
             delivery.body,
-            secrets=active_secrets(endpoint, self._now()),
+            secrets=list_signing_secrets(endpoint, self._now()),
             message_id=delivery.id,
             at=self._now(),
         )
@@ -132,13 +133,13 @@ class Outbox:
             raise ValidationFailed(f"there is no courier {delivery.courier!r} here")
         return self._couriers[delivery.courier]
 
-    def _judge_attempt(self, delivery: Delivery, reply: DeliveryReply) -> tuple[Delivery, bool]:
+    def _apply_reply(self, delivery: Delivery, reply: DeliveryReply) -> tuple[Delivery, bool]:
         if reply.under_way:
             return replace(delivery, next_at=self._now() + (reply.retry_after or LEASE_FOR)), False
         tried = replace(
             delivery, attempts=delivery.attempts + 1, last_status=reply.status, last_error=reply.error
         )
-        verdict = judge_reply(reply.status, refused=reply.refused)
+        verdict = classify_reply(reply.status, refused=reply.refused)
         if verdict == "delivered":
             return replace(tried, state="delivered", next_at=None, settled_at=self._now()), False
         wait = (
@@ -152,18 +153,18 @@ class Outbox:
         return replace(delivery, state="failed", next_at=None, last_error=error, settled_at=self._now())
 
 
-async def _reply_of(courier: Courier, request: OutgoingRequest) -> DeliveryReply:
+async def _deliver(courier: Courier, request: OutgoingRequest) -> DeliveryReply:
     """Return the reply to the request. An exception of the courier counts as a failed attempt."""
     try:
         return await courier.deliver(request)
     except Exception as error:
-        log.exception("a courier failed")
+        log.exception("courier_failed")
         complaint = f"the courier failed: {type(error).__name__}"
         return DeliveryReply(status=None, error=complaint, took_for=timedelta(0))
 
 
 def active_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
-    """The secrets that sign now: the current one and, during rotation, the one before."""
+    """Return the secrets that sign now, the newest first: two while a secret is rotated."""
     rotating = endpoint.previous_secret and endpoint.previous_until and now < endpoint.previous_until
     return (
         [endpoint.secret, endpoint.previous_secret]
@@ -172,11 +173,24 @@ def active_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
     )
 
 
+def list_signing_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
+    """Return the secrets that sign now, the primary one first: the older one until the rotation ends."""
+    return list(reversed(active_secrets(endpoint, now)))
+
+
 def rotate_secret(endpoint: Endpoint, *, now: datetime, overlap_for: timedelta) -> Endpoint:
-    """The endpoint with a new secret; the old one keeps signing until the overlap ends."""
+    """Return the endpoint with a new secret; the primary one goes on signing until the overlap ends.
+
+    Rotating again replaces the new secret, which receivers may not know yet, and keeps the primary one.
+    """
     return replace(
         endpoint,
         secret=random_values.generate_callback_secret(),
-        previous_secret=endpoint.secret,
+        previous_secret=list_signing_secrets(endpoint, now)[0],
         previous_until=now + overlap_for,
     )
+
+
+def end_rotation(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint with its newest secret alone: every receiver knows it."""
+    return replace(endpoint, previous_secret=None, previous_until=None)

@@ -5,29 +5,44 @@ from datetime import datetime
 from typing import Any, cast
 
 from placet.cases.case import Case, Offer, Subject
-from placet.cases.commands import Cancel, Command, Expire, PassOn, Respond, View, Work
+from placet.cases.commands import (
+    Cancel,
+    Command,
+    Expire,
+    HandBack,
+    HandBackAsLast,
+    PassOn,
+    Respond,
+    View,
+    Work,
+)
 from placet.cases.deadlines import SYSTEM, due_at
 from placet.cases.events import Event
 from placet.cases.grant import Grant
-from placet.cases.machine import CaseStep, apply, require
+from placet.cases.machine import CaseStep, apply, clamp_time, require
 from placet.cases.review_rules import ReviewRules
 from placet.cases.tokens import token_digest
+from placet.desk import clock as system_clock
 from placet.desk import random_values
-from placet.desk.access import actor_of, require_owner, require_review_token, require_submit_token
-from placet.desk.addresses import Addresses
+from placet.desk.access import get_actor, require_owner, require_review_token, require_submit_token
 from placet.desk.answer import Answer, check_answer, decide
+from placet.desk.answer_signing import AnswerSigner
 from placet.desk.case_creation import BuildHold, CaseCreator, CreatedCase
+from placet.desk.case_limits import Limits
+from placet.desk.case_urls import CaseUrls
+from placet.desk.content_check import ContentCheck
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
-from placet.desk.evidence import judge_evidence
+from placet.desk.evidence import verify_evidence
 from placet.desk.grants import GrantService, build_grants
-from placet.desk.limits import Limits
+from placet.desk.hand_back import ends_case
 from placet.desk.new_deliveries import build_deliveries
+from placet.desk.quotas import CreationQuotas
 from placet.desk.reviewer_notes import check_note
-from placet.desk.signatures import Signatures
 from placet.errors import (
     CaseConflict,
     CaseNotFound,
+    ContentAltered,
     ContentChanged,
     RequestError,
     Unavailable,
@@ -35,10 +50,11 @@ from placet.errors import (
 )
 from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft
 from placet.ports.identity import Principal
+from placet.ports.rules_evaluator import InProcessEvaluator, RulesEvaluator
 from placet.ports.signer import Signer
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
-from placet.protocol.poll import Progress, Result, Status
+from placet.protocol.poll import Progress, RespondedBy, Result, Status
 from placet.text.wording import message
 
 MAX_LINKS = 50
@@ -52,43 +68,50 @@ class ReviewDesk:
         self,
         *,
         store: DeskStore,
-        kinds: Mapping[str, ReviewRules],
-        custom_kind: ReviewRules,
-        addresses: Addresses,
+        review_types: Mapping[str, ReviewRules],
+        custom_type: ReviewRules,
+        addresses: CaseUrls,
         clock: Callable[[], datetime],
         limits: Limits | None = None,
         signer: Signer | None = None,
         verifier: EvidenceVerifier | None = None,
+        evaluator: RulesEvaluator | None = None,
         check_callback: Callable[[str], Awaitable[None]] | None = None,
         service_name: str | None = None,
         observe: Callable[[CaseUpdate | CaseCreation], None] | None = None,
+        monotonic: Callable[[], float] = system_clock.monotonic,
     ) -> None:
         self.store = store
         self.addresses = addresses
         self.limits = limits or Limits()
         self.signer = signer
-        self._signatures = Signatures(signer, jwks_url=addresses.jwks) if signer else None
+        self._answer_signer = AnswerSigner(signer, jwks_url=addresses.jwks) if signer else None
         self.verifier = verifier
+        self.evaluator = evaluator or InProcessEvaluator()
         self.now = clock
         self.observe = observe
+        self.service_name = service_name
         self.grants = GrantService(store=store, clock=clock, keep_for=self.limits.keep_for, observe=observe)
-        self._kinds = kinds
-        self._custom_kind = custom_kind
+        self.quotas = CreationQuotas(store, self.limits, monotonic)
+        self._content = ContentCheck(store, self._order)
+        self._review_types = review_types
+        self._custom_type = custom_type
         self._creator = CaseCreator(
             store=store,
-            kind=self.kind,
+            find_rules=self.find_rules,
             addresses=addresses,
             clock=clock,
             limits=self.limits,
             verifiable=verifier.paths if verifier else frozenset(),
             check_callback=check_callback,
             service_name=service_name,
+            quotas=self.quotas,
             observe=observe,
         )
 
-    def kind(self, type: str, context: Mapping[str, Any]) -> ReviewRules:
+    def find_rules(self, type: str, context: Mapping[str, Any]) -> ReviewRules:
         """Return the review type with this name, in the variant for this context. Custom types share one."""
-        return self._kinds.get(type, self._custom_kind).variant_for(context)
+        return self._review_types.get(type, self._custom_type).variant_for(context)
 
     async def open(
         self,
@@ -115,11 +138,20 @@ class ReviewDesk:
         return require_owner(await self.store.get_case(case_id), principal)
 
     async def current(self, case_id: str, principal: Principal) -> Case:
-        """Return the current state of a case of this principal. A case past its deadline is expired first."""
+        """Return the current state of a case of this principal. A case past its deadline is expired first.
+
+        Raises ContentAltered for an open case that can no longer be answered.
+        """
         case = require_owner(await self.store.get_case(case_id), principal)
-        if not case.live or self.now() < case.expires_at:
+        if not case.live:
             return case
-        return await self._order(case_id, Expire(actor=SYSTEM))
+        if self.now() >= case.expires_at:
+            return await self._order(case_id, Expire(actor=SYSTEM))
+        if case.altered_at is not None:
+            raise ContentAltered(case_id=case_id)
+        if not self._content.is_known(case):
+            case, _ = await self.get_case_and_offer(case_id)
+        return case
 
     async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:
         """Return the case of a review link and the digest of that link. Changes nothing."""
@@ -127,11 +159,16 @@ class ReviewDesk:
         return case, require_review_token(case, review_token)
 
     async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer]:
-        """Return a case with its offer. Raises CaseNotFound."""
+        """Return a case with its verified offer. Raises CaseNotFound or ContentAltered."""
         found = await self.store.get_case_and_offer(case_id)
         if found is None:
             raise CaseNotFound()
+        await self._content.require(*found)
         return found
+
+    async def is_intact(self, case: Case, offer: Offer) -> bool:
+        """Return whether a listed offer is the one that the case was created with. If not, mark the case."""
+        return await self._content.is_intact(case, offer)
 
     async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
         """Return the case's events with a sequence number above `after`."""
@@ -190,10 +227,22 @@ class ReviewDesk:
         await self._order(case_id, command)
         return self.addresses.review(case_id, token)
 
-    async def decline(self, case_id: str, *, actor: str, reason: str | None) -> Case:
-        """Cancel the case because the reviewer will not decide it, with their reason (ruling 5)."""
-        command = Cancel(actor=actor, reason=check_note(reason))
-        return await self._order(case_id, command)
+    async def hand_back(
+        self, case_id: str, *, actor: str, reason: str | None, by: RespondedBy | None = None
+    ) -> Case:
+        """Record that the reviewer will not decide. The case stays open for others (ruling 5).
+
+        It is cancelled only if the owner asked one named person, and no other link to it exists.
+        """
+        note = check_note(reason)
+        for _ in range(ATTEMPTS):
+            case, offer = await self.get_case_and_offer(case_id)
+            command = HandBackAsLast if ends_case(case, offer, actor) else HandBack
+            try:
+                return await self.order(case, command(actor=actor, by=by, reason=note))
+            except CaseConflict:
+                continue
+        raise Unavailable()
 
     async def answer(self, case_id: str, answer: Answer, *, shown: str | None = None) -> Case:
         """Apply the answer. Raises ContentChanged if `shown` is not the digest of the case's offer."""
@@ -245,9 +294,9 @@ class ReviewDesk:
 
     async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
         require(case, Respond, now=self.now())  # a late or second answer gets this error before any other
-        kind = self.kind(case.type, offer.context)
-        data = check_answer(answer, offer, kind)
-        judgement = await judge_evidence(
+        rules = self.find_rules(case.type, offer.context)
+        data = await check_answer(answer, offer, rules, self.evaluator)
+        verification = await verify_evidence(
             answer.evidence,
             policy=offer.verification_policy,
             path=answer.path,
@@ -257,15 +306,16 @@ class ReviewDesk:
             store=self.store,
             now=self.now(),
         )
-        now = self.now()  # the deadline is checked after verification, which takes time
+        # The deadline is checked after verification, which takes time. The signature covers this time.
+        now = clamp_time(case, self.now())
         result = Result(action=answer.action, data=data)
-        if self._signatures is not None:
-            result = await self._signatures.sign(result, case=case, now=now)
-        grants = build_grants(case, offer, answer, data, now=now) if kind.offers_grants else ()
-        decision = decide(answer, result, judgement.result)
+        if self._answer_signer is not None:
+            result = await self._answer_signer.sign(result, case=case, now=now)
+        grants = build_grants(case, offer, answer, data, now=now) if rules.offers_grants else ()
+        decision = decide(answer, result, verification.result)
         command = Respond(actor=answer.actor, decision=decision, grants=grants)
         step = apply(case, command, now=now, salt=random_values.generate_salt())
-        return await self._commit(case, step, spent_evidence=judgement.spent, grants=grants)
+        return await self._commit(case, step, spent_evidence=verification.spent, grants=grants)
 
     def _is_repeat(self, case: Case, answer: Answer) -> bool:
         decision = case.decision
@@ -280,7 +330,7 @@ class ReviewDesk:
     async def cancel(self, case_id: str, principal: Principal, *, reason: str | None) -> Case:
         """Cancel a case. Raises AlreadyClosed or CaseExpired if it is closed."""
         await self.get_owned_case(case_id, principal)
-        command = Cancel(actor=actor_of(principal), reason=check_note(reason))
+        command = Cancel(actor=get_actor(principal), reason=check_note(reason))
         return await self._order(case_id, command)
 
     # Writing

@@ -23,7 +23,7 @@ class Sweep:
     def __init__(self, desk: ReviewDesk) -> None:
         self._desk = desk
 
-    async def once(self) -> int:
+    async def run_once(self) -> int:
         """Handle every due case; return how many were changed or postponed."""
         changed = 0
         while batch := await self._desk.store.list_due_cases(self._desk.now(), limit=BATCH):

@@ -1,7 +1,9 @@
 """Tool approval: stops an agent's tool calls until a reviewer has decided them. Names load on first use."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from placet.extras import NEEDED_BY, is_available
+from placet.lazy_exports import load_on_first_use
 
 _EXPORTS: dict[str, str] = {
     "AgentResult": "placet.hook.events",
@@ -9,7 +11,7 @@ _EXPORTS: dict[str, str] = {
     "FeedbackResult": "placet.hook.feedback",
     "FileSaver": "placet.hook.savers.file",
     "GrantSource": "placet.hook.grants",
-    "HumanInTheLoopHook": "placet.hook.policy",
+    "HumanInTheLoopHook": "placet.hook.approval_rules",
     "InterruptionMetadata": "placet.hook.interruption",
     "LangGraphSaver": "placet.hook.savers.langgraph",
     "MemoryGrants": "placet.hook.grants",
@@ -23,21 +25,21 @@ _EXPORTS: dict[str, str] = {
     "SqliteSaver": "placet.hook.savers.sqlite",
     "Tool": "placet.hook.tools",
     "ToolCall": "placet.hook.tool_call",
-    "ToolConfig": "placet.hook.policy",
+    "ToolConfig": "placet.hook.approval_rules",
     "ToolFeedback": "placet.hook.feedback",
     "requires_approval": "placet.hook.decorator",
-    "resume_pending": "placet.hook.pending",
-    "aresume_pending": "placet.hook.pending",
+    "resume_pending": "placet.hook.thread_resumption",
+    "aresume_pending": "placet.hook.thread_resumption",
     "EmbeddedReviews": "placet.hook.reviews",
     "ServerReviews": "placet.hook.reviews",
     "tool": "placet.hook.tools",
 }
 """Public name -> the module that defines it."""
 
-__all__ = sorted(_EXPORTS)  # noqa: PLE0605 - the table holds strings only
-
 if TYPE_CHECKING:
     from placet.hook.agent import ReactAgent as ReactAgent
+    from placet.hook.approval_rules import HumanInTheLoopHook as HumanInTheLoopHook
+    from placet.hook.approval_rules import ToolConfig as ToolConfig
     from placet.hook.decorator import requires_approval as requires_approval
     from placet.hook.events import AgentResult as AgentResult
     from placet.hook.feedback import FeedbackResult as FeedbackResult
@@ -47,10 +49,6 @@ if TYPE_CHECKING:
     from placet.hook.grants import MemoryGrants as MemoryGrants
     from placet.hook.grants import ServerGrants as ServerGrants
     from placet.hook.interruption import InterruptionMetadata as InterruptionMetadata
-    from placet.hook.pending import aresume_pending as aresume_pending
-    from placet.hook.pending import resume_pending as resume_pending
-    from placet.hook.policy import HumanInTheLoopHook as HumanInTheLoopHook
-    from placet.hook.policy import ToolConfig as ToolConfig
     from placet.hook.reviews import EmbeddedReviews as EmbeddedReviews
     from placet.hook.reviews import ServerReviews as ServerReviews
     from placet.hook.savers.file import FileSaver as FileSaver
@@ -61,15 +59,22 @@ if TYPE_CHECKING:
     from placet.hook.savers.saver import CheckpointRetention as CheckpointRetention
     from placet.hook.savers.saver import Saver as Saver
     from placet.hook.savers.sqlite import SqliteSaver as SqliteSaver
+    from placet.hook.thread_resumption import aresume_pending as aresume_pending
+    from placet.hook.thread_resumption import resume_pending as resume_pending
     from placet.hook.tool_call import ToolCall as ToolCall
     from placet.hook.tools import Tool as Tool
     from placet.hook.tools import tool as tool
 else:
+    _load = load_on_first_use(__name__, _EXPORTS)
 
     def __getattr__(name: str) -> object:
-        """Import a public name on first use, so that unused savers and frameworks are never loaded."""
-        if name not in _EXPORTS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_EXPORTS[name]), name)
-        globals()[name] = value
-        return value
+        if name == "__all__":  # asked for by `import *`, which must not need an extra that is not installed
+            return sorted(each for each, module in _EXPORTS.items() if _is_available(module))
+        return _load(name)
+
+    def _is_available(module: str) -> bool:
+        return module not in NEEDED_BY or is_available(NEEDED_BY[module])
+
+
+def __dir__() -> list[str]:
+    return sorted(_EXPORTS)

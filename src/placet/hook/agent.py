@@ -5,17 +5,17 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from placet.errors import HookError
 from placet.hook.agent_loop import AgentLoop
 from placet.hook.answer_validation import Feedback
+from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules
 from placet.hook.driver import SyncDriver
 from placet.hook.effects import LoopSteps
 from placet.hook.events import Event, Model, Outcome
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.invocation import adapt_model
-from placet.hook.policy import Hook
-from placet.hook.savers.memory import MemorySaver
-from placet.hook.savers.saver import Saver
+from placet.hook.savers.saver import NO_SAVER, Saver
 from placet.hook.tools import Tool, index_tools
 from placet.hook.workers import Workers
 
@@ -23,12 +23,18 @@ if TYPE_CHECKING:
     from placet.hook.async_driver import AsyncDriver
     from placet.hook.reviews import Reviews
 
+INNER_AGENT_NOT_GATED = (
+    "Calls of {tool} need a review, but the inner agent {agent} would run them without."
+    " Give {agent} a hook with a rule for {tool}."
+)
+
 
 class ReactAgent:
     """Calls the model and runs its tools until the model needs none, or until a reviewer must decide.
 
     `invoke` and `resume` return an AgentResult, or an InterruptionMetadata whose calls wait for answers.
-    The thread is saved in `saver` at every step, so any process with the same saver can resume it. A call
+    The thread is saved in `saver` at every step, so any process with the same saver can resume it. The
+    calls of a turn run one after another, in call order, unless their tools are marked parallel. A call
     runs at most once, or, if its tool is marked repeatable, at least once with the same idempotency key.
     `lease_for` is how long a process may be silent before another may take over its thread. With
     `reviews`, every interruption opens a case for reviewers, and `resume` without feedback applies their
@@ -52,13 +58,17 @@ class ReactAgent:
     ) -> None:
         if not name:
             raise ValueError("name: an agent needs a name, because its threads are found by it.")
+        if saver is None:
+            raise ValueError(NO_SAVER)
         self.name = name
-        self.saver = MemorySaver() if saver is None else saver
+        self.saver = saver
         self._reviews = reviews
         self._grants = grants
         self._model = adapt_model(model)
         self._tools = index_tools(tools)
         self._hooks = tuple(hooks)
+        check_rules(self._hooks, self._tools)
+        self._check_inner_agents(self._hooks)
         self._instructions = instructions
         self._max_turns = max_turns
         self._lease_for = lease_for
@@ -95,8 +105,8 @@ class ReactAgent:
 
         Raises InvalidFeedback, and then stores nothing, if an answer is not valid; ThreadBusy while
         another process works on the thread; NothingToResume. Answers that were given before return
-        the stored outcome. Without feedback, expired calls are ended, and a thread whose process died
-        is taken over.
+        the stored outcome; AlreadyDecided, which carries that outcome, if they say something else.
+        Without feedback, expired calls are ended, and a thread whose process died is taken over.
         """
         return self._driver().outcome(self._loop.resume(thread_id, feedback))
 
@@ -112,8 +122,11 @@ class ReactAgent:
         """Async version of `stream_resume`."""
         return self._async_driver().events(self._streaming_loop.resume(thread_id, feedback))
 
-    def as_tool(self, description: str, *, name: str | None = None) -> Tool:
-        """Return this agent as a tool of another agent; its interruptions appear in the outer agent."""
+    def as_tool(self, description: str, *, name: str | None = None, parallel: bool = False) -> Tool:
+        """Return this agent as a tool of another agent; its interruptions appear in the outer agent.
+
+        A `parallel` agent may run at the same time as the calls of other parallel tools.
+        """
         task = {"type": "string", "description": "What the agent is to do, with all it needs to know."}
         return Tool(
             name=name or self.name,
@@ -125,6 +138,7 @@ class ReactAgent:
                 "additionalProperties": False,
             },
             function=self.invoke,
+            parallel=parallel,
             agent=self,
         )
 
@@ -139,6 +153,14 @@ class ReactAgent:
     def inner_async_driver(self, outer: str, saver: Saver) -> "AsyncDriver":
         """Async version of `inner_driver`."""
         return self._async_driver(f"{outer}>{self.name}", saver)
+
+    def _check_inner_agents(self, hooks: Sequence[Hook]) -> None:
+        """Raise HookError if an inner agent runs a tool without review that these hooks stop."""
+        for inner in (tool.agent for tool in self._tools.values() if tool.agent is not None):
+            for name in inner._tools:
+                if _stops(hooks, name) and not _decides(inner._hooks, name):
+                    raise HookError(INNER_AGENT_NOT_GATED.format(tool=name, agent=inner.name))
+            inner._check_inner_agents(hooks)
 
     def _build_loop(self, name: str, *, opens_cases: bool = False, emits_events: bool = False) -> AgentLoop:
         return AgentLoop(
@@ -179,3 +201,12 @@ class ReactAgent:
 
 def _start_turn(flow: AgentLoop, message: str, thread_id: str | None) -> LoopSteps:
     return flow.invoke(thread_id, message) if thread_id else flow.begin(message)
+
+
+def _stops(hooks: Sequence[Hook], name: str) -> bool:
+    return any(isinstance(hook, HumanInTheLoopHook) and not hook.never_stops(name) for hook in hooks)
+
+
+def _decides(hooks: Sequence[Hook], name: str) -> bool:
+    """Return whether the hooks say something about this tool; a hook of another kind may."""
+    return any(not isinstance(hook, HumanInTheLoopHook) or hook.has_rule_for(name) for hook in hooks)

@@ -3,18 +3,21 @@
 Nothing is stored; one invalid answer refuses all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from placet.errors import InvalidFeedback
-from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from placet.hook.feedback import CallDecision, FeedbackResult, ToolFeedback, Verdict
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME
 from placet.hook.tool_call import find_json_problem
 from placet.protocol.json_schema import UnusableSchema, find_violations
 
-Feedback = InterruptionMetadata | Iterable[ToolFeedback] | Mapping[str, object]
-"""An answered interruption, the answered calls alone, or call id -> "approve" or {"decision": …, …}."""
+Feedback: TypeAlias = (
+    InterruptionMetadata | Sequence[ToolFeedback] | Iterator[ToolFeedback] | Mapping[str, CallDecision]
+)
+"""An answered interruption, only its answered calls, or call id -> "approve" or {"decision": …, …}."""
 Verdicts = dict[str, Verdict]
 NOT_ANSWERS = "Answers must be ToolFeedback objects, or a mapping of call id to decision."
 _BARE_VERDICTS = {result: Verdict(decision=result) for result in FeedbackResult}
@@ -55,21 +58,22 @@ def validate_answers(
     if over and interruption.default != "hold":
         raise InvalidFeedback("The time to answer has expired; nothing was stored.")
     waiting = {feedback.id: feedback for feedback in interruption.tool_feedbacks}
-    kept = dict(decided or {})
+    verdicts = dict(decided or {})
     wrong: list[str] = []
     for call_id, verdict in _read_verdicts(interruption, materialize_answers(feedback) or (), wrong).items():
         if call_id not in waiting:
             wrong.append(f"{call_id}: no call with this id is waiting")
-        elif call_id in kept:
-            if kept[call_id].decision is not verdict.decision or kept[call_id].arguments != verdict.arguments:
-                wrong.append(f"{call_id}: already decided ({kept[call_id].decision})")
+        elif call_id in verdicts:
+            first = verdicts[call_id]
+            if first.decision is not verdict.decision or first.arguments != verdict.arguments:
+                wrong.append(f"{call_id}: already decided ({first.decision})")
         else:
             if trouble := _find_problems(waiting[call_id], verdict, schemas or {}):
                 wrong += [f"{call_id}: {problem}" for problem in trouble]
-            kept[call_id] = verdict
+            verdicts[call_id] = verdict
     if wrong:
         raise InvalidFeedback(f"Nothing was stored: {'; '.join(wrong)}.", problems=wrong)
-    return kept
+    return verdicts
 
 
 def reject_undecided(
@@ -101,7 +105,7 @@ def _read_verdicts(interruption: InterruptionMetadata, feedback: Feedback, wrong
     return read
 
 
-def _verdicts_from_mapping(feedback: Mapping[str, object], wrong: list[str]) -> Verdicts:
+def _verdicts_from_mapping(feedback: Mapping[str, CallDecision], wrong: list[str]) -> Verdicts:
     read: Verdicts = {}
     for call_id, said in feedback.items():
         try:

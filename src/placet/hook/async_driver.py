@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
+from placet.effects import EffectRun
+from placet.hook import effects
 from placet.hook.checkpoint import Message
 from placet.hook.driver import (
     BATCH_WINDOW_S,
@@ -13,22 +15,10 @@ from placet.hook.driver import (
     ToolOutcomes,
     answer_from_outcome,
     check_outcome,
+    iterate_run,
     join_texts,
     result_from_error,
     tolerate_review_failure,
-)
-from placet.hook.effects import (
-    AwaitTools,
-    CallModel,
-    Effect,
-    EmitEvents,
-    LoopSteps,
-    OpenCase,
-    PollCase,
-    RecheckGrants,
-    RunTools,
-    UseGrants,
-    WithdrawCase,
 )
 from placet.hook.events import Event, Outcome, TextDelta, ToolJob
 from placet.hook.grants import arecheck_grants, ause_grants
@@ -44,39 +34,29 @@ class AsyncDriver(LoopDriver):
         super().__init__(**parts)
         self._running: dict[asyncio.Task[Any], ToolJob] = {}
 
-    async def events(self, steps: LoopSteps) -> AsyncIterator[Event]:
-        """Yield every event; the last one is the outcome."""
-        answer: Any = None
-        error: BaseException | None = None
-        last: Event | None = None
+    async def events(self, steps: effects.LoopSteps) -> AsyncIterator[Event]:
+        """Async version of `SyncDriver.events`."""
+        run = EffectRun(steps)
         try:
-            while True:
+            for step in iterate_run(run):
                 try:
-                    effect = steps.send(answer) if error is None else steps.throw(error)
-                except StopIteration as stop:
-                    if last is not stop.value:
-                        yield stop.value
-                    return
-                answer, error = None, None
-                try:
-                    if isinstance(effect, EmitEvents):
-                        for last in effect.events:
-                            yield last
-                    elif isinstance(effect, CallModel):
-                        texts: list[str] = []
-                        async for piece in self._iterate_model_reply(effect.messages):
+                    if isinstance(step, effects.CallModel):
+                        reply, texts = None, []
+                        async for piece in self._iterate_model_reply(step.messages):
                             if not isinstance(piece, str):
-                                answer = piece
+                                reply = piece
                                 break
                             texts.append(piece)
                             yield TextDelta(text=piece)
-                        answer = join_texts(texts) if answer is None else answer
+                        run.set_result(join_texts(texts) if reply is None else reply)
+                    elif isinstance(step, Event):
+                        yield step
                     else:
-                        answer = await self._execute(effect)
+                        run.set_result(await self._execute(step))
                 except GeneratorExit:
                     raise
                 except BaseException as raised:
-                    error = raised
+                    run.set_exception(raised)
         finally:
             await self._arelease_lease()
 
@@ -101,31 +81,31 @@ class AsyncDriver(LoopDriver):
             return self._reply(messages)
         return await self._workers.run(partial(self._reply, messages))
 
-    async def outcome(self, steps: LoopSteps) -> Outcome:
+    async def outcome(self, steps: effects.LoopSteps) -> Outcome:
         """Return the outcome of the run."""
         last: Event | None = None
         async for last in self.events(steps):  # noqa: B007 - only the last one counts
             pass
         return check_outcome(last)
 
-    async def _execute(self, effect: Effect) -> Any:
-        if isinstance(effect, RunTools | AwaitTools):
-            if isinstance(effect, RunTools):
+    async def _execute(self, effect: effects.Effect) -> Any:
+        if isinstance(effect, effects.RunTools | effects.AwaitTools):
+            if isinstance(effect, effects.RunTools):
                 self._running |= {asyncio.create_task(self._run_job(job)): job for job in effect.jobs}
             with self._heartbeat.renewing(self._saver, effect.checkpoint):
                 return await self._await_jobs()
-        if isinstance(effect, OpenCase | PollCase | WithdrawCase):
+        if isinstance(effect, effects.OpenCase | effects.PollCase | effects.WithdrawCase):
             with tolerate_review_failure(effect):
                 asked = await self._workers.run(partial(self._request_review, effect))
                 return await asked if inspect.isawaitable(asked) else asked
             return None
-        if isinstance(effect, UseGrants):
+        if isinstance(effect, effects.UseGrants):
             return (
-                await ause_grants(self._grants, effect.calls, **self._grant_identity(effect))
+                await ause_grants(self._grants, effect.calls, **self._origin_of_calls(effect))
                 if self._grants
                 else {}
             )
-        if isinstance(effect, RecheckGrants):
+        if isinstance(effect, effects.RecheckGrants):
             return await arecheck_grants(self._grants, effect.granted)
         if self._saver.blocking:
             # On cancellation, wait for the write: only then is it known whether there is a lease to release.

@@ -154,6 +154,6 @@ def _find_unfinished_calls(checkpoint: Checkpoint) -> set[str]:
     return {each for each in checkpoint.started if each not in checkpoint.results}
 
 
-def _evict_oldest(kept: dict[Any, Any]) -> None:
-    while len(kept) >= MAX_TURNS:
-        del kept[next(iter(kept))]
+def _evict_oldest(entries: dict[Any, Any]) -> None:
+    while len(entries) >= MAX_TURNS:
+        del entries[next(iter(entries))]

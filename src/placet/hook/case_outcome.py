@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeVar
 
 from placet.errors import HookError, InvalidFeedback
 from placet.hook.answer_validation import Verdicts, reject_undecided, validate_answers
+from placet.hook.call_evaluation import Schemas
 from placet.hook.feedback import FeedbackResult, Verdict
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME, REVIEW_WITHDRAWN
-from placet.hook.turn import Schemas
 
 T = TypeVar("T")
 
@@ -46,8 +46,8 @@ class CaseOutcome:
         if not isinstance(said, Mapping):
             return said
         rejected = said.get("decision") == FeedbackResult.REJECTED
-        told = {"reason": said.get("reason") or self.note} if rejected else {}
-        return {**said, **told, "decided_by": self.decided_by}
+        reason = {"reason": said.get("reason") or self.note} if rejected else {}
+        return {**said, **reason, "decided_by": self.decided_by}
 
 
 def is_expired(outcome: CaseOutcome | None) -> bool:

@@ -43,6 +43,8 @@ class Checkpoint:
     """Messages that arrived while the thread was paused."""
     resumed: Mapping[str, int] = field(default_factory=dict)
     """Answered interruption -> the number of messages in the thread when its calls had ended."""
+    decided: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
+    """Answered interruption -> the decisions on its calls, as `decision_record` keeps them."""
     case: Mapping[str, Any] | None = None
     """The case that was opened for the interruption."""
 
@@ -56,26 +58,26 @@ class Checkpoint:
         if read is not None and (added := read.find_added(self.__dict__)) is not None:
             added = self._serialize(added)
             return f"{read.text[:-1]},{json_text.encode_json(added)[1:]}" if added else read.text
-        kept = {name: value for name, value in self.__dict__.items() if value and name not in _COLUMNS}
-        return json_text.encode_json(self._serialize(kept))
+        members = {name: value for name, value in self.__dict__.items() if value and name not in _COLUMNS}
+        return json_text.encode_json(self._serialize(members))
 
-    def _serialize(self, kept: dict[str, Any]) -> dict[str, Any]:
-        if self.interruption is not None and "interruption" in kept:
-            kept["interruption"] = self.interruption.to_compact(self.thread_id)
-        if "verdicts" in kept:
-            kept["verdicts"] = {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()}
-        return kept
+    def _serialize(self, members: dict[str, Any]) -> dict[str, Any]:
+        if self.interruption is not None and "interruption" in members:
+            members["interruption"] = self.interruption.to_compact(self.thread_id)
+        if "verdicts" in members:
+            members["verdicts"] = {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()}
+        return members
 
     @classmethod
     def from_json(cls, text: str, *, thread_id: str, rev: int, stage: Stage) -> Self:
         """Return what `to_json` wrote, with the columns that a saver stores beside the text."""
-        kept = json_text.decode_json(text)
-        members: dict[str, Any] = {**_EMPTY, **kept, "thread_id": thread_id, "rev": rev, "stage": stage}
+        stored = json_text.decode_json(text)
+        members: dict[str, Any] = {**_EMPTY, **stored, "thread_id": thread_id, "rev": rev, "stage": stage}
         if members.keys() != _MEMBERS:
             raise TypeError(f"A checkpoint has no member {', '.join(members.keys() - _MEMBERS)}.")
         for name in _SEQUENCES:
             members[name] = tuple(members[name])
-        for name in _MAPPINGS - kept.keys():
+        for name in _MAPPINGS - stored.keys():
             members[name] = {}
         said = members["verdicts"]
         members["verdicts"] = {call_id: Verdict.from_dict(each) for call_id, each in said.items()}
@@ -83,8 +85,8 @@ class Checkpoint:
             members["interruption"] = InterruptionMetadata.from_compact(
                 members["interruption"], thread_id=thread_id, state={"messages": members["messages"]}
             )
-        if kept:
-            members[_SOURCE] = _SourceText(text, kept.keys(), members.copy())
+        if stored:
+            members[_SOURCE] = _SourceText(text, stored.keys(), members.copy())
         return build_frozen(cls, members)
 
 
@@ -113,5 +115,5 @@ _MEMBERS = frozenset(member.name for member in fields(Checkpoint))
 _COLUMNS = frozenset({"thread_id", "rev", "stage", _SOURCE})
 """Stored beside the text, or not at all."""
 _SEQUENCES = frozenset({"messages", "started", "queued"})
-_MAPPINGS = frozenset({"verdicts", "results", "tools", "granted", "changed", "resumed"})
+_MAPPINGS = frozenset({"verdicts", "results", "tools", "granted", "changed", "resumed", "decided"})
 _EMPTY = {"agent": "", "interruption": None, "case": None, **dict.fromkeys(_SEQUENCES | _MAPPINGS, ())}

@@ -39,17 +39,17 @@ class CheckpointCache:
 
     def load(self, key: str) -> SavedCheckpoint:
         """Return the saved thread; raises NothingToResume if there is none."""
-        kept = self.find(key)
-        if kept is None:
+        saved = self.find(key)
+        if saved is None:
             raise NothingToResume
-        return kept
+        return saved
 
     def find(self, key: str) -> SavedCheckpoint | None:
         """Return the saved thread, or None."""
-        kept = self.saver.get(key)
-        if kept is not None:
-            self._store(kept.checkpoint)
-        return kept
+        saved = self.saver.get(key)
+        if saved is not None:
+            self._store(saved.checkpoint)
+        return saved
 
     def release(self, key: str) -> None:
         """Delete a thread."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 from placet.errors import (
+    AlreadyDecided,
     ApprovalPending,
     CallRejected,
     HookError,
@@ -21,15 +22,15 @@ from placet.errors import (
     Unavailable,
 )
 from placet.hook.answer_validation import Feedback
-from placet.hook.feedback import FeedbackResult, ToolFeedback
+from placet.hook.approval_rules import Default, HumanInTheLoopHook, State, ToolConfig
+from placet.hook.feedback import DecisionName, FeedbackResult, ToolFeedback
+from placet.hook.function_schema import build_schema
 from placet.hook.gate import ApprovalGate
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.policy import Default, HumanInTheLoopHook, State, ToolConfig
 from placet.hook.result_texts import format_error, to_text
 from placet.hook.savers.memory import MemorySaver
-from placet.hook.savers.saver import Saver
-from placet.hook.signatures import build_schema
+from placet.hook.savers.saver import NO_SAVER, Saver
 from placet.hook.terminal import ask_in_terminal
 from placet.hook.tool_call import ToolCall
 from placet.hook.workers import Workers
@@ -47,7 +48,7 @@ _CALL_ID = "call"
 def requires_approval(
     description: str | Callable[[ToolCall, State], str] = "",
     *,
-    allowed_decisions: tuple[FeedbackResult | str, ...] = ("approve", "edit", "reject"),
+    allowed_decisions: tuple[FeedbackResult | DecisionName, ...] = ("approve", "edit", "reject"),
     when: Callable[[ToolCall, State], bool] | None = None,
     timeout: timedelta | float | None = None,
     default: Default = "reject",
@@ -63,10 +64,10 @@ def requires_approval(
 
     The call waits: for `ask`, by default in the terminal, or, with `reviews`, for the case it opens. With
     `key`, which identifies a call permanently, it does not wait: it raises ApprovalPending. The same call
-    made again, in any process with the same `saver`, runs once after approval; later calls return its
-    result, which must be JSON. While it runs, the same call raises ThreadBusy, until its process has been
-    silent for `lease_for`. Raises CallRejected; a response given in the function's place is returned. An
-    async generator await_gated before its first piece; a function that yields takes no `key`.
+    made again, in any process with the same `saver`, which a key needs, runs once after approval; later
+    calls return its result, which must be JSON. While it runs, the same call raises ThreadBusy, until its
+    process has been silent for `lease_for`. Raises CallRejected; a response given in the function's place is
+    returned. An async generator waits before its first item; a generator function takes no `key`.
     """
     config = ToolConfig(
         description=description,
@@ -76,6 +77,9 @@ def requires_approval(
         default=default,
         high_risk=high_risk,
     )
+
+    if key is not None and saver is None:
+        raise ValueError(NO_SAVER)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         call_saver = MemorySaver() if saver is None else saver
@@ -156,9 +160,9 @@ class _GatedFunction:
         )
         self._saver = saver
         self._heartbeat = Heartbeat(lease_for)
-        self._asks = None if reviews is not None else (ask or ask_in_terminal)
+        self._ask = None if reviews is not None else (ask or ask_in_terminal)
         self._key = key
-        self._look_every = poll_interval
+        self._poll_interval = poll_interval
         self._workers = Workers()
 
     def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -171,7 +175,7 @@ class _GatedFunction:
                 waiting = self._apply_feedback(key, waiting, self._ask_reviewer(waiting))
                 if waiting.undecided:
                     self._raise_if_pending(waiting)
-                    time.sleep(self._look_every)
+                    time.sleep(self._poll_interval)
             decided = waiting.tool_feedbacks[0]
             if decided.result in _NOT_RUN:
                 return _return_answer(decided)
@@ -197,7 +201,7 @@ class _GatedFunction:
                 waiting = await run_blocking(partial(self._apply_feedback, key, waiting, said))
                 if waiting.undecided:
                     self._raise_if_pending(waiting)
-                    await asyncio.sleep(self._look_every)
+                    await asyncio.sleep(self._poll_interval)
             decided = waiting.tool_feedbacks[0]
             if decided.result in _NOT_RUN:
                 return _return_answer(decided)
@@ -249,13 +253,15 @@ class _GatedFunction:
         return partial(self._function, *bound.args, **bound.kwargs)
 
     def _ask_reviewer(self, waiting: InterruptionMetadata) -> Feedback | None:
-        return None if self._asks is None else self._asks(waiting)
+        return None if self._ask is None else self._ask(waiting)
 
     def _apply_feedback(
         self, key: str, waiting: InterruptionMetadata, said: Feedback | None
     ) -> InterruptionMetadata:
         try:
             return self._gate.answer(key, said)
+        except AlreadyDecided:
+            raise
         except InvalidFeedback:
             if said is None or (settled := self._gate.answer(key, None)).undecided:
                 raise
@@ -274,10 +280,10 @@ class _GatedFunction:
 
     def _renewing_lease(self, key: str) -> AbstractContextManager[None]:
         """Return a context manager that renews the call's lease while the function runs."""
-        kept = None
+        saved = None
         with suppress(Unavailable):  # the function runs without renewal, for the length of its lease
-            kept = None if self._key is None else self._saver.get(key)
-        return nullcontext() if kept is None else self._heartbeat.renewing(self._saver, kept.checkpoint)
+            saved = None if self._key is None else self._saver.get(key)
+        return nullcontext() if saved is None else self._heartbeat.renewing(self._saver, saved.checkpoint)
 
     def _delete_unkeyed(self, key: str) -> None:
         """Delete a call without a key, which cannot be made again, and withdraw its case."""
@@ -338,12 +344,12 @@ def _encode_failure(error: Exception) -> str:
     return json.dumps({"failure": format_error(error)})
 
 
-def _replay_result(kept: str) -> Any:
+def _replay_result(stored: str) -> Any:
     """Return the result of an earlier run; raises CallRejected if it failed or its process died."""
     try:
-        said: dict[str, Any] = json.loads(kept)
+        said: dict[str, Any] = json.loads(stored)
     except ValueError:
-        raise CallRejected(kept) from None
+        raise CallRejected(stored) from None
     if "failure" in said:
         raise CallRejected(f"This call was approved and failed: {said['failure']}")
     return said["result"]

@@ -10,28 +10,13 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from placet.effects import EffectRun
 from placet.errors import CaseNotOpened, HookError, ModelMisbehaved, PlacetError
+from placet.hook import effects
 from placet.hook.case_outcome import require_sync
 from placet.hook.checkpoint import Checkpoint, Message
-from placet.hook.effects import (
-    AwaitTools,
-    CallModel,
-    ClaimThread,
-    Effect,
-    EmitEvents,
-    LoadCheckpoint,
-    LoopSteps,
-    OpenCase,
-    PollCase,
-    RecheckGrants,
-    ReleaseThread,
-    RunTools,
-    SaveCheckpoint,
-    UseGrants,
-    WithdrawCase,
-)
 from placet.hook.events import AgentResult, Event, Outcome, TextDelta, ToolJob
-from placet.hook.grants import GrantSource, new_nonce, recheck_grants, use_grants
+from placet.hook.grants import CallOrigin, GrantSource, new_nonce, recheck_grants, use_grants
 from placet.hook.heartbeat import Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.invocation import ModelCaller, ToolSchemas, call_tool, iterate_reply
@@ -91,24 +76,24 @@ class LoopDriver:
         """Return a context manager that renews the thread's lease while the model is called."""
         return NO_LEASE if self._held is None else self._heartbeat.renewing(self._saver, self._held)
 
-    def _execute_saver_effect(self, effect: Effect) -> Any:
+    def _execute_saver_effect(self, effect: effects.Effect) -> Any:
         if type(effect) not in SAVER_EFFECTS:
             raise TypeError(f"The driver cannot execute {effect!r}.")
         return SAVER_EFFECTS[type(effect)](self, effect)
 
-    def _put(self, effect: SaveCheckpoint) -> None:
+    def _put(self, effect: effects.SaveCheckpoint) -> None:
         saver = self._saver.unsynced if effect.unsynced else self._saver
         saver.put(effect.checkpoint, lease_for=self._lease_for if effect.leased else None)
         self._held = effect.checkpoint if effect.leased else None
 
-    def _load(self, effect: LoadCheckpoint) -> Any:
+    def _load(self, effect: effects.LoadCheckpoint) -> Any:
         return self._saver.get(effect.thread_id)
 
-    def _claim(self, effect: ClaimThread) -> None:
+    def _claim(self, effect: effects.ClaimThread) -> None:
         self._saver.claim(effect.checkpoint, lease_for=self._lease_for)
         self._held = effect.checkpoint
 
-    def _release(self, effect: ReleaseThread) -> None:
+    def _release(self, effect: effects.ReleaseThread) -> None:
         self._saver.release(effect.thread_id)
 
     def _release_lease(self) -> None:
@@ -117,28 +102,28 @@ class LoopDriver:
             with suppress(Exception):
                 self._saver.put(self._held.next())
 
-    def _request_review(self, effect: Effect) -> Any:
+    def _request_review(self, effect: effects.Effect) -> Any:
         """Return the reviews' answer, which may have to be awaited."""
         if self._reviews is None:
             return None
         match effect:
-            case OpenCase(interruption, attempt):
+            case effects.OpenCase(interruption, attempt):
                 return self._reviews.open_case(interruption, agent=self._name, attempt=attempt)
-            case PollCase(case):
+            case effects.PollCase(case):
                 return self._reviews.poll_case(case)
-            case WithdrawCase(case):
+            case effects.WithdrawCase(case):
                 return self._reviews.withdraw(case, "The calls were decided elsewhere.")
             case _:
                 raise TypeError(f"The driver cannot execute {effect!r}.")
 
-    def _grant_identity(self, effect: UseGrants) -> dict[str, Any]:
-        """Return the identity of these calls.
+    def _origin_of_calls(self, effect: effects.UseGrants) -> CallOrigin:
+        """Return where these calls come from.
 
         A new nonce tells them from earlier calls of the same thread id.
         """
         return {"agent": self._name, "thread_id": effect.thread_id, "turn": effect.turn, "nonce": new_nonce()}
 
-    def _child_steps(self, agent: "ReactAgent", job: ToolJob) -> LoopSteps:
+    def _child_steps(self, agent: "ReactAgent", job: ToolJob) -> effects.LoopSteps:
         loop = agent.inner_loop(self._name)
         text = str(job.call.arguments.get("task", ""))
         return loop.run_inside(job.thread_id, text, job.decisions, begins=job.begins)
@@ -156,10 +141,10 @@ def _copy_message(message: Message) -> Message:
 
 
 SAVER_EFFECTS: Mapping[type, Callable[[LoopDriver, Any], Any]] = {
-    SaveCheckpoint: LoopDriver._put,
-    LoadCheckpoint: LoopDriver._load,
-    ClaimThread: LoopDriver._claim,
-    ReleaseThread: LoopDriver._release,
+    effects.SaveCheckpoint: LoopDriver._put,
+    effects.LoadCheckpoint: LoopDriver._load,
+    effects.ClaimThread: LoopDriver._claim,
+    effects.ReleaseThread: LoopDriver._release,
 }
 """Effects that are executed by the saver."""
 
@@ -172,36 +157,26 @@ class SyncDriver(LoopDriver):
         self._running: dict[str, tuple[ToolJob, float | None]] = {}
         self._ended_jobs: SimpleQueue[tuple[ToolJob, Any, BaseException | None]] = SimpleQueue()
 
-    def events(self, steps: LoopSteps) -> Iterator[Event]:
+    def events(self, steps: effects.LoopSteps) -> Iterator[Event]:
         """Yield every event; the last one is the outcome."""
-        answer: Any = None
-        error: BaseException | None = None
-        last: Event | None = None
+        run = EffectRun(steps)
         try:
-            while True:
+            for step in iterate_run(run):
                 try:
-                    effect = steps.send(answer) if error is None else steps.throw(error)
-                except StopIteration as stop:
-                    if last is not stop.value:
-                        yield stop.value
-                    return
-                answer, error = None, None
-                try:
-                    if isinstance(effect, EmitEvents):
-                        for last in effect.events:
-                            yield last
-                    elif isinstance(effect, CallModel):
-                        answer = yield from self._call_model_streaming(effect.messages)
+                    if isinstance(step, effects.CallModel):
+                        run.set_result((yield from self._call_model_streaming(step.messages)))
+                    elif isinstance(step, Event):
+                        yield step
                     else:
-                        answer = self._execute(effect)
+                        run.set_result(self._execute(step))
                 except GeneratorExit:
                     raise
                 except BaseException as raised:
-                    error = raised
+                    run.set_exception(raised)
         finally:
             self._release_lease()
 
-    def outcome(self, steps: LoopSteps) -> Outcome:
+    def outcome(self, steps: effects.LoopSteps) -> Outcome:
         """Return the outcome; the same as the last of `events`, without the cost of yielding."""
         answer: Any = None
         error: BaseException | None = None
@@ -216,9 +191,9 @@ class SyncDriver(LoopDriver):
                 try:
                     if kind in SAVER_EFFECTS:
                         answer = SAVER_EFFECTS[kind](self, effect)
-                    elif isinstance(effect, CallModel):
+                    elif isinstance(effect, effects.CallModel):
                         answer = self._call_model(effect.messages)
-                    elif kind is not EmitEvents:
+                    elif kind is not effects.EmitEvents:
                         answer = self._execute(effect)
                 except BaseException as raised:
                     error = raised
@@ -251,23 +226,25 @@ class SyncDriver(LoopDriver):
             texts.append(piece)
             yield TextDelta(text=piece)
 
-    def _execute(self, effect: Effect) -> Any:
+    def _execute(self, effect: effects.Effect) -> Any:
         if type(effect) in SAVER_EFFECTS:
             return self._execute_saver_effect(effect)
-        if isinstance(effect, RunTools | AwaitTools):
+        if isinstance(effect, effects.RunTools | effects.AwaitTools):
             with self._heartbeat.renewing(self._saver, effect.checkpoint):
-                if isinstance(effect, RunTools):
+                if isinstance(effect, effects.RunTools):
                     self._start_jobs(effect.jobs)
                 return self._await_jobs()
-        if isinstance(effect, OpenCase | PollCase | WithdrawCase):
+        if isinstance(effect, effects.OpenCase | effects.PollCase | effects.WithdrawCase):
             with tolerate_review_failure(effect):
                 return require_sync(self._request_review(effect))
             return None
-        if isinstance(effect, UseGrants):
+        if isinstance(effect, effects.UseGrants):
             return (
-                use_grants(self._grants, effect.calls, **self._grant_identity(effect)) if self._grants else {}
+                use_grants(self._grants, effect.calls, **self._origin_of_calls(effect))
+                if self._grants
+                else {}
             )
-        if isinstance(effect, RecheckGrants):
+        if isinstance(effect, effects.RecheckGrants):
             return recheck_grants(self._grants, effect.granted)
         raise TypeError(f"The driver cannot execute {effect!r}.")
 
@@ -332,8 +309,23 @@ class SyncDriver(LoopDriver):
         }
 
 
+def iterate_run(run: EffectRun[effects.Effect, Outcome]) -> Iterator[Event | effects.Effect]:
+    """Yield the events of a run, the outcome last, and between them the effects that a driver executes."""
+    last: Event | None = None
+    for effect in run:
+        if isinstance(effect, effects.EmitEvents):
+            for last in effect.events:
+                yield last
+        else:
+            yield effect
+    if last is not run.outcome:
+        yield run.outcome
+
+
 @contextmanager
-def tolerate_review_failure(effect: OpenCase | PollCase | WithdrawCase) -> Iterator[None]:
+def tolerate_review_failure(
+    effect: effects.OpenCase | effects.PollCase | effects.WithdrawCase,
+) -> Iterator[None]:
     """Log errors of the reviews that a later resume can correct: the thread stays paused.
 
     Other errors, such as a case that can never be opened, are raised to the caller.
@@ -342,7 +334,9 @@ def tolerate_review_failure(effect: OpenCase | PollCase | WithdrawCase) -> Itera
         yield
     except Exception as error:
         expected = isinstance(error, PlacetError | OSError) and type(error) not in (HookError, CaseNotOpened)
-        if not (isinstance(effect, WithdrawCase) or (isinstance(effect, OpenCase) and expected)):
+        if not (
+            isinstance(effect, effects.WithdrawCase) or (isinstance(effect, effects.OpenCase) and expected)
+        ):
             raise
         logger.warning("review_request_failed effect=%s state=waiting", type(effect).__name__, exc_info=error)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Literal, NotRequired, Self, TypedDict
 
 from placet.errors import InvalidFeedback
 from placet.hook.frozen_values import build_frozen, replace
@@ -20,6 +20,25 @@ class FeedbackResult(StrEnum):
     RESPONDED = "respond"
 
 
+DecisionName = Literal["approve", "edit", "reject", "respond"]
+"""The values of FeedbackResult, for programs that write them as text."""
+
+
+class DecisionMembers(TypedDict):
+    """A decision with what belongs to it, as in `result.data.decisions` of a case."""
+
+    decision: FeedbackResult | DecisionName
+    name: NotRequired[str | None]
+    """Another tool to run, if an edit names one."""
+    arguments: NotRequired[Mapping[str, Any] | str | None]
+    """The edited arguments."""
+    reason: NotRequired[str | None]
+    answer: NotRequired[str | None]
+    decided_by: NotRequired[str | None]
+
+
+CallDecision = FeedbackResult | DecisionName | DecisionMembers
+"""A decision on one call, as an answer gives it."""
 DEFAULT_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED, FeedbackResult.REJECTED)
 
 
@@ -124,40 +143,46 @@ class ToolFeedback:
 
         Its schema is added to `schemas`, which calls of the same tool share.
         """
-        kept: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": self.arguments}
+        members: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": self.arguments}
         if schemas.setdefault(self.name, self.schema) is not self.schema:
-            kept["schema"] = self.schema
+            members["schema"] = self.schema
         if self.description:
-            kept["description"] = self.description
+            members["description"] = self.description
         if self.allowed_decisions != DEFAULT_DECISIONS:
-            kept["allowed_decisions"] = self.allowed_decisions
+            members["allowed_decisions"] = self.allowed_decisions
         if self.path:
-            kept["path"] = self.path
+            members["path"] = self.path
         if self.high_risk:
-            kept["high_risk"] = True
-        return kept
+            members["high_risk"] = True
+        return members
 
     @classmethod
-    def from_compact(cls, kept: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any] | None]) -> Self:
+    def from_compact(cls, stored: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any] | None]) -> Self:
         """Return what `to_compact` or `to_dict` wrote."""
-        members = {**_COMPACT_DEFAULTS, "schema": schemas.get(kept["name"]), **kept, **_UNDECIDED}
+        members = {**_COMPACT_DEFAULTS, "schema": schemas.get(stored["name"]), **stored, **_UNDECIDED}
         if members.keys() != _FEEDBACK_MEMBERS:
             raise TypeError(f"A waiting call has no member {', '.join(members.keys() - _FEEDBACK_MEMBERS)}.")
-        members["arguments"] = read_arguments(kept["arguments"])
-        if "allowed_decisions" in kept:
-            members["allowed_decisions"] = _parse_decisions(tuple(kept["allowed_decisions"]))
-        if "path" in kept:
-            members["path"] = tuple(kept["path"])
+        members["arguments"] = read_arguments(stored["arguments"])
+        if "allowed_decisions" in stored:
+            members["allowed_decisions"] = _parse_decisions(tuple(stored["allowed_decisions"]))
+        if "path" in stored:
+            members["path"] = tuple(stored["path"])
         return build_frozen(cls, members)
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any]) -> Self:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Return what `to_dict` wrote."""
-        decisions, path = _parse_decisions(tuple(kept["allowed_decisions"])), tuple(kept["path"])
-        if kept.keys() != _DICT_MEMBERS:
-            return cls(**{**kept, "allowed_decisions": decisions, "path": path})
-        arguments = read_arguments(kept["arguments"])
-        members = {**_UNDECIDED, **kept, "arguments": arguments, "allowed_decisions": decisions, "path": path}
+        decisions, path = _parse_decisions(tuple(stored["allowed_decisions"])), tuple(stored["path"])
+        if stored.keys() != _DICT_MEMBERS:
+            return cls(**{**stored, "allowed_decisions": decisions, "path": path})
+        arguments = read_arguments(stored["arguments"])
+        members = {
+            **_UNDECIDED,
+            **stored,
+            "arguments": arguments,
+            "allowed_decisions": decisions,
+            "path": path,
+        }
         return build_frozen(cls, members)
 
 
@@ -192,9 +217,9 @@ class Verdict:
         return {name: value for name, value in self.__dict__.items() if value is not None}
 
     @classmethod
-    def from_dict(cls, kept: Any) -> Self:
+    def from_dict(cls, stored: Any) -> Self:
         """Return a decision from its members, or from a word such as "approve"; raises InvalidFeedback."""
-        members = {"decision": kept} if isinstance(kept, str) else kept
+        members = {"decision": stored} if isinstance(stored, str) else stored
         if not isinstance(members, Mapping):
             raise InvalidFeedback(
                 f"A decision must be one of {', '.join(FeedbackResult)}, or an object with a decision."

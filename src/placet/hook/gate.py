@@ -10,26 +10,13 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar
 
-from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
-from placet.hook.answer_validation import Feedback, reject_undecided, validate_answers
+from placet.errors import AlreadyDecided, CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
+from placet.hook.answer_validation import Feedback, materialize_answers, reject_undecided, validate_answers
+from placet.hook.approval_rules import Hook, ReviewRequirement, State
 from placet.hook.blocking import BlockingCaller
-from placet.hook.call_leases import CallLeases, CallStart
-from placet.hook.case_outcome import CaseOutcome, check_against_case, is_expired
-from placet.hook.checkpoint import Checkpoint
-from placet.hook.checkpoint_cache import CheckpointCache
-from placet.hook.feedback import ToolFeedback, Verdict
-from placet.hook.frozen_values import replace
-from placet.hook.gate_cases import DECIDED_ELSEWHERE, NO_LONGER_NEEDED, GateCases
-from placet.hook.grants import GrantSource, new_nonce, recheck_grants, select_grantable, use_grants
-from placet.hook.heartbeat import Heartbeat
-from placet.hook.interruption import InterruptionMetadata
-from placet.hook.policy import Hook, ReviewRequirement, State
-from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_failure
-from placet.hook.savers.saver import Saver
-from placet.hook.tool_call import ToolCall
-from placet.hook.turn import (
+from placet.hook.call_evaluation import (
     Schemas,
     evaluate_calls,
     interrupt_turn,
@@ -37,14 +24,38 @@ from placet.hook.turn import (
     reinterrupt_edits,
     reinterrupt_lapsed,
 )
+from placet.hook.call_leases import CallLeases, CallStart
+from placet.hook.case_outcome import CaseOutcome, check_against_case, is_expired
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.checkpoint_cache import CheckpointCache
+from placet.hook.decision_record import describe_contradictions, find_contradictions, record_decisions
+from placet.hook.feedback import Verdict
+from placet.hook.frozen_values import replace
+from placet.hook.gate_cases import DECIDED_ELSEWHERE, NO_LONGER_NEEDED, GateCases
+from placet.hook.grants import GrantSource, new_nonce, recheck_grants, select_grantable, use_grants
+from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_failure
+from placet.hook.savers.saver import Saver
+from placet.hook.tool_call import ToolCall
 
 if TYPE_CHECKING:
     from placet.hook.reviews import Reviews
 
 P = ParamSpec("P")
 T = TypeVar("T")
-DEFAULT_LEASE = timedelta(minutes=5)
-"""How long a call may run before another process may take its thread for dead."""
+
+
+class GateOptions(TypedDict, total=False):
+    """What an adapter passes on to its gate; the defaults are those of ApprovalGate."""
+
+    agent: str
+    """The name under which cases are opened."""
+    reviews: "Reviews | None"
+    grants: GrantSource | None
+    lease_for: timedelta
+    """How long a call may run before another process may take its thread for dead."""
+    clock: Callable[[], datetime]
 
 
 class ApprovalGate(BlockingCaller):
@@ -136,15 +147,21 @@ class ApprovalGate(BlockingCaller):
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """Return what was stopped under this key, with the decisions so far; None if nothing was."""
-        kept = self._cache.find(key)
-        return None if kept is None else _current_interruption(kept.checkpoint)
+        saved = self._cache.find(key)
+        return None if saved is None else _current_interruption(saved.checkpoint)
+
+    def find_ended_calls(self, key: str) -> set[str] | None:
+        """Return the calls of a stopped turn whose results are known; None if nothing was stopped."""
+        saved = self._cache.find(key)
+        return None if saved is None else set(saved.checkpoint.results)
 
     def answer(
         self, key: str, feedback: Feedback | None, *, schemas: Schemas | None = None, unsynced: bool = False
     ) -> InterruptionMetadata:
         """Store decisions, all or some of them; raises InvalidFeedback, and then stores nothing.
 
-        Without feedback, expired calls are rejected. The first decision on a call counts. An edit
+        Without feedback, expired calls are rejected. The first decision on a call counts; a later one
+        that contradicts it raises AlreadyDecided. An edit
         into another gated tool waits again: the returned interruption is a new one. `schemas` are the
         tools an edit may change to, by default those known when the turn was stopped. With
         `unsynced`, the caller starts the calls right after: complete decisions are on disk when a
@@ -154,14 +171,14 @@ class ApprovalGate(BlockingCaller):
             checkpoint = self._cache.load(key).checkpoint
             interruption = _require_interruption(checkpoint)
             if checkpoint.stage != "paused":
-                return interruption.with_verdicts(checkpoint.verdicts)
+                return _refuse_contradiction(checkpoint, interruption, feedback)
             outcome, case = self._cases.poll(checkpoint), checkpoint.case or {}
             if feedback is None and is_expired(outcome) and interruption.default == "hold":
                 return self._open_case(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
             known = checkpoint.tools if schemas is None else schemas
-            verdicts = self._collect_verdicts(checkpoint, feedback, outcome, known)
+            given = self._collect_verdicts(checkpoint, feedback, outcome, known)
             again, verdicts = reinterrupt_edits(
-                self._hooks, interruption, verdicts, schemas=known, now=self._clock()
+                self._hooks, interruption, given, schemas=known, now=self._clock()
             )
             if feedback is None and again is interruption and verdicts == checkpoint.verdicts:
                 return self._open_case(checkpoint)
@@ -178,6 +195,11 @@ class ApprovalGate(BlockingCaller):
                 tools={} if complete else checkpoint.tools,  # nothing can be edited any more
                 case=checkpoint.case if again is interruption else None,
             )
+            if again is not interruption:
+                following = replace(
+                    following,
+                    decided=record_decisions(checkpoint.decided, interruption.with_verdicts(given)),
+                )
             try:
                 self._cache.put(following, unsynced=unsynced and complete and checkpoint.case is None)
             except CheckpointConflict:
@@ -204,15 +226,6 @@ class ApprovalGate(BlockingCaller):
                 self._cache.put(over)
                 self._cases.withdraw(checkpoint, DECIDED_ELSEWHERE)
                 return interruption.with_verdicts(verdicts)
-
-    def find_decision(self, key: str, call_id: str) -> ToolFeedback | None:
-        """Return the call with its decision.
-
-        None if it was never stopped. An edited call is the one to run.
-        """
-        waiting = self.waiting(key)
-        found = () if waiting is None else waiting.tool_feedbacks
-        return next((feedback for feedback in found if feedback.id == call_id), None)
 
     def begin(
         self, key: str, call_id: str, *, repeatable: bool = False, interruption: str | None = None
@@ -247,10 +260,10 @@ class ApprovalGate(BlockingCaller):
                 raise NothingToResume
             leased = busy
             if self._leases.needs_lease_check(checkpoint, calls, owner):
-                kept = self._cache.load(key)
-                if kept.checkpoint.rev != checkpoint.rev:
+                saved = self._cache.load(key)
+                if saved.checkpoint.rev != checkpoint.rev:
                     continue
-                leased = busy or (kept.leased_until is not None and kept.leased_until > self._clock())
+                leased = busy or (saved.leased_until is not None and saved.leased_until > self._clock())
             plan = self._leases.plan(checkpoint, calls, owner, leased=leased)
             if not plan.runs and not plan.lost:
                 return plan.found
@@ -279,15 +292,15 @@ class ApprovalGate(BlockingCaller):
         """Like `finish`, for calls that end together, in one write: call id -> result."""
         while True:
             checkpoint = self._cache.get_cached(key)
-            kept = {**results, **checkpoint.results}
-            if len(kept) > len(checkpoint.results):
-                lease_for = self._lease_for if set(checkpoint.started) - kept.keys() else None
+            merged = {**results, **checkpoint.results}
+            if len(merged) > len(checkpoint.results):
+                lease_for = self._lease_for if set(checkpoint.started) - merged.keys() else None
                 try:
-                    self._cache.put(checkpoint.next(results=kept), lease_for=lease_for, unsynced=True)
+                    self._cache.put(checkpoint.next(results=merged), lease_for=lease_for, unsynced=True)
                 except CheckpointConflict:
                     continue
             self._leases.end(key, results)
-            return {call_id: kept[call_id] for call_id in results}
+            return {call_id: merged[call_id] for call_id in results}
 
     def renewing_lease(self, key: str) -> AbstractContextManager[None]:
         """Return a context manager that renews the turn's lease while a call runs."""
@@ -301,9 +314,9 @@ class ApprovalGate(BlockingCaller):
         checkpoint = self._cache.load(key).checkpoint
         over = _require_interruption(checkpoint)
         if checkpoint.stage == "running" and over.id == interruption:
-            told = {call.id: said for call in over.tool_feedbacks}
+            results = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
-                self._cache.put(checkpoint.next(stage="ready", results=told, tools={}))
+                self._cache.put(checkpoint.next(stage="ready", results=results, tools={}))
 
     def release(self, key: str) -> None:
         """Delete a turn that is over."""
@@ -311,9 +324,9 @@ class ApprovalGate(BlockingCaller):
 
     def abandon(self, key: str) -> None:
         """Like `release`, and withdraw the case if the turn still waits."""
-        kept = self._cache.find(key)
-        if kept is not None and kept.checkpoint.stage == "paused":
-            self._cases.withdraw(kept.checkpoint, NO_LONGER_NEEDED)
+        saved = self._cache.find(key)
+        if saved is not None and saved.checkpoint.stage == "paused":
+            self._cases.withdraw(saved.checkpoint, NO_LONGER_NEEDED)
         self.release(key)
 
     def undo_begin(self, key: str, call_id: str) -> None:
@@ -393,14 +406,16 @@ class ApprovalGate(BlockingCaller):
         self, checkpoint: Checkpoint, feedback: Feedback | None, outcome: CaseOutcome | None, schemas: Schemas
     ) -> Mapping[str, Verdict]:
         """Return all decisions so far. If a case is open, its expiry counts."""
-        interruption, kept, now = _require_interruption(checkpoint), checkpoint.verdicts, self._clock()
+        interruption, decided, now = _require_interruption(checkpoint), checkpoint.verdicts, self._clock()
         if feedback is not None:
-            given = validate_answers(interruption, feedback, decided=kept, schemas=schemas, now=now)
-            return check_against_case(given, outcome, interruption, kept, schemas)
+            given = validate_answers(interruption, feedback, decided=decided, schemas=schemas, now=now)
+            return check_against_case(given, outcome, interruption, decided, schemas)
         if checkpoint.case is not None:
-            return kept if outcome is None else outcome.to_verdicts(interruption, kept, schemas)
+            return decided if outcome is None else outcome.to_verdicts(interruption, decided, schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at
-        return reject_undecided(interruption, kept) if late and interruption.default == "reject" else kept
+        return (
+            reject_undecided(interruption, decided) if late and interruption.default == "reject" else decided
+        )
 
     def _open_case(self, checkpoint: Checkpoint, *, attempt: int = 0) -> InterruptionMetadata:
         """Return the waiting calls with their case, which is opened if it is not open yet."""
@@ -411,6 +426,17 @@ class ApprovalGate(BlockingCaller):
             with suppress(CheckpointConflict, Unavailable):
                 self._cache.put(checkpoint.next(case=case))
         return replace(interruption, case=case)
+
+
+def _refuse_contradiction(
+    checkpoint: Checkpoint, interruption: InterruptionMetadata, feedback: Feedback | None
+) -> InterruptionMetadata:
+    """Return the decided calls; raises AlreadyDecided if the answers contradict the decisions."""
+    decided = interruption.with_verdicts(checkpoint.verdicts)
+    records = record_decisions(checkpoint.decided, decided)
+    if problems := find_contradictions(records, materialize_answers(feedback)):
+        raise AlreadyDecided(describe_contradictions(problems), outcome=decided, problems=problems)
+    return decided
 
 
 def _require_interruption(checkpoint: Checkpoint) -> InterruptionMetadata:

@@ -8,16 +8,27 @@ import inspect
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    NotRequired,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from placet.cases.grant import Grant, find_covering_grant
+from placet.effects import EffectRun
 from placet.errors import CaseNotFound, Unavailable
+from placet.hook.approval_rules import ReviewRequirement
 from placet.hook.checkpoint import GrantedCalls
 from placet.hook.json_text import canonical_json
-from placet.hook.policy import ReviewRequirement
 from placet.hook.tool_call import ToolCall
 
 if TYPE_CHECKING:
@@ -26,6 +37,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 EMBEDDED_OWNER = "in-house"
+T = TypeVar("T")
+GrantSteps: TypeAlias = Generator[Callable[[], Any], Any, T]
+"""Yields questions to a grant source; the driver sends back each answer, or throws what it raised."""
 
 
 class GrantSource(Protocol):
@@ -63,127 +77,115 @@ def build_use_key(thread_id: str, turn: int, call: ToolCall, nonce: str = _PROCE
     return f"{nonce}:{thread_id}:{turn}:{call.id}"
 
 
+class CallOrigin(TypedDict):
+    """Where calls come from. With the same nonce, a call of this thread and turn is the same call."""
+
+    agent: str
+    thread_id: str
+    turn: int
+    nonce: NotRequired[str]
+
+
 def use_grants(
-    book: GrantSource,
-    calls: Iterable[ToolCall],
-    *,
-    agent: str,
-    thread_id: str,
-    turn: int,
-    nonce: str = _PROCESS_NONCE,
+    source: GrantSource, calls: Iterable[ToolCall], **origin: Unpack[CallOrigin]
 ) -> dict[str, str]:
     """Return the calls that run without asking: call id -> the grant that covers it. Never raises.
 
-    With the same `nonce`, a call of this thread and turn is the same call and is not counted again.
+    A call that was counted before is not counted again.
     """
-    found: dict[str, str] = {}
-    for call in calls:
-        try:
-            key = build_use_key(thread_id, turn, call, nonce)
-            used = book.use(call, key=key, agent=agent, thread_id=thread_id)
-            if inspect.isawaitable(used):
-                if inspect.iscoroutine(used):
-                    used.close()
-                raise TypeError("These grants are async: use an agent's async methods.")
-        except Exception as error:
-            _log_unused_grants(call, error)
-            if isinstance(error, Unavailable):
-                break  # unavailable for one call means unavailable for all: do not delay the reviewer
-        else:
-            found |= _grant_for_call(call, used)
-    return found
+    return _drive(_use_steps(source, calls, origin))
 
 
 async def ause_grants(
-    book: GrantSource,
-    calls: Iterable[ToolCall],
-    *,
-    agent: str,
-    thread_id: str,
-    turn: int,
-    nonce: str = _PROCESS_NONCE,
+    source: GrantSource, calls: Iterable[ToolCall], **origin: Unpack[CallOrigin]
 ) -> dict[str, str]:
     """Async version of `use_grants`."""
-    import asyncio
-
-    found: dict[str, str] = {}
-    for call in calls:
-        try:
-            key = build_use_key(thread_id, turn, call, nonce)
-            use = partial(book.use, call, key=key, agent=agent, thread_id=thread_id)
-            used = await asyncio.to_thread(use) if getattr(book, "blocking", False) else use()
-            used = await used if inspect.isawaitable(used) else used
-        except Exception as error:
-            _log_unused_grants(call, error)
-            if isinstance(error, Unavailable):
-                break  # unavailable for one call means unavailable for all: do not delay the reviewer
-        else:
-            found |= _grant_for_call(call, used)
-    return found
+    return await _drive_async(_use_steps(source, calls, origin), source)
 
 
-def recheck_grants(book: GrantSource | None, granted: GrantedCalls) -> set[str]:
+def recheck_grants(source: GrantSource | None, granted: GrantedCalls) -> set[str]:
     """Return the calls whose grant is still valid just before they run; a reviewer decides the others.
 
     A grant may have ended while its call waited for others of its turn. Never raises.
     """
-    found = set()
-    for call_id, kept in granted.items():
+    return _drive(_recheck_steps(source, granted))
+
+
+async def arecheck_grants(source: GrantSource | None, granted: GrantedCalls) -> set[str]:
+    """Async version of `recheck_grants`."""
+    return await _drive_async(_recheck_steps(source, granted), source)
+
+
+def _use_steps(
+    source: GrantSource, calls: Iterable[ToolCall], origin: CallOrigin
+) -> GrantSteps[dict[str, str]]:
+    found: dict[str, str] = {}
+    agent, thread_id = origin["agent"], origin["thread_id"]
+    nonce = origin.get("nonce", _PROCESS_NONCE)
+    for call in calls:
         try:
-            holds = _check_grant(book, kept["grant"])
-            if inspect.isawaitable(holds):
-                if inspect.iscoroutine(holds):
-                    holds.close()
-                raise TypeError("These grants are async: use an agent's async methods.")
+            key = build_use_key(thread_id, origin["turn"], call, nonce)
+            used = yield partial(source.use, call, key=key, agent=agent, thread_id=thread_id)
         except Exception as error:
-            _log_unchecked_grant(kept, error)
+            logger.warning("grant_use_failed tool=%s result=reviewer_is_asked", call.name, exc_info=error)
             if isinstance(error, Unavailable):
-                break  # as in `use_grants`
+                break  # unavailable for one call means unavailable for all: do not delay the reviewer
+        else:
+            found |= {call.id: used} if isinstance(used, str) and used else {}
+    return found
+
+
+def _recheck_steps(source: GrantSource | None, granted: GrantedCalls) -> GrantSteps[set[str]]:
+    found = set()
+    for call_id, entry in granted.items():
+        try:
+            holds = yield partial(_check_grant, source, entry["grant"])
+        except Exception as error:
+            logger.warning(
+                "grant_check_failed grant=%s tool=%s result=reviewer_is_asked",
+                entry["grant"],
+                entry["call"]["name"],
+                exc_info=error,
+            )
+            if isinstance(error, Unavailable):
+                break  # as in `_use_steps`
         else:
             found |= {call_id} if holds is True else set()
     return found
 
 
-async def arecheck_grants(book: GrantSource | None, granted: GrantedCalls) -> set[str]:
-    """Async version of `recheck_grants`."""
+def _drive(steps: GrantSteps[T]) -> T:
+    run = EffectRun(steps)
+    for ask in run:
+        try:
+            answer = ask()
+            if inspect.isawaitable(answer):
+                if inspect.iscoroutine(answer):
+                    answer.close()
+                raise TypeError("These grants are async: use an agent's async methods.")
+            run.set_result(answer)
+        except Exception as error:
+            run.set_exception(error)
+    return run.outcome
+
+
+async def _drive_async(steps: GrantSteps[T], source: GrantSource | None) -> T:
     import asyncio
 
-    found = set()
-    for call_id, kept in granted.items():
+    run = EffectRun(steps)
+    for ask in run:
         try:
-            look = partial(_check_grant, book, kept["grant"])
-            holds = await asyncio.to_thread(look) if getattr(book, "blocking", False) else look()
-            holds = await holds if inspect.isawaitable(holds) else holds
+            answer = await asyncio.to_thread(ask) if getattr(source, "blocking", False) else ask()
+            run.set_result(await answer if inspect.isawaitable(answer) else answer)
         except Exception as error:
-            _log_unchecked_grant(kept, error)
-            if isinstance(error, Unavailable):
-                break  # as in `use_grants`
-        else:
-            found |= {call_id} if holds is True else set()
-    return found
+            run.set_exception(error)
+    return run.outcome
 
 
-def _check_grant(book: GrantSource | None, grant_id: str) -> Any:
+def _check_grant(source: GrantSource | None, grant_id: str) -> Any:
     """Return the source's answer; a source without `holds` has no valid grants."""
-    look = getattr(book, "holds", None)
-    return False if look is None else look(grant_id)
-
-
-def _log_unchecked_grant(kept: Mapping[str, Any], error: Exception) -> None:
-    logger.warning(
-        "grant_check_failed grant=%s tool=%s result=reviewer_is_asked",
-        kept["grant"],
-        kept["call"]["name"],
-        exc_info=error,
-    )
-
-
-def _grant_for_call(call: ToolCall, used: object) -> dict[str, str]:
-    return {call.id: used} if isinstance(used, str) and used else {}
-
-
-def _log_unused_grants(call: ToolCall, error: Exception) -> None:
-    logger.warning("grant_use_failed tool=%s result=reviewer_is_asked", call.name, exc_info=error)
+    check = getattr(source, "holds", None)
+    return False if check is None else check(grant_id)
 
 
 class MemoryGrants:

@@ -54,16 +54,23 @@ class InterruptionMetadata:
         return self._each(lambda waiting: waiting.reject(reason))
 
     def edit_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Self:
-        """Run the calls of this tool with these arguments, and approve every other undecided call."""
-        if not any(waiting.name == name for waiting in self.undecided):
-            raise InvalidFeedback(f"No undecided call of {name} is waiting.")
+        """Run the calls of this tool with these arguments, and approve every other undecided call.
+
+        If no call of the tool is undecided, those that were approved are edited instead.
+        """
+        decisions = (None, FeedbackResult.APPROVED)
+        named = [each for each in self.tool_feedbacks if each.name == name and each.result in decisions]
+        if not named:
+            raise InvalidFeedback(f"No undecided or approved call of {name} is waiting.")
+        edited = {each.id for each in named if each.result is None} or {each.id for each in named}
         changed = read_arguments(arguments)
-        return self._each(
-            lambda waiting: (
-                waiting.edit(changed)
-                if waiting.name == name and waiting.arguments != changed
-                else waiting.approve()
-            )
+        approved = self.approve_all()
+        return replace(
+            approved,
+            tool_feedbacks=tuple(
+                each.edit(changed) if each.id in edited and each.arguments != changed else each
+                for each in approved.tool_feedbacks
+            ),
         )
 
     def approve(self, call_id: str) -> Self:
@@ -114,21 +121,21 @@ class InterruptionMetadata:
         }
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any], *, state: Mapping[str, Any] | None = None) -> Self:
+    def from_dict(cls, stored: Mapping[str, Any], *, state: Mapping[str, Any] | None = None) -> Self:
         """Return what `to_dict` wrote."""
-        members, expires_at = {"case": None, **kept}, kept["expires_at"]
+        members, expires_at = {"case": None, **stored}, stored["expires_at"]
         members["state"] = state or {}
-        members["tool_feedbacks"] = tuple(map(ToolFeedback.from_dict, kept["tool_feedbacks"]))
-        calls = kept["tools_automatically_approved"]
+        members["tool_feedbacks"] = tuple(map(ToolFeedback.from_dict, stored["tool_feedbacks"]))
+        calls = stored["tools_automatically_approved"]
         members["tools_automatically_approved"] = tuple(ToolCall(**call) for call in calls)
-        members["created_at"] = datetime.fromisoformat(kept["created_at"])
+        members["created_at"] = datetime.fromisoformat(stored["created_at"])
         members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
         return build_frozen(cls, members) if members.keys() == _MEMBERS else cls(**members)
 
     def to_compact(self, thread_id: str) -> dict[str, Any]:
         """Like `to_dict`, as it is saved in a checkpoint of this thread, without default values."""
         schemas: dict[str, Mapping[str, Any] | None] = {}
-        kept: dict[str, Any] = {
+        members: dict[str, Any] = {
             "id": self.id,
             "turn": self.turn,
             "tool_feedbacks": [waiting.to_compact(schemas) for waiting in self.tool_feedbacks],
@@ -137,22 +144,22 @@ class InterruptionMetadata:
             "created_at": self.created_at.isoformat(),
         }
         if self.thread_id != thread_id:
-            kept["thread_id"] = self.thread_id
+            members["thread_id"] = self.thread_id
         if self.node != NODE:
-            kept["node"] = self.node
+            members["node"] = self.node
         if self.tools_automatically_approved:
             calls = self.tools_automatically_approved
-            kept["tools_automatically_approved"] = [call.to_dict() for call in calls]
+            members["tools_automatically_approved"] = [call.to_dict() for call in calls]
         if self.expires_at is not None:
-            kept["expires_at"] = self.expires_at.isoformat()
+            members["expires_at"] = self.expires_at.isoformat()
         if self.default != DEFAULT:
-            kept["default"] = self.default
-        return kept
+            members["default"] = self.default
+        return members
 
     @classmethod
-    def from_compact(cls, kept: Mapping[str, Any], *, thread_id: str, state: Mapping[str, Any]) -> Self:
+    def from_compact(cls, stored: Mapping[str, Any], *, thread_id: str, state: Mapping[str, Any]) -> Self:
         """Return what `to_compact` wrote for this thread, or `to_dict`."""
-        members = {**_COMPACT_DEFAULTS, "thread_id": thread_id, **kept, "state": state}
+        members = {**_COMPACT_DEFAULTS, "thread_id": thread_id, **stored, "state": state}
         schemas, expires_at = members.pop("schemas", {}), members["expires_at"]
         if members.keys() != _MEMBERS:
             raise TypeError(f"An interruption has no member {', '.join(members.keys() - _MEMBERS)}.")

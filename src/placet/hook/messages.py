@@ -29,7 +29,7 @@ def read_assistant_message(
     """Return the model's reply in normal form: unique call ids, and arguments as dicts.
 
     No call shares its id with a call in the messages `before`: an old answer must not fit a new call.
-    Raises ModelMisbehaved if the reply is not an assistant message. A text alone is one.
+    Raises ModelMisbehaved if the reply is not an assistant message. A plain text is one.
     """
     if isinstance(reply, str):
         reply = {"content": reply}

@@ -8,8 +8,8 @@ from placet.hook.feedback import FeedbackResult, Verdict
 from placet.hook.tool_call import ToolCall
 
 OUTCOME_UNKNOWN = (
-    "This call was begun, and how it ended is not recorded. Whether it took effect is unknown, and it was not"
-    " run again. Check before you repeat it."
+    "This call was started, and how it ended is not recorded. Whether it took effect is unknown, and it was"
+    " not run again. Check before you repeat it."
 )
 NOT_DECIDED_IN_TIME = "Nobody decided in time."
 REVIEW_WITHDRAWN = "The review was withdrawn."

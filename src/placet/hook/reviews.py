@@ -8,8 +8,8 @@ import json
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
-from placet.client import PlacetClient, ServerRefused
-from placet.errors import BadRequest, CaseNotOpened, PlacetError, RequestError, Unavailable
+from placet.client import PlacetClient
+from placet.errors import BadRequest, CaseNotOpened, PlacetError, RequestError, ServerRefused, Unavailable
 from placet.hook.case_outcome import CaseOutcome, read_case_outcome
 from placet.hook.interruption import InterruptionMetadata
 from placet.reviews.tool_calls.declaration import TOOL_CALLS

@@ -1,11 +1,18 @@
 """Reading a thread's checkpoint: what it waits for, what is to run, and outcomes of earlier answers."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 
-from placet.errors import ModelMisbehaved, ThreadBusy
-from placet.hook.answer_validation import Feedback
+from placet.errors import AlreadyDecided, HookError, ModelMisbehaved, ThreadBusy
+from placet.hook.answer_validation import Feedback, reject_undecided
 from placet.hook.checkpoint import Checkpoint, Message
+from placet.hook.decision_record import (
+    MAX_RECORDS,
+    describe_contradictions,
+    find_contradictions,
+    record_decisions,
+)
 from placet.hook.events import AgentResult, Outcome, ToolJob
 from placet.hook.feedback import ToolFeedback, Verdict
 from placet.hook.frozen_values import build_frozen, replace
@@ -17,8 +24,6 @@ from placet.hook.tools import Tool, describe_missing_tool
 
 PassedDecisions = Mapping[str, tuple[ToolFeedback, Verdict]]
 """Call id -> the call as the reviewer saw it, and the decision."""
-_MAX_ANSWERED = 20
-"""How many answered interruptions of a thread are remembered."""
 
 
 def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None) -> Outcome:
@@ -77,6 +82,22 @@ def plan_jobs(
         else:
             jobs.append(build_job(checkpoint, decided, tools[decided.name], begins=begins))
     return results, jobs
+
+
+def group_jobs(jobs: Iterable[ToolJob]) -> list[list[ToolJob]]:
+    """Return the jobs in groups that run one after another: only parallel tools share a group."""
+    groups: list[list[ToolJob]] = []
+    for job in jobs:
+        if groups and job.tool.parallel and groups[-1][-1].tool.parallel:
+            groups[-1].append(job)
+        else:
+            groups.append([job])
+    return groups
+
+
+def mark_started(checkpoint: Checkpoint, group: Iterable[ToolJob]) -> Checkpoint:
+    """Return the checkpoint with these jobs among the started calls."""
+    return replace(checkpoint, started=(*checkpoint.started, *(job.call.id for job in group)))
 
 
 def find_lost_calls(
@@ -153,11 +174,9 @@ def merge_inner_interruptions(
     )
 
 
-def find_edited_calls(
-    checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
-) -> dict[str, dict[str, object]]:
-    """Return the edited calls whose inner agents were interrupted, as they continue."""
-    calls = [call for call in read_tool_calls(checkpoint.messages[-1]) if call.id in stopped]
+def find_edited_calls(checkpoint: Checkpoint) -> dict[str, dict[str, object]]:
+    """Return the edited calls that have not ended, as they continue after the inner agent's interruption."""
+    calls = [call for call in read_tool_calls(checkpoint.messages[-1]) if call.id not in checkpoint.results]
     going_on = apply_verdicts(checkpoint, calls)
     return {call.id: ran.to_dict() for call, ran in zip(calls, going_on, strict=True) if ran != call}
 
@@ -228,8 +247,25 @@ def record_answered(checkpoint: Checkpoint, length: int) -> Checkpoint:
     """Remember that the interruption was answered, and the length of the thread at that time."""
     if checkpoint.interruption is None:
         return checkpoint
-    newest = list(checkpoint.resumed.items())[-_MAX_ANSWERED:]
-    return replace(checkpoint, resumed={**dict(newest), checkpoint.interruption.id: length})
+    newest = list(checkpoint.resumed.items())[-MAX_RECORDS:]
+    interruption = checkpoint.interruption
+    verdicts = reject_undecided(interruption, checkpoint.verdicts)  # what a message cancelled did not run
+    return replace(
+        checkpoint,
+        resumed={**dict(newest), interruption.id: length},
+        decided=record_decisions(checkpoint.decided, interruption.with_verdicts(verdicts)),
+    )
+
+
+def refuse_contradiction(checkpoint: Checkpoint, feedback: Feedback | None) -> None:
+    """Raise AlreadyDecided if the answers contradict decisions from which the thread has continued."""
+    records, outcome = checkpoint.decided, None
+    if checkpoint.stage == "running" and checkpoint.interruption is not None:
+        records = record_decisions(records, checkpoint.interruption.with_verdicts(checkpoint.verdicts))
+    if problems := find_contradictions(records, feedback):
+        with suppress(HookError):
+            outcome = find_stored_outcome(checkpoint, feedback)
+        raise AlreadyDecided(describe_contradictions(problems), outcome=outcome, problems=problems)
 
 
 def was_answered(checkpoint: Checkpoint, feedback: Feedback | None) -> bool:

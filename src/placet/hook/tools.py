@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from placet.hook.signatures import build_schema, read_description
+from placet.hook.function_schema import build_schema, read_description
 from placet.hook.tool_call import Arguments, ToolCall
-from placet.protocol.json_schema import UnusableSchema, compile_schema, list_violations
+from placet.protocol.json_schema import UnusableSchema, check_work, compile_schema, list_violations
 
 if TYPE_CHECKING:
     from placet.hook.agent import ReactAgent
@@ -25,7 +25,8 @@ _IMMUTABLE_TYPES = frozenset({str, int, float, bool, type(None)})
 class Tool:
     """A function that a model may call.
 
-    A `repeatable` call whose process died runs again with the same key.
+    A `repeatable` call whose process died runs again with the same key. Calls of `parallel` tools that
+    follow each other in a turn run at the same time; all others run one after another.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Tool:
     function: Callable[..., Any]
     timeout: timedelta | None = None
     repeatable: bool = False
+    parallel: bool = False
     takes_key: bool = False
     agent: "ReactAgent | None" = None
     """The agent that answers instead of the function; its interruptions appear in the calling agent."""
@@ -47,6 +49,11 @@ class Tool:
     def find_problems(self, arguments: Arguments) -> list[str]:
         """Return what is wrong with the arguments; an empty list if they match the schema."""
         checker = self.checker or compile_schema(self.schema)
+        try:
+            if not check_work(self.schema, arguments):
+                return [] if checker.is_valid(arguments) else ["the arguments do not match the schema"]
+        except UnusableSchema as error:
+            return [f"the arguments cannot be checked: {error}"]
         return [] if checker.is_valid(arguments) else list_violations(checker, arguments)
 
     def prepare_arguments(self, arguments: Arguments, key: str) -> Arguments:
@@ -82,6 +89,7 @@ def tool(
     schema: Mapping[str, Any] | None = None,
     timeout: timedelta | float | None = None,
     repeatable: bool = False,
+    parallel: bool = False,
 ) -> Callable[[Function], Function]: ...
 def tool(function: Function | None = None, /, **options: Any) -> Function | Callable[[Function], Function]:
     """Set options of a tool; the function itself is unchanged."""
@@ -111,6 +119,7 @@ def as_tool(given: Callable[..., Any] | Tool) -> Tool:
         function=given,
         timeout=timedelta(seconds=seconds) if isinstance(seconds, int | float) else seconds,
         repeatable=bool(options.get("repeatable")),
+        parallel=bool(options.get("parallel")),
         takes_key=bool(options.get("repeatable")) and IDEMPOTENCY_PARAMETER in parameters,
     )
     return _with_checker(made)

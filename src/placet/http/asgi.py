@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
 
 from placet.errors import BodyTooLarge, InvalidToken
+from placet.http.compression import decode_body
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -44,7 +45,13 @@ class RawReply(NamedTuple):
 
 
 async def read_body(scope: Scope, receive: Receive, *, limit: int) -> bytes:
-    """Return the request's body; raise BodyTooLarge as soon as it exceeds the limit."""
+    """Return the request's body, decompressed; raise BodyTooLarge as soon as it exceeds the limit."""
+    body = await _read_sent_body(scope, receive, limit)
+    coding = read_header(scope, b"content-encoding")
+    return body if coding is None else decode_body(body, coding, limit=limit)
+
+
+async def _read_sent_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     if isinstance(receive, BufferedBody) and len(receive.body) <= limit:
         return receive.body
     declared = read_header(scope, b"content-length")

@@ -4,13 +4,15 @@ from placet.errors import RelayConflict
 from placet.protocol.conversion import quote
 
 
-def none_match(header: bytes, etag: bytes) -> bool:
-    """Return whether an If-None-Match header names this ETag; lists, weak tags and `*` are understood."""
-    if header == etag:
-        return True
-    if header.strip() == b"*":
-        return True
-    return any(one.strip().removeprefix(b"W/") == etag for one in header.split(b","))
+def find_match(header: bytes, *etags: bytes) -> bytes | None:
+    """Return the first of these ETags that an If-None-Match header names, or None.
+
+    Lists, weak tags and `*` are understood.
+    """
+    if header == etags[0] or header.strip() == b"*":
+        return etags[0]
+    named = {one.strip().removeprefix(b"W/") for one in header.split(b",")}
+    return next((etag for etag in etags if etag in named), None)
 
 
 def check_if_match(if_match: str | None, current: int | str) -> None:
@@ -21,5 +23,6 @@ def check_if_match(if_match: str | None, current: int | str) -> None:
     if "*" in named or str(current) in named:
         return
     raise RelayConflict(
-        f"If-Match says {quote(if_match)}, and this is {current} by now; look again.", current=str(current)
+        f"If-Match is {quote(if_match)}, but the current revision is {current}. Read it again.",
+        current=str(current),
     )

@@ -34,7 +34,7 @@ _HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "Retry-After": ("Seconds to wait before the next request.", {"type": "integer", "minimum": 1}),
     "X-RateLimit-Limit": ("Polls a minute for this case.", {"type": "integer"}),
     "X-RateLimit-Remaining": ("Polls left right now.", {"type": "integer"}),
-    "WWW-Authenticate": ("Which kind of credential is wanted.", {"type": "string"}),
+    "WWW-Authenticate": ("The accepted type of credential.", {"type": "string"}),
 }
 _ERROR_HEADERS: Mapping[int, str] = {
     InvalidToken.status: "WWW-Authenticate",
@@ -73,7 +73,7 @@ class Error(Struct, frozen=True, kw_only=True, omit_defaults=True):
     review_url: Annotated[
         str | None, Meta(description="Where the person can answer instead; carries no token.")
     ] = None
-    path: Annotated[str | None, Meta(description="The place in your request that does not fit.")] = None
+    path: Annotated[str | None, Meta(description="The path of the invalid value in your request.")] = None
     fields: Annotated[dict[str, Any] | None, Meta(description="What is wrong, by the answer's field.")] = None
     retry_after: Annotated[int | None, Meta(description="Seconds to wait before you ask again.")] = None
 

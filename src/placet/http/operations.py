@@ -8,23 +8,13 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable, ValidationFailed
+from placet.errors import CaseNotFound, ServerRefused, SettingsError, Unavailable, ValidationFailed
 from placet.http.error_replies import NOTHING_HERE
 from placet.http.paging import MAX_SIZE
-from placet.http.route import ApiRequest, ApiStream, Route
+from placet.http.route import ApiRequest, ApiStream, OperationAddress, Route
 
-NOT_UTF8 = "What you wrote is no text in UTF-8."
+NOT_UTF8 = "The arguments are not valid UTF-8."
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
-
-
-class ServerRefused(PlacetError):
-    """The server answered with an error; `code`, `status` and `details` are its own."""
-
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
-        super().__init__(str(body.get("message", f"The server answered {status}.")))
-        self.code = str(body.get("error", "unknown"))
-        self.status = status
-        self.details = {name: value for name, value in body.items() if name not in ("error", "message")}
 
 
 class Operations(Protocol):
@@ -57,22 +47,21 @@ async def call_all_pages(
             return found
 
 
-class _Call:
-    """A route with the arguments of one call, sorted into path and query."""
+class _Arguments:
+    """The arguments of one call, sorted into path and query."""
 
-    def __init__(
-        self, routes: Mapping[str, Route], operation: str, arguments: Mapping[str, str | None]
-    ) -> None:
-        self.route = routes[operation]
+    def __init__(self, variables: Iterable[str], arguments: Mapping[str, str | None]) -> None:
+        """`variables` are those of the path."""
         self.path: dict[str, str] = {}
         self.query: dict[str, str] = {}
-        names = {_WORD.sub("_", one.name).lower(): one for one in self.route.parameters}
+        in_path = {_WORD.sub("_", variable).lower(): variable for variable in variables}
         for name, value in arguments.items():
-            if name not in names:
-                raise TypeError(f"{operation} has no parameter {name!r}.")
-            if value is not None:
-                group = self.path if names[name].location == "path" else self.query
-                group[names[name].name] = value
+            if value is None:
+                continue
+            if name in in_path:
+                self.path[in_path[name]] = value
+            else:
+                self.query[_to_camel_case(name)] = value
         if any("\ud800" <= letter <= "\udfff" for value in self.query.values() for letter in value):
             raise ValidationFailed(NOT_UTF8)
 
@@ -89,25 +78,29 @@ class LocalOperations:
         self, operation: str, body: Any = None, *, if_match: object = None, **arguments: str | None
     ) -> Any:
         """See `Operations`."""
-        reply = await self._handle(_Call(self._routes, operation, arguments), body, if_match)
+        reply = await self._handle(operation, arguments, body, if_match)
         return None if reply is None else msgspec.json.decode(msgspec.json.encode(reply))
 
     async def stream(self, operation: str, **arguments: str | None) -> AsyncIterator[bytes]:
         """See `Operations`."""
-        reply: ApiStream = await self._handle(_Call(self._routes, operation, arguments))
+        reply: ApiStream = await self._handle(operation, arguments)
         async for piece in reply.pieces:
             yield piece
 
-    async def _handle(self, call: _Call, body: Any = None, if_match: object = None) -> Any:
-        if "" in call.path.values():
-            raise CaseNotFound("There is nothing by an empty name.")
+    async def _handle(
+        self, operation: str, arguments: Mapping[str, str | None], body: Any = None, if_match: object = None
+    ) -> Any:
+        route = self._routes[operation]
+        found = _Arguments(route.variables, arguments)
+        if "" in found.path.values():
+            raise CaseNotFound("A name must not be empty.")
         request = self._make_request(
-            path=call.path,
-            query=call.query,
+            path=found.path,
+            query=found.query,
             body=_encode_body(body),
             if_match=None if if_match is None else str(if_match),
         )
-        return await call.route.handler(request)
+        return await route.handler(request)
 
 
 class HttpOperations:
@@ -117,15 +110,18 @@ class HttpOperations:
         self,
         http: httpx.AsyncClient,
         server: str,
-        routes: Iterable[Route],
+        operations: Mapping[str, OperationAddress],
         *,
         query: Mapping[str, str | None] | None = None,
         if_not_served: str = NOTHING_HERE,
     ) -> None:
-        """`query` is sent with every call; `if_not_served` is the error if the server lacks the route."""
+        """`operations` are by name; `query` is sent with every call.
+
+        `if_not_served` is the error if the server lacks the route.
+        """
         self._http = http
         self._server = server.rstrip("/")
-        self._routes = {route.name: route for route in routes}
+        self._operations = operations
         self._query = {name: value for name, value in (query or {}).items() if value is not None}
         self._if_not_served = if_not_served
 
@@ -133,12 +129,12 @@ class HttpOperations:
         self, operation: str, body: Any = None, *, if_match: object = None, **arguments: str | None
     ) -> Any:
         """See `Operations`."""
-        call = _Call(self._routes, operation, arguments)
+        address = self._operations[operation]
         content = _encode_body(body)
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
         try:
             reply = await self._http.request(
-                call.route.method, self._url(call), content=content, headers=headers
+                address.method, self._url(address, arguments), content=content, headers=headers
             )
         except httpx.HTTPError as error:
             raise self._describe_failure(error) from error
@@ -146,9 +142,9 @@ class HttpOperations:
 
     async def stream(self, operation: str, **arguments: str | None) -> AsyncIterator[bytes]:
         """See `Operations`."""
-        call = _Call(self._routes, operation, arguments)
+        address = self._operations[operation]
         try:
-            async with self._http.stream(call.route.method, self._url(call)) as reply:
+            async with self._http.stream(address.method, self._url(address, arguments)) as reply:
                 if reply.status_code != 200:
                     await reply.aread()
                     self._read_reply(reply)
@@ -157,12 +153,13 @@ class HttpOperations:
         except httpx.HTTPError as error:
             raise self._describe_failure(error) from error
 
-    def _url(self, call: _Call) -> httpx.URL:
-        if any(step in ("", ".", "..") or "/" in step for step in call.path.values()):
-            raise CaseNotFound("A server has no address for an empty name, or one with a slash in it.")
-        steps = {name: quote(step, safe="", errors="replace") for name, step in call.path.items()}
-        path = call.route.path.format(**steps)
-        return httpx.URL(f"{self._server}{path}", params={**self._query, **call.query})
+    def _url(self, address: OperationAddress, arguments: Mapping[str, str | None]) -> httpx.URL:
+        found = _Arguments(address.variables, arguments)
+        if any(step in ("", ".", "..") or "/" in step for step in found.path.values()):
+            raise CaseNotFound("A name must not be empty or contain a slash.")
+        steps = {name: quote(step, safe="", errors="replace") for name, step in found.path.items()}
+        path = address.path.format(**steps)
+        return httpx.URL(f"{self._server}{path}", params={**self._query, **found.query})
 
     def _read_reply(self, reply: httpx.Response) -> dict[str, Any]:
         try:
@@ -170,15 +167,20 @@ class HttpOperations:
         except ValueError as error:
             raise Unavailable(f"The server at {self._server} did not return JSON.") from error
         if not isinstance(body, dict):
-            raise ServerRefused(reply.status_code, {})
+            raise ServerRefused.of(reply.status_code, {})
         if reply.status_code == 404 and body.get("message") == NOTHING_HERE:
             raise SettingsError(self._if_not_served)
         if reply.status_code >= 300:
-            raise ServerRefused(reply.status_code, body)
+            raise ServerRefused.of(reply.status_code, body)
         return body
 
     def _describe_failure(self, error: httpx.HTTPError) -> Unavailable:
         return Unavailable(f"The server at {self._server} cannot be reached: {error}.")
+
+
+def _to_camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _encode_body(body: Any) -> bytes:

@@ -11,7 +11,7 @@ U = TypeVar("U")
 DEFAULT_SIZE, MAX_SIZE = 20, 200
 MAX_NUMBER = 1_000_000
 MAX_LIMIT = 200
-PageLimit = Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="How many to list; 50 unless you say so.")]
+PageLimit = Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="How many to list. Default: 50.")]
 
 
 class Page(Struct, Generic[T], frozen=True, kw_only=True, rename="camel"):
@@ -34,7 +34,9 @@ class PageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     """The page that a query asks for; queries with filters inherit from it."""
 
     page: Annotated[int, Meta(ge=0, le=MAX_NUMBER, description="Counted from 0.")] = 0
-    size: Annotated[int, Meta(ge=1, le=MAX_SIZE, description="How many a page holds.")] = DEFAULT_SIZE
+    size: Annotated[int, Meta(ge=1, le=MAX_SIZE, description="The number of elements per page.")] = (
+        DEFAULT_SIZE
+    )
 
     def make_page(self, content: Sequence[T], total: int) -> Page[T]:
         """Return the page with this content, out of `total` elements."""

@@ -6,7 +6,7 @@ description. `HttpApi.declared()` reads the table from a class, `HttpApi.routes(
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from types import NoneType, UnionType
@@ -14,6 +14,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    NamedTuple,
     TypedDict,
     TypeVar,
     Union,
@@ -22,6 +23,7 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta, Struct
@@ -33,7 +35,9 @@ from placet.errors import (
     InvalidToken,
     NotPermitted,
     PlacetError,
+    SettingsError,
     Unavailable,
+    UnsupportedEncoding,
     ValidationFailed,
 )
 from placet.http.decoding import decode, decode_query
@@ -52,7 +56,7 @@ CREDENTIAL_ERRORS: Mapping[Credential, tuple[type[PlacetError], ...]] = {
     "submitToken": (InvalidToken, Unavailable),
     "none": (),
 }
-BODY_ERRORS = (InvalidJson, ValidationFailed, BodyTooLarge)
+BODY_ERRORS = (InvalidJson, ValidationFailed, BodyTooLarge, UnsupportedEncoding)
 _VARIABLE = re.compile(r"{(\w+)(:path)?}")
 _DECLARED = "__routes__"
 
@@ -138,7 +142,7 @@ class Route(Struct, frozen=True, kw_only=True):
     description: str = ""
     credential: Credential = "apiKey"
     scope: str | None = None
-    """The scope that the API key needs."""
+    """The scope that the API key needs; `check_declared_access` refuses routes without it."""
     permissions: tuple[str, ...] = ()
     """The relay permissions that the member needs."""
     parameters: tuple[Parameter, ...] = ()
@@ -161,7 +165,25 @@ class Route(Struct, frozen=True, kw_only=True):
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the path's variables."""
-        return tuple(name for name, _ in _VARIABLE.findall(self.path))
+        return path_variables(self.path)
+
+
+class OperationAddress(NamedTuple):
+    """The method, path and name of an operation, for a route and for the clients that call it."""
+
+    method: Method
+    path: str
+    name: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the path's variables."""
+        return path_variables(self.path)
+
+    def url(self, server: str, **variables: str) -> str:
+        """Return the URL on this server, with the path's variables quoted."""
+        steps = {name: quote(value, safe="") for name, value in variables.items()}
+        return server.rstrip("/") + self.path.format(**steps)
 
 
 class RouteOptions(TypedDict, total=False):
@@ -190,29 +212,29 @@ class RouteGroup(Struct, frozen=True, kw_only=True):
     credential: Credential = "apiKey"
     handling: Handling = "operation"
 
+    def declare(
+        self,
+        address: OperationAddress,
+        *,
+        created: bool = False,
+        read_only: bool = False,
+        **options: Unpack[RouteOptions],
+    ) -> Callable[[Function], Function]:
+        """Declare the route of an operation whose address our clients share.
+
+        `created` replies 201. `read_only` is for a POST that only reads, for a question too long for a query.
+        """
+        method, path, name = address
+        permission = self.read if read_only or method == "GET" else self.write
+        return self._declare(method, path, name, permission, 201 if created else 200, options)
+
     def get(self, path: str, name: str, **options: Unpack[RouteOptions]) -> Callable[[Function], Function]:
         """Declare a GET route."""
         return self._declare("GET", path, name, self.read, 200, options)
 
-    def search(self, path: str, name: str, **options: Unpack[RouteOptions]) -> Callable[[Function], Function]:
-        """Declare a POST route that only reads, for a question too long for a query."""
-        return self._declare("POST", path, name, self.read, 200, options)
-
     def post(self, path: str, name: str, **options: Unpack[RouteOptions]) -> Callable[[Function], Function]:
         """Declare a POST route."""
         return self._declare("POST", path, name, self.write, 200, options)
-
-    def create(self, path: str, name: str, **options: Unpack[RouteOptions]) -> Callable[[Function], Function]:
-        """Declare a POST route that creates something."""
-        return self._declare("POST", path, name, self.write, 201, options)
-
-    def put(self, path: str, name: str, **options: Unpack[RouteOptions]) -> Callable[[Function], Function]:
-        """Declare a PUT route."""
-        return self._declare("PUT", path, name, self.write, 200, options)
-
-    def delete(self, path: str, name: str, **options: Unpack[RouteOptions]) -> Callable[[Function], Function]:
-        """Declare a DELETE route, which replies without a body."""
-        return self._declare("DELETE", path, name, self.write, 204, options)
 
     def _declare(
         self, method: Method, path: str, name: str, permission: str | None, status: int, options: RouteOptions
@@ -270,8 +292,15 @@ class HttpApi:
         )
 
     def wrap_handler(self, handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        """Return what is called instead of a handler."""
+        """Return the function that handles requests; a subclass may add checks around `handler`."""
         return handler
+
+
+def check_declared_access(routes: Iterable[Route]) -> None:
+    """Raise SettingsError for a route that takes an API key and does not say which scope the key needs."""
+    for route in routes:
+        if route.credential in ("apiKey", "apiKeyOrNone") and route.scope is None:
+            raise SettingsError(f"{route.method} {route.path} takes an API key and declares no scope.")
 
 
 def _with_derived_errors(route: Route) -> Route:
@@ -327,6 +356,16 @@ def _plain_type(hint: Any) -> tuple[Any, str]:
     if get_origin(hint) in (Union, UnionType):
         hint = reduce(or_, (kind for kind in get_args(hint) if kind is not NoneType))
     return (Annotated[(hint, *extras)] if extras else hint), description
+
+
+def path_variables(path: str) -> tuple[str, ...]:
+    """Return the names of the variables of a declared path."""
+    return tuple(name for name, _ in _VARIABLE.findall(path))
+
+
+def first_step(path: str) -> str:
+    """Return the first step of a path: `v1` of `/v1/cases`."""
+    return path[1:].partition("/")[0]
 
 
 def path_order(path: str) -> list[tuple[int, str]]:

@@ -14,7 +14,8 @@ from starlette.routing import Route as StarletteRoute
 from placet.errors import CaseNotFound, InvalidToken, MethodNotAllowed, PlacetError, ValidationFailed
 from placet.http.asgi import Scope, read_body, read_text_header
 from placet.http.error_replies import NOTHING_HERE
-from placet.http.route import ApiRequest, ApiStream, Route, path_order
+from placet.http.response_compression import compress_response
+from placet.http.route import ApiRequest, ApiStream, Route, check_declared_access, path_order
 from placet.ports.identity import Principal
 
 MAX_QUERY_CHARACTERS = 8192
@@ -34,7 +35,12 @@ class RouteServer:
         self._max_body_bytes = max_body_bytes
 
     def starlette_routes(self, routes: Iterable[Route]) -> list[StarletteRoute]:
-        """Return one Starlette route for each path, those with fixed steps first."""
+        """Return one Starlette route for each path, those with fixed steps first.
+
+        Raises SettingsError for a route that takes an API key and declares no scope.
+        """
+        routes = tuple(routes)
+        check_declared_access(routes)
         by_path: dict[str, dict[str, Route]] = {}
         for route in routes:
             if route.handling in ("operation", "response"):
@@ -46,8 +52,11 @@ class RouteServer:
             route = methods["GET" if request.method == "HEAD" else request.method]
             if route.handling == "response":
                 response: Response = await route.handler(request)
+            else:
+                response = await self._serve_operation(route, request)
+            if route.tag is None:  # pages: see the module on compression
                 return response
-            return await self._serve_operation(route, request)
+            return await compress_response(response, request.headers.get("accept-encoding"))
 
         return StarletteRoute(path, serve, methods=list(methods))
 

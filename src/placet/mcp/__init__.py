@@ -1,1 +1,1 @@
-"""Placet as an MCP server: tools with which an assistant asks a person."""
+"""Placet as an MCP server, with tools for asking a person."""

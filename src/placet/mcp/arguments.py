@@ -1,4 +1,4 @@
-"""What an assistant may say in a question: the arguments of the tools, each with the words for the model."""
+"""The arguments of the MCP tools, each with its description for the model."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 LONGEST_WAIT_S = 300
 DEFAULT_WAIT_S = 20
 
-# The SDK reads JSON inside of strings for every type but plain `str`: texts are plain, and "" means none.
+# The SDK parses JSON inside strings for every type except plain `str`. So texts are `str`, and "" means none.
 Prompt = Annotated[
     str,
     Field(min_length=1, max_length=500, description="The question to the person, in one plain sentence."),
@@ -38,8 +38,8 @@ RemindAfter = Annotated[
     list[str],
     Field(
         max_length=10,
-        description="When to remind a person who has not begun, counted from now, such as 1h or 1d; before"
-        " the timeout. The link is sent again where there is a messenger.",
+        description="When to remind a person who has not started, counted from now, such as 1h or 1d; before"
+        " the timeout. With a messenger, the link is sent again.",
     ),
 ]
 WaitSeconds = Annotated[
@@ -60,13 +60,13 @@ CaseId = Annotated[
     ),
 ]
 ShowLink = Annotated[
-    bool, Field(description="Offer the person the link again first, for instance after they closed it.")
+    bool, Field(description="Show the person the link again first, for example after they closed it.")
 ]
 Reason = Annotated[str, Field(max_length=2000, description="Why, in a sentence that the person will see.")]
 
 
 class Proof(BaseModel):
-    """Which proof of a person the server's verifier must accept before an answer counts."""
+    """The proof of a person that the server's verifier must accept before an answer counts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,11 +77,12 @@ class Proof(BaseModel):
         " answers by the link. browser_submit: the page, if the server has a verifier for pages.",
     )
     proof_type: str = Field("proof_of_human", description="proof_of_human, or an x-… type of the server.")
-    provider: str = Field("", description="Whose proofs count; anybody's if left out.")
+    provider: str = Field("", description="The accepted provider of proofs; any if left out.")
     min_assurance: Literal["", "low", "medium", "high"] = ""
-    freshness_seconds: int = Field(300, ge=1, description="How old a proof may be.")
+    freshness_seconds: int = Field(300, ge=1, description="The maximum age of a proof.")
 
 
 Verification = Annotated[
-    Proof | None, Field(description="Ask for proof of a person; only if you were told which one counts.")
+    Proof | None,
+    Field(description="Require proof of a person; only if your instructions say which proof counts."),
 ]

@@ -1,4 +1,4 @@
-"""What an assistant said, as the body that opens a case."""
+"""Build the request body that creates a case from the arguments of a tool."""
 
 from datetime import datetime
 from inspect import Parameter, signature
@@ -10,9 +10,9 @@ from placet.reviews.tool_arguments import NO_FACTS, NONE, drop_empty
 
 
 def build_draft(
-    kind: str,
+    review_type: str,
     prompt: str,
-    own: dict[str, Any],
+    context: dict[str, Any],
     *,
     agent: str | None,
     now: datetime,
@@ -23,14 +23,14 @@ def build_draft(
     verification: say.Verification = None,
     previous_case_id: say.Previous = "",
 ) -> dict[str, Any]:
-    """The body that opens a case; what was left out is the server's to choose.
+    """Return the body that creates a case, without empty fields.
 
-    Whatever is named here with a default is an argument of every tool that asks.
+    Every parameter with a default is an argument of every tool that asks a question.
     """
-    said: dict[str, Any] = {
-        "type": kind,
+    fields: dict[str, Any] = {
+        "type": review_type,
         "prompt": prompt,
-        "context": {**facts, **drop_empty(own)},
+        "context": {**facts, **drop_empty(context)},
         "timeout": timeout,
         "default_action": default_action,
         "reminder_at": _compute_reminder_times(remind_after, now),
@@ -38,7 +38,7 @@ def build_draft(
         "previous_case_id": previous_case_id,
         "agent": agent,
     }
-    return drop_empty(said)
+    return drop_empty(fields)
 
 
 SHARED = tuple(
@@ -47,12 +47,16 @@ SHARED = tuple(
 
 
 def _build_verification_policy(proof: say.Proof) -> dict[str, Any]:
-    """The protocol's words for it; where there is no proof, the person is sent to the page."""
-    need = {"proof_type": proof.proof_type, "provider": proof.provider, "min_assurance": proof.min_assurance}
+    """Return the policy; without a valid proof, the person answers on the review page."""
+    requirement = {
+        "proof_type": proof.proof_type,
+        "provider": proof.provider,
+        "min_assurance": proof.min_assurance,
+    }
     return {
         "mode": "required",
         "required_for": list(dict.fromkeys(proof.required_for)),
-        "requirements": {"any_of": [{"all_of": [drop_empty(need)]}]},
+        "requirements": {"any_of": [{"all_of": [drop_empty(requirement)]}]},
         "binding": {
             "case_id": True,
             "action": True,

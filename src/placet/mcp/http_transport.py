@@ -1,10 +1,8 @@
 """Serve MCP over streamable HTTP, protected by a token and a check of the Host header."""
 
 import hmac
-import signal
 import socket
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Any
 
@@ -16,8 +14,17 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from placet.errors import SettingsError
+from placet.http.listening import ListeningServer, Ready
+from placet.http.route import Route
 
-PATH = "/mcp"
+MCP_ROUTE = Route(
+    method="POST",
+    path="/mcp",
+    name="sendMcpMessage",
+    summary="Send a message of MCP",
+    credential="none",  # no API key: the application behind it checks its own token
+    handling="mounted",
+)
 TOKEN_VARIABLE = "PLACET_MCP_TOKEN"  # noqa: S105 - a name, not a secret
 MIN_TOKEN_LENGTH = 20
 MAX_BODY_BYTES = 1024 * 1024
@@ -43,7 +50,7 @@ def build_http_app(
         allowed_origins=[*(f"http://{name}:*" for name in local), *(f"https://{name}" for name in names)],
     )
     app = server.streamable_http_app(
-        streamable_http_path=PATH,
+        streamable_http_path=MCP_ROUTE.path,
         transport_security=security,
         host=host,
         max_request_body_size=MAX_BODY_BYTES,
@@ -51,7 +58,7 @@ def build_http_app(
     return app if token is None else _TokenMiddleware(app, token)
 
 
-async def serve_http(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> None:
+async def serve_http(app: ASGIApp, listener: socket.socket, ready: Ready) -> None:
     """Serve until SIGINT or SIGTERM; call `ready` once the server accepts connections."""
     config = uvicorn.Config(
         app,
@@ -62,31 +69,7 @@ async def serve_http(app: ASGIApp, listener: socket.socket, ready: Callable[[], 
         lifespan="on",
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )
-    await _Server(config, ready).serve(sockets=[listener])
-
-
-class _Server(uvicorn.Server):
-    """Calls `ready` at startup, and returns on a signal instead of raising it again."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._ready()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        previous = {
-            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+    await ListeningServer(config, ready).serve(sockets=[listener])
 
 
 def is_loopback(host: str) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from placet.agent import ChannelBridge, Notice, PendingCases
 from placet.channels.registry import (
-    CHANNEL_NAMES,
     can_listen,
     explain_missing_buttons,
     open_channel,
@@ -15,10 +14,6 @@ from placet.channels.registry import (
 from placet.errors import PlacetError
 from placet.ports.channel import Channel
 
-MESSENGER_NAMES = tuple(
-    name for name in CHANNEL_NAMES if name != "terminal"
-)  # standard input belongs to the client
-
 log = logging.getLogger("placet.mcp")
 
 
@@ -26,10 +21,14 @@ class Messengers:
     """The messengers of one server, each with the user ids that may answer with a button."""
 
     def __init__(self, channels: Iterable[tuple[Channel, frozenset[str]]], cases: PendingCases) -> None:
-        boards = [(ChannelBridge(channel, cases, answerers=ids), bool(ids)) for channel, ids in channels]
-        self._boards = [board for board, _ in boards]
-        self._listening = [board for board, has_answerers in boards if has_answerers]
+        bridges = [
+            (ChannelBridge(channel, cases, answerers=ids, nudge=self._nudge), bool(ids))
+            for channel, ids in channels
+        ]
+        self._bridges = [bridge for bridge, _ in bridges]
+        self._listening = [bridge for bridge, has_answerers in bridges if has_answerers]
         self._listeners: list[asyncio.Task[None]] = []
+        self._on_answer: Callable[[str], object] = lambda case_id: None
 
     @property
     def has_buttons(self) -> bool:
@@ -38,16 +37,18 @@ class Messengers:
 
     def listen(self, nudge: Callable[[str], object]) -> None:
         """Start listening for interactions; call `nudge` with the id of each answered case."""
-        for board in self._boards:
-            board.nudge = nudge
-        self._listeners = [asyncio.create_task(_listen(board)) for board in self._listening]
+        self._on_answer = nudge
+        self._listeners = [asyncio.create_task(_listen(bridge)) for bridge in self._listening]
+
+    def _nudge(self, case_id: str) -> None:
+        self._on_answer(case_id)
 
     async def tell(self, notice: Notice) -> None:
         """Pass a notice to every messenger; raise PlacetError if none of them could send the link."""
-        failed = [error for board in self._boards if (error := await _notify(board, notice)) is not None]
+        failed = [error for bridge in self._bridges if (error := await _notify(bridge, notice)) is not None]
         for error in failed:
             log.warning("messenger_failed reason=%s", error.message)
-        if failed and notice.name in ("told", "reminder") and len(failed) == len(self._boards):
+        if failed and notice.name in ("requested", "reminder") and len(failed) == len(self._bridges):
             raise failed[0]
 
     async def aclose(self) -> None:
@@ -55,8 +56,8 @@ class Messengers:
         for task in self._listeners:
             task.cancel()
         await asyncio.gather(*self._listeners, return_exceptions=True)
-        for board in self._boards:
-            await board.aclose()
+        for bridge in self._bridges:
+            await bridge.aclose()
 
 
 def open_messengers(
@@ -67,7 +68,7 @@ def open_messengers(
         (open_channel(name, environ), _read_answerers(name, environ)) for name in dict.fromkeys(names)
     ]
     for why in filter(None, (explain_missing_buttons(name, environ) for name in dict.fromkeys(names))):
-        log.warning("%s", why)
+        log.warning("messenger_without_buttons reason=%s", why)
     return Messengers(channels, cases) if channels else None
 
 
@@ -75,16 +76,16 @@ def _read_answerers(name: str, environ: Mapping[str, str]) -> frozenset[str]:
     return read_answerers(name, environ) if can_listen(name, environ) else frozenset()
 
 
-async def _notify(board: ChannelBridge, notice: Notice) -> PlacetError | None:
+async def _notify(bridge: ChannelBridge, notice: Notice) -> PlacetError | None:
     try:
-        await board.tell(notice)
+        await bridge.tell(notice)
     except PlacetError as error:
         return error
     return None
 
 
-async def _listen(board: ChannelBridge) -> None:
+async def _listen(bridge: ChannelBridge) -> None:
     try:
-        await board.listen()
+        await bridge.listen()
     except PlacetError as error:
         log.warning("messenger_listening_stopped reason=%s", error.message)

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
+from functools import partial
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -22,12 +21,21 @@ from placet.agent import AsyncAgent, FollowedCase, Notice, Outcome, PendingCase,
 from placet.agent.responses import TIMEOUT, USER_AGENT
 from placet.agent.service_responses import PollResult, read_poll_result
 from placet.agent.trust import TrustedOrigins, parse_origin
-from placet.client import TERMINAL, ServerRefused
-from placet.errors import CaseLost, PlacetError, SettingsError, Unavailable, Unreachable, ValidationFailed
+from placet.client import TERMINAL
+from placet.errors import (
+    CaseLost,
+    PlacetError,
+    ServerRefused,
+    SettingsError,
+    Unavailable,
+    Unreachable,
+    ValidationFailed,
+)
+from placet.http.client_operations import CANCEL_CASE, OPEN_CASE, POLL_CASE
 from placet.mcp.messengers import Messengers
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.versions import SPEC_VERSIONS
-from placet.reviews.registry import find_declaration
+from placet.reviews.registry import find_declaration, list_affirmative_actions
 
 REFERENCE = "mcp"  # marks these questions in the file, which other agents of this user share
 MAX_OPEN_QUESTIONS = 50
@@ -56,6 +64,10 @@ class QuestionFollower:
             self.status = notice.name
             self.notices.append(notice)
         self._wake()
+
+    def update_status(self, status: str) -> None:
+        """Set the status that a poll returned."""
+        self.status = status
 
     async def wait_for_change(self, seconds: float) -> None:
         """Wait for the next notice, at most this many seconds."""
@@ -94,7 +106,6 @@ class Questions:
         cases: PendingCases,
         trusted: Iterable[str] = (),
         messengers: Messengers | None = None,
-        max_open: int = MAX_OPEN_QUESTIONS,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not is_secure_or_loopback(server):
@@ -107,7 +118,6 @@ class Questions:
         self._cases = cases
         self._trusted = tuple(trusted)
         self._messengers = messengers
-        self._max_open = max_open
         self.now = clock
         self._credentials = {"authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(
@@ -120,9 +130,9 @@ class Questions:
 
     async def open(self, draft: dict[str, Any]) -> PendingCase:
         """Open a question; it is stored before anybody can see its link."""
-        if len(await self.list_unread()) >= self._max_open:
+        if len(await self.list_unread()) >= MAX_OPEN_QUESTIONS:
             raise ValidationFailed(
-                f"{self._max_open} questions are open already. Read their answers or withdraw some first."
+                f"{MAX_OPEN_QUESTIONS} questions are open already. Read their answers or withdraw some first."
             )
         if self._messengers is not None and self._messengers.has_buttons:
             draft = {**draft, **_inline_actions(draft)}
@@ -135,7 +145,7 @@ class Questions:
         await asyncio.to_thread(self._cases.add, pending)
         if self._messengers is not None:
             with suppress(PlacetError):  # logged by the messengers; the client gets the link instead
-                await self._messengers.tell(Notice(name="told", case=case))
+                await self._messengers.tell(Notice(name="requested", case=case))
                 await self.mark_notified(pending)
         return pending
 
@@ -175,12 +185,12 @@ class Questions:
             if refused.status == 404:
                 await self._forget(pending.case)
             raise
-        standing = read_poll_result(response.content, case_id=pending.case.case_id)
-        if standing.status in TERMINAL:
+        poll_result = read_poll_result(response.content, case_id=pending.case.case_id)
+        if poll_result.status in TERMINAL:
             self._agent.nudge(pending.case.case_id)
         elif (followed := self._followed.get(pending.case.case_id)) is not None:
-            followed.status = standing.status
-        return standing
+            followed.update_status(poll_result.status)
+        return poll_result
 
     def follow(self, pending: PendingCase) -> QuestionFollower:
         """Follow a question in the background until it ends; all calls share one follower."""
@@ -218,10 +228,10 @@ class Questions:
         return outcome
 
     async def withdraw(self, pending: PendingCase, reason: str) -> Outcome:
-        """Withdraw a question; return how it ended, which is an answer if somebody was faster."""
-        url = f"{self._server}/v1/reviews/{quote(pending.case.case_id, safe='')}/cancel"
+        """Withdraw a question and return its outcome: an answer, if a reviewer answered first."""
+        url = CANCEL_CASE.url(self._server, case_id=pending.case.case_id)
         try:
-            await self._call("POST", url, {"reason": reason or None})
+            await self._call(CANCEL_CASE.method, url, {"reason": reason or None})
         except ServerRefused as refused:
             if refused.status not in (409, 410):
                 raise
@@ -249,9 +259,7 @@ class Questions:
                 self.follow(pending)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
     async def _handle_notice(self, notice: Notice) -> None:
@@ -274,11 +282,13 @@ class Questions:
 
     async def _open_case(self, draft: dict[str, Any]) -> httpx.Response:
         """Create a case; retry once with the same Idempotency-Key if the response was lost."""
-        url, name = f"{self._server}/v1/cases", secrets.token_urlsafe(16)
+        open_case = partial(
+            self._call, OPEN_CASE.method, OPEN_CASE.url(self._server), draft, name=secrets.token_urlsafe(16)
+        )
         try:
-            return await self._call("POST", url, draft, name=name)
+            return await open_case()
         except Unreachable:
-            return await self._call("POST", url, draft, name=name)
+            return await open_case()
 
     async def _forget(self, case: FollowedCase) -> None:
         await asyncio.to_thread(self._cases.remove, case)
@@ -290,8 +300,8 @@ class Questions:
 
     async def _find_on_server(self, case_id: str) -> PendingCase:
         """Return a question that is not in the file: it can be followed and withdrawn, without its link."""
-        url = f"{self._server}/v1/reviews/{quote(case_id, safe='')}/status"
-        await self._call("GET", url)
+        url = POLL_CASE.url(self._server, case_id=case_id)
+        await self._call(POLL_CASE.method, url)
         now = self.now()
         case = FollowedCase(
             case_id=case_id,
@@ -304,6 +314,7 @@ class Questions:
             expires_at=now + timedelta(days=1),
             created_at=now,
             spec_version=SPEC_VERSIONS[-1],
+            affirmative_actions=tuple(list_affirmative_actions(None)),
         )
         return PendingCase(case=case, credentials=self._credentials, is_notified=True)
 
@@ -349,4 +360,4 @@ def _error_from_response(response: httpx.Response) -> PlacetError:
         body = msgspec.json.decode(response.content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = None
-    return ServerRefused(response.status_code, body if isinstance(body, dict) else {})
+    return ServerRefused.of(response.status_code, body if isinstance(body, dict) else {})

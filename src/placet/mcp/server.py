@@ -7,7 +7,7 @@ from mcp.server.mcpserver import MCPServer, RequestStateSecurity
 from mcp.types import ToolAnnotations
 
 from placet import __version__
-from placet.mcp.instructions import INSTRUCTIONS, WHEN_TO_ASK
+from placet.mcp.instructions import INSTRUCTIONS, explain_when_to_ask
 from placet.mcp.messengers import open_messengers
 from placet.mcp.questions import Questions
 from placet.mcp.tools import QuestionTools, build_question_tool
@@ -17,14 +17,14 @@ __all__ = ["Questions", "build_server", "open_messengers"]
 
 NAME = "placet"
 STATE_LIFETIME_S = 24 * 60 * 60  # how long a person may take to accept or decline the link
-_ASKS = ToolAnnotations(
+_ASK_HINTS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
-_CHECKS = ToolAnnotations(
+_CHECK_HINTS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
 )
-_READS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
-_ENDS = ToolAnnotations(
+_READ_HINTS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+_WITHDRAW_HINTS = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
 )
 TITLES = {
@@ -32,7 +32,11 @@ TITLES = {
     "list_questions": "List unread questions",
     "withdraw_question": "Withdraw a question",
 }
-_OTHER = {"check_question": _CHECKS, "list_questions": _READS, "withdraw_question": _ENDS}
+_HINTS = {
+    "check_question": _CHECK_HINTS,
+    "list_questions": _READ_HINTS,
+    "withdraw_question": _WITHDRAW_HINTS,
+}
 
 
 def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
@@ -50,14 +54,14 @@ def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
     for declared in DECLARATIONS.values():
         if declared.is_askable:
             name, title, tool = build_question_tool(tools, declared)
-            server.add_tool(tool, name=name, title=title, annotations=_ASKS)
+            server.add_tool(tool, name=name, title=title, annotations=_ASK_HINTS)
     for name, title in TITLES.items():
-        server.add_tool(getattr(tools, name), name=name, title=title, annotations=_OTHER[name])
+        server.add_tool(getattr(tools, name), name=name, title=title, annotations=_HINTS[name])
     server.prompt(
         "when-to-ask-a-person",
         title="When to ask a person",
-        description="When to put a question before a person, which kind, and what to make of each answer.",
-    )(lambda: WHEN_TO_ASK)
+        description="When to ask a person, with which tool, and how to use each answer.",
+    )(lambda: explain_when_to_ask(DECLARATIONS.values()))
     return server
 
 

@@ -27,6 +27,7 @@ class QuestionResult(BaseModel):
     type: str | None = Field(description="Which kind of question it is.")
     prompt: str | None = Field(description="What was asked.")
     action: str | None = Field(description="What the person decided; null unless completed.")
+    is_affirmative: bool | None = Field(description="Whether action is a yes; null unless completed.")
     data: dict[str, Any] | None = Field(description="What came with the decision; null unless completed.")
     verified: bool | None = Field(description="Whether the decision's signature holds; null: there is none.")
     responded_by: dict[str, Any] | None = Field(description="Who decided, as far as the server knows.")
@@ -57,6 +58,7 @@ def describe_outcome(pending: PendingCase, outcome: Outcome) -> QuestionResult:
         type=pending.case.type or None,
         prompt=pending.case.prompt or None,
         action=decided.action if decided and not broken else None,
+        is_affirmative=decided.is_affirmative if decided and not broken else None,
         data=decided.data if decided and not broken else None,
         verified=decided.verified if decided else None,
         responded_by=decided.responded_by if decided and not broken else None,
@@ -80,6 +82,7 @@ def describe_open_question(
         type=case.type or None,
         prompt=case.prompt or None,
         action=None,
+        is_affirmative=None,
         data=None,
         verified=None,
         responded_by=None,
@@ -119,9 +122,13 @@ def _next_step_after(outcome: Outcome) -> str:
     if isinstance(outcome, Cancelled):
         return "The question was withdrawn and nobody decided. Do not do what you asked about."
     if outcome.verified is False:
-        return "The signature of this decision does not hold. Do not act on it; tell the user."
+        return "The signature of this decision is invalid. Do not act on it; tell the user."
     declared = find_action(outcome.action)
-    return declared.guidance if declared else "Act on this action and its data, and on nothing else."
+    if declared is not None and declared.is_affirmative == outcome.is_affirmative:
+        return declared.guidance
+    if outcome.is_affirmative:
+        return "Act on this action and its data, and on nothing else."
+    return "This answer is not a yes. Do not do what you asked about; tell the user what was answered."
 
 
 def _next_step_while_open(case_id: str, shown: LinkResponse, with_link: bool) -> str:

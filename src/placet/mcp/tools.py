@@ -11,11 +11,12 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult
 
 from placet.agent import Notice, PendingCase
-from placet.client import TERMINAL, ServerRefused
-from placet.errors import PlacetError
+from placet.client import TERMINAL
+from placet.errors import PlacetError, ServerRefused
 from placet.hook.frameworks.mcp.call_identity import is_disconnected
 from placet.mcp import arguments as say
 from placet.mcp import drafts, link_elicitation, tool_results
+from placet.mcp.instructions import name_tool
 from placet.mcp.link_elicitation import LinkResponse, ToolContext
 from placet.mcp.questions import OUTCOME_TIMEOUT_S, Questions
 from placet.mcp.tool_results import QuestionList, QuestionResult
@@ -62,7 +63,7 @@ def build_question_tool(
         context = context_of(**{name: said.pop(name) for name in own})
         return await tools.ask(ctx, declared.type, prompt, context, wait_seconds, said)
 
-    name = f"ask_{declared.name.removeprefix('x-').replace('-', '_')}"
+    name = name_tool(declared)
     tool = _declare_signature(_report_errors(ask), name, context_of.__doc__, (*own.values(), *drafts.SHARED))
     return name, module.TITLE, tool
 
@@ -73,7 +74,7 @@ def _declare_signature(
     doc: str | None,
     more: Iterable[inspect.Parameter],
 ) -> Callable[..., Awaitable[QuestionToolResult]]:
-    """The tool under its own name, with these arguments too: the SDK reads what is declared."""
+    """Return the tool with this name and these further arguments, which the SDK reads from its signature."""
     ctx, prompt, wait_seconds, _ = inspect.signature(tool).parameters.values()
     named_only = (one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*more, wait_seconds))
     signature = inspect.Signature([ctx, prompt, *named_only], return_annotation=QuestionToolResult)
@@ -114,42 +115,42 @@ class QuestionTools:
         wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
         show_link: say.ShowLink = False,
     ) -> QuestionToolResult:
-        """Learn what became of a question, waiting a while if it is still open.
+        """Check a question; if it is still open, wait a while for the decision.
 
-        Set show_link to offer the person the link again, for instance after they closed it.
+        Set show_link to show the person the link again, for example after they closed it.
         """
         pending = await self._questions.find(case_id)
         if ctx.request_state is not None:
             return await self._build_result(
                 ctx, pending, wait_seconds, link_elicitation.read_link_response(ctx)
             )
-        standing = await self._questions.fetch_status(pending)
-        if standing is not None and standing.status in TERMINAL:
+        poll_result = await self._questions.fetch_status(pending)
+        if poll_result is not None and poll_result.status in TERMINAL:
             return await self._build_result(ctx, pending, OUTCOME_TIMEOUT_S, None)
         if show_link and pending.case.prompt:
             return await self._show_link_again(ctx, pending, wait_seconds)
-        status = standing.status if standing is not None else None
+        status = poll_result.status if poll_result is not None else None
         return await self._build_result(ctx, pending, wait_seconds, None, status)
 
     @_report_errors
     async def list_questions(self, ctx: Context[Any, Any]) -> ListToolResult:
         """List the questions whose answers you have not read, most urgent first, and those you just read."""
-        kept = await self._questions.list_unread()
-        shown = kept[:MAX_LISTED]
-        stands = await asyncio.gather(*map(self._fetch_status, shown))
+        unread = await self._questions.list_unread()
+        shown = unread[:MAX_LISTED]
+        statuses = await asyncio.gather(*map(self._fetch_status, shown))
         questions = [
             tool_results.summarize_question(one, status, with_link=await self._needs_link(ctx, one))
-            for one, status in zip(shown, stands, strict=True)
+            for one, status in zip(shown, statuses, strict=True)
             if status != "gone"
         ]
         recent = [tool_results.describe_outcome(*one) for one in reversed(self._questions.recent)]
         return tool_results.build_tool_result(
-            QuestionList(questions=questions, more=len(kept) - len(shown), recent=recent)
+            QuestionList(questions=questions, more=len(unread) - len(shown), recent=recent)
         )
 
     @_report_errors
     async def withdraw_question(self, case_id: say.CaseId, reason: say.Reason = "") -> FinalToolResult:
-        """Withdraw a question that no longer needs an answer; the person is told.
+        """Withdraw a question that no longer needs an answer; the person is notified.
 
         If somebody answered before, you get that answer instead.
         """
@@ -170,15 +171,15 @@ class QuestionTools:
     async def _show_link(
         self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
     ) -> CallToolResult | InputRequiredResult:
-        """Show the link in the way this client supports, then wait for the decision."""
-        way = (
+        """Show the link as this client supports it, then wait for the decision."""
+        mode = (
             link_elicitation.find_elicitation_mode(ctx)
             if not await self._questions.is_in_messenger(pending)
             else None
         )
-        if way == "retry":
+        if mode == "retry":
             return link_elicitation.build_link_request(pending.case)
-        if way is None:
+        if mode is None:
             return await self._build_result(ctx, pending, wait_seconds, None)
         followed, progress = self._questions.follow(pending), _Progress(ctx)
         shown = await link_elicitation.show_link(ctx, pending.case, followed, progress)
@@ -210,10 +211,10 @@ class QuestionTools:
         outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx), is_connected)
         if outcome is not None:
             return tool_results.build_tool_result(tool_results.describe_outcome(pending, outcome))
-        heard = self._questions.follow(pending).status
-        stands = heard if heard != "pending" else status
+        followed_status = self._questions.follow(pending).status
+        current = followed_status if followed_status != "pending" else status
         return tool_results.build_tool_result(
-            tool_results.describe_open_question(pending, stands, shown=shown, with_link=with_link)
+            tool_results.describe_open_question(pending, current, shown=shown, with_link=with_link)
         )
 
     async def _show_link_again(
@@ -231,12 +232,12 @@ class QuestionTools:
 
     async def _fetch_status(self, pending: PendingCase) -> str | None:
         try:
-            standing = await self._questions.fetch_status(pending)
+            poll_result = await self._questions.fetch_status(pending)
         except ServerRefused as refused:
             if refused.status == 404:
                 return "gone"
             raise
-        return standing.status if standing is not None else None
+        return poll_result.status if poll_result is not None else None
 
 
 class _Progress:

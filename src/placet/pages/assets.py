@@ -1,5 +1,6 @@
 """The static files that pages link to: one stylesheet, joined from its parts, and small script modules.
 
+The styles and scripts of one review type are in its folder; its declaration names them.
 Styles that few pages need are in separate stylesheets, so that other pages stay small.
 """
 
@@ -9,9 +10,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from placet.reviews.registry import DECLARATIONS
+
 _STATIC = Path(__file__).parent / "static"
 STYLESHEET = "placet.css"
 ENTRY = "placet.js"
+_SCRIPTS_OF_TYPES = "  // Here the server adds the scripts of the review types.\n"
 _MODULE = re.compile(r'^\s*"([^"]*)": "\./([\w-]+\.js)",$', re.MULTILINE)
 _HOOK = re.compile(r"[\[.#]([\w-]+)")
 _STYLE_COMMENTS = re.compile(rb"/\*.*?\*/\n*|(?<=\n)\n+", re.DOTALL)  # comments and empty lines
@@ -22,10 +26,25 @@ _IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 @cache
 def assets() -> dict[str, bytes]:
     """Return every file by name; the parts of the stylesheet are joined in the order of their names."""
-    styles = b"\n".join(_style(part) for part in sorted((_STATIC / "css").glob("*.css")))
+    types = DECLARATIONS.values()
+    parts = [*(_STATIC / "css").glob("*.css"), *(one.folder / name for one in types for name in one.styles)]
+    styles = b"\n".join(_style(part) for part in sorted(parts, key=lambda part: part.name))
     beside = {part.name: _style(part) for part in sorted((_STATIC / "beside").glob("*.css"))}
-    scripts = {part.name: _script(part) for part in sorted((_STATIC / "js").glob("*.js"))}
-    return {STYLESHEET: styles, **beside, **scripts}
+    own = (one.folder / name for one in types for name in one.scripts.values())
+    modules = [*(_STATIC / "js").glob("*.js"), *own]
+    scripts = {part.name: _script(part) for part in sorted(modules, key=lambda part: part.name)}
+    return {STYLESHEET: styles, **beside, **scripts, ENTRY: _entry_script()}
+
+
+def _entry_script() -> bytes:
+    """Return the entry script with the modules of the review types in its table."""
+    table = "".join(
+        f'  "{selector}": "./{module}",\n'
+        for declared in DECLARATIONS.values()
+        for selector, module in declared.scripts.items()
+    )
+    entry = (_STATIC / "js" / ENTRY).read_text("utf-8")
+    return _SCRIPT_COMMENTS.sub(b"", entry.replace(_SCRIPTS_OF_TYPES, table).encode())
 
 
 def _style(part: Path) -> bytes:

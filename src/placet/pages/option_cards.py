@@ -48,8 +48,9 @@ def draw_cards(
 
     `advice` is shown on cards that the service recommends, `missing` on cards that are not selected.
     """
-    writer = _CardWriter(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
-    writer.long = _long_keys(cards)
+    writer = _CardWriter(
+        f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing, _long_keys(cards)
+    )
     for first in range(0, len(cards), BATCH_SIZE):
         few = enumerate(cards[first : first + BATCH_SIZE], first + 1)
         drawn = "".join([writer.render_card(number, card) for number, card in few])
@@ -77,10 +78,12 @@ def role_of(key: str) -> str:
 class _CardWriter:
     """Renders one set of cards."""
 
-    def __init__(self, control: str, content: ValueRenderer, advice: str, missing: str | None) -> None:
+    def __init__(
+        self, control: str, content: ValueRenderer, advice: str, missing: str | None, long: frozenset[str]
+    ) -> None:
         self._input = f'<div class="card"><input {control} value="'
         self._content, self._advice = content, f'<p class="advice">{escape(advice)}</p>'
-        self.long: frozenset[str] = frozenset()
+        self._long = long
         self._missing = f'<p class="problem">{escape(missing)}</p>' if missing else ""
 
     def render_card(self, number: int, card: Card) -> str:
@@ -130,7 +133,7 @@ class _CardWriter:
         if wide:
             css = "wide"
         elif isinstance(value, str):
-            css = f"{css} long".strip() if len(value) > longest or key in self.long else css
+            css = f"{css} long".strip() if len(value) > longest or key in self._long else css
         elif isinstance(value, int | float) and not isinstance(value, bool):
             shown = f'<data value="{value}">{shown}</data>'  # the script sorts by this number
         elif value is not True and value:

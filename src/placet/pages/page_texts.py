@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from placet.reviews.registry import DECLARATIONS, ActionTexts, find_declaration
+from placet.reviews.registry import DECLARATIONS, ActionTexts, FieldLabels, find_declaration
 from placet.text.shared_wording import ASKS_FOR_DECISION, IF_UNANSWERED
 from placet.text.wording import message, phrase
 
@@ -31,19 +31,18 @@ def find_title(name: str) -> str | None:
     return declared.title if declared is not None else None
 
 
-FIELDS: Mapping[str, str] = {
-    "selected": message("Your choice"),
-    "confirmed_items": message("Items to confirm"),
-    "confirm_word": message("Typed confirmation"),
-    "feedback": message("Feedback"),
-    "edits": message("Your changes"),
-    "modified_params": message("Changed parameters"),
-    "reason": message("Reason"),
-    "note": message("Note"),
-    "decisions": message("Decisions"),
-    "answer": message("Your answer"),
-    "message": message("Your message"),
-    "pass_on_note": message("Pass on to a colleague"),
+FIELDS: Mapping[str, str] = FieldLabels(
+    {
+        "note": message("Note"),
+        "answer": message("Your answer"),
+        "pass_on_note": message("Pass on to a colleague"),
+    }
+)
+
+# Who asks when no principal's name is known.
+UNNAMED_ASKERS: Mapping[str, str] = {
+    "anonymous": phrase("Someone without a key"),
+    "relay": phrase("The relay"),
 }
 
 OTHER_TYPES = phrase("Other questions")
@@ -64,7 +63,7 @@ SIGN_IN_PROBLEMS: Mapping[str, str] = {
 }
 
 # Reasons for handing a case back, by the value that the form posts.
-DECLINED: Mapping[str, str] = {
+HAND_BACK_REASONS: Mapping[str, str] = {
     "not_mine": phrase("This is not mine to decide."),
     "too_little": phrase("I do not know enough to decide this."),
     "not_needed": phrase("This is no longer needed."),
@@ -129,6 +128,11 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
             "The page you answered does not match the question any more, so your answer was not recorded."
         ),
         phrase("Look at it again and decide anew."),
+    ),
+    "altered": (
+        phrase("This question cannot be shown"),
+        phrase("What is stored does not match what was asked, so it cannot be answered. It has been noted."),
+        phrase("Ask whoever sent you the link to ask again."),
     ),
     "unproven": (
         phrase("This answer needs a proof"),

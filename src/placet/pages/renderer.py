@@ -34,12 +34,11 @@ from placet.pages.view import (
     ReviewView,
     SignInView,
 )
+from placet.reviews.registry import list_template_folders
 from placet.text.characters import contains_hidden, mark_hidden
 from placet.text.wording import Message, Title
 
 _TEMPLATES = Path(__file__).parent / "templates"
-# Each review type has its page template in its own folder.
-_REVIEW_TYPE_TEMPLATES = Path(__file__).parent.parent / "reviews"
 
 
 class PageRenderer:
@@ -48,26 +47,21 @@ class PageRenderer:
     def __init__(self, template_dirs: Sequence[Path] = (), *, theme: Theme | None = None) -> None:
         self._theme = theme or load_built_in_theme()
         own = [self._theme.templates] if self._theme.templates else []
-        self._folders = [*template_dirs, *own, _TEMPLATES, _REVIEW_TYPE_TEMPLATES]
+        self._folders = [*template_dirs, *own, _TEMPLATES, *list_template_folders()]
         self._compiled = _TemplateCache()
         self._environments = {ENGLISH.code: self._environment(ENGLISH)}
         if self._theme.templates:
             _check(self._environments[ENGLISH.code], self._theme.templates)
 
-    def render_review(self, view: ReviewView) -> str:
-        """Return the page of an open case with the form to answer it."""
-        return "".join(self.render_review_parts(view))
+    def render_review(self, view: ReviewView) -> Iterator[str]:
+        """Yield the page of an open case with the form to answer it.
 
-    def render_review_parts(self, view: ReviewView) -> Iterator[str]:
-        """Yield the page of an open case in pieces, so that a long page does not block other requests."""
+        It comes in pieces, so that a long page does not block other requests.
+        """
         return self._parts(view.template, view=view, problems=_problem_list(view))
 
-    def render_closed_case(self, view: ClosedView) -> str:
-        """Return the page of a case that was answered, expired or was withdrawn."""
-        return "".join(self.render_closed_case_parts(view))
-
-    def render_closed_case_parts(self, view: ClosedView) -> Iterator[str]:
-        """Yield the page of a closed case in pieces."""
+    def render_closed_case(self, view: ClosedView) -> Iterator[str]:
+        """Yield the page of a case that was answered, expired or was withdrawn, in pieces."""
         return self._parts("closed.html", view=view)
 
     def render_pass_on(self, view: PassOnView) -> str:

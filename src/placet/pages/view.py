@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from placet.cases.case import Case, Offer
+from placet.desk.asker import Asker
 from placet.pages.diffs import Comparison
 from placet.pages.language import ENGLISH, Language
 
@@ -56,6 +57,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
 
     case: Case
     offer: Offer
+    asker: Asker
     template: str
     substance: dict[str, Any]
     now: datetime
@@ -63,7 +65,11 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     idempotency_key: str
     static_url: str
     respond_url: str
-    decline_url: str | None = None
+    hand_back_url: str | None = None
+    ends_when_handed_back: bool = False
+    """Whether this person is the only one who can decide, so that handing back cancels the case."""
+    actor: str = ""
+    """The person who sees the page, as the event log names them."""
     pass_on_url: str | None = None
     opened_url: str | None = None
     draft_url: str | None = None
@@ -98,6 +104,7 @@ class ClosedView(Struct, frozen=True, kw_only=True):
 
     case: Case
     offer: Offer | None
+    asker: Asker
     now: datetime
     static_url: str
     recap: Recap = ()
@@ -152,12 +159,11 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     """One case in the inbox."""
 
     case_id: str
-    kind: str
+    type: str
     prompt: str
     status: str
     expires_at: datetime
-    service: str | None = None
-    agent: str | None = None
+    asker: Asker = Asker()
     closed_at: datetime | None = None
     outcome: str | None = None
     person: str | None = None
@@ -169,7 +175,7 @@ class InboxView(Struct, frozen=True, kw_only=True):
     static_url: str
     name: str
     rows: tuple[InboxRow, ...]
-    kinds: tuple[str, ...]
+    types: tuple[str, ...]
     waiting_url: str
     decided_url: str
     open_url: str
@@ -178,7 +184,7 @@ class InboxView(Struct, frozen=True, kw_only=True):
     csrf: str
     now: datetime
     decided: bool = False
-    kind: str = ""
+    type: str = ""
     words: str = ""
     later: bool = False
     """Whether this is a page after the first."""

@@ -65,6 +65,13 @@ class CaseUpdate(Struct, frozen=True, kw_only=True):
     grant_use: GrantUse | None = None
 
 
+class OwnerUsage(Struct, frozen=True, kw_only=True):
+    """What the cases of one owner use: how many are open, and the bytes of their stored offers."""
+
+    open_cases: int = 0
+    stored_bytes: int = 0
+
+
 class CaseStore(Protocol):
     """Stores cases, their offers and their events."""
 
@@ -103,6 +110,10 @@ class CaseStore(Protocol):
         self, owner: str | None, *, status: Status | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[Case]:
         """Return the owner's cases, newest first. `before` is the last id of the previous page."""
+        ...
+
+    async def get_usage(self, owner: str | None) -> OwnerUsage:
+        """Return what the owner's cases use, without counting them one by one."""
         ...
 
     async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:

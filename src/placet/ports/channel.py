@@ -31,7 +31,7 @@ class Card(Struct, frozen=True, kw_only=True):
     message: str
     type: str
     source: str
-    """The name of the service that asks, or its host."""
+    """The host of the service that asks, with the authenticated caller if the service names it."""
     review_url: str
     """The review link, shown with or without buttons."""
     expires_at: datetime

@@ -13,7 +13,7 @@ from msgspec import Struct
 from placet.ports.audit_store import AuditRow
 
 ConfigKind = Literal[
-    "agent", "caller", "group", "policy", "policy_group", "binding", "book", "roster", "tenant"
+    "agent", "caller", "group", "policy", "policy_group", "binding", "policies", "registry", "tenant"
 ]
 
 
@@ -29,6 +29,9 @@ class ConfigRecord(Struct, frozen=True, kw_only=True):
     saved_at: datetime
 
 
+ConfigRecords = Sequence[ConfigRecord]
+
+
 class ConfigStore(Protocol):
     """Stores the relay's configuration records."""
 
@@ -41,11 +44,7 @@ class ConfigStore(Protocol):
         ...
 
     async def change_records(
-        self,
-        *,
-        save: Sequence[ConfigRecord] = (),
-        delete: Sequence[ConfigRecord] = (),
-        events: Sequence[AuditRow] = (),
+        self, *, save: ConfigRecords = (), delete: ConfigRecords = (), events: Sequence[AuditRow] = ()
     ) -> None:
         """Write and delete records with their audit events, all or none.
 
@@ -58,7 +57,7 @@ class ConfigStore(Protocol):
         """Return one record, or None if it does not exist."""
         ...
 
-    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> Sequence[ConfigRecord]:
+    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> ConfigRecords:
         """Return all records of a kind, of one tenant or of all, in the order they were first saved."""
         ...
 

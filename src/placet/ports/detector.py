@@ -55,7 +55,7 @@ class PreparedRules(Protocol):
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Look for the wanted rules, or for all, in every piece.
 
-        Whatever goes wrong is told in `unchecked`, or raised; it is never left out.
+        Every failure is reported in `unchecked`, or raised.
         """
         ...
 

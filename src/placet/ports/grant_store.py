@@ -15,14 +15,13 @@ class GrantStore(Protocol):
         ...
 
     async def list_grants(
-        self,
-        owner: str | None = None,
-        *,
-        case_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
+        self, owner: str | None = None, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Grant]:
-        """Return grants of an owner, a case or all, newest first. `before` is the last id seen."""
+        """Return grants of an owner or all, newest first. `before` is the last id seen."""
+        ...
+
+    async def list_grants_of_case(self, case_id: str) -> Sequence[Grant]:
+        """Return the grants that were given with a case, newest first."""
         ...
 
     async def list_usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:

@@ -4,11 +4,15 @@ from typing import Protocol
 
 from msgspec import Struct
 
+CASES_READ = "cases:read"
+"""Reading by the API: cases, grants, deliveries, and what the relay stores."""
+CASES_WRITE = "cases:write"
+"""Changing by the API: opening and withdrawing cases, calling agents, deciding and configuring the relay."""
 INBOX = "inbox"
 """The inbox with the cases of the key's principal."""
 INBOX_ALL = "inbox:all"
 """The inbox with the cases of all principals."""
-ALL_SCOPES = ("cases:write", "cases:read", INBOX, INBOX_ALL, "admin")
+ALL_SCOPES = (CASES_WRITE, CASES_READ, INBOX, INBOX_ALL, "admin")
 
 
 class Principal(Struct, frozen=True, kw_only=True):

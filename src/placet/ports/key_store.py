@@ -1,4 +1,4 @@
-"""Storage for API keys, signing keys and the server's secrets."""
+"""Storage for API keys, inbox sessions, signing keys and the server's secrets."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,8 +23,17 @@ class ApiKey(Struct, frozen=True, kw_only=True):
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
+class StoredSession(Struct, frozen=True, kw_only=True):
+    """A person's session at the inbox; only the digest of its token is stored."""
+
+    digest: str
+    key_digest: str
+    """The digest of the API key that the person signed in with."""
+    ends_at: datetime
+
+
 class KeyStore(Protocol):
-    """Stores API keys, signing keys and the server's secrets."""
+    """Stores API keys, inbox sessions, signing keys and the server's secrets."""
 
     async def get_api_key(self, digest: str) -> ApiKey | None:
         """Return the key with this digest, valid or not."""
@@ -36,6 +45,18 @@ class KeyStore(Protocol):
 
     async def save_api_key(self, key: ApiKey) -> None:
         """Write a new or changed key. Raises CaseConflict if another key has its digest."""
+        ...
+
+    async def get_inbox_session(self, digest: str) -> StoredSession | None:
+        """Return the session with this digest, ended by time or not; None once it was deleted."""
+        ...
+
+    async def add_inbox_session(self, session: StoredSession, *, now: datetime) -> None:
+        """Write a new session, and delete those that have ended."""
+        ...
+
+    async def delete_inbox_session(self, digest: str) -> None:
+        """Delete a session, if it exists."""
         ...
 
     async def list_signing_keys(self) -> Sequence[str]:

@@ -31,6 +31,17 @@ class Delivery(Struct, frozen=True, kw_only=True):
     settled_at: datetime | None = None
 
 
+class DeliveryFilter(Struct, frozen=True, kw_only=True):
+    """Which deliveries to list; None matches all."""
+
+    owner: str | None = None
+    case_id: str | None = None
+    state: str | None = None
+
+
+ALL_DELIVERIES = DeliveryFilter()
+
+
 class OutboxStore(Protocol):
     """Stores deliveries until they are settled, and their log afterwards."""
 
@@ -56,12 +67,7 @@ class OutboxStore(Protocol):
         ...
 
     async def list_deliveries(
-        self,
-        *,
-        owner: str | None = None,
-        case_id: str | None = None,
-        state: str | None = None,
-        limit: int = 50,
+        self, filter: DeliveryFilter = ALL_DELIVERIES, *, limit: int = 50
     ) -> Sequence[Delivery]:
         """Return the delivery log, newest first."""
         ...

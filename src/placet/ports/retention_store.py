@@ -21,6 +21,7 @@ class RetentionStore(Protocol):
     async def delete_older(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
         """Delete events, settled holds and tasks from before this time, at most `limit` of each.
 
+        Events are deleted from the beginning of their chain: one that was written after a younger one waits.
         Tasks of pending holds are not deleted. Conversations are not deleted either: another caller could
         reuse the id of a deleted one. The three deletions are separate transactions. Returns how many rows
         were deleted; call it again until it returns 0, so that other writers do not have to wait.

@@ -28,7 +28,7 @@ def can_be_stored(*values: object) -> bool:
 def check_page(page: int, size: int) -> None:
     """Raise ValidationFailed for an invalid page number or size."""
     if page < 0 or size < 1:
-        raise ValidationFailed("Pages are counted from 0 and have at least one place.")
+        raise ValidationFailed("page must be 0 or more, and size at least 1.")
 
 
 def _find_fault(value: object) -> str | None:

@@ -11,6 +11,7 @@ from placet.ports.grant_store import GrantStore
 from placet.ports.hold_store import HoldStore
 from placet.ports.inbox_store import InboxStore
 from placet.ports.key_store import KeyStore
+from placet.ports.log_store import LogStore
 from placet.ports.outbox_store import OutboxStore
 from placet.ports.retention_store import RetentionStore
 from placet.ports.store_maintenance import StoreMaintenance
@@ -29,6 +30,7 @@ class Store(
     HoldStore,
     AuditStore,
     RetentionStore,
+    LogStore,
     ChangeFeed,
     StoreMaintenance,
     Protocol,

@@ -16,7 +16,8 @@ class EvidenceVerifier(Protocol):
     ) -> VerifiedEvidence | None:
         """Return what was verified, or None. Any exception counts as a failed verification.
 
-        Whatever the policy binds must be found out here and said: `bound_to_case` and `bound_to_action` where
-        its binding asks for them, `fresh` always. What is left unsaid counts as not found.
+        The verifier must check everything that the policy binds, and report it: `bound_to_case` and
+        `bound_to_action` if the binding asks for them, `fresh` always. What it
+        does not report is not verified.
         """
         ...

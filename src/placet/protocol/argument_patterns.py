@@ -1,7 +1,7 @@
 """Patterns for allowed argument values: `{"exact": …}`, `{"glob": "…"}` or `{"from": …, "to": …}`.
 
 In doubt a value does not match: another type, an invalid pattern or a value that is too long. Matching takes
-time linear in the length of the text, whatever the pattern.
+time linear in the length of the text, for any pattern.
 """
 
 from collections import defaultdict
@@ -34,7 +34,7 @@ def fits(pattern: Any, value: Any) -> bool:
     if find_pattern_error(pattern) is not None:
         return False
     if "exact" in pattern:
-        return identical(pattern["exact"], value)
+        return is_identical(pattern["exact"], value)
     if "glob" in pattern:
         return type(value) is str and is_storable(value) and matches(pattern["glob"], value)
     return _within(pattern["from"], pattern["to"], value)
@@ -61,17 +61,18 @@ def matches_almost_anything(pattern: Mapping[str, Any]) -> bool:
     return max((len([*run]) for own, run in runs if own), default=0) < FEWEST_LETTERS
 
 
-def identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
+def is_identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
     """Return whether two JSON values are equal in value and type: 1, 1.0, true and "1" all differ."""
     if type(one) is not type(other) or depth < 0:
         return False
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(
-            type(name) is str and identical(part, other[name], depth=depth - 1) for name, part in one.items()
+            type(name) is str and is_identical(part, other[name], depth=depth - 1)
+            for name, part in one.items()
         )
     if isinstance(one, list):
         return len(one) == len(other) and all(
-            identical(part, twin, depth=depth - 1) for part, twin in zip(one, other, strict=True)
+            is_identical(part, twin, depth=depth - 1) for part, twin in zip(one, other, strict=True)
         )
     return isinstance(one, str | int | float | None) and bool(one == other)
 

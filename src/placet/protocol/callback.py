@@ -1,4 +1,4 @@
-"""Sign and verify callbacks, their retry schedule, and the meaning of a receiver's reply.
+"""Sign and verify callbacks.
 
 Two schemes sign the same bytes with the same secret, `whsec_` and the base64 of 24 to 64 random bytes:
 
@@ -7,7 +7,8 @@ Two schemes sign the same bytes with the same secret, `whsec_` and the base64 of
 - `webhook-id`, `webhook-timestamp` and `webhook-signature: v1,<base64>` follow Standard Webhooks: the
   HMAC-SHA256 of `id.timestamp.body`. Its key is the decoded bytes behind `whsec_`, as that standard says.
 
-While a secret is rotated both carry one signature for each secret, the newest first.
+While a secret is rotated, `webhook-signature` carries one signature for each secret. `X-HITL-Signature`
+always carries exactly one, made with the primary secret: the protocol's receivers compare the whole header.
 """
 
 import base64
@@ -16,7 +17,6 @@ import hmac
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
 
 from placet.errors import SignatureInvalid, ValidationFailed
 
@@ -29,23 +29,6 @@ WEBHOOK_ID = "webhook-id"
 WEBHOOK_TIMESTAMP = "webhook-timestamp"
 WEBHOOK_SIGNATURE = "webhook-signature"
 _STANDARD_HEADERS = (WEBHOOK_ID, WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE)
-
-# Standard Webhooks, "Deliverability and reliability": the wait before each attempt.
-RETRY_SCHEDULE = (
-    timedelta(0),
-    timedelta(seconds=5),
-    timedelta(minutes=5),
-    timedelta(minutes=30),
-    timedelta(hours=2),
-    timedelta(hours=5),
-    timedelta(hours=10),
-    timedelta(hours=14),
-    timedelta(hours=20),
-    timedelta(hours=24),
-)
-JITTER_SHARE = 0.2
-
-Verdict = Literal["delivered", "retry", "disable", "give_up"]
 
 # No full stop: the part of an id after it could be read as a timestamp.
 _MESSAGE_ID = re.compile(r"[!-\-/-~]{1,256}")
@@ -68,7 +51,7 @@ def secret_key(secret: str) -> bytes:
 
 
 def sign_callback(body: bytes, *, secrets: Sequence[str], message_id: str, at: datetime) -> dict[str, str]:
-    """Return the headers that sign `body` in both schemes, once with each secret, the newest first.
+    """Return the headers that sign `body` in both schemes; the first of the secrets is the primary one.
 
     `message_id` stays the same when the delivery is repeated, `at` is the time of this attempt. Raises
     `ValidationFailed` for a secret, an id or a time that cannot be signed with.
@@ -80,7 +63,7 @@ def sign_callback(body: bytes, *, secrets: Sequence[str], message_id: str, at: d
         raise ValidationFailed("A message id has 1 to 256 printable ASCII characters and no full stop.")
     timestamp = str(int(_unix_seconds(at)))
     return {
-        HITL_SIGNATURE: ",".join(_hitl_signature(secret, body) for secret in secrets),
+        HITL_SIGNATURE: _hitl_signature(secrets[0], body),
         WEBHOOK_ID: message_id,
         WEBHOOK_TIMESTAMP: timestamp,
         WEBHOOK_SIGNATURE: " ".join(_standard_signature(key, message_id, timestamp, body) for key in keys),
@@ -96,7 +79,7 @@ def verify_callback(
     tolerance_for: timedelta = timedelta(minutes=5),
     accept_untimed: bool = True,
 ) -> str | None:
-    """Check a callback and return its message id, or None when it was signed by `X-HITL-Signature` alone.
+    """Check a callback and return its message id, or None if only `X-HITL-Signature` signs it.
 
     If any Standard Webhooks header is present, all must be valid. `X-HITL-Signature` covers neither id nor
     time, so a captured callback can be replayed; pass `accept_untimed=False` if the sender signs in both
@@ -110,29 +93,6 @@ def verify_callback(
         raise SignatureInvalid("The callback carries no Standard Webhooks headers.")
     _verify_hitl(body, found, usable)
     return None
-
-
-def next_attempt_in(attempt: int, jitter: float) -> timedelta | None:
-    """Return how long to wait after `attempt` failed attempts, or None to give up.
-
-    `jitter` in [0, 1) lengthens the wait by up to a fifth, so that retries are spread over time.
-    """
-    if attempt >= len(RETRY_SCHEDULE):
-        return None
-    return RETRY_SCHEDULE[max(attempt, 0)] * (1 + JITTER_SHARE * jitter)
-
-
-def judge_reply(status: int | None, *, refused: bool = False) -> Verdict:
-    """Return what a receiver's reply means for the delivery.
-
-    `status` is None without a reply; `refused` says that the URL must not be called. As in Standard Webhooks,
-    410 ends all deliveries to this URL, and every other failure is retried, also redirects and 4xx.
-    """
-    if refused:
-        return "give_up"
-    if status is not None and 200 <= status < 300:
-        return "delivered"
-    return "disable" if status == 410 else "retry"
 
 
 def _verify_standard(

@@ -28,8 +28,8 @@ def is_condition_met(condition: Conditional, answer: object) -> bool:
 def find_condition_error(condition: Conditional, controller: Field) -> str | None:
     """Return what is wrong with a condition on the answer to `controller`, or None."""
     name = quote(controller.key)
-    if condition.operator in ("gt", "lt") and controller.kind not in _ORDERED:
-        return f"{condition.operator} compares numbers and dates; {name} is a {controller.kind} field"
+    if condition.operator in ("gt", "lt") and controller.field_type not in _ORDERED:
+        return f"{condition.operator} compares numbers and dates; {name} is a {controller.field_type} field"
     if condition.operator != "in":
         return None if _fits(condition, controller, condition.value) else _describe_value_error(controller)
     values = condition.value
@@ -64,16 +64,16 @@ def _to_hashable_set(values: Iterable[object]) -> set[tuple[str, object]]:
 
 
 def _fits(condition: Conditional, controller: Field, value: object) -> bool:
-    if controller.kind in ("select", "multiselect"):
+    if controller.field_type in ("select", "multiselect"):
         return any(option.value == value for option in controller.options)
-    if controller.kind == CUSTOM and condition.operator in ("gt", "lt"):
+    if controller.field_type == CUSTOM and condition.operator in ("gt", "lt"):
         return is_number(value)
-    _, fits = _COMPARABLE[controller.kind]
+    _, fits = _COMPARABLE[controller.field_type]
     return fits(value)
 
 
 def _describe_value_error(controller: Field) -> str:
-    wanted, _ = _COMPARABLE[controller.kind]
+    wanted, _ = _COMPARABLE[controller.field_type]
     return f"value must be {wanted}, to be compared with {quote(controller.key)}"
 
 

@@ -13,11 +13,13 @@ T = TypeVar("T")
 
 _PLACE = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`\Z")
 _JSON_WORDS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+UNKNOWN = "`{name}` is not a known property"
+LONGEST_TYPO = 60  # comparing longer names would take long
 _COMPLAINTS = (
     (re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL), "`{name}` is missing"),
     (
         re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL),
-        "`{name}` is not a known property",
+        UNKNOWN,
     ),
     (re.compile(r"Expected `str` of length <= (?P<most>\d+)"), "at most {most} characters fit"),
     (re.compile(r"Expected `str` of length >= (?P<least>\d+)"), "at least {least} characters are needed"),
@@ -66,23 +68,45 @@ def describe_mismatch(misfit: msgspec.ValidationError, shape: Any) -> tuple[str,
     reason = text if place is None else text[: place.start()]
     if reason.startswith(_NO_CHOICE) and (names := _list_choices(shape, path)):
         return f"use one of {', '.join(names)}", quote(path, 120)
-    return _reword(reason), quote(path, 120)
+    return _reword(reason) + _suggest_field(reason, shape, path), quote(path, 120)
+
+
+def _suggest_field(reason: str, shape: Any, path: str) -> str:
+    """Return the known field that is nearest to an unknown one, as a question; empty if none is near."""
+    unknown = next((pattern.fullmatch(reason) for pattern, words in _COMPLAINTS if words is UNKNOWN), None)
+    if unknown is None or len(unknown["name"]) > LONGEST_TYPO:
+        return ""
+    from difflib import get_close_matches  # only now: most messages fit
+
+    known = [
+        field.encode_name
+        for one in _find_types(shape, path)
+        if isinstance(one, inspect.StructType)
+        for field in one.fields
+    ]
+    near = get_close_matches(unknown["name"], known, n=1)
+    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def _list_choices(shape: Any, path: str) -> list[str]:
     """Return the allowed values at this path; empty if they are unknown."""
-    found = _expand_union(inspect.type_info(shape))
-    for name, _ in _STEP.findall(path):
-        found = [
-            one for outer in found for inner in _find_inner_types(outer, name) for one in _expand_union(inner)
-        ]
     values: list[object] = []
-    for one in found:
+    for one in _find_types(shape, path):
         if isinstance(one, inspect.EnumType):
             values += [member.value for member in one.cls]
         elif isinstance(one, inspect.LiteralType):
             values += one.values
     return [str(value) for value in values]
+
+
+def _find_types(shape: Any, path: str) -> list[inspect.Type]:
+    """Return the types that a value at this path may have."""
+    found = _expand_union(inspect.type_info(shape))
+    for name, _ in _STEP.findall(path):
+        found = [
+            one for outer in found for inner in _find_inner_types(outer, name) for one in _expand_union(inner)
+        ]
+    return found
 
 
 def _expand_union(one: inspect.Type) -> list[inspect.Type]:

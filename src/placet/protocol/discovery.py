@@ -1,4 +1,8 @@
-"""Discovery (spec Appendix D): /.well-known/hitl.json, flat up to 0.6 and nested from 0.7."""
+"""Discovery (spec Appendix D): /.well-known/hitl.json, with the fields of each version.
+
+The text of 0.5 and 0.6 shows flat fields, but their published example has one nested object, as all later
+versions do. Placet sends what the example shows.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -6,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from placet.protocol.duration import format_duration
-from placet.protocol.surface import INTEROP_PROFILE
-from placet.protocol.versions import NESTED_DISCOVERY_SINCE, is_at_least
+from placet.protocol.service_paths import DISCOVERY, DOCS, OPENAPI, REVIEW_PAGES, REVIEWS
+from placet.protocol.versions import is_at_least
 
 
 class ServiceCard(Struct, frozen=True, kw_only=True):
@@ -26,41 +30,16 @@ class ServiceCard(Struct, frozen=True, kw_only=True):
 
 
 def build_discovery(card: ServiceCard, version: str) -> dict[str, Any]:
-    """Return the discovery document in the format of this version."""
-    return (
-        _build_nested(card, version)
-        if is_at_least(version, NESTED_DISCOVERY_SINCE)
-        else _build_flat(card, version)
-    )
-
-
-def _build_flat(card: ServiceCard, version: str) -> dict[str, Any]:
-    return {
-        "hitl_protocol": version,
-        "service": {"name": card.name, "description": card.description, "homepage": card.base_url},
-        "review_types": list(card.review_types),
-        "review_base_url": f"{card.base_url}/review",
-        "api_base_url": f"{card.base_url}/v1",
-        "surface_formats": [],
-        "timeout_default": format_duration(card.default_timeout_for),
-        "features": {
-            "callback": card.sends_callbacks,
-            "signed_responses": card.signs_results,
-            "edit_grace_period": None,
-        },
-    }
-
-
-def _build_nested(card: ServiceCard, version: str) -> dict[str, Any]:
+    """Return the discovery document with the fields of this version."""
     document: dict[str, Any] = {
         "spec_version": version,
         "service": {"name": card.name, "description": card.description, "url": card.base_url},
         "capabilities": _capabilities(card, version),
         "endpoints": {
-            "reviews_base": f"{card.base_url}/v1/reviews",
-            "review_page_base": f"{card.base_url}/review",
-            "events_base": f"{card.base_url}/v1/reviews",
-            "well_known": f"{card.base_url}/.well-known/hitl.json",
+            "reviews_base": f"{card.base_url}{REVIEWS}",
+            "review_page_base": f"{card.base_url}{REVIEW_PAGES}",
+            "events_base": f"{card.base_url}{REVIEWS}",
+            "well_known": f"{card.base_url}{DISCOVERY}",
         },
         "rate_limits": _rate_limits(card),
         "policies": {
@@ -68,12 +47,12 @@ def _build_nested(card: ServiceCard, version: str) -> dict[str, Any]:
             "expired_case_retention_days": card.keep_for.days,
         },
         "examples": {
-            "documentation": f"{card.base_url}/docs",
-            "openapi": f"{card.base_url}/openapi.json",
+            "documentation": f"{card.base_url}{DOCS}",
+            "openapi": f"{card.base_url}{OPENAPI}",
         },
     }
     if is_at_least(version, "0.8"):
-        document["authentication"] = {"type": "bearer", "documentation": f"{card.base_url}/docs"}
+        document["authentication"] = {"type": "bearer", "documentation": f"{card.base_url}{DOCS}"}
     return {"hitl_protocol": document}
 
 
@@ -86,11 +65,11 @@ def _capabilities(card: ServiceCard, version: str) -> dict[str, Any]:
         "supports_reminders": True,
         "supports_multi_round": True,
         "supports_signatures": card.signs_results,
-        "supports_inline_submit": True,
         "supports_surface": False,
         "surface_formats": [],
-        "surface_profiles": [INTEROP_PROFILE],
     }
+    if is_at_least(version, "0.6"):
+        capabilities["supports_inline_submit"] = True
     if is_at_least(version, "0.8"):
         capabilities["supports_agent_binding"] = False
     return capabilities

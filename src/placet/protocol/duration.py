@@ -67,13 +67,6 @@ def format_duration(duration: timedelta) -> str:
     return "".join(text for text, present in parts if present)
 
 
-def format_iso_duration(duration: timedelta) -> str:
-    """Return the ISO 8601 form of a duration, `P1DT12H`; raises as `format_duration` does."""
-    shorthand = format_duration(duration).upper()
-    days, mark, rest = shorthand.rpartition("D")
-    return f"P{days}{mark}" + (f"T{rest}" if rest else "")
-
-
 def _microseconds(parts: dict[str, str | None]) -> int:
     whole = sum(int(parts.get(unit) or 0) * (length // _MICROSECOND) for unit, length in _UNITS.items())
     return whole + int((parts.get("fraction") or "").ljust(6, "0"))

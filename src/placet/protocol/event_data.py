@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from placet.protocol.poll import Progress, Result
+from placet.protocol.poll import Progress, RespondedBy, Result
 from placet.protocol.timestamp import Timestamp
 
 
@@ -14,6 +14,8 @@ class EventData(Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress: Progress | None = None
     reminder_at: Timestamp | None = None
     message: str | None = None
+    handed_back_at: Timestamp | None = None
+    handed_back_by: RespondedBy | None = None
     completed_at: Timestamp | None = None
     result: Result | None = None
     expired_at: Timestamp | None = None

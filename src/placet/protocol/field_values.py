@@ -42,7 +42,7 @@ def missing_answer_problem(field: Field) -> Problem:
 
 def validate_answer(field: Field, value: object) -> Problem | None:
     """Return the first problem of an answer that is not blank, or None."""
-    return _VALIDATORS[field.kind](field, value)
+    return _VALIDATORS[field.field_type](field, value)
 
 
 def is_number(value: object) -> bool:

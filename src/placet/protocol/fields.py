@@ -74,7 +74,7 @@ class Field(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     conditional: Conditional | None = None
 
     @property
-    def kind(self) -> str:
+    def field_type(self) -> str:
         """One of `FIELD_TYPES`, or `custom` for any `x-…` type."""
         return self.type if self.type in FIELD_TYPES else CUSTOM
 

@@ -39,9 +39,9 @@ def answers_from_strings(form: Form, pairs: Sequence[tuple[str, str]]) -> dict[s
 def _convert(field: Field | None, texts: list[str]) -> object:
     if field is None:
         return texts[-1]
-    if field.kind == "multiselect":
+    if field.field_type == "multiselect":
         return [_convert_option(field, text) for text in texts if text]
-    return _CONVERTERS[field.kind](field, texts[-1])
+    return _CONVERTERS[field.field_type](field, texts[-1])
 
 
 def _convert_text(_field: Field, text: str) -> object:

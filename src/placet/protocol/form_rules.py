@@ -64,10 +64,10 @@ def _check_texts(field: Field) -> str | None:
 
 
 def _check_options(field: Field) -> str | None:
-    if field.kind in ("select", "multiselect"):
+    if field.field_type in ("select", "multiselect"):
         if not 1 <= len(field.options) <= MAX_OPTIONS:
             return f"a {field.type} needs 1 to {MAX_OPTIONS} options"
-    elif field.options and field.kind != CUSTOM:
+    elif field.options and field.field_type != CUSTOM:
         return f"options belong to select and multiselect, not to {field.type}"
     return _check_option_values(field)
 
@@ -98,11 +98,17 @@ def _check_applicable(field: Field) -> str | None:
         "max": rules.max,
     }
     stray = [
-        name for name, rule in given.items() if rule is not None and name not in _RULES_OF.get(field.kind, ())
+        name
+        for name, rule in given.items()
+        if rule is not None and name not in _RULES_OF.get(field.field_type, ())
     ]
     if stray:
         return f"validation.{stray[0]} does not apply to a {field.type} field"
-    if field.kind == CUSTOM and _has_bounds(field) and any(given[n] is not None for n in _RULES_OF["text"]):
+    if (
+        field.field_type == CUSTOM
+        and _has_bounds(field)
+        and any(given[n] is not None for n in _RULES_OF["text"])
+    ):
         return "validation takes lengths and pattern, or min and max, not both"
     return None
 

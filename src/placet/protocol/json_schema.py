@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from placet.protocol.schema_work import MAX_WORK_WITH_ERRORS, SchemaWork, TooMuchWork
+
 if TYPE_CHECKING:
     import jsonschema_rs
 
@@ -17,7 +19,9 @@ class UnusableSchema(ValueError):
 
 def find_violations(schema: Mapping[str, Any], value: Any) -> list[str]:
     """Return the violations of a schema, one line each with the path first; empty if the value is valid."""
-    return list_violations(compile_schema(schema), value)
+    if check_work(schema, value):
+        return list_violations(compile_schema(schema), value)
+    return [] if compile_schema(schema).is_valid(value) else ["the value does not match the schema"]
 
 
 def list_violations(checker: "jsonschema_rs.Validator", value: Any) -> list[str]:
@@ -33,9 +37,29 @@ def list_violations(checker: "jsonschema_rs.Validator", value: Any) -> list[str]
 
 def compile_schema(schema: Mapping[str, Any]) -> "jsonschema_rs.Validator":
     """Return a cached validator for the schema; raises UnusableSchema."""
+    return _compile_schema_text(_write_schema(schema))
+
+
+def check_work(schema: Mapping[str, Any], value: Any) -> bool:
+    """Return whether violations may be described too; raises UnusableSchema if validation takes too long."""
+    compile_schema(schema)
+    try:
+        return _load_work(_write_schema(schema)).compute_bound(value) <= MAX_WORK_WITH_ERRORS
+    except TooMuchWork as error:
+        raise UnusableSchema(str(error)) from error
+
+
+def _write_schema(schema: Mapping[str, Any]) -> str:
     import json
 
-    return _compile_schema_text(json.dumps(schema, sort_keys=True))
+    return json.dumps(schema, sort_keys=True)
+
+
+@lru_cache(maxsize=256)
+def _load_work(written: str) -> SchemaWork:
+    import json
+
+    return SchemaWork(json.loads(written))
 
 
 @lru_cache(maxsize=256)
@@ -44,6 +68,10 @@ def _compile_schema_text(written: str) -> "jsonschema_rs.Validator":
 
     import jsonschema_rs
 
+    try:
+        _load_work(written)
+    except TooMuchWork as error:
+        raise UnusableSchema(str(error)) from error
     # Try the engine without backtracking first; the other one stops after a limited number of steps.
     trouble: Exception | None = None
     for patterns in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)):

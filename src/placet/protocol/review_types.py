@@ -1,3 +1,8 @@
 """The review types that the protocol defines; any other type is named `x-…`."""
 
-STANDARD_TYPES = ("approval", "selection", "input", "confirmation", "escalation")
+APPROVAL = "approval"
+SELECTION = "selection"
+INPUT = "input"
+CONFIRMATION = "confirmation"
+ESCALATION = "escalation"
+STANDARD_TYPES = (APPROVAL, SELECTION, INPUT, CONFIRMATION, ESCALATION)

@@ -18,7 +18,6 @@ from msgspec import Struct
 from placet.errors import SignatureInvalid, ValidationFailed
 from placet.protocol.conversion import holds_only_text
 
-JWKS_PATH = "/.well-known/jwks.json"
 ALGORITHMS = ("ES256", "RS256", "EdDSA")
 MAX_DEPTH = 64
 

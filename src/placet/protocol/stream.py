@@ -6,8 +6,11 @@ REMINDER = "review.reminder"
 COMPLETED = "review.completed"
 EXPIRED = "review.expired"
 CANCELLED = "review.cancelled"
+HANDED_BACK = "review.handed_back"
+"""Ours: the specification has no event for a reviewer who declines while the case stays open."""
 
-STREAMED = frozenset({OPENED, IN_PROGRESS, REMINDER, COMPLETED, EXPIRED, CANCELLED})
+SPECIFIED = frozenset({OPENED, IN_PROGRESS, REMINDER, COMPLETED, EXPIRED, CANCELLED})
+STREAMED = SPECIFIED | {HANDED_BACK}  # a client ignores an event whose name it does not know
 FINAL = frozenset({COMPLETED, EXPIRED, CANCELLED})
 
 HEARTBEAT = b": still here\n\n"

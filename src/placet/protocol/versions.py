@@ -17,7 +17,6 @@ HITL_SINCE: Mapping[str, str] = {
     "verification_policy": "0.8",
 }
 POLL_SINCE: Mapping[str, str] = {"submission_context": "0.8"}
-NESTED_DISCOVERY_SINCE = "0.7"
 
 
 def check_version(version: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from placet.errors import ValidationFailed
 from placet.ports.identity import Principal
-from placet.relay.limits import RelayLimits
+from placet.relay.call_limits import RelayLimits
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -34,4 +34,7 @@ async def read_body_in_time(
         async with asyncio.timeout(limits.read_for.total_seconds()):
             return await read_body(scope, receive, limits.max_message_bytes)
     except TimeoutError:
-        raise ValidationFailed(f"The {noun} did not arrive in time.") from None
+        seconds = limits.read_for.total_seconds()
+        raise ValidationFailed(
+            f"The {noun} did not arrive within {seconds:g} seconds. Send it again."
+        ) from None

@@ -1,4 +1,4 @@
-"""Build the relay's parts from the settings and the server they run in."""
+"""Build the relay from the settings and the parts of the server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,15 +34,15 @@ from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention_job import RetentionJob
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.audit.tenant_retention import TenantRetention
+from placet.relay.call_limits import limits_from_settings
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.holds.assembly import HoldSubsystem
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService, case_owner
-from placet.relay.inspection.message_inspector import MessageInspector, PassthroughInspector
+from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_inspector import PolicyInspector
 from placet.relay.inspection.replay import load_replay_detectors
-from placet.relay.limits import limits_from_settings
 from placet.relay.policies.policy import Policy
 from placet.relay.policies.repository import PolicyRepository
 from placet.relay.push.assembly import PushSubsystem
@@ -50,17 +50,17 @@ from placet.relay.push.courier import COURIER
 from placet.relay.push.encryption import SecretBox
 from placet.relay.push.outbox import PushOutbox
 from placet.relay.push.push_proxy import PushProxy
-from placet.relay.push.webhooks import PREFIX as WEBHOOKS
 from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.registry.live_registry import LiveRegistry
 from placet.relay.registry.registry_editor import RegistryEditor
 from placet.relay.registry.registry_snapshot import check_credentials, snapshot_from_settings
 from placet.relay.registry.subscriptions import Registry
+from placet.relay.route_addresses import AGENT_PROXY, WEBHOOKS
 from placet.relay.settings import RelaySettings, parse_networks
 from placet.relay.tasks.access import TaskAccess
-from placet.relay.tasks.task_repository import MemoryTaskRepository, StoredTaskRepository, TaskRepository
+from placet.relay.tasks.task_repository import StoredTaskRepository, TaskRepository
 from placet.relay.traffic.call_handler import CallHandler
-from placet.relay.traffic.proxy import PREFIX, RelayApp
+from placet.relay.traffic.proxy import RelayApp
 from placet.relay.upstream.agent_cards import AgentCardCache
 from placet.relay.upstream.agent_client import AgentClient
 
@@ -69,13 +69,13 @@ if TYPE_CHECKING:
 
 
 class RelayDependencies(Struct, frozen=True, kw_only=True):
-    """What the relay needs from the server that it runs in."""
+    """What the relay needs from the server."""
 
     settings: RelaySettings
     store: Store
     desk: ReviewDesk
-    owe: Callable[[], None]
-    """Tells the outbox that something has just been put into it."""
+    wake_outbox: Callable[[], None]
+    """Wakes the outbox after a delivery was added."""
     environ: Mapping[str, str]
     public_url: str
     allow_loopback: bool
@@ -84,236 +84,269 @@ class RelayDependencies(Struct, frozen=True, kw_only=True):
     read_body: ReadBody
     check_push: Callable[[str], Awaitable[None]]
     post: Courier
-    """Takes a message to an address that came from outside."""
+    """Sends requests to addresses that callers gave."""
     secret: str
-    """What the server seals with."""
+    """The server's secret, from which the encryption key is derived."""
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
 
 
 class Relay:
-    """The whole relay: its ASGI apps, its couriers, and its background jobs."""
+    """The relay with its ASGI apps, routes, couriers and background tasks."""
 
-    def __init__(self, world: RelayDependencies) -> None:
-        self.world = world
-        self.members = _build_registry(world)
-        self.keeping = _build_tenant_retention(world)
-        self.trail = StoredAuditLog(world.store, now=world.now, payloads_for=self.keeping.payloads_for)
-        self.retention = RetentionJob(world.store, self.keeping, now=world.now)
+    def __init__(self, dependencies: RelayDependencies) -> None:
+        self.dependencies = dependencies
+        self.registry = _build_registry(dependencies)
+        self.tenant_retention = _build_tenant_retention(dependencies)
+        self.audit_log = StoredAuditLog(
+            dependencies.store, now=dependencies.now, get_payload_mode=self.tenant_retention.get_payload_mode
+        )
+        self.retention = RetentionJob(dependencies.store, self.tenant_retention, now=dependencies.now)
         self.detectors = load_detectors()
-        settled = _read_settings_policies(world)
+        settings_policies = _read_settings_policies(dependencies)
         self.policy_repository = PolicyRepository(
-            world.store, trail=self.trail, now=world.now, settings_policies=settled
+            dependencies.store,
+            audit_log=self.audit_log,
+            now=dependencies.now,
+            settings_policies=settings_policies,
         )
-        self.policy_cache = _build_policy_cache(world, self.detectors, self.policy_repository, settled)
-        self.pushes = PushProxy(_build_webhook_repository(world), world.check_push)
-        self.book = StoredTaskRepository(world.store, now=world.now)
-        self.holds = self._holds()
-        self.app = self._app()
-        self.holding = HoldSubsystem(self.holds, calls=self.app.calls, registry=self.members)
-        self.routes = (*A2A_ROUTES, *self._routes())
-        """Every route of the relay; those of A2A are in `served`."""
-        self.tags = RELAY_TAGS
-        self.access = RelayAccess(self.routes, self.members)
-        self.pushing = self._pushing()
-        self.holding.resuming.notify_caller = self.pushing.notifier.notify
-        self.grpc = self._build_grpc_server()
-        self.served: dict[str, App] = {PREFIX: self.app, WEBHOOKS: self.pushing.reception}
-        """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
-        self.couriers: dict[str, Courier] = {COURIER: self.pushing.courier, RELAY: self.holding.courier}
-        """Who takes what the outbox owes, by the name in the delivery."""
-        self._beside: list[asyncio.Task[None]] = []
-
-    def _holds(self) -> HoldService:
-        world = self.world
-        found = HoldService(
-            store=world.store,
-            desk=world.desk,
-            book=self.book,
-            access=TaskAccess(self.book),
-            trail=self.trail,
-            now=world.now,
-            timeout=world.settings.hold_timeout,
-            max_pending=world.settings.max_pending_holds,
+        self.policy_cache = _build_policy_cache(
+            dependencies, self.detectors, self.policy_repository, settings_policies
         )
-        found.notices = HoldNotifier(
-            world.store,
-            world.settings.notices,
-            public_url=world.public_url,
-            now=world.now,
-            wake=world.owe,
+        self.push_proxy = PushProxy(_build_webhook_repository(dependencies), dependencies.check_push)
+        self.tasks = StoredTaskRepository(
+            dependencies.store, now=dependencies.now, queue=self.audit_log.queue
         )
-        return found
-
-    def _app(self) -> RelayApp:
-        world = self.world
-        return build_relay_app(
-            world.settings,
-            environ=world.environ,
-            public_url=world.public_url,
-            allow_loopback=world.allow_loopback,
-            resolver=world.resolver,
-            authenticate=world.authenticate,
-            read_body=world.read_body,
-            pushes=self.pushes,
-            now=world.now,
-            monotonic=world.monotonic,
-            registry=self.members,
-            inspector=PolicyInspector(self.policy_cache, holder=self.holds, trail=self.trail, now=world.now),
-            trail=self.trail,
-            book=self.book,
-        )
-
-    def _pushing(self) -> PushSubsystem:
-        world = self.world
-        return PushSubsystem(
-            self.pushes,
-            notices=PushOutbox(world.store, now=world.now, wake=world.owe),
+        self.hold_service = self._build_hold_service()
+        self.app = self._build_app()
+        self.push_subsystem = self._build_push_subsystem()
+        self.hold_subsystem = HoldSubsystem(
+            self.hold_service,
             calls=self.app.calls,
-            registry=self.members,
-            trail=self.trail,
-            read_body=world.read_body,
-            post=world.post,
-            monotonic=world.monotonic,
+            registry=self.registry,
+            notify_caller=self.push_subsystem.notifier.notify,
+        )
+        self.routes = (*A2A_ROUTES, *self._build_routes())
+        """All routes of the relay. `asgi_apps` serves those of A2A."""
+        self.tags = RELAY_TAGS
+        self.access = RelayAccess(self.routes, self.registry)
+        self.grpc = self._build_grpc_server()
+        self.asgi_apps: dict[str, App] = {AGENT_PROXY: self.app, WEBHOOKS: self.push_subsystem.endpoint}
+        """Raw ASGI apps by path prefix. They authenticate their requests themselves."""
+        self.couriers: dict[str, Courier] = {
+            COURIER: self.push_subsystem.courier,
+            RELAY: self.hold_subsystem.courier,
+        }
+        """The couriers of deliveries in the outbox, by name."""
+        self._background_tasks: list[asyncio.Task[None]] = []
+
+    def _build_hold_service(self) -> HoldService:
+        dependencies = self.dependencies
+        hold_service = HoldService(
+            store=dependencies.store,
+            desk=dependencies.desk,
+            tasks=self.tasks,
+            access=TaskAccess(self.tasks),
+            audit_log=self.audit_log,
+            now=dependencies.now,
+            timeout=dependencies.settings.hold_timeout,
+            max_pending=dependencies.settings.max_pending_holds,
+        )
+        hold_service.notifier = HoldNotifier(
+            dependencies.store,
+            dependencies.settings.notices,
+            public_url=dependencies.public_url,
+            now=dependencies.now,
+            wake=dependencies.wake_outbox,
+        )
+        return hold_service
+
+    def _build_app(self) -> RelayApp:
+        dependencies = self.dependencies
+        return build_relay_app(
+            dependencies.settings,
+            public_url=dependencies.public_url,
+            allow_loopback=dependencies.allow_loopback,
+            resolver=dependencies.resolver,
+            authenticate=dependencies.authenticate,
+            read_body=dependencies.read_body,
+            push_proxy=self.push_proxy,
+            now=dependencies.now,
+            monotonic=dependencies.monotonic,
+            registry=self.registry,
+            inspector=PolicyInspector(
+                self.policy_cache, holder=self.hold_service, audit_log=self.audit_log, now=dependencies.now
+            ),
+            audit_log=self.audit_log,
+            tasks=self.tasks,
+        )
+
+    def _build_push_subsystem(self) -> PushSubsystem:
+        dependencies = self.dependencies
+        return PushSubsystem(
+            self.push_proxy,
+            outbox=PushOutbox(dependencies.store, now=dependencies.now, wake=dependencies.wake_outbox),
+            calls=self.app.calls,
+            registry=self.registry,
+            audit_log=self.audit_log,
+            read_body=dependencies.read_body,
+            post=dependencies.post,
+            monotonic=dependencies.monotonic,
         )
 
     def _build_grpc_server(self) -> "GrpcServer | None":
-        world = self.world
-        if world.settings.grpc is None:
+        dependencies = self.dependencies
+        if dependencies.settings.grpc is None:
             return None
         from placet.relay.grpc.server import GrpcServer
 
-        door = GrpcServer(
-            world.settings.grpc,
+        server = GrpcServer(
+            dependencies.settings.grpc,
             app=self.app,
-            registry=self.members,
-            authenticate=world.authenticate,
+            registry=self.registry,
+            authenticate=dependencies.authenticate,
         )
-        self.app.directory.grpc_address = lambda: door.address
-        return door
+        self.app.directory.grpc_address = lambda: server.address
+        return server
 
-    def _routes(self) -> list[Route]:
-        """Every address of the API."""
-        world = self.world
-        enrolment = RegistryEditor(world.store, self.members, tell=self.trail.change, now=world.now)
+    def _build_routes(self) -> list[Route]:
+        """Return the routes of the relay's API."""
+        dependencies = self.dependencies
+        registry_editor = RegistryEditor(
+            dependencies.store,
+            self.registry,
+            build_event=self.audit_log.build_change_event,
+            now=dependencies.now,
+        )
         return [
-            *ApprovalApi(world.store, world.desk, self.holding.settling).routes(),
-            *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
-            *CallersApi(enrolment).routes(),
-            *GroupsApi(enrolment).routes(),
-            *EvaluationApi(self.policy_repository, self.detectors, self.policy_cache, self.members).routes(),
+            *ApprovalApi(dependencies.store, dependencies.desk, self.hold_subsystem.resolver).routes(),
+            *AgentsApi(registry_editor, relay_url=f"{dependencies.public_url}{AGENT_PROXY}").routes(),
+            *CallersApi(registry_editor).routes(),
+            *GroupsApi(registry_editor).routes(),
+            *EvaluationApi(self.policy_repository, self.detectors, self.policy_cache, self.registry).routes(),
             *ReplayApi(
-                self.policy_repository, world.store, make=load_replay_detectors, monotonic=world.monotonic
+                self.policy_repository,
+                dependencies.store,
+                create_detectors=load_replay_detectors,
+                monotonic=dependencies.monotonic,
             ).routes(),
             *PolicyApi(self.policy_repository, self.detectors).routes(),
             *PolicyGroupApi(self.policy_repository).routes(),
-            *BindingApi(self.policy_repository, self.members).routes(),
-            *AuditApi(world.store, self.trail, now=world.now).routes(),
-            *TenantApi(self.keeping, self.trail).routes(),
+            *BindingApi(self.policy_repository, self.registry).routes(),
+            *AuditApi(dependencies.store, self.audit_log, now=dependencies.now).routes(),
+            *TenantApi(self.tenant_retention, self.audit_log).routes(),
         ]
 
     async def find_case_owner(self, principal: Principal) -> str | None:
-        """Whose cases a principal may read and decide through the approvals API; None: nobody's."""
+        """Return the owner whose cases a principal may read and decide by the approvals API, or None."""
         try:
-            member = await self.members.membership(principal)
+            member = await self.registry.membership(principal)
         except NotPermitted:
             return None
-        may = {approvals.read, approvals.write} <= member.permissions
-        return case_owner(member.tenant).name if may else None
+        is_permitted = {approvals.read, approvals.write} <= member.permissions
+        return case_owner(member.tenant).name if is_permitted else None
 
     def concerns(self) -> list[str]:
-        """What an operator should look at, without any tenant's name: whoever asks may be anyone."""
+        """Return what an operator should check. Tenants are not named, because the health check is public."""
         failed = len(self.policy_cache.failures)
-        found = [f"The newest policies of {failed} tenants are not in force."] if failed else []
-        if self.trail.behind:
-            found.append("The audit cannot be written; calls are refused once too many events wait.")
+        found = [f"The newest policies of {failed} tenants are not in force. See the log."] if failed else []
+        if self.audit_log.is_behind:
+            found.append("The audit log cannot be written. The relay refuses calls when its queue is full.")
         return found
 
     async def start(self) -> None:
-        """Begin what goes on beside requests."""
-        await self.keeping.start()
+        """Load the stored state, and start the background tasks and the gRPC server."""
+        await self.tenant_retention.start()
         await self.policy_cache.open()
-        self._beside.append(asyncio.create_task(self.retention.run()))
+        self._background_tasks.append(asyncio.create_task(self.retention.run()))
         if self.grpc is not None:
             await self.grpc.start()
 
     async def aclose(self) -> None:
-        """End it, and give up what is under way."""
-        for task in self._beside:
+        """Stop the background tasks, cancel calls in progress and close everything."""
+        for task in self._background_tasks:
             task.cancel()
-        await asyncio.gather(*self._beside, return_exceptions=True)
+        await asyncio.gather(*self._background_tasks, return_exceptions=True)
         if self.grpc is not None:
             await self.grpc.aclose()
-        await self.holding.aclose()
+        await self.hold_subsystem.aclose()
         await self.app.aclose()
-        await self.holds.aclose()
-        await self.book.aclose()
-        await self.trail.aclose()
+        await self.hold_service.aclose()
+        await self.tasks.aclose()
+        await self.audit_log.aclose()
         await self.policy_cache.aclose()
         await self.detectors.aclose()
 
 
-def _build_registry(world: RelayDependencies) -> LiveRegistry:
-    check_credentials(world.settings, world.environ)
+def _build_registry(dependencies: RelayDependencies) -> LiveRegistry:
+    check_credentials(dependencies.settings, dependencies.environ)
     return LiveRegistry(
-        snapshot_from_settings(world.settings, world.environ),
-        store=world.store,
-        monotonic=world.monotonic,
-        allow_loopback=world.allow_loopback,
-        networks=parse_networks(world.settings),
+        snapshot_from_settings(dependencies.settings, dependencies.environ),
+        store=dependencies.store,
+        monotonic=dependencies.monotonic,
+        allow_loopback=dependencies.allow_loopback,
+        networks=parse_networks(dependencies.settings),
     )
 
 
-def _build_tenant_retention(world: RelayDependencies) -> TenantRetention:
-    settled = {name: tenant.keeping for name, tenant in world.settings.tenants.items()}
-    return TenantRetention(world.store, settled=settled, now=world.now)
+def _build_tenant_retention(dependencies: RelayDependencies) -> TenantRetention:
+    policies = {name: tenant.retention_policy for name, tenant in dependencies.settings.tenants.items()}
+    return TenantRetention(dependencies.store, settings_policies=policies, now=dependencies.now)
 
 
-def _read_settings_policies(world: RelayDependencies) -> list[Policy]:
-    named = world.settings.policies
-    return [] if named is None else read_settings_policies(named, now=world.now())
+def _read_settings_policies(dependencies: RelayDependencies) -> list[Policy]:
+    path = dependencies.settings.policies
+    return [] if path is None else read_settings_policies(path, now=dependencies.now())
 
 
 def _build_policy_cache(
-    world: RelayDependencies,
+    dependencies: RelayDependencies,
     detectors: DetectorRegistry,
     policy_repository: PolicyRepository,
-    settled: list[Policy],
+    settings_policies: list[Policy],
 ) -> PolicyCache:
     policy_cache = PolicyCache(
-        world.store, detectors, now=world.now, settings_policies=settled, read=policy_repository.library
+        dependencies.store,
+        detectors,
+        now=dependencies.now,
+        settings_policies=settings_policies,
+        read=policy_repository.get_snapshot,
     )
-    policy_repository.changed = policy_cache.reload
+    policy_repository.on_change = policy_cache.reload
     return policy_cache
 
 
-def _build_webhook_repository(world: RelayDependencies) -> WebhookRepository:
-    return WebhookRepository(world.store, SecretBox(world.secret), public_url=world.public_url, now=world.now)
+def _build_webhook_repository(dependencies: RelayDependencies) -> WebhookRepository:
+    return WebhookRepository(
+        dependencies.store,
+        SecretBox(dependencies.secret),
+        public_url=dependencies.public_url,
+        now=dependencies.now,
+    )
 
 
 def build_relay_app(
     settings: RelaySettings,
     *,
-    environ: Mapping[str, str],
     public_url: str,
     allow_loopback: bool,
     resolver: AbstractResolver,
     authenticate: Authenticate,
     read_body: ReadBody,
-    pushes: PushProxy,
+    push_proxy: PushProxy,
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
-    registry: Registry | None = None,
-    inspector: MessageInspector | None = None,
-    trail: AuditLog | None = None,
-    book: TaskRepository | None = None,
+    registry: Registry,
+    inspector: MessageInspector,
+    audit_log: AuditLog,
+    tasks: TaskRepository,
 ) -> RelayApp:
-    """The relaying path of these settings."""
+    """Return the ASGI app that relays A2A calls, without API, holds and push endpoint."""
     limits = limits_from_settings(settings)
     upstream = AgentClient(resolver=resolver, limits=limits)
     directory = AgentCardCache(
         upstream=upstream,
-        address=lambda agent_id: f"{public_url}{PREFIX}{agent_id}",
+        address=lambda agent_id: f"{public_url}{AGENT_PROXY}{agent_id}",
         monotonic=monotonic,
         allow_loopback=allow_loopback,
         networks=parse_networks(settings),
@@ -321,18 +354,18 @@ def build_relay_app(
     calls = CallHandler(
         upstream=upstream,
         directory=directory,
-        access=TaskAccess(book or MemoryTaskRepository()),
-        inspector=inspector or PassthroughInspector(),
+        access=TaskAccess(tasks),
+        inspector=inspector,
         limits=limits,
-        pushes=pushes,
+        pushes=push_proxy,
         now=now,
     )
     return RelayApp(
-        registry=registry or LiveRegistry(snapshot_from_settings(settings, environ)),
+        registry=registry,
         directory=directory,
         calls=calls,
         authenticate=authenticate,
         read_body=read_body,
-        trail=trail,
+        audit_log=audit_log,
         public_cards=settings.public_cards,
     )

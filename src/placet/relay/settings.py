@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from placet.errors import AddressRefused, SettingsError, ValidationFailed
-from placet.protocol.addresses import LOOPBACK_HOSTS, OWN_RULES, Network, check_url
+from placet.protocol.addresses import LOOPBACK_HOSTS, OWN_RULES, check_url
+from placet.protocol.allowed_networks import read_networks
 from placet.protocol.duration import parse_duration
-from placet.protocol.networks import read_networks
+from placet.protocol.forbidden_networks import Network
 from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy, check_retention_policy
 from placet.relay.registry.subscriptions import DEFAULT_TENANT, CallerKind
 from placet.relay.registry.tenant_membership import PERMISSIONS
@@ -89,7 +90,7 @@ class TenantSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Message bodies in events: `none`, `masked` (without what policies found) or `full`."""
 
     @property
-    def keeping(self) -> RetentionPolicy:
+    def retention_policy(self) -> RetentionPolicy:
         """These settings as a retention policy."""
         return RetentionPolicy(
             keep_events_for=self.keep_events_for,
@@ -171,17 +172,17 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
         parse_setting_duration(settings, "hold_timeout")
     networks = parse_networks(settings)
     for agent_id, agent in settings.agents.items():
-        place = f"relay.agents.{agent_id[:80]}"
-        check_agent(agent_id, agent, allow_loopback=allow_loopback, networks=networks, place=place)
+        path = f"relay.agents.{agent_id[:80]}"
+        check_agent(agent_id, agent, allow_loopback=allow_loopback, networks=networks, path=path)
     for name, caller in settings.callers.items():
-        check_caller(name, caller, place=f"relay.callers.{name[:80]}")
+        check_caller(name, caller, path=f"relay.callers.{name[:80]}")
         _check_agents_exist(name, caller, settings)
     for name, group in settings.groups.items():
-        check_group(name, group, place=f"relay.groups.{name[:80]}")
+        check_group(name, group, path=f"relay.groups.{name[:80]}")
     for name, tenant in settings.tenants.items():
-        check_tenant_settings(name, tenant, place=f"relay.tenants.{name[:80]}")
+        check_tenant_settings(name, tenant, path=f"relay.tenants.{name[:80]}")
     for name, notice in settings.notices.items():
-        check_notice_settings(name, notice, allow_loopback=allow_loopback, place=f"relay.notices.{name[:80]}")
+        check_notice_settings(name, notice, allow_loopback=allow_loopback, path=f"relay.notices.{name[:80]}")
     _check_one_tenant(settings)
 
 
@@ -198,11 +199,13 @@ def parse_grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
     host, _, port = settings.listen.rpartition(":")
     host = host.strip("[]")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise SettingsError("relay.grpc.listen is a host and a port, such as 127.0.0.1:50051.")
+        raise SettingsError("relay.grpc.listen must be a host and a port, such as 127.0.0.1:50051.")
     if (settings.certificate is None) != (settings.key is None):
-        raise SettingsError("relay.grpc: a certificate and its key belong together.")
+        raise SettingsError("relay.grpc: set both certificate and key, or neither.")
     if settings.certificate is None and host not in LOOPBACK_HOSTS:
-        raise SettingsError("relay.grpc.listen: beyond this machine gRPC needs a certificate.")
+        raise SettingsError(
+            "relay.grpc.listen: a host that is not loopback needs TLS. Set relay.grpc.certificate and key."
+        )
     return host, int(port)
 
 
@@ -220,103 +223,120 @@ def check_agent(
     *,
     allow_loopback: bool,
     networks: Sequence[Network],
-    place: str,
+    path: str,
 ) -> None:
     """Raise SettingsError if the agent's settings are invalid."""
-    _check_tenant(agent.tenant, place)
+    _check_tenant(agent.tenant, path)
     if not AGENT_ID.fullmatch(agent_id):
-        raise SettingsError(f"{place}: an agent's id is at most 64 letters, digits and -._~.")
+        raise SettingsError(f"{path}: an agent's id has at most 64 characters: letters, digits and -._~.")
     for url in (agent.url, agent.card_url):
         try:
             target = None if url is None else check_url(url, allow_loopback=allow_loopback, networks=networks)
         except AddressRefused as refusal:
-            raise SettingsError(f"{place}: {refusal.message}{_describe_remedy(refusal)}") from refusal
+            raise SettingsError(f"{path}: {refusal.message}{_describe_remedy(refusal)}") from refusal
         if target is not None and "?" in target.url:
-            raise SettingsError(f"{place}: {url!r} must not carry a query.")
+            raise SettingsError(f"{path}: {url!r} must not have a query string. Remove it.")
     for name in (*agent.credentials, *agent.forward_headers):
         if not HEADER_NAME.fullmatch(name) or name.lower() in OWN_HEADERS:
-            raise SettingsError(f"{place}: {name[:100]!r} is no header that can be set.")
+            raise SettingsError(
+                f"{path}: {name[:100]!r} is not a header name, or is a header that the relay sets itself."
+            )
     for variable in agent.credentials.values():
         if not VARIABLE.fullmatch(variable):
-            raise SettingsError(f"{place}: a credential names an environment variable, such as WEATHER_KEY.")
+            raise SettingsError(
+                f"{path}: a credential must be the name of an environment variable, such as WEATHER_KEY."
+            )
     private = {"authorization", "cookie", "proxy-authorization"}
     if any(name.lower() in private for name in agent.forward_headers):
-        raise SettingsError(f"{place}: a caller's credentials are never forwarded.")
+        raise SettingsError(
+            f"{path}: a caller's credentials are never forwarded. "
+            f"Remove {', '.join(sorted(private))} from forward_headers."
+        )
 
 
 def _describe_remedy(refusal: AddressRefused) -> str:
     if "loopback" in refusal.message:
-        return " Set allow_loopback = true to try it out."
+        return " Set allow_loopback = true to allow it for a trial."
     if refusal.details["rule"] in OWN_RULES:
-        return " An agent in a network of your own is called if relay.networks lists the network."
+        return " To call an agent in a private network, add the network to relay.networks."
     return ""
 
 
-def check_caller(name: str, caller: CallerSettings, *, place: str) -> None:
+def check_caller(name: str, caller: CallerSettings, *, path: str) -> None:
     """Raise SettingsError if the caller's settings are invalid."""
-    _check_tenant(caller.tenant, place)
-    _check_principal(name, place)
+    _check_tenant(caller.tenant, path)
+    _check_principal(name, path)
     for agent_id in caller.agents:
         if not AGENT_ID.fullmatch(agent_id):
-            raise SettingsError(f"{place}: {agent_id[:80]!r} is no agent's id.")
+            raise SettingsError(
+                f"{path}: {agent_id[:80]!r} is not an agent's id. Use at most 64 letters, digits and -._~."
+            )
 
 
-def check_group(name: str, group: GroupSettings, *, place: str) -> None:
+def check_group(name: str, group: GroupSettings, *, path: str) -> None:
     """Raise SettingsError if the group's settings are invalid."""
-    _check_tenant(group.tenant, place)
+    _check_tenant(group.tenant, path)
     if not GROUP_NAME.fullmatch(name):
-        raise SettingsError(f"{place}: a group's name is at most 64 letters, digits and -._~.")
+        raise SettingsError(f"{path}: a group's name has at most 64 characters: letters, digits and -._~.")
     for member in group.members:
-        _check_principal(member, place)
+        _check_principal(member, path)
     unknown = [one for one in group.permissions if one not in PERMISSIONS]
     if unknown:
         raise SettingsError(
-            f"{place}: {unknown[0][:80]!r} is no permission; there are {', '.join(sorted(PERMISSIONS))}."
+            f"{path}: {unknown[0][:80]!r} is not a permission. Use {', '.join(sorted(PERMISSIONS))}."
         )
 
 
-def check_tenant_settings(name: str, tenant: TenantSettings, *, place: str) -> None:
+def check_tenant_settings(name: str, tenant: TenantSettings, *, path: str) -> None:
     """Raise SettingsError if the tenant's settings are invalid."""
-    _check_tenant(name, place)
+    _check_tenant(name, path)
     try:
-        check_retention_policy(tenant.keeping, events="keep_events_for", payloads="keep_payloads_for")
+        check_retention_policy(
+            tenant.retention_policy, events="keep_events_for", payloads="keep_payloads_for"
+        )
     except ValidationFailed as error:
-        raise SettingsError(f"{place}: {error.message}") from error
+        raise SettingsError(f"{path}: {error.message}") from error
 
 
-def check_notice_settings(name: str, notice: NoticeSettings, *, allow_loopback: bool, place: str) -> None:
+def check_notice_settings(name: str, notice: NoticeSettings, *, allow_loopback: bool, path: str) -> None:
     """Raise SettingsError if the callback's settings are invalid."""
-    _check_tenant(name, place)
-    _check_principal(notice.key, place)
+    _check_tenant(name, path)
+    _check_principal(notice.key, path)
     try:
         check_url(notice.url, allow_loopback=allow_loopback)
     except AddressRefused as refusal:
-        raise SettingsError(f"{place}: {refusal.message}") from refusal
+        raise SettingsError(f"{path}: {refusal.message}") from refusal
 
 
-def _check_tenant(tenant: str, place: str) -> None:
+def _check_tenant(tenant: str, path: str) -> None:
     if not TENANT.fullmatch(tenant):
-        raise SettingsError(f"{place}: a tenant is named by at most 63 of a-z, 0-9 and -.")
+        raise SettingsError(f"{path}: a tenant's name has at most 63 characters: a-z, 0-9 and -.")
 
 
-def _check_principal(name: str, place: str) -> None:
+def _check_principal(name: str, path: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-        raise SettingsError(f"{place}: {name[:80]!r} is no name of an API key.")
+        raise SettingsError(
+            f"{path}: {name[:80]!r} is not the name of an API key. "
+            f"Use at most {LONGEST_NAME} printable characters."
+        )
 
 
 def _check_agents_exist(name: str, caller: CallerSettings, settings: RelaySettings) -> None:
     for agent_id in caller.agents:
         agent = settings.agents.get(agent_id)
         if agent is None or agent.tenant != caller.tenant:
-            raise SettingsError(f"relay.callers.{name} names the agent {agent_id!r}, which is not there.")
+            raise SettingsError(
+                f"relay.callers.{name}.agents: {agent_id!r} is not an agent of the tenant {caller.tenant!r}. "
+                f"Add relay.agents.{agent_id}."
+            )
 
 
 def _check_one_tenant(settings: RelaySettings) -> None:
-    homes: dict[str, str] = {name: caller.tenant for name, caller in settings.callers.items()}
+    tenants: dict[str, str] = {name: caller.tenant for name, caller in settings.callers.items()}
     for group in settings.groups.values():
         for member in group.members:
-            if homes.setdefault(member, group.tenant) != group.tenant:
+            if tenants.setdefault(member, group.tenant) != group.tenant:
                 raise SettingsError(
-                    f"{member!r} belongs to the tenants {homes[member]!r} and {group.tenant!r}; "
-                    "a principal belongs to one."
+                    f"relay: {member!r} belongs to the tenants {tenants[member]!r} and {group.tenant!r}. "
+                    "A principal may belong to one tenant only."
                 )

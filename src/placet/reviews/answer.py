@@ -5,7 +5,7 @@ from typing import Any
 
 from placet.errors import BadRequest, InvalidSubmission
 from placet.protocol.conversion import quote
-from placet.reviews.limits import MAX_IDS, MAX_TEXT
+from placet.reviews.answer_limits import MAX_IDS, MAX_TEXT
 from placet.text.wording import Amount, Message, message
 
 

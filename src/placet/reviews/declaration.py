@@ -6,6 +6,7 @@ that none of them names a type. Declarations import nothing of the server: an ag
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
@@ -40,8 +41,8 @@ class ActionDeclaration(Struct, frozen=True, kw_only=True):
     """What an assistant should do after this answer."""
     messenger_label: str = ""
     """The label of its button in a messenger, if it differs from the page."""
-    is_against: bool = False
-    """Whether the reviewer did not approve: a rejection or a request for changes."""
+    is_affirmative: bool = False
+    """Whether it is a yes: the agent may go on. A rejection and a request for changes are not."""
     is_inline: bool = False
     """Whether one button press can be the complete answer."""
     tone: Tone = "neutral"
@@ -99,12 +100,22 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
     link_label: str = "Open the review"
     """The label of the button with the review link in a messenger."""
     template: str = ""
+    styles: tuple[str, ...] = ()
+    """The stylesheets in its folder. All stylesheets are joined in the order of their names."""
+    scripts: Mapping[str, str] = {}
+    """The script modules in its folder, by the selector of the elements that each improves."""
     outcomes: tuple[OutcomeDeclaration, ...] = ()
+    field_labels: Mapping[str, str] = {}
+    """What the pages call the fields of its answers."""
     command: CommandDeclaration | None = None
     entry_point: str = "service"
     """The entry point that usually creates its cases."""
+    is_reserved: bool = False
+    """Whether only that entry point may create its cases: the page speaks for the entry point."""
     requires_answer: bool = False
     """Whether a missing answer must never count as a yes."""
+    names_requiring_answer: frozenset[str] = frozenset()
+    """The custom names of the type for which a missing answer must never count as a yes."""
     page_word: str | None = None
     """The context key of a word that the reviewer must type on the page before confirming."""
     is_first_sample: bool = False
@@ -116,9 +127,19 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
         return self.command is not None
 
     @property
+    def folder(self) -> Path:
+        """The folder of the type, with its page."""
+        return Path(import_module(self.package).__path__[0])
+
+    @property
     def action_names(self) -> tuple[str, ...]:
         """The names of its actions."""
         return tuple(action.name for action in self.actions)
+
+    @property
+    def affirmative_actions(self) -> frozenset[str]:
+        """The names of the actions that are a yes."""
+        return frozenset(action.name for action in self.actions if action.is_affirmative)
 
     @property
     def inline_actions(self) -> tuple[str, ...]:
@@ -128,7 +149,7 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
     def pressable_actions(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the inline actions for this context. If a word must be typed, confirming needs the page."""
         typed = self.page_word is not None and self.page_word in context
-        return tuple(one.name for one in self.actions if one.is_inline and (one.is_against or not typed))
+        return tuple(one.name for one in self.actions if one.is_inline and not (typed and one.is_affirmative))
 
     def load(self, part: str) -> ModuleType:
         """Return a module of the type's folder, such as `review_type` or `mcp_tool`."""

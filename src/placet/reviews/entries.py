@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from placet.errors import ValidationFailed
 from placet.protocol.conversion import quote
-from placet.reviews.limits import MAX_IDS
+from placet.reviews.answer_limits import MAX_IDS
 from placet.text.characters import normalize_newlines
 
 ID_SPELLINGS = ("id", "value", "key")

@@ -1,33 +1,53 @@
 """The review types: one line registers one. The rules of a type are loaded when they are first needed."""
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from placet.reviews.approval.declaration import APPROVAL
-from placet.reviews.confirmation.declaration import CONFIRMATION
 from placet.reviews.custom.declaration import CUSTOM
 from placet.reviews.declaration import ActionDeclaration, OutcomeDeclaration, TypeDeclaration
-from placet.reviews.escalation.declaration import ESCALATION
-from placet.reviews.held_messages.declaration import HELD_MESSAGES
-from placet.reviews.input.declaration import INPUT
-from placet.reviews.selection.declaration import SELECTION
-from placet.reviews.tool_calls.declaration import TOOL_CALLS
 
 if TYPE_CHECKING:
     from placet.cases.case import Offer
     from placet.reviews.review_type import ReviewType
 
-DECLARATIONS: dict[str, TypeDeclaration] = {
-    declaration.name: declaration
-    for declaration in (APPROVAL, SELECTION, INPUT, CONFIRMATION, ESCALATION, TOOL_CALLS, HELD_MESSAGES)
-}
+DECLARATIONS: dict[str, TypeDeclaration] = {}
 """Every type and variant by its name."""
+
+
+def register(package: str) -> TypeDeclaration:
+    """Register the review type in this package and return its declaration. Pages and clients then know it.
+
+    Raises ValueError if another type has the name.
+    """
+    declared: TypeDeclaration = import_module(f"{package}.declaration").DECLARATION
+    if DECLARATIONS.setdefault(declared.name, declared) is not declared:
+        raise ValueError(f"{package}: a review type {declared.name!r} is already registered.")
+    return declared
+
+
+register("placet.reviews.approval")
+register("placet.reviews.selection")
+register("placet.reviews.input")
+register("placet.reviews.confirmation")
+register("placet.reviews.escalation")
+register("placet.reviews.tool_calls")
+register("placet.reviews.held_messages")
 
 
 def find_declaration(type: str) -> TypeDeclaration | None:
     """Return the declaration of the type with this wire name, or None for custom types."""
     declared = DECLARATIONS.get(type)
     return declared if declared is not None and declared.type == type else None
+
+
+def list_affirmative_actions(type: str | None) -> frozenset[str]:
+    """Return the actions that are a yes for this type: none for a custom type, and all without a type."""
+    if type is None:
+        return frozenset().union(*(one.affirmative_actions for one in DECLARATIONS.values()))
+    declared = find_declaration(type)
+    return declared.affirmative_actions if declared is not None else frozenset()
 
 
 def find_action(name: str) -> ActionDeclaration | None:
@@ -61,6 +81,27 @@ class ActionTexts(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+class FieldLabels(Mapping[str, str]):
+    """Maps each field of an answer to its label: those of the pages first, then those of the types."""
+
+    def __init__(self, pages: Mapping[str, str]) -> None:
+        self._pages = pages
+
+    def __getitem__(self, name: str) -> str:
+        found = next((labels for labels in self._tables() if name in labels), self._pages)
+        return found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name for labels in self._tables() for name in labels))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _tables(self) -> Iterator[Mapping[str, str]]:
+        yield self._pages
+        yield from (each.field_labels for each in DECLARATIONS.values())
 
 
 class LoadedTypes(Mapping[str, "ReviewType"]):
@@ -97,6 +138,17 @@ def load_review_type(offer: "Offer") -> "ReviewType":
     """Return the rules for an offer: of its type, of a variant, or for custom types."""
     found = REVIEW_TYPES[offer.type] if offer.type in REVIEW_TYPES else load_custom_type()
     return found.variant_for(offer.context)
+
+
+def list_template_folders() -> list[Path]:
+    """Return the folders in which the types' page templates are found by their names."""
+    return list(dict.fromkeys(one.folder.parent for one in (CUSTOM, *DECLARATIONS.values())))
+
+
+def list_types_requiring_answer() -> list[str]:
+    """Return the names of the types for which a missing answer must never count as a yes."""
+    own = (name for name in REVIEW_TYPES if DECLARATIONS[name].requires_answer)
+    return sorted({*own, *CUSTOM.names_requiring_answer})
 
 
 def first_sample() -> str:

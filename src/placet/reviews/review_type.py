@@ -9,9 +9,9 @@ from placet.cases import action_labels
 from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission
 from placet.protocol.conversion import quote
+from placet.reviews.answer_limits import check_data, find_unstorable
 from placet.reviews.declaration import TypeDeclaration
 from placet.reviews.form_post import PostResult
-from placet.reviews.limits import check_data, find_unstorable
 from placet.reviews.page_form import Pairs
 from placet.reviews.reason_presets import find_presets_key
 from placet.text.wording import Message, message
@@ -26,7 +26,8 @@ class ReviewType(ABC):
     actions: tuple[str, ...]
     inline_actions: tuple[str, ...]
     requires_answer: bool
-    entry_point: str
+    entry_point: str = "service"
+    reserved_field: str | None = None
     never_saved: frozenset[str] = frozenset()
     """The fields that are not saved while the reviewer fills in the page."""
     reads_form: bool = False
@@ -41,10 +42,15 @@ class ReviewType(ABC):
             cls.name, cls.template, cls.entry_point = declared.type, declared.template, declared.entry_point
             cls.actions, cls.inline_actions = declared.action_names, declared.inline_actions
             cls.requires_answer = declared.requires_answer
+            cls.reserved_field = declared.name if declared.is_reserved else None
 
     def __init__(self, *variants: "ReviewType") -> None:
         """Create the rules. `variants` have the same type and handle the contexts that they recognise."""
         self._variants = variants
+
+    def requires_answer_to(self, type: str) -> bool:
+        """Whether a missing answer to a case of this type must never count as a yes."""
+        return self.requires_answer
 
     def variant_for(self, context: Mapping[str, Any]) -> "ReviewType":
         """Return the variant that recognises this context, else this type itself."""
@@ -63,6 +69,10 @@ class ReviewType(ABC):
         self.read_context(context)
         return context
 
+    def list_warnings(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what the service should know about a valid context, in sentences; nothing for most types."""
+        return ()
+
     def read_context(self, context: Mapping[str, Any]) -> object:
         """Read what the type needs from the context; raise as `prepare` does."""
         return None
@@ -70,6 +80,14 @@ class ReviewType(ABC):
     def build_inline_data(self, offer: Offer, action: str) -> dict[str, Any]:
         """Return the data that an inline answer with this action implies; empty for most types."""
         return {}
+
+    def evaluates_schema(self, offer: Offer, data: Mapping[str, Any]) -> bool:
+        """Whether `check` evaluates a schema that somebody else wrote, for this data."""
+        return False
+
+    def post_evaluates_schema(self, offer: Offer, pairs: Pairs) -> bool:
+        """Whether `handle_post` evaluates a schema that somebody else wrote, for this POST."""
+        return False
 
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer's data as it will be stored; raise a BadRequest that names what is wrong."""
@@ -79,8 +97,9 @@ class ReviewType(ABC):
         try:
             check_data(data, "data", InvalidSubmission)
         except InvalidSubmission as refusal:
-            refusal.details |= {"fields": wrong} if (wrong := find_unstorable(data)) else {}
-            raise
+            if not (wrong := find_unstorable(data)):
+                raise
+            raise InvalidSubmission(refusal.message, **{**refusal.details, "fields": wrong}) from None
         return self.validate(offer, action, data)
 
     def list_actions(self, offer: Offer) -> tuple[str, ...]:
@@ -149,5 +168,5 @@ def _describe_offered(action: object, offered: tuple[str, ...]) -> Message:
 
 def context_without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
     """Return the context without `taken` and the action labels, which the page shows elsewhere."""
-    set_apart = {*taken, action_labels.NAME if action_labels.action_labels(context) else None}
-    return {name: value for name, value in context.items() if name not in set_apart}
+    excluded = {*taken, action_labels.NAME if action_labels.action_labels(context) else None}
+    return {name: value for name, value in context.items() if name not in excluded}

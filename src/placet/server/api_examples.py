@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from placet.cases.tokens import TOKEN_LENGTH
+from placet.desk.case_urls import CaseUrls
 from placet.protocol.hitl_object import HitlObject, HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest, SubmittedBy
 from placet.protocol.poll import PollResponse, Result, SubmissionContext
@@ -29,13 +30,14 @@ _TYPE = next(iter(REVIEW_TYPES.values()))
 _OPENING = _TYPE.example()
 RESULT = Result(action="approve", data={"feedback": "Kind and clear."})
 _PRESSED_BY = SubmittedBy(platform="telegram", platform_user_id="481516", display_name="Mara")
+_LINKS = CaseUrls(BASE).links(CASE, review_token=_token("review"), submit_token=_token("submit"))
 
 _HITL = HitlObject(
     spec_version="0.9",
     case_id=CASE,
-    review_url=f"{BASE}/review/{CASE}?token={_token('review')}",
-    poll_url=f"{BASE}/v1/reviews/{CASE}/status",
-    events_url=f"{BASE}/v1/reviews/{CASE}/events",
+    review_url=_LINKS.review_url,
+    poll_url=_LINKS.poll_url,
+    events_url=_LINKS.events_url,
     callback_url=None,
     type=_TYPE.name,
     prompt=_OPENING["prompt"],
@@ -43,8 +45,8 @@ _HITL = HitlObject(
     default_action="reject",
     created_at=ASKED_AT,
     expires_at=ENDS_AT,
-    submit_url=f"{BASE}/v1/reviews/{CASE}/respond",
-    submit_token=_token("submit"),
+    submit_url=_LINKS.submit_url,
+    submit_token=_LINKS.submit_token,
     inline_actions=_TYPE.inline_actions,
 )
 PENDING = PollResponse(status="pending", case_id=CASE, created_at=ASKED_AT, expires_at=ENDS_AT)

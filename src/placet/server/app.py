@@ -21,7 +21,7 @@ from placet.http.asgi import (
 )
 from placet.http.error_replies import error_reply
 from placet.http.raw_table import RawHandler, RawTable
-from placet.http.route import Route
+from placet.http.route import Route, first_step
 from placet.http.routing import error_from_router
 from placet.server.metrics import Meter
 from placet.server.streams import EventStreams
@@ -30,24 +30,6 @@ FoundHandler = tuple[RawHandler, str, str]
 """A handler, its argument, and the name under which the request is counted."""
 
 DISCONNECTED = 499  # in metrics only: no client receives it
-# The names under which requests are counted; unknown paths must not create new ones.
-FIRST_STEPS = frozenset(
-    {
-        ".well-known",
-        "api",
-        "audit",
-        "docs",
-        "healthz",
-        "inbox",
-        "metrics",
-        "openapi.json",
-        "readyz",
-        "relay",
-        "review",
-        "static",
-        "v1",
-    }
-)
 access = logging.getLogger("placet.access")
 
 
@@ -66,12 +48,19 @@ class PlacetApp:
         log_requests: bool = False,
         mounted: Mapping[str, ASGIApp] | None = None,
         awaken: Callable[[str], Awaitable[None]] | None = None,
+        later_paths: Iterable[str] = (),
     ) -> None:
         """`router` serves what is not raw; `mounted` are applications by the beginning of their paths.
 
-        `awaken` is called with each path that is not raw, before it is served.
+        `awaken` is called with each path that is not raw, before it is served. `later_paths` are those of
+        routes that may be added to the router.
         """
+        routes = tuple(routes)
         raw = RawTable(routes)
+        # The names under which requests are counted; unknown paths must not create new ones.
+        self._first_steps = {first_step(path) for path in (*(one.path for one in routes), *later_paths)} - {
+            ""
+        }
         self._prefix = raw.prefix
         self._prefix_length = len(raw.prefix)
         self._verbs = raw.verbs
@@ -192,12 +181,12 @@ class PlacetApp:
         methods = self._fixed.get(path)
         if methods is not None:
             return methods.get(method, self._refuse_method), path, path
-        first = path[1:].partition("/")[0]
-        return None, path, f"/{first}" if first in FIRST_STEPS else "other"
+        first = first_step(path)
+        return None, path, f"/{first}" if first in self._first_steps else "other"
 
     def _record(self, scope: Scope, name: str, status: int, began: float) -> None:
         took = time.perf_counter() - began
-        self._meter.saw_request(name, status, took)
+        self._meter.record_request(name, status, took)
         if self._log_requests:
             access.info(
                 "%s %s %d",

@@ -21,7 +21,7 @@ log = logging.getLogger("placet.background_tasks")
 class BackgroundTask(Protocol):
     """Periodic work that runs when something is due."""
 
-    async def once(self) -> int:
+    async def run_once(self) -> int:
         """Do everything that is due; return how much was done."""
         ...
 
@@ -95,7 +95,7 @@ class BackgroundTasks:
         """Do what is due, without writing if nothing is; return how long to wait for the next run."""
         due = await work.next_at()
         if due is not None and due <= self._desk.now():
-            await work.once()
+            await work.run_once()
             due = await work.next_at()
         if due is None:
             return IDLE_FOR

@@ -10,7 +10,6 @@ from placet.cases.case import Case
 from placet.cases.wire import poll_response
 from placet.desk import idempotency
 from placet.desk.access import require_scope
-from placet.desk.case_building import NEVER_APPROVED_BY_DEFAULT
 from placet.desk.draft import CaseDraft, CaseId
 from placet.desk.idempotency import MAX_KEY_LENGTH
 from placet.desk.review_desk import ReviewDesk
@@ -40,6 +39,7 @@ from placet.http.asgi import (
     read_body,
     read_text_header,
 )
+from placet.http.client_operations import CANCEL_CASE, FOLLOW_CASE, OPEN_CASE, POLL_CASE, RESPOND
 from placet.http.decoding import decode
 from placet.http.paging import PageLimit
 from placet.http.route import (
@@ -58,7 +58,7 @@ from placet.protocol.event_data import EventData
 from placet.protocol.hitl_object import HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from placet.protocol.poll import PollResponse, Status
-from placet.reviews.registry import REVIEW_TYPES
+from placet.reviews.registry import REVIEW_TYPES, list_types_requiring_answer
 from placet.server import api_examples as examples
 from placet.server.polling import StatusPoll, require_reading
 from placet.server.streams import EventStreams
@@ -69,24 +69,27 @@ IDEMPOTENCY_KEY = Parameter(
     name="Idempotency-Key",
     location="header",
     type=Annotated[str, Meta(min_length=1, max_length=MAX_KEY_LENGTH, pattern="^[ -~]+$")],
-    description="A name for this request, chosen by you. Sent again, it gets the first answer again.",
+    description="A name for this request, chosen by you. A repeated request gets the first response again.",
 )
 
-_REQUIRING_ANSWER = frozenset(name for name, one in REVIEW_TYPES.items() if one.requires_answer)
+_REGISTERED = [name for name in REVIEW_TYPES if name.startswith("x-")]
+_UNREGISTERED = {"pattern": "^x-", **({"not": {"enum": _REGISTERED}} if _REGISTERED else {})}
+
+_NONE = {"anyOf": [{"type": "null"}, {"type": "array", "maxItems": 0}]}
 
 # Rules of the desk that the draft's struct cannot express.
 _DRAFT_RULES: tuple[dict[str, Any], ...] = (
     {
-        "if": {"properties": {"type": {"pattern": "^x-"}}, "required": ["type"]},
+        "if": {"properties": {"type": _UNREGISTERED}, "required": ["type"]},
         "then": {"properties": {"actions": {"type": "array"}}, "required": ["actions"]},
-        "else": {"properties": {"actions": {"type": "null"}}},
+        "else": {"properties": {"actions": {"type": "null"}, "affirmative_actions": _NONE}},
     },
     {
         "if": {"properties": {"default_action": {"const": "approve"}}, "required": ["default_action"]},
         "then": {
             "properties": {
                 "allow_default_approve": {"const": True},
-                "type": {"not": {"enum": sorted(NEVER_APPROVED_BY_DEFAULT | _REQUIRING_ANSWER)}},
+                "type": {"not": {"enum": list_types_requiring_answer()}},
             },
             "required": ["allow_default_approve"],
         },
@@ -95,7 +98,7 @@ _DRAFT_RULES: tuple[dict[str, Any], ...] = (
 
 cases = RouteGroup(
     tag="Cases",
-    description="Ask a person, and learn what they decided.",
+    description="Ask a person and get their decision.",
     read="cases:read",
     write="cases:write",
 )
@@ -143,11 +146,14 @@ class CancelRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class StreamedEvent(Struct, frozen=True, kw_only=True):
     """One server-sent event."""
 
-    id: Annotated[str, Meta(description="Its number in the case's log; come back with the last you saw.")]
+    id: Annotated[
+        str, Meta(description="Its number in the case's log; reconnect with the last one you received.")
+    ]
     event: Literal[
         "review.opened",
         "review.in_progress",
         "review.reminder",
+        "review.handed_back",
         "review.completed",
         "review.expired",
         "review.cancelled",
@@ -183,7 +189,7 @@ _ANSWERING: RouteOptions = {
     "parameters": (CASE_ID, IDEMPOTENCY_KEY),
     "body": RequestBody(
         model=SubmitRequest,
-        description="What was pressed, where, and by whom.",
+        description="The action, the messenger, and the person who pressed the button.",
         examples=examples.SUBMISSION,
     ),
     "reply": RouteReply(description="This answer counts.", model=SubmitReceipt, examples=examples.RECEIPT),
@@ -218,14 +224,13 @@ class CaseApi(HttpApi):
         self._poll = poll
         self._streams = streams
 
-    @cases.post(
-        "/v1/cases",
-        "openCase",
+    @cases.declare(
+        OPEN_CASE,
         handling="raw",
         parameters=(IDEMPOTENCY_KEY,),
         body=RequestBody(
             model=CaseDraft,
-            description="The question. What `context` holds depends on `type`; see the examples.",
+            description="The question. The content of `context` depends on `type`; see the examples.",
             examples=examples.DRAFTS,
             rules=_DRAFT_RULES,
         ),
@@ -236,7 +241,7 @@ class CaseApi(HttpApi):
             headers=("Retry-After",),
             examples=examples.OPENED,
         ),
-        errors=(InvalidForm,),
+        errors=(InvalidForm, RateLimited),
     )
     async def open_case(self, scope: Scope, receive: Receive, _: str) -> RawReply:
         """Open a case.
@@ -279,9 +284,8 @@ class CaseApi(HttpApi):
             next=found[-1].id if len(found) == query.limit else None,
         )
 
-    @cases.get(
-        "/v1/reviews/{case_id}/status",
-        "pollCase",
+    @cases.declare(
+        POLL_CASE,
         handling="raw",
         credential="apiKeyOrNone",
         parameters=(
@@ -300,9 +304,9 @@ class CaseApi(HttpApi):
             ),
             RouteReply(
                 status=304,
-                description="Nothing new since that ETag.",
+                description="The state has not changed since that ETag.",
                 headers=("ETag",),
-                optional_headers=("Retry-After",),
+                optional_headers=("Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining"),
             ),
         ),
         errors=(CaseNotFound, RateLimited),
@@ -315,9 +319,8 @@ class CaseApi(HttpApi):
         """
         return await self._poll(scope, case_id, await self._authenticate(scope))
 
-    @cases.get(
-        "/v1/reviews/{case_id}/events",
-        "followCase",
+    @cases.declare(
+        FOLLOW_CASE,
         handling="raw_stream",
         credential="apiKeyOrNone",
         parameters=(
@@ -330,18 +333,19 @@ class CaseApi(HttpApi):
             ),
         ),
         reply=RouteReply(
-            description="Events as they happen, each of this shape; comments in between keep the line open.",
+            description="Events as they happen, each in this form; comments keep the connection open.",
             model=StreamedEvent,
             media="text/event-stream",
             examples=_EVENTS,
         ),
-        errors=(CaseNotFound,),
+        errors=(CaseNotFound, RateLimited),
     )
     async def follow_case(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
         """Stream the events of a case.
 
-        Server-sent events: `review.opened`, `review.in_progress`, `review.reminder` and one of
-        `review.completed`, `review.expired` and `review.cancelled`, after which the stream ends.
+        Server-sent events: `review.opened`, `review.in_progress`, `review.reminder`, `review.handed_back` (a
+        reviewer declined; the case stays open) and one of `review.completed`, `review.expired` and
+        `review.cancelled`, after which the stream ends.
         Reconnect with `Last-Event-ID` to get the events you missed. The stream also ends when your key
         expires or is revoked.
         """
@@ -350,13 +354,12 @@ class CaseApi(HttpApi):
         case = await self._poll.current(case_id, principal)
         await self._streams.serve(scope, receive, send, case, check=check)
 
-    @cases.post(
-        "/v1/reviews/{case_id}/cancel",
-        "cancelCase",
+    @cases.declare(
+        CANCEL_CASE,
         handling="raw",
         parameters=(CASE_ID,),
         body=RequestBody(
-            model=CancelRequest, description="Why, if you want to say.", examples=_REASON, required=False
+            model=CancelRequest, description="The reason, optional.", examples=_REASON, required=False
         ),
         reply=RouteReply(description="It is withdrawn.", model=PollResponse, examples=examples.WITHDRAWN),
         errors=(CaseNotFound, AlreadyClosed, CaseExpired),
@@ -373,7 +376,7 @@ class CaseApi(HttpApi):
         case = await self._desk.cancel(case_id, principal, reason=request.reason)
         return json_reply(200, _encode(poll_response(case)))
 
-    @answers.post("/v1/reviews/{case_id}/respond", "respond", **_ANSWERING)
+    @answers.declare(RESPOND, **_ANSWERING)
     async def respond(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
         """Answer a case inline."""
         return await self._answer(scope, receive, case_id)

@@ -20,10 +20,13 @@ from placet.pages.view import DemoLink, HomeView
 from placet.ports.identity import Principal
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.callback import verify_callback
+from placet.protocol.service_paths import DOCS
 from placet.reviews.registry import first_sample
 from placet.server.page_replies import PageReplies
+from placet.server.sample_dates import shift_dates
 
-CALLBACKS = "/api/demo/callbacks"
+DEMO_CASES = "/api/demo"
+CALLBACKS = f"{DEMO_CASES}/callbacks"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 DEMO = Principal(name=None)
 
@@ -44,7 +47,11 @@ class DemoPages(HttpApi):
         self._renderer = renderer
         self._replies = replies
         self.links: list[DemoLink] = []
-        self.on_callback: Callable[[dict[str, Any]], None] = lambda body: None
+        self._callback_listeners: list[Callable[[dict[str, Any]], None]] = []
+
+    def add_callback_listener(self, listener: Callable[[dict[str, Any]], None]) -> None:
+        """Call `listener` with the body of every callback that the demo receives."""
+        self._callback_listeners.append(listener)
 
     @pages.get("/", "showDemo")
     async def home(self, request: Request) -> Response:
@@ -55,7 +62,7 @@ class DemoPages(HttpApi):
         view = HomeView(
             static_url=self._replies.static_url,
             links=tuple(self.links),
-            docs_url=f"{base}/docs",
+            docs_url=f"{base}{DOCS}",
             inbox_url=self._replies.inbox_address,
             language=language,
             page_url=f"{self._replies.prefix}/",
@@ -63,7 +70,7 @@ class DemoPages(HttpApi):
         response = self._replies.page(self._renderer.render_home(view), language=language)
         return self._replies.finish(request, response)
 
-    @pages.post("/api/demo", "openDemoCase")
+    @pages.post(DEMO_CASES, "openDemoCase")
     async def open(self, request: Request) -> Response:
         """Open a sample case of the requested type; return the 202 of a HITL service."""
         _require_this_machine(request)
@@ -79,7 +86,7 @@ class DemoPages(HttpApi):
             raise ValidationFailed(f"There is no sample of type {type[:50]!r}.")
         example, subject = found
         callback_url = self._desk.addresses.base + CALLBACKS
-        draft = draft_from({**example, "callback_url": callback_url})
+        draft = draft_from({**shift_dates(example, self._desk.now()), "callback_url": callback_url})
         opened = await self._desk.open(draft, DEMO, subject=subject)
         return opened.body
 
@@ -93,7 +100,8 @@ class DemoPages(HttpApi):
             verify_callback(body, request.headers, secrets=secrets, now=self._desk.now())
         except SignatureInvalid as error:
             raise InvalidToken(error.message) from error
-        self.on_callback(msgspec.json.decode(body))
+        for listener in self._callback_listeners:
+            listener(msgspec.json.decode(body))
         return Response(status_code=204)
 
 

@@ -17,10 +17,12 @@ MOST_BYTES = 4_000_000
 QUICK_BYTES = 40_000
 
 CaseWithOffer = tuple[Case, Offer]
-KindOf = Callable[[Offer], ReviewType]
+TypeLoader = Callable[[Offer], ReviewType]
 
 
-async def load_earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offer) -> tuple[Round, ...]:
+async def load_earlier_rounds(
+    desk: ReviewDesk, load_type: TypeLoader, case: Case, offer: Offer
+) -> tuple[Round, ...]:
     """Return the rounds before this case, oldest first, without those that retention has erased."""
     if case.previous_case_id is None:
         return ()
@@ -28,16 +30,18 @@ async def load_earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer:
     earlier = chain[: [one.id for one in chain].index(case.id)]
     asked = [await desk.get_case_and_offer(one.id) for one in earlier if one.erased_at is None]
     compared = await compare_values(
-        [kind(shown).extract_comparable(shown) for _, shown in [*asked, (case, offer)]]
+        [load_type(shown).extract_comparable(shown) for _, shown in [*asked, (case, offer)]]
     )
-    return tuple([await _round(kind, one, changes) for one, changes in zip(asked, compared, strict=True)])
+    return tuple(
+        [await _round(load_type, one, changes) for one, changes in zip(asked, compared, strict=True)]
+    )
 
 
-async def build_recap(kind: KindOf, case: Case, offer: Offer) -> Recap:
+async def build_recap(load_type: TypeLoader, case: Case, offer: Offer) -> Recap:
     """Return the answer for display; edits of shown content become comparisons."""
     if case.decision is None:
         return ()
-    rules = kind(offer)
+    rules = load_type(offer)
     shown = rules.list_original_values(offer)
     return tuple(
         [
@@ -53,13 +57,13 @@ async def list_changes(shown: Mapping[str, Any], edits: Mapping[str, Any]) -> Co
     return await _compare(before, edits, _size(before) + _size(edits))
 
 
-async def _round(kind: KindOf, asked: CaseWithOffer, changes: Comparison | None) -> Round:
+async def _round(load_type: TypeLoader, asked: CaseWithOffer, changes: Comparison | None) -> Round:
     case, offer = asked
     return Round(
         asked_at=case.created_at,
         prompt=offer.prompt,
-        action=kind(offer).find_outcome(offer, case.decision.result.action) if case.decision else None,
-        recap=await build_recap(kind, case, offer),
+        action=load_type(offer).find_outcome(offer, case.decision.result.action) if case.decision else None,
+        recap=await build_recap(load_type, case, offer),
         changes=changes,
     )
 

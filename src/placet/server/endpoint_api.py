@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from placet.desk import random_values
 from placet.desk.draft import CallbackUrl, CaseId
-from placet.desk.outbox import Outbox, active_secrets, rotate_secret
+from placet.desk.outbox import Outbox, active_secrets, end_rotation, rotate_secret
 from placet.desk.review_desk import ReviewDesk
-from placet.errors import CaseConflict, CaseNotFound, RequestError, Unavailable
+from placet.errors import CaseConflict, CaseNotFound, RequestError, Unavailable, ValidationFailed
 from placet.http.paging import PageLimit
 from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, RouteGroup, RouteReply
 from placet.ports.endpoint_store import Endpoint
-from placet.ports.outbox_store import Delivery, DeliveryState, OutboxStore
+from placet.ports.outbox_store import Delivery, DeliveryFilter, DeliveryState, OutboxStore
 from placet.protocol.timestamp import Timestamp
 from placet.server.api_examples import ANSWERED_AT, ASKED_AT, CASE, RECEIVER, as_examples
 
@@ -29,11 +29,16 @@ callbacks = RouteGroup(
 
 
 class EndpointRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An address to register, enable again, or rotate the secret of."""
+    """An address to register, to enable again, or whose secret to rotate."""
 
     url: CallbackUrl
-    rotate: Annotated[bool, Meta(description="Make a new secret; the old one signs along for a day.")] = False
-    enable: Annotated[bool, Meta(description="Switch on an address that was switched off.")] = False
+    rotate: Annotated[bool, Meta(description="Create a new secret; the old one also signs for a day.")] = (
+        False
+    )
+    confirm: Annotated[
+        bool, Meta(description="End the rotation: your receivers know the new secret, and it alone signs.")
+    ] = False
+    enable: Annotated[bool, Meta(description="Enable an address that was disabled.")] = False
 
 
 class EndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,8 +82,8 @@ class DeliveryList(Struct, frozen=True, kw_only=True):
 class DeliveryQuery(Struct, frozen=True, kw_only=True):
     """Which deliveries to list."""
 
-    case_id: Annotated[CaseId | None, Meta(description="Only those of this case.")] = None
-    state: Annotated[DeliveryState | None, Meta(description="Only those in this state.")] = None
+    case_id: Annotated[CaseId | None, Meta(description="Only deliveries of this case.")] = None
+    state: Annotated[DeliveryState | None, Meta(description="Only deliveries in this state.")] = None
     limit: PageLimit = 50
 
 
@@ -142,10 +147,13 @@ class EndpointApi(HttpApi):
     async def save_callback(self, request: ApiRequest) -> EndpointView:
         """Register a callback address, or change its secret.
 
-        Registering an address again changes nothing. `rotate` creates a new secret and signs with both for a
-        day; `enable` enables an address that was disabled by a 410 response.
+        Registering an address again changes nothing. `rotate` creates a new secret. For a day, or until
+        `confirm`, `webhook-signature` has a signature of both secrets and `X-HITL-Signature` one of the older
+        secret. `enable` enables an address that was disabled by a 410 response.
         """
         wanted = request.read_body(EndpointRequest)
+        if wanted.rotate and wanted.confirm:
+            raise ValidationFailed("confirm: ends a rotation, and rotate begins one. Send one of them.")
         await self._desk.require_callable(wanted.url)
         for _ in range(ATTEMPTS):
             with suppress(CaseConflict):  # someone else changed it at the same moment: read it again
@@ -158,6 +166,8 @@ class EndpointApi(HttpApi):
         endpoint = known or Endpoint(
             owner=owner, url=request.url, secret=random_values.generate_callback_secret(), created_at=now
         )
+        if request.confirm:
+            endpoint = end_rotation(endpoint)
         if request.rotate:
             endpoint = rotate_secret(endpoint, now=now, overlap_for=self._desk.limits.rotation_for)
         if request.enable:
@@ -183,7 +193,8 @@ class EndpointApi(HttpApi):
         """
         query = request.read_query(DeliveryQuery)
         found = await self._deliveries.list_deliveries(
-            owner=request.principal.name or "", case_id=query.case_id, state=query.state, limit=query.limit
+            DeliveryFilter(owner=request.principal.name or "", case_id=query.case_id, state=query.state),
+            limit=query.limit,
         )
         return DeliveryList(deliveries=tuple(delivery_view(one) for one in found))
 
@@ -204,7 +215,7 @@ class EndpointApi(HttpApi):
     async def replay_delivery(self, request: ApiRequest) -> DeliveryView:
         """Send one callback again.
 
-        Sends the same bytes with the same `webhook-id`, whatever the state of the delivery.
+        Sends the same bytes with the same `webhook-id`, in any state of the delivery.
         """
         delivery = await self._deliveries.get_delivery(request.path["delivery_id"])
         if delivery is None or delivery.owner != (request.principal.name or ""):

@@ -1,4 +1,4 @@
-"""The grants API: list, show, use and revoke what people allowed the caller in advance."""
+"""The grants API: list, show, use and revoke the caller's grants."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -10,6 +10,7 @@ from placet.cases.grant import Grant, GrantState
 from placet.desk.draft import CaseId
 from placet.desk.grants import GrantedCall, GrantService
 from placet.errors import CaseNotFound
+from placet.http.client_operations import LIST_GRANTS, REVOKE_GRANT, SHOW_GRANT, USE_GRANT
 from placet.http.paging import PageLimit
 from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, RouteGroup, RouteReply
 from placet.protocol.timestamp import Timestamp
@@ -23,7 +24,7 @@ GRANT_ID = Parameter(name="grant_id", location="path", type=CaseId, description=
 
 grants = RouteGroup(
     tag="GrantService",
-    description="What people allowed in advance: so many calls of one tool, for so long.",
+    description="Calls that people approved in advance: a number of calls of one tool, for a limited time.",
     read="cases:read",
     write="cases:write",
 )
@@ -70,7 +71,7 @@ class GrantView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ]
     owner: Annotated[str, Meta(description="Whose calls it covers: the principal that opened the case.")]
     case_id: str
-    call_id: Annotated[str, Meta(description="The call that the person had before them.")]
+    call_id: Annotated[str, Meta(description="The call that the person approved.")]
     revoked_at: Timestamp | None = None
     revoked_by: str | None = None
 
@@ -128,9 +129,8 @@ class GrantApi(HttpApi):
     def __init__(self, grants: GrantService) -> None:
         self._grants = grants
 
-    @grants.get(
-        "/v1/grants",
-        "listGrants",
+    @grants.declare(
+        LIST_GRANTS,
         query=GrantQuery,
         reply=RouteReply(
             description="A page of grants.",
@@ -149,9 +149,8 @@ class GrantApi(HttpApi):
             grants=tuple(map(self._view, found)), next=found[-1].id if len(found) == query.limit else None
         )
 
-    @grants.post(
-        "/v1/grants/use",
-        "useGrant",
+    @grants.declare(
+        USE_GRANT,
         body=RequestBody(
             model=UseRequest,
             description="The call, exactly as it would run.",
@@ -182,9 +181,8 @@ class GrantApi(HttpApi):
         grant = await self._grants.use(call, request.principal)
         return UseReply(grant=None if grant is None else self._view(grant))
 
-    @grants.get(
-        "/v1/grants/{grant_id}",
-        "showGrant",
+    @grants.declare(
+        SHOW_GRANT,
         parameters=(GRANT_ID,),
         reply=RouteReply(description="The grant.", model=GrantView, examples=as_examples(live=_GRANT)),
         errors=(CaseNotFound,),
@@ -196,9 +194,8 @@ class GrantApi(HttpApi):
         """
         return self._view(await self._grants.get_owned_grant(request.path["grant_id"], request.principal))
 
-    @grants.post(
-        "/v1/grants/{grant_id}/revoke",
-        "revokeGrant",
+    @grants.declare(
+        REVOKE_GRANT,
         parameters=(GRANT_ID,),
         reply=RouteReply(
             description="The grant, ended.", model=GrantView, examples=as_examples(revoked=_REVOKED)

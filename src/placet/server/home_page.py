@@ -8,6 +8,7 @@ from placet.http.error_replies import NOTHING_HERE
 from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import HomeView
+from placet.protocol.service_paths import DOCS
 from placet.server.page_replies import HEADERS, PageReplies
 
 
@@ -26,7 +27,7 @@ class HomePage(HttpApi):
         language = self._replies.languages.of(request)
         view = HomeView(
             static_url=self._replies.static_url,
-            docs_url=f"{self._replies.prefix}/docs",
+            docs_url=f"{self._replies.prefix}{DOCS}",
             inbox_url=self._replies.inbox_address,
             language=language,
             page_url=f"{self._replies.prefix}/",

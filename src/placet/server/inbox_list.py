@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 from placet.cases.case import Case, Offer
+from placet.desk.asker import describe_asker
 from placet.desk.inbox_scope import InboxScope
 from placet.desk.review_desk import ReviewDesk
 from placet.pages.view import InboxRow
@@ -17,7 +18,7 @@ BATCH_SIZE = 100
 MAX_EXAMINED = 500
 """How many cases are examined for one page of a filtered list; the person can then continue."""
 OTHER = "other"
-KINDS = (*SAMPLES, OTHER)
+TYPE_NAMES = (*SAMPLES, OTHER)
 LONGEST_WORDS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -27,20 +28,21 @@ class InboxQuery(Struct, frozen=True, kw_only=True):
     """Which cases to list, as given in the query of the page's URL."""
 
     decided: bool = False
-    kind: str = ""
+    type: str = ""
     words: str = ""
     after: InboxCursor | None = None
 
     @property
     def is_filtered(self) -> bool:
         """Whether only some of the cases in scope are listed."""
-        return bool(self.kind or self.words)
+        return bool(self.type or self.words)
 
-    def matches(self, offer: Offer) -> bool:
-        """Whether an offer has the type and the words of the filter."""
-        if self.kind and self.kind != (kind_name(offer) if not offer.type.startswith("x-") else OTHER):
+    def matches(self, case: Case, offer: Offer) -> bool:
+        """Whether a case has the type and the words of the filter."""
+        if self.type and self.type != (get_type_name(offer) if not offer.type.startswith("x-") else OTHER):
             return False
-        text = " ".join([offer.prompt, offer.message, offer.service or "", offer.agent or "", offer.type])
+        names = [name or "" for name in (case.owner, offer.service, offer.agent)]
+        text = " ".join([offer.prompt, offer.message, *names, offer.type])
         return all(word in text.casefold() for word in self.words.casefold().split())
 
 
@@ -56,10 +58,10 @@ class InboxPage(Struct, frozen=True, kw_only=True):
 
 def read_query(query: Mapping[str, str]) -> InboxQuery:
     """Return the query of a URL; invalid values are ignored."""
-    kind = query.get("kind", "")
+    type = query.get("type", "")
     return InboxQuery(
         decided=query.get("show") == "decided",
-        kind=kind if kind in KINDS else "",
+        type=type if type in TYPE_NAMES else "",
         words=" ".join(query.get("words", "").split())[:LONGEST_WORDS],
         after=_read_cursor(query.get("after", "")),
     )
@@ -89,12 +91,12 @@ class InboxList:
         examined, last = 0, None
         async for case, offer in self._cases(await self._owners(scope), asked):
             if len(rows) == PAGE_SIZE or examined == MAX_EXAMINED:
-                return build_page(rows, asked, next=last)
+                return self._build_page(rows, next=last)
             examined += 1
             last = _cursor_of(case)
-            if asked.matches(offer):
+            if asked.matches(case, offer):
                 rows.append((case, offer))
-        return build_page(rows, asked, next=None)
+        return self._build_page(rows, next=None)
 
     async def _owners(self, scope: InboxScope) -> Collection[Owner]:
         known = await self._desk.store.list_owners() if scope.everyone else (scope.own, scope.holds)
@@ -108,17 +110,25 @@ class InboxList:
                 found = await store.list_closed_cases(owners, after=after, limit=limit)
             else:
                 found = await store.list_waiting_cases(owners, now=self._desk.now(), after=after, limit=limit)
-            for one in found:
-                yield one
+            for case, offer in found:
+                if await self._desk.is_intact(case, offer):  # an altered case is left out: it is not answered
+                    yield case, offer
             if len(found) < limit:
                 return
             after = _cursor_of(found[-1][0])
 
+    def _build_page(self, rows: list[tuple[Case, Offer]], *, next: InboxCursor | None) -> InboxPage:
+        return InboxPage(
+            rows=tuple(_build_row(case, offer, self._desk.service_name) for case, offer in rows),
+            next=next,
+            versions=" ".join([*(f"{case.id}.{case.version}" for case, _ in rows), str(next is None)]),
+        )
 
-def kind_name(offer: Offer) -> str:
+
+def get_type_name(offer: Offer) -> str:
     """Return the name of the offer's review type or variant."""
-    kind = load_review_type(offer)
-    return next((name for name, one in SAMPLES.items() if one is kind), offer.type)
+    review_type = load_review_type(offer)
+    return next((name for name, one in SAMPLES.items() if one is review_type), offer.type)
 
 
 def _cursor_of(case: Case) -> InboxCursor:
@@ -126,22 +136,13 @@ def _cursor_of(case: Case) -> InboxCursor:
     return InboxCursor(at=moment, case_id=case.id)
 
 
-def build_page(rows: list[tuple[Case, Offer]], asked: InboxQuery, *, next: InboxCursor | None) -> InboxPage:
-    return InboxPage(
-        rows=tuple(_row(case, offer) for case, offer in rows),
-        next=next,
-        versions=" ".join([*(f"{case.id}.{case.version}" for case, _ in rows), str(next is None)]),
-    )
-
-
-def _row(case: Case, offer: Offer) -> InboxRow:
+def _build_row(case: Case, offer: Offer, service_name: str | None) -> InboxRow:
     action = case.decision.result.action if case.decision else None
     return InboxRow(
         case_id=case.id,
-        kind=kind_name(offer),
+        type=get_type_name(offer),
         prompt=offer.prompt,
-        service=offer.service,
-        agent=offer.agent,
+        asker=describe_asker(case, offer, service_name=service_name),
         status=case.status.value,
         expires_at=case.expires_at,
         closed_at=case.closed_at,

@@ -13,6 +13,7 @@ from placet.errors import (
     BodyTooLarge,
     CaseExpired,
     CaseNotFound,
+    ContentAltered,
     InvalidSubmission,
     InvalidToken,
     NotPermitted,
@@ -26,12 +27,12 @@ from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import InboxView, MessageView, SignInView
-from placet.server.inbox_list import KINDS, InboxList, InboxPage, InboxQuery, read_query, write_cursor
-from placet.server.inbox_sessions import COOKIE, InboxSessions, InboxVisitor
+from placet.server.case_sessions import LAST_FOR
+from placet.server.inbox_list import TYPE_NAMES, InboxList, InboxPage, InboxQuery, read_query, write_cursor
+from placet.server.inbox_sessions import InboxSessions, InboxVisitor
 from placet.server.page_replies import HEADERS, PageReplies
 from placet.server.page_requests import Pairs, read_form, require_own_page
-from placet.server.rate import PollLimiter
-from placet.server.sessions import LAST_FOR
+from placet.server.poll_limiter import PollLimiter
 
 SIGN_INS_PER_MINUTE = 60
 LONGEST_FORM = 10_000
@@ -58,11 +59,12 @@ class InboxPages(HttpApi):
         self._list = InboxList(desk)
         self._sign_ins = PollLimiter(per_minute=SIGN_INS_PER_MINUTE, monotonic=monotonic)
         self._address = replies.inbox_address
+        self._cookie = replies.cookies.inbox
 
     @pages.get("/inbox", "showInbox")
     async def show(self, request: Request) -> Response:
-        """Show the list, or the sign-in page if nobody is signed in."""
-        visitor = await self._sessions.find_visitor(request.cookies.get(COOKIE))
+        """Show the list, or the sign-in page without a session."""
+        visitor = await self._sessions.find_visitor(request.cookies.get(self._cookie))
         if visitor is None:
             return self._sign_in_page(request)
         asked = read_query(request.query_params)
@@ -72,13 +74,19 @@ class InboxPages(HttpApi):
     @pages.post("/inbox/sign-in", "signIn")
     async def sign_in(self, request: Request) -> Response:
         """Exchange a key for a session; the key itself is not stored."""
-        require_own_page(request)
+        address = request.client.host if request.client else ""
+        try:  # a form that signs somebody in has no session yet, and so no CSRF token
+            require_own_page(request, self._replies.origin, named=True)
+        except SessionEnded:
+            self._sessions.log_failure("foreign_site", address)
+            raise
         key = _value(await self._form(request), "key").strip()
+        previous = request.cookies.get(self._cookie)
         try:
-            cookie = await self._sessions.sign_in(key)
+            cookie = await self._sessions.sign_in(key, address=address, previous=previous)
         except (InvalidToken, NotPermitted) as error:
             # Only failed attempts count: behind a proxy, all people share one address.
-            self._sign_ins.spend(None, request.client.host if request.client else "")
+            self._sign_ins.spend(None, address)
             problem = "other_key" if isinstance(error, NotPermitted) else "wrong_key" if key else "no_key"
             return self._sign_in_page(request, problem=problem, status=error.status)
         response = self._go()
@@ -87,8 +95,9 @@ class InboxPages(HttpApi):
 
     @pages.post("/inbox/sign-out", "signOut")
     async def sign_out(self, request: Request) -> Response:
-        """Delete the cookie, which also ends the pages opened from the inbox in this browser."""
-        await self._visitor(request)
+        """End the session, and with it the pages opened from the inbox, also for copies of its cookies."""
+        visitor, _ = await self._visitor(request)
+        await self._sessions.sign_out(visitor)
         response = self._go()
         self._set_cookie(response, "", max_age=0)
         return response
@@ -102,7 +111,7 @@ class InboxPages(HttpApi):
             raise CaseNotFound()
         with suppress(CaseExpired):  # its page says so
             await self._desk.view(case.id, actor=f"key:{visitor.name}")
-        return self._replies.enter(case.id, self._sessions.admit(visitor, case.id))
+        return self._replies.enter(request, case.id, self._sessions.admit(visitor, case.id))
 
     @pages.get("/inbox/{rest:path}", "redirectToInbox")
     async def redirect(self, request: Request) -> Response:
@@ -113,9 +122,9 @@ class InboxPages(HttpApi):
 
     async def _visitor(self, request: Request) -> tuple[InboxVisitor, Pairs]:
         """Return who posted a form of the inbox and its fields; raise SessionEnded for any other sender."""
-        require_own_page(request)
+        require_own_page(request, self._replies.origin)
         pairs = await self._form(request)  # read before the key is checked, because this may take long
-        visitor = await self._sessions.find_visitor(request.cookies.get(COOKIE))
+        visitor = await self._sessions.find_visitor(request.cookies.get(self._cookie))
         if visitor is None or not self._sessions.is_valid_csrf(visitor, _value(pairs, "csrf")):
             raise SessionEnded()
         return visitor, pairs
@@ -124,15 +133,7 @@ class InboxPages(HttpApi):
         return read_form(await read_body(request.scope, request.receive, limit=LONGEST_FORM))
 
     def _set_cookie(self, response: Response, cookie: str, *, max_age: int) -> None:
-        response.set_cookie(
-            COOKIE,
-            cookie,
-            max_age=max_age,
-            path=f"{self._replies.prefix}/",
-            secure=self._replies.secure,
-            httponly=True,
-            samesite="strict",
-        )
+        self._replies.cookies.set(response, self._cookie, cookie, max_age=max_age, samesite="strict")
 
     # Pages
 
@@ -161,9 +162,9 @@ class InboxPages(HttpApi):
             static_url=self._replies.static_url,
             name=visitor.name,
             rows=listed.rows,
-            kinds=KINDS,
+            types=TYPE_NAMES,
             decided=asked.decided,
-            kind=asked.kind,
+            type=asked.type,
             words=asked.words,
             later=asked.after is not None,
             next_url=self._url(asked, after=write_cursor(listed.next)) if listed.next else None,
@@ -185,7 +186,7 @@ class InboxPages(HttpApi):
     def _url(self, asked: InboxQuery, **more: str) -> str:
         parameters = {
             "show": "decided" if asked.decided else "",
-            "kind": asked.kind,
+            "type": asked.type,
             "words": asked.words,
             **more,
         }
@@ -238,6 +239,7 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
     (BodyTooLarge, "unreadable"),
     (InvalidSubmission, "unreadable"),
     (RateLimited, "too_busy"),
+    (ContentAltered, "altered"),
     (Unavailable, "not_recorded"),
 )
 

@@ -10,7 +10,7 @@ import msgspec
 
 STRUCK = "[redacted]"
 _SECRETS = re.compile(
-    r"(?P<keep>(?:token|csrf|placet_case|placet_inbox)=|Bearer\s+)[^\s&;\"',}]+"
+    r"(?P<keep>(?:token|csrf|placet_case[\w.-]*|placet_inbox\w*)=|Bearer\s+)[^\s&;\"',}]+"
     r"|\b(?:whsec_|placet_)[A-Za-z0-9+/=_-]{16,}"
     # 43 characters of base64url are a token.
     r"|(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",

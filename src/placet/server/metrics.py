@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -14,6 +14,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from placet.cases.events import Event
+from placet.ports.store_maintenance import OperationHealth
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -22,20 +23,28 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 class Meter(Collector):
     """Counts events and requests of one server."""
 
-    def __init__(self, *, open_streams: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        *,
+        open_streams: Callable[[], int],
+        storage_health: Callable[[], Mapping[str, OperationHealth]] = dict,
+        refused_by_quota: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
         self._open_streams = open_streams
+        self._storage_health = storage_health
+        self._refused_by_quota = refused_by_quota
         self._events: Counter[str] = Counter()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._seconds: dict[str, list[float]] = {}
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def saw_events(self, events: Iterable[Event]) -> None:
+    def count_events(self, events: Iterable[Event]) -> None:
         """Count events of cases."""
         for event in events:
             self._events[event.type] += 1
 
-    def saw_request(self, route: str, status: int, seconds: float) -> None:
+    def record_request(self, route: str, status: int, seconds: float) -> None:
         """Count one request and how long it took."""
         self._requests[route, status] += 1
         row = self._seconds.setdefault(route, [0.0] * (len(BUCKETS) + 2))
@@ -58,6 +67,27 @@ class Meter(Collector):
         yield requests
         yield self._histogram()
         yield GaugeMetricFamily("placet_open_streams", "Event streams open now.", self._open_streams())
+        yield from self._storage()
+        refused = CounterMetricFamily(
+            "placet_quota_refused", "Requests refused because a quota was used up.", labels=["quota"]
+        )
+        for quota, count in sorted(self._refused_by_quota().items()):
+            refused.add_metric([quota], count)
+        yield refused
+
+    def _storage(self) -> Iterator[Metric]:
+        labels = ["operation"]
+        refused = CounterMetricFamily(
+            "placet_storage_refused", "Reads and writes refused because the storage failed.", labels=labels
+        )
+        outage = GaugeMetricFamily(
+            "placet_storage_outage", "1 while reads or writes fail, otherwise 0.", labels=labels
+        )
+        for operation, health in self._storage_health().items():
+            refused.add_metric([operation], health.refused)
+            outage.add_metric([operation], health.is_failing)
+        yield refused
+        yield outage
 
     def _histogram(self) -> HistogramMetricFamily:
         seconds = HistogramMetricFamily(

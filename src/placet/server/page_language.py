@@ -5,19 +5,20 @@ from starlette.requests import Request
 from placet.pages.language import Language
 from placet.pages.languages import Languages
 
-LANGUAGE_COOKIE = "placet_lang"
 QUERY = "lang"
 
 
 class PageLanguages:
     """Chooses a language for each request."""
 
-    def __init__(self, languages: Languages) -> None:
+    def __init__(self, languages: Languages, cookie: str) -> None:
+        """`cookie` is the name of the cookie that stores the reviewer's choice."""
         self._languages = languages
+        self._cookie = cookie
 
     def of(self, request: Request) -> Language:
         """Return the language chosen now or before if available, else the one the browser prefers."""
-        chosen = request.query_params.get(QUERY) or request.cookies.get(LANGUAGE_COOKIE)
+        chosen = request.query_params.get(QUERY) or request.cookies.get(self._cookie)
         return self._languages.choose(request.headers.get("accept-language"), chosen)
 
     def read_choice(self, request: Request) -> str | None:

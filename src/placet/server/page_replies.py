@@ -8,13 +8,15 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from placet.desk.addresses import Addresses
+from placet.desk.case_urls import CaseUrls
 from placet.pages.assets import PageScripts, fingerprint
 from placet.pages.language import ENGLISH, Language
 from placet.pages.theme import Theme, load_built_in_theme
-from placet.server.page_language import LANGUAGE_COOKIE, PageLanguages
-from placet.server.page_style import STYLE_COOKIE, FirstStyle
-from placet.server.sessions import COOKIE, LAST_FOR
+from placet.protocol.service_paths import INBOX, REVIEW_PAGES, STATIC
+from placet.server.case_sessions import LAST_FOR
+from placet.server.page_cookies import PageCookies, is_own_page_load
+from placet.server.page_language import PageLanguages
+from placet.server.page_style import StylesheetInliner
 
 # Ruling 11: load nothing from other sites, store nothing, send no referrer.
 HEADERS = {
@@ -39,19 +41,20 @@ LONG_PART = 4096
 class PageReplies:
     """Builds the HTTP responses of pages."""
 
-    def __init__(self, addresses: Addresses, theme: Theme | None = None) -> None:
+    def __init__(self, addresses: CaseUrls, theme: Theme | None = None) -> None:
         base = urlsplit(addresses.base)
         chosen = theme or load_built_in_theme()
-        self.secure = base.scheme == "https"
+        self.origin = f"{base.scheme}://{base.netloc}"
+        self.cookies = PageCookies(addresses.base)
         self.prefix = base.path
-        self.inbox_address = f"{self.prefix}/inbox"
-        self.static_url = f"{self.prefix}/static/{fingerprint(chosen.files)}"
-        self.languages = PageLanguages(chosen.languages)
-        self._style = FirstStyle(self.static_url, chosen.files)
+        self.inbox_address = f"{self.prefix}{INBOX}"
+        self.static_url = f"{self.prefix}{STATIC}/{fingerprint(chosen.files)}"
+        self.languages = PageLanguages(chosen.languages, self.cookies.language)
+        self._style = StylesheetInliner(self.static_url, chosen.files, self.cookies.style)
 
     def address(self, case_id: str) -> str:
         """Return the path of a case's page."""
-        return f"{self.prefix}/review/{case_id}"
+        return f"{self.prefix}{REVIEW_PAGES}/{case_id}"
 
     async def render_page(
         self, parts: Iterable[str], *, status: int = 200, language: Language = ENGLISH
@@ -76,42 +79,23 @@ class PageReplies:
         return page.reply(status, language)
 
     def finish(self, request: Request, response: Response) -> Response:
-        """Inline the stylesheet if the browser has not cached it, and store the chosen language."""
+        """Inline the stylesheet if the browser has not cached it, and store the language a person chose."""
         if self._style.put_into(response, request):
-            self._remember(response, STYLE_COOKIE, self._style.version)
+            self.cookies.set(response, self.cookies.style, self._style.version, max_age=REMEMBER_S)
         chosen = self.languages.read_choice(request)
-        if chosen is not None:
-            self._remember(response, LANGUAGE_COOKIE, chosen)
+        if chosen is not None and is_own_page_load(request):
+            self.cookies.set(response, self.cookies.language, chosen, max_age=REMEMBER_S)
         return response
-
-    def _remember(self, response: Response, name: str, value: str) -> None:
-        response.set_cookie(
-            name,
-            value,
-            max_age=REMEMBER_S,
-            path=f"{self.prefix}/",
-            secure=self.secure,
-            httponly=True,
-            samesite="lax",
-        )
 
     def go(self, case_id: str, step: int | None = None) -> Response:
         """Redirect to the case's page; each step has a URL, so that the browser's Back button works."""
         address = self.address(case_id) if step is None else f"{self.address(case_id)}?step={step}"
         return RedirectResponse(address, status_code=303, headers=HEADERS)
 
-    def enter(self, case_id: str, cookie: str, step: int | None = None) -> Response:
+    def enter(self, request: Request, case_id: str, cookie: str, step: int | None = None) -> Response:
         """Redirect to the page without the token, and set the session cookie of this case."""
         response = self.go(case_id, step)
-        response.set_cookie(
-            COOKIE,
-            cookie,
-            max_age=int(LAST_FOR.total_seconds()),
-            path=self.address(case_id),
-            secure=self.secure,
-            httponly=True,
-            samesite="lax",
-        )
+        self.cookies.set_case(request, response, case_id, cookie, int(LAST_FOR.total_seconds()))
         return response
 
     def empty_reply(self) -> Response:

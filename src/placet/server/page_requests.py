@@ -10,13 +10,13 @@ from placet.desk.access import require_review_token
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import InvalidSubmission, InvalidToken, SessionEnded
 from placet.http.asgi import read_body
-from placet.server import inbox_sessions
+from placet.server.case_sessions import CaseSession, CaseSessions
 from placet.server.inbox_sessions import FROM_INBOX, InboxSessions
-from placet.server.sessions import COOKIE, CaseSession, CaseSessions
+from placet.server.page_replies import PageReplies
 
 MAX_FIELDS = 2000
 OWN_FIELDS = frozenset({"csrf", "action", "shown", "idempotency_key"})
-REMARKS = ("pass_on_note", "why", "decline_reason")
+REMARKS = ("pass_on_note", "why", "hand_back_reason")
 Pairs = list[tuple[str, str]]
 
 
@@ -46,9 +46,16 @@ class PagePost(Struct, frozen=True, kw_only=True):
 class PageAccess:
     """Admits reviewers who have a review link or come from the inbox."""
 
-    def __init__(self, desk: ReviewDesk, sessions: CaseSessions, inbox: InboxSessions | None = None) -> None:
+    def __init__(
+        self,
+        desk: ReviewDesk,
+        sessions: CaseSessions,
+        replies: PageReplies,
+        inbox: InboxSessions | None = None,
+    ) -> None:
         self._desk = desk
         self._sessions = sessions
+        self._replies = replies
         self._inbox = inbox
 
     def begin_session(self, case: Case, link: str) -> str:
@@ -57,9 +64,9 @@ class PageAccess:
 
     async def require_session(self, request: Request, case: Case) -> CaseSession:
         """Return the request's session for this case; raise SessionEnded if there is none."""
-        cookie = request.cookies.get(COOKIE)
-        if came_from_inbox(request) and self._inbox is not None:
-            signed_in = request.cookies.get(inbox_sessions.COOKIE)
+        cookie = self._case_cookie(request)
+        if self.came_from_inbox(request) and self._inbox is not None:
+            signed_in = request.cookies.get(self._replies.cookies.inbox)
             session = await self._inbox.find_case_session(case, cookie or "", signed_in)
         else:
             session = self._sessions.read(case, cookie, self._desk.now())
@@ -86,7 +93,7 @@ class PageAccess:
 
         Anyone with the link can compute the CSRF token of its forms, so Sec-Fetch-Site is checked first.
         """
-        require_own_page(request)
+        require_own_page(request, self._replies.origin)
         case, offer = await self._desk.get_case_and_offer(request.path_params["case_id"])
         session = await self.require_session(request, case)
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
@@ -97,15 +104,27 @@ class PageAccess:
             raise SessionEnded()
         return post
 
+    def came_from_inbox(self, request: Request) -> bool:
+        """Whether the cookie says that this page was opened from the inbox."""
+        return (self._case_cookie(request) or "").startswith(FROM_INBOX)
 
-def came_from_inbox(request: Request) -> bool:
-    """Whether the cookie says that this page was opened from the inbox."""
-    return (request.cookies.get(COOKIE) or "").startswith(FROM_INBOX)
+    def _case_cookie(self, request: Request) -> str | None:
+        return request.cookies.get(self._replies.cookies.case(request.path_params.get("case_id", "")))
 
 
-def require_own_page(request: Request) -> None:
-    """Raise SessionEnded if the browser reports that the form is on another site."""
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+def require_own_page(request: Request, origin: str, *, named: bool = False) -> None:
+    """Raise SessionEnded if the browser reports that the form is on another site.
+
+    Browsers that send no Sec-Fetch-Site are judged by Origin. Our pages send no referrer, so these browsers
+    hide their origin as `null`, as those on other sites may. That is enough for a form with a CSRF token. A
+    form without one needs a `named` origin. A client that sends neither header is not a browser.
+    """
+    site, sender = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        own = site in ("same-origin", "none")
+    else:
+        own = sender in (None, origin) or (sender == "null" and not named)
+    if not own:
         raise SessionEnded()
 
 

@@ -10,6 +10,8 @@ from starlette.responses import Response
 
 from placet.cases.case import Case, Offer
 from placet.desk import random_values
+from placet.desk.asker import describe_asker
+from placet.desk.hand_back import ends_case
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import BadRequest
 from placet.pages.language import Language
@@ -25,10 +27,10 @@ from placet.pages.view import (
 )
 from placet.reviews.form_post import PostResult
 from placet.reviews.review_type import ReviewType
+from placet.server.case_sessions import CaseSession
 from placet.server.earlier_rounds import build_recap, load_earlier_rounds
 from placet.server.page_replies import PageReplies
 from placet.server.page_requests import PagePost
-from placet.server.sessions import CaseSession
 
 
 class FormState(Struct, frozen=True, kw_only=True):
@@ -50,12 +52,12 @@ class PageViews:
         *,
         desk: ReviewDesk,
         renderer: PageRenderer,
-        kind: Callable[[Offer], ReviewType],
+        load_type: Callable[[Offer], ReviewType],
         replies: PageReplies,
     ) -> None:
         self._desk = desk
         self._renderer = renderer
-        self._kind = kind
+        self._load_type = load_type
         self._replies = replies
 
     async def show_open(
@@ -69,15 +71,16 @@ class PageViews:
         status: int = 200,
     ) -> Response:
         """Return the page with the question and the form to answer it."""
-        kind = self._kind(offer)
+        rules = self._load_type(offer)
         page = self._replies.address(case.id)
-        rounds = await load_earlier_rounds(self._desk, self._kind, case, offer)
+        rounds = await load_earlier_rounds(self._desk, self._load_type, case, offer)
         await asyncio.sleep(0)  # reading a large case may have taken long: let other requests run
         view = ReviewView(
             case=case,
             offer=offer,
-            template=kind.template,
-            substance=kind.build_page_content(
+            asker=describe_asker(case, offer, service_name=self._desk.service_name),
+            template=rules.template,
+            substance=rules.build_page_content(
                 replace(offer, context=drop_undo_fields(offer.context)), filled.values
             ),
             now=self._desk.now(),
@@ -85,7 +88,9 @@ class PageViews:
             idempotency_key=filled.idempotency_key or random_values.generate_token(),
             static_url=self._replies.static_url,
             respond_url=f"{page}/respond",
-            decline_url=f"{page}/decline",
+            hand_back_url=f"{page}/hand-back",
+            ends_when_handed_back=ends_case(case, offer, session.actor),
+            actor=session.actor,
             pass_on_url=f"{page}/pass-on",
             opened_url=f"{page}/opened",
             draft_url=f"{page}/draft",
@@ -103,7 +108,7 @@ class PageViews:
             inbox_url=self._replies.inbox_address if session.key_name else None,
         )
         return await self._replies.render_page(
-            self._renderer.render_review_parts(view), status=status, language=language
+            self._renderer.render_review(view), status=status, language=language
         )
 
     async def show_again(
@@ -143,26 +148,27 @@ class PageViews:
         view = ClosedView(
             case=case,
             offer=offer,
+            asker=describe_asker(case, offer, service_name=self._desk.service_name),
             now=self._desk.now(),
             static_url=self._replies.static_url,
-            recap=await build_recap(self._kind, case, offer) if offer else (),
+            recap=await build_recap(self._load_type, case, offer) if offer else (),
             outcome=self._outcome(case, offer),
             grants=await self._grants(case),
             revoke_url=f"{page}/revoke" if session else None,
             csrf=session.csrf if session else "",
-            rounds=await load_earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
+            rounds=await load_earlier_rounds(self._desk, self._load_type, case, offer) if offer else (),
             language=language,
             page_url=page,
             inbox_url=self._replies.inbox_address if session and session.key_name else None,
         )
         return await self._replies.render_page(
-            self._renderer.render_closed_case_parts(view), status=status, language=language
+            self._renderer.render_closed_case(view), status=status, language=language
         )
 
     async def _grants(self, case: Case) -> tuple[GivenGrant, ...]:
         if case.decision is None or not case.decision.result.data.get("grants"):
             return ()
-        now, found = self._desk.now(), await self._desk.store.list_grants(case_id=case.id)
+        now, found = self._desk.now(), await self._desk.store.list_grants_of_case(case.id)
         return tuple(
             GivenGrant(
                 id=grant.id,
@@ -177,7 +183,7 @@ class PageViews:
 
     def _outcome(self, case: Case, offer: Offer | None) -> str | None:
         action = case.decision.result.action if case.decision else None
-        return self._kind(offer).find_outcome(offer, action) if offer and action else action
+        return self._load_type(offer).find_outcome(offer, action) if offer and action else action
 
     def show_pass_on(self, case: Case, link: str, language: Language) -> Response:
         """Return the page with a new link for a colleague."""

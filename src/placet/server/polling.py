@@ -8,15 +8,20 @@ from placet.cases.case import Case
 from placet.cases.wire import poll_response
 from placet.desk.access import require_scope
 from placet.desk.review_desk import ReviewDesk
-from placet.http.asgi import NO_STORE, Header, RawReply, Scope, json_reply, read_header
-from placet.http.conditional import none_match
+from placet.errors import RateLimited
+from placet.http.asgi import NO_STORE, Header, RawReply, Scope, json_reply, read_header, read_text_header
+from placet.http.compression import SMALLEST_COMPRESSED, accepts_gzip, compress
+from placet.http.conditional import find_match
+from placet.http.error_replies import error_reply
 from placet.ports.identity import Principal
 from placet.protocol.poll import Status
-from placet.server.rate import PollLimiter
+from placet.server.poll_limiter import PollLimiter
 
 RETRY_AFTER: Mapping[Status, int] = {Status.PENDING: 30, Status.OPENED: 10, Status.IN_PROGRESS: 5}
 # New cases are often answered soon: Retry-After grows with the age up to the maximum of the status.
 SOONEST, PATIENCE = 2, 10
+VARY: Header = (b"vary", b"Accept-Encoding")
+GZIP: Header = (b"content-encoding", b"gzip")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,12 +38,24 @@ class StatusPoll:
         case = await self.current(case_id, principal)
         etag = b'"%d"' % case.version
         asked = read_header(scope, b"if-none-match")
-        if asked is not None and none_match(asked, etag):
-            # RFC 9110, 8.6: a 304 must not send another length than the 200, so it sends none
-            return RawReply(304, [(b"etag", etag), NO_STORE, *self._pace(case)], b"")
-        budget = self._budget(principal, case_id) if case.live else ()
+        if asked is not None:
+            matched = find_match(asked, etag, b'"%d-gzip"' % case.version)
+            if matched is not None:
+                # RFC 9110, 8.6: a 304 must not send another length than the 200, so it sends none
+                left = self._limiter.count_remaining(principal.name, case_id)
+                kept = [(b"etag", matched), NO_STORE, VARY, *self._budget(left), *self._pace(case)]
+                return RawReply(304, kept, b"")
+        try:
+            left = self._spend(case, principal)
+        except RateLimited as error:
+            refused = error_reply(error)
+            return refused._replace(headers=[*refused.headers, *self._budget(0)])
         body = _encode(poll_response(case))
-        reply = json_reply(200, body, (b"etag", etag), *budget, *self._pace(case))
+        more: tuple[Header, ...] = (VARY, *self._budget(left), *self._pace(case))
+        if len(body) >= SMALLEST_COMPRESSED and accepts_gzip(read_text_header(scope, b"accept-encoding")):
+            # RFC 9110, 8.8.3.3: each encoding has a strong ETag of its own
+            body, etag, more = await compress(body), b'"%d-gzip"' % case.version, (GZIP, *more)
+        reply = json_reply(200, body, (b"etag", etag), *more)
         return reply if scope["method"] != "HEAD" else reply._replace(body=b"")
 
     async def current(self, case_id: str, principal: Principal) -> Case:
@@ -46,9 +63,14 @@ class StatusPoll:
         require_reading(principal)
         return await self._desk.current(case_id, principal)
 
-    def _budget(self, principal: Principal, case_id: str) -> tuple[Header, ...]:
-        remaining = self._limiter.spend(principal.name, case_id)
-        if remaining is None:
+    def _spend(self, case: Case, principal: Principal) -> int | None:
+        """Return how many polls remain after this one; a closed case takes none."""
+        if case.live:
+            return self._limiter.spend(principal.name, case.id)
+        return self._limiter.count_remaining(principal.name, case.id)
+
+    def _budget(self, remaining: int | None) -> tuple[Header, ...]:
+        if remaining is None or not self._limiter.per_minute:
             return ()
         limit = (b"x-ratelimit-limit", b"%d" % self._limiter.per_minute)
         return limit, (b"x-ratelimit-remaining", b"%d" % remaining)

@@ -8,10 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.errors import Unavailable
+from placet.http.response_compression import compress_response
 from placet.http.route import HttpApi, RouteGroup, RouteReply, pages
 from placet.http.routing import json_response
 from placet.pages.renderer import PageRenderer
 from placet.protocol.discovery import ServiceCard, build_discovery
+from placet.protocol.service_paths import DISCOVERY, DOCS, JWKS, OPENAPI
 from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS, check_version
 from placet.server.metrics import CONTENT_TYPE, Meter
 from placet.server.page_replies import PageReplies
@@ -20,7 +22,7 @@ CACHE_FOR_S = 300
 
 public = RouteGroup(
     tag="Server",
-    description="What this server can do, and how it is doing.",
+    description="What this server can do, and its health.",
     credential="none",
     handling="response",
 )
@@ -42,9 +44,9 @@ class KeySet(Struct, frozen=True, kw_only=True):
 
 
 class Discovery(Struct, frozen=True, kw_only=True):
-    """What this service can do: a version with flat fields beside it up to 0.6, one object from 0.7 on."""
+    """What this service can do, with the fields of the requested version."""
 
-    hitl_protocol: str | dict[str, Any]
+    hitl_protocol: dict[str, Any]
 
 
 class DiscoveryQuery(Struct, frozen=True, kw_only=True):
@@ -53,7 +55,7 @@ class DiscoveryQuery(Struct, frozen=True, kw_only=True):
     version: Annotated[
         str,
         Meta(
-            description="The protocol version whose shape you read; the newest unless you say so.",
+            description="The protocol version of the document. Default: the newest.",
             extra_json_schema={"enum": list(SPEC_VERSIONS)},
         ),
     ] = DEFAULT_VERSION
@@ -84,7 +86,7 @@ class PublicApi(HttpApi):
         self._replies = replies
 
     @public.get(
-        "/.well-known/hitl.json",
+        DISCOVERY,
         "discover",
         query=DiscoveryQuery,
         reply=RouteReply(description="The document.", model=Discovery),
@@ -92,13 +94,13 @@ class PublicApi(HttpApi):
     async def discover(self, request: Request) -> Response:
         """Get the discovery document.
 
-        The HITL Protocol's discovery document: flat up to version 0.6, nested from 0.7 on.
+        The HITL Protocol's discovery document.
         """
         version = check_version(request.query_params.get("version", DEFAULT_VERSION))
         return json_response(build_discovery(self._card, version), cache_for=CACHE_FOR_S)
 
     @public.get(
-        "/.well-known/jwks.json",
+        JWKS,
         "readSigningKeys",
         reply=RouteReply(description="The keys.", model=KeySet),
     )
@@ -110,7 +112,7 @@ class PublicApi(HttpApi):
         return json_response(await self._jwks(), cache_for=CACHE_FOR_S)
 
     @public.get(
-        "/openapi.json",
+        OPENAPI,
         "readDescription",
         reply=RouteReply(description="An OpenAPI 3.1 document.", model=dict[str, Any]),
     )
@@ -121,11 +123,12 @@ class PublicApi(HttpApi):
         """
         return json_response(self._openapi(), cache_for=CACHE_FOR_S)
 
-    @pages.get("/docs", "showApiDocs")
+    @pages.get(DOCS, "showApiDocs")
     async def show_api_docs(self, request: Request) -> Response:
         """Show the API description as a page."""
         html = self._renderer.render_docs(self._openapi(), static_url=self._replies.static_url)
-        return self._replies.page(html)
+        page = self._replies.page(html)  # it contains no secrets
+        return await compress_response(page, request.headers.get("accept-encoding"))
 
     @public.get("/healthz", "checkHealth", reply=RouteReply(description="It is.", model=Health))
     async def check_health(self, request: Request) -> Response:

@@ -1,6 +1,7 @@
 """Serve the review pages: open a link, show the page, take the answer. GET changes nothing (ruling 4)."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from placet.errors import (
     CaseConflict,
     CaseExpired,
     CaseNotFound,
+    ContentAltered,
     ContentChanged,
     InvalidInput,
     InvalidSubmission,
@@ -37,26 +39,26 @@ from placet.http.decoding import decode
 from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, Route, pages
 from placet.http.routing import json_response
-from placet.pages.page_texts import DECLINED
+from placet.pages.page_texts import HAND_BACK_REASONS
 from placet.pages.renderer import PageRenderer
 from placet.protocol.inline_submit import ActionName
 from placet.protocol.poll import RespondedBy, Status
 from placet.protocol.verification import Evidence
 from placet.reviews.form_post import PostResult
 from placet.reviews.review_type import ReviewType
-from placet.server.drafts import Drafts
+from placet.server.case_sessions import CaseSession, CaseSessions
+from placet.server.form_drafts import Drafts
 from placet.server.inbox_sessions import InboxSessions
 from placet.server.page_replies import PageReplies
-from placet.server.page_requests import PageAccess, PagePost, came_from_inbox
+from placet.server.page_requests import PageAccess, PagePost
 from placet.server.page_views import FormState, PageViews
 from placet.server.prefill import Prefill
-from placet.server.sessions import CaseSession, CaseSessions
 from placet.server.streams import EventStreams, StreamResponse
 from placet.text.characters import is_storable, normalize_newlines
 
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
-POSTED = ("respond", "decline", "pass-on", "language", "revoke")
+POSTED = ("respond", "hand-back", "pass-on", "language", "revoke")
 Identify = Callable[[Request], Awaitable[RespondedBy | None]]
 
 
@@ -81,7 +83,7 @@ class ReviewPages(HttpApi):
         desk: ReviewDesk,
         renderer: PageRenderer,
         sessions: CaseSessions,
-        kind: Callable[[Offer], ReviewType],
+        load_type: Callable[[Offer], ReviewType],
         prefill: Prefill,
         replies: PageReplies,
         streams: EventStreams,
@@ -91,14 +93,18 @@ class ReviewPages(HttpApi):
         self._desk = desk
         self._streams = streams
         self._identify = identify
-        self._access = PageAccess(desk, sessions, inbox)
-        self._kind = kind
+        self._access = PageAccess(desk, sessions, replies, inbox)
+        self._load_type = load_type
         self._prefill = prefill
         self._replies = replies
         self._language = replies.languages.of
-        self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=replies)
+        self._views = PageViews(desk=desk, renderer=renderer, load_type=load_type, replies=replies)
         self._drafts = Drafts(
-            desk=desk, access=self._access, kind=kind, saved=self._load_saved, language=self._language
+            desk=desk,
+            access=self._access,
+            load_type=load_type,
+            saved=self._load_saved,
+            language=self._language,
         )
 
     def routes(self) -> tuple[Route, ...]:
@@ -122,9 +128,8 @@ class ReviewPages(HttpApi):
         language = self._language(request)
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
-            return self._replies.enter(
-                case.id, self._access.begin_session(case, link), await self._resume_step(case)
-            )
+            cookie, step = self._access.begin_session(case, link), await self._resume_step(case)
+            return self._replies.enter(request, case.id, cookie, step)
         case, offer = await self._desk.get_case_and_offer(case_id)
         session = await self._access.require_session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
@@ -132,7 +137,7 @@ class ReviewPages(HttpApi):
         saved, step = await self._load_saved(case, offer)
         asked = request.query_params.get("step", "")
         wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
-        place = self._kind(offer).find_step(offer, saved, wanted)
+        place = self._load_type(offer).find_step(offer, saved, wanted)
         return await self._views.show_open(
             case, offer, session, FormState(values=saved, step=place or 0), language
         )
@@ -142,14 +147,19 @@ class ReviewPages(HttpApi):
         _, offer = await self._desk.get_case_and_offer(case.id)
         draft = await self._desk.store.get_draft(case.id)
         values, step = (draft.values, draft.step) if draft else ({}, 0)
-        return self._kind(offer).find_step(offer, values, step) if case.live else None
+        return self._load_type(offer).find_step(offer, values, step) if case.live else None
 
     @pages.get("/review/{case_id}/events", "followReviewPage")
     async def events(self, request: Request) -> Response:
         """Stream the case's events to its open page, without their data."""
         case, _ = await self._desk.get_case_and_offer(request.path_params["case_id"])
         await self._access.require_session(request, case)
-        return StreamResponse(self._streams, case)
+        return StreamResponse(self._streams, case, partial(self._check_session, request))
+
+    async def _check_session(self, request: Request) -> None:
+        """Raise unless the page's session is still valid: its link may be revoked, its person signed out."""
+        case, _ = await self._desk.get_case_and_offer(request.path_params["case_id"])
+        await self._access.require_session(request, case)
 
     @pages.post("/review/{case_id}/opened", "markOpened")
     async def mark_opened(self, request: Request) -> Response:
@@ -170,7 +180,17 @@ class ReviewPages(HttpApi):
     async def _respond(self, request: Request, post: PagePost) -> Response:
         move = post.value("action") or ""
         saved, _ = await self._load_saved(post.case, post.offer)
-        turn = self._kind(post.offer).handle_post(post.offer, move, post.typed, saved)
+        rules = self._load_type(post.offer)
+        if rules.post_evaluates_schema(post.offer, post.typed):
+            try:
+                turn = await self._desk.evaluator.run(rules.handle_post, post.offer, move, post.typed, saved)
+            except InvalidSubmission as error:
+                turn = rules.read_draft(post.offer, post.typed, saved)
+                return await self._views.show_again(
+                    post, turn, self._language(request), status=error.status, error=error
+                )
+        else:
+            turn = rules.handle_post(post.offer, move, post.typed, saved)
         if turn.ready:
             return await self._answer(request, post, move, turn)
         await self._desk.work(
@@ -194,17 +214,18 @@ class ReviewPages(HttpApi):
             return self._replies.go(case_id)
         raise InvalidToken()
 
-    @pages.post("/review/{case_id}/decline", "handBack")
-    async def decline(self, request: Request) -> Response:
-        """Hand the case back: the reviewer will not decide it."""
+    @pages.post("/review/{case_id}/hand-back", "handBack")
+    async def hand_back(self, request: Request) -> Response:
+        """Hand the case back: the reviewer will not decide it, and it stays open for others."""
         post = await self._access.read_post(request)
-        declined = post.value("decline_reason")
-        if declined is None:  # the page of a service's theme may have another form
-            declined = post.value("reason")
-        picked = DECLINED.get(post.value("why") or "")
-        parts = [self._language(request).t(picked) if picked else "", clean_remark(declined)]
+        typed = post.value("hand_back_reason")
+        if typed is None:  # the page of a service's theme may have another form
+            typed = post.value("reason")
+        picked = HAND_BACK_REASONS.get(post.value("why") or "")
+        parts = [self._language(request).t(picked) if picked else "", clean_remark(typed)]
         reason = "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
-        await self._desk.decline(post.case.id, actor=post.session.actor, reason=reason or None)
+        person = await self._person(request, post.session)
+        await self._desk.hand_back(post.case.id, actor=post.session.actor, reason=reason or None, by=person)
         return self._replies.go(post.case.id)
 
     @pages.post("/review/{case_id}/language", "changeLanguage")
@@ -215,7 +236,7 @@ class ReviewPages(HttpApi):
             turn = await self._drafts.save(post)
         except (AlreadyClosed, CaseExpired):
             return self._replies.go(post.case.id)
-        place = self._kind(post.offer).find_step(post.offer, turn.values, turn.step)
+        place = self._load_type(post.offer).find_step(post.offer, turn.values, turn.step)
         return self._replies.go(post.case.id, place)
 
     @pages.post("/review/{case_id}/pass-on", "passOn")
@@ -331,10 +352,10 @@ class ReviewPages(HttpApi):
         name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
         if name is None:
             return self._report_failure(request, error)
-        if isinstance(error, SessionEnded) and came_from_inbox(request):
+        if isinstance(error, SessionEnded) and self._access.came_from_inbox(request):
             name = "signed_out"
         # A GET submits nothing, so the page must not say that an answer was not recorded.
-        unsent = isinstance(error, Unavailable) and request.method != "POST"
+        unsent = name == "not_recorded" and request.method != "POST"
         return self._message(request, "broken" if unsent else name, error.status)
 
     def _report_failure(self, request: Request, error: Exception) -> Response:
@@ -354,7 +375,7 @@ class ReviewPages(HttpApi):
 
     def _message(self, request: Request, name: str, status: int) -> Response:
         case_id = request.path_params.get("case_id", "")
-        from_inbox = came_from_inbox(request)
+        from_inbox = self._access.came_from_inbox(request)
         return self._views.show_message(name, status, case_id, self._language(request), from_inbox=from_inbox)
 
 
@@ -370,6 +391,7 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
     (BodyTooLarge, "unreadable"),
     (InvalidSubmission, "unreadable"),
     (RateLimited, "too_busy"),
+    (ContentAltered, "altered"),
     (Unavailable, "not_recorded"),
 )
 

@@ -1,17 +1,15 @@
-"""Run an app under uvicorn: bind the port first, and end event streams first on shutdown."""
+"""Run an app under uvicorn, and end event streams first on shutdown."""
 
 import asyncio
 import gc
-import signal
 import socket
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import uvicorn
 
 from placet.errors import SettingsError
+from placet.http.listening import ListeningServer, Ready
 from placet.server.app import PlacetApp
 from placet.server.single_write_protocol import SingleWriteProtocol
 
@@ -21,36 +19,14 @@ if TYPE_CHECKING:
     from placet.server.tracing import TracedApp
 
 ServedApp: TypeAlias = "PlacetApp | TracedApp"
-Ready = Callable[[], None]
 
 
-class StreamClosingServer(uvicorn.Server):
+class StreamClosingServer(ListeningServer):
     """A server that closes its event streams on shutdown, before it waits for other requests."""
 
     def __init__(self, config: uvicorn.Config, app: ServedApp, ready: Ready) -> None:
-        super().__init__(config)
+        super().__init__(config, ready)
         self._app = app
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen, then call `ready`."""
-        await super().startup(sockets)
-        if self.started:
-            self._ready()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Stop in order on SIGINT and SIGTERM; the base class would raise the signal again afterwards."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        signals = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self.handle_exit) for number in signals}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop: end streams, finish running requests, write accepted changes to disk."""
@@ -58,20 +34,6 @@ class StreamClosingServer(uvicorn.Server):
             server.close()
         await self._app.streams.close()
         await super().shutdown(sockets)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a bound socket; raise SettingsError if the address cannot be used."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise SettingsError(f"Cannot listen on {host} port {port}: {error.strerror}.") from error
-    listener.set_inheritable(True)
-    return listener
 
 
 def run(

@@ -13,7 +13,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from placet.errors import ValidationFailed
-from placet.http.asgi import BufferedBody, RawReply, StreamedReplyNeeded
+from placet.http.asgi import BufferedBody, Message, RawReply, Receive, Scope, Send, StreamedReplyNeeded
 
 MAX_HEAD_BYTES = (
     256 * 1024
@@ -31,6 +31,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _held: tuple[RequestResponseCycle, Any] | None = None
     _reading = False
+    _problem = "This is not a valid HTTP request."
 
     def on_message_begin(self) -> None:
         """Start to count the bytes of the head."""
@@ -38,8 +39,13 @@ class SingleWriteProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Stop to count the bytes of the head."""
+        """Stop to count the bytes of the head; refuse a request that does not name one host."""
         self._in_head = False
+        hosts = [1 for name, _ in self.headers if name == b"host"]
+        # RFC 9112, 3.2: exactly one Host; HTTP/1.0 does not have to send it.
+        if len(hosts) != 1 and (hosts or self.parser.get_http_version() != "1.0"):
+            self._problem = "Send exactly one Host header."
+            raise ValueError(self._problem)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -87,11 +93,11 @@ class SingleWriteProtocol(HttpToolsProtocol):
         find = getattr(app, "find_raw", None)
         found = find(cycle.scope) if find is not None and not cycle.waiting_for_100_continue else None
         if found is None:
-            super()._start_asgi_task(cycle, app)
+            super()._start_asgi_task(cycle, _without_chunks(cycle, app))
         elif cycle.more_body and self._reading:
             self._held = (cycle, found)
         elif cycle.more_body:
-            super()._start_asgi_task(cycle, app)
+            super()._start_asgi_task(cycle, _without_chunks(cycle, app))
         else:
             self._start_reply(cycle, found)
 
@@ -99,7 +105,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
         if self._held is not None:
             cycle, _ = self._held
             self._held = None
-            super()._start_asgi_task(cycle, self.app)
+            super()._start_asgi_task(cycle, _without_chunks(cycle, self.app))
 
     def _start_reply(self, cycle: RequestResponseCycle, found: Any) -> None:
         task = self.loop.create_task(self._answer(cycle, found))
@@ -112,7 +118,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
             if self.flow.write_paused and not cycle.disconnected:
                 await self.flow.drain()
         except StreamedReplyNeeded:
-            await cycle.run_asgi(self.app)
+            await cycle.run_asgi(_without_chunks(cycle, self.app))
             return
         except BaseException:
             self.transport.close()  # otherwise the client would wait for the reply
@@ -136,10 +142,32 @@ class SingleWriteProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Send an error and close the connection."""
-        self._refuse_and_close("400 Bad Request", "This is not a valid HTTP request.")
+        self._refuse_and_close("400 Bad Request", self._problem)
 
     def _refuse_and_close(self, status: str, words: str) -> None:
         body = msgspec.json.encode(ValidationFailed(words).body())
         head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
         self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body)
         self.transport.close()
+
+
+def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
+    """Return an app that sends replies without a length in one piece per message to HTTP/1.0 clients.
+
+    They do not know chunks; for them the end of the connection is the end of the reply. uvicorn closes it.
+    """
+    if cycle.scope["http_version"] != "1.0":
+        return app
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_unchunked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if all(name.lower() != b"content-length" for name, _ in message.get("headers", ())):
+                    cycle.chunked_encoding = False
+            elif cycle.response_started and not cycle.expected_content_length and not cycle.chunked_encoding:
+                cycle.expected_content_length = len(message.get("body", b""))
+            await send(message)
+
+        await app(scope, receive, send_unchunked)
+
+    return serve

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.errors import CaseNotFound
+from placet.http.compression import accepts_gzip
 from placet.http.route import HttpApi, pages
 from placet.pages.assets import fingerprint
 
@@ -40,10 +41,10 @@ class StaticFiles(HttpApi):
         name = request.path_params["name"]
         if name not in self._files:
             raise CaseNotFound("There is nothing at this address.")
-        kept = request.path_params.get("version") == self._version
+        is_current = request.path_params.get("version") == self._version
         headers = {
             "etag": self._etags[name],
-            "cache-control": FOR_EVER if kept else FOR_A_WHILE,
+            "cache-control": FOR_EVER if is_current else FOR_A_WHILE,
             "content-security-policy": ALONE,
             "vary": "Accept-Encoding",
             "x-content-type-options": "nosniff",
@@ -51,15 +52,7 @@ class StaticFiles(HttpApi):
         if request.headers.get("if-none-match") == self._etags[name]:
             return Response(status_code=304, headers=headers)
         body = self._files[name]
-        if _takes_gzip(request) and len(self._packed[name]) < len(body):
+        if accepts_gzip(request.headers.get("accept-encoding")) and len(self._packed[name]) < len(body):
             body = self._packed[name]
             headers["content-encoding"] = "gzip"
         return Response(body, headers=headers, media_type=TYPES[Path(name).suffix])
-
-
-def _takes_gzip(request: Request) -> bool:
-    offers = request.headers.get("accept-encoding", "").lower().split(",")
-    codings = {
-        name.strip(): rest.replace(" ", "") for name, _, rest in (one.partition(";") for one in offers)
-    }
-    return codings.get("gzip", "q=0") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")

@@ -5,7 +5,7 @@ short-lived task writes to it. This keeps ten thousand open streams cheap.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -23,6 +23,7 @@ HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 HEARTBEAT_EVERY = 15.0
+MAX_PAGE_STREAMS = 100  # of one case: a review link is no principal
 LEAVE_WITHIN_S = 2.0  # a client that does not read cannot delay the shutdown
 
 Check = Callable[[], Awaitable[None]]
@@ -51,7 +52,38 @@ class Stream:
         self.closed = self.closed or not more
         await self.send({"type": "http.response.body", "body": body, "more_body": more})
 
-    async def may_continue(self) -> bool:
+    async def send_new_events(self, desk: ReviewDesk) -> None:
+        """Write new events. A stream has one writer; a call during a write makes it check again."""
+        if self.busy:
+            self.missed = True
+            return
+        self.busy = True
+        try:
+            self.missed = True
+            while self.missed and not self.closed:
+                self.missed = False
+                await self._write_new(desk)
+        finally:
+            self.busy = False
+
+    def mark_closed(self) -> None:
+        """Write nothing more: the client has left."""
+        self.closed = True
+
+    async def _write_new(self, desk: ReviewDesk) -> None:
+        frames, final = [], False
+        for event in await desk.events(self.case_id, after=self.seen):
+            self.seen = event.seq
+            if event.type in STREAMED and event.data is not None:
+                data = b"{}" if self.bare else event.data
+                frames.append(format_event(name=event.type, seq=event.seq, data=data))
+            final = final or event.type in FINAL
+        if (frames or final) and not await self._may_continue():
+            frames, final = [], True
+        if frames or final:
+            await self.write(b"".join(frames), more=not final)
+
+    async def _may_continue(self) -> bool:
         """Whether the client may still receive events: a key can be revoked while a stream is open."""
         try:
             if self.check is not None:
@@ -67,6 +99,7 @@ class EventStreams:
     def __init__(self, desk: ReviewDesk) -> None:
         self._desk = desk
         self._streams: dict[str, set[Stream]] = defaultdict(set)
+        self._counts: Counter[tuple[bool, str | None]] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
         self._others: list[Callable[[], Awaitable[None]]] = []
@@ -88,8 +121,12 @@ class EventStreams:
         """Replay the events that the client missed, then stream until the case closes or the client leaves.
 
         A bare stream sends events without their data. `check` is called before events are sent; if it raises,
-        the stream ends.
+        the stream ends. Raises QuotaExceeded if the case's owner or its review page has too many streams.
         """
+        counted = (bare, case.id if bare else case.owner)
+        limit = MAX_PAGE_STREAMS if bare else self._desk.limits.max_streams
+        if 0 < limit <= self._counts[counted]:
+            self._desk.quotas.refuse("streams", limit)
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})
@@ -97,23 +134,27 @@ class EventStreams:
         seen = parse_last_event_id(read_text_header(scope, b"last-event-id"))
         stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare, check=check)
         self._streams[case.id].add(stream)
+        self._counts[counted] += 1
         over = not case.live
         del case  # an idle stream may stay open for hours: release the memory
         try:
             await stream.write(b"retry: 2000\n\n")
-            await self._send_new_events(stream)
+            await stream.send_new_events(self._desk)
             if not stream.closed and (self._ending or over):  # nothing more will come
                 await stream.write(b"", more=False)
             while not stream.closed and (await receive())["type"] != "http.disconnect":
                 pass
         finally:
             self._forget(stream)
+            self._counts[counted] -= 1
+            if not self._counts[counted]:
+                del self._counts[counted]
 
     def wake(self, case_id: str | None) -> None:
         """Send new events to the streams of a case, or to all streams."""
         listening = self._open() if case_id is None else tuple(self._streams.get(case_id, ()))
         for stream in listening:
-            self._spawn(self._send_new_events(stream))
+            self._spawn(stream.send_new_events(self._desk))
 
     async def heartbeat(self) -> None:
         """Keep idle streams alive through proxies; runs until it is cancelled."""
@@ -127,7 +168,7 @@ class EventStreams:
             if not stream.busy:
                 self._spawn(stream.write(HEARTBEAT))
 
-    def also_close(self, close: Callable[[], Awaitable[None]]) -> None:
+    def add_close_callback(self, close: Callable[[], Awaitable[None]]) -> None:
         """Close streams of another kind together with these."""
         self._others.append(close)
 
@@ -144,33 +185,6 @@ class EventStreams:
     def _open(self) -> list[Stream]:
         return [stream for streams in self._streams.values() for stream in streams if not stream.closed]
 
-    async def _send_new_events(self, stream: Stream) -> None:
-        """Write new events. A stream has one writer; a call during a write makes it check again."""
-        if stream.busy:
-            stream.missed = True
-            return
-        stream.busy = True
-        try:
-            stream.missed = True
-            while stream.missed and not stream.closed:
-                stream.missed = False
-                await self._write_new(stream)
-        finally:
-            stream.busy = False
-
-    async def _write_new(self, stream: Stream) -> None:
-        frames, final = [], False
-        for event in await self._desk.events(stream.case_id, after=stream.seen):
-            stream.seen = event.seq
-            if event.type in STREAMED and event.data is not None:
-                data = b"{}" if stream.bare else event.data
-                frames.append(format_event(name=event.type, seq=event.seq, data=data))
-            final = final or event.type in FINAL
-        if (frames or final) and not await stream.may_continue():
-            frames, final = [], True
-        if frames or final:
-            await stream.write(b"".join(frames), more=not final)
-
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -182,7 +196,7 @@ class EventStreams:
             task.exception()  # read it, so that a client that disconnects is not logged
 
     def _forget(self, stream: Stream) -> None:
-        stream.closed = True
+        stream.mark_closed()
         streams = self._streams.get(stream.case_id)
         if streams is not None:
             streams.discard(stream)
@@ -193,11 +207,12 @@ class EventStreams:
 class StreamResponse(Response):
     """The bare stream of a case as a response of the review pages."""
 
-    def __init__(self, streams: EventStreams, case: Case) -> None:
+    def __init__(self, streams: EventStreams, case: Case, check: Check) -> None:
         super().__init__()
         self._streams = streams
         self._case = case
+        self._check = check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Stream until the case closes or the client disconnects."""
-        await self._streams.serve(scope, receive, send, self._case, bare=True)
+        await self._streams.serve(scope, receive, send, self._case, bare=True, check=self._check)

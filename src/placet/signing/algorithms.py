@@ -27,7 +27,7 @@ class Algorithm(Struct, frozen=True, kw_only=True):
     """A JWS algorithm and the type of key that it uses."""
 
     name: str
-    kind: type[ECKey] | type[RSAKey] | type[OKPKey]
+    key_class: type[ECKey] | type[RSAKey] | type[OKPKey]
     fixed: dict[str, str]
     members: tuple[str, ...]
     generate: Callable[[], Key]
@@ -43,7 +43,7 @@ def _sign_es256(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
 ALGORITHMS: Mapping[str, Algorithm] = {
     "ES256": Algorithm(
         name="ES256",
-        kind=ECKey,
+        key_class=ECKey,
         fixed={"kty": "EC", "crv": "P-256"},
         members=("x", "y"),
         generate=lambda: ECKey.generate_key("P-256"),
@@ -51,7 +51,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "RS256": Algorithm(
         name="RS256",
-        kind=RSAKey,
+        key_class=RSAKey,
         fixed={"kty": "RSA"},
         members=("n", "e"),
         generate=lambda: RSAKey.generate_key(_RSA_BITS),
@@ -59,7 +59,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "EdDSA": Algorithm(
         name="EdDSA",
-        kind=OKPKey,
+        key_class=OKPKey,
         fixed={"kty": "OKP", "crv": "Ed25519"},
         members=("x",),
         generate=lambda: OKPKey.generate_key("Ed25519"),
@@ -76,15 +76,15 @@ def import_key(algorithm: Algorithm, jwk: Mapping[str, Any], *, private: bool = 
     members = {name: jwk[name] for name in names if name in jwk}
     _check_members(algorithm, members)
     try:
-        key = algorithm.kind.import_key({**algorithm.fixed, **members})
+        key = algorithm.key_class.import_key({**algorithm.fixed, **members})
     except (JoseError, TypeError, KeyError) as error:
         raise ValueError("the key is malformed") from error
     # Importing the raw private key again recomputes the public part, which the JWK could have altered.
-    return algorithm.kind.import_key(key.raw_value) if private else key  # type: ignore[arg-type]
+    return algorithm.key_class.import_key(key.raw_value) if private else key  # type: ignore[arg-type]
 
 
 def _private_members(algorithm: Algorithm) -> list[str]:
-    return [name for name, member in algorithm.kind.value_registry.items() if member.private]
+    return [name for name, member in algorithm.key_class.value_registry.items() if member.private]
 
 
 def _check_members(algorithm: Algorithm, members: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from placet.errors import SettingsError
 from placet.ports.signer import Claim
 from placet.protocol.signed_result import ProtectedHeader
 from placet.signing.algorithms import ALGORITHMS
-from placet.signing.keys import KeyRing
+from placet.signing.keys import KeyRing, build_key_set
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
@@ -29,7 +29,7 @@ class JwsSigner:
         self._kid = ring.current.kid
         self._algorithm = ALGORITHMS[ring.current.algorithm]
         self._private_key = key.private_key
-        self._published = [key.to_public_jwk() for key in ring.keys]
+        self._published = build_key_set(ring.keys)["keys"]
 
     @property
     def algorithm(self) -> str:
@@ -48,7 +48,7 @@ class JwsSigner:
         return [self.sign(payload, shown=shown) for payload, shown in claims]
 
     def jwks(self) -> dict[str, Any]:
-        """Return the JSON Web Key Set to publish: the current key first, then every earlier one."""
+        """Return the JSON Web Key Set to publish: the current key first, then earlier ones."""
         return {"keys": [dict(key) for key in self._published]}
 
 

@@ -1,6 +1,6 @@
 """Signing keys: generation, serialisation, and the key ring of the current and all earlier keys."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self
 
@@ -22,6 +22,7 @@ class SigningKey(Struct, frozen=True, kw_only=True):
     jwk: str
     created_at: Moment
     retired_at: Moment | None = None
+    revoked_at: Moment | None = None
 
     def __repr__(self) -> str:
         # The private key stays out of logs and tracebacks.
@@ -35,21 +36,27 @@ class SigningKey(Struct, frozen=True, kw_only=True):
         except ValueError as error:
             raise SettingsError(f"Signing key {self.kid} cannot be read: {error}.") from None
         if key.thumbprint() != self.kid:
-            raise SettingsError(f"Signing key {self.kid} is not the key its name says.")
+            raise SettingsError(f"Signing key {self.kid} does not match its kid.")
         return key
 
     def retire(self, *, now: datetime) -> Self:
         """Return this key as retired: without its private part, for verification only."""
         return replace(self, jwk=_text(self.read().as_dict(private=False)), retired_at=now)
 
+    def revoke(self, *, now: datetime) -> Self:
+        """Return this key as revoked: none of its signatures counts any more, whatever their date."""
+        retired = self if self.retired_at is not None else self.retire(now=now)
+        return retired if self.revoked_at is not None else replace(retired, revoked_at=now)
+
     def to_public_jwk(self) -> dict[str, Any]:
-        """Return the public JWK for the key set."""
+        """Return the public JWK for the key set, with the time after which it signs no more."""
         public = dict(self.read().as_dict(private=False))
-        return {**public, "kid": self.kid, "alg": self.algorithm, "use": "sig"}
+        retired = {"retired_at": self.retired_at.isoformat()} if self.retired_at is not None else {}
+        return {**public, "kid": self.kid, "alg": self.algorithm, "use": "sig", **retired}
 
 
 class KeyRing(Struct, frozen=True, kw_only=True):
-    """The key that signs, and all earlier keys, which stay published to verify old results."""
+    """The key that signs, and all earlier keys. Those that are not revoked stay published."""
 
     current: SigningKey
     earlier: tuple[SigningKey, ...] = ()
@@ -61,12 +68,12 @@ class KeyRing(Struct, frozen=True, kw_only=True):
         Raises SettingsError if no key can sign or two share a name.
         """
         if len({key.kid for key in keys}) != len(keys):
-            raise SettingsError("Two signing keys share one kid.")
+            raise SettingsError("Two signing keys have the same kid.")
         # Two servers that start at once may each create a key: the order decides which one signs.
         newest_first = sorted(keys, key=lambda key: (key.created_at, key.kid), reverse=True)
         current = next((key for key in newest_first if key.retired_at is None), None)
         if current is None:
-            raise SettingsError("There is no signing key in use; rotate to make one.")
+            raise SettingsError("There is no active signing key. Create one with `placet signing rotate`.")
         return cls(current=current, earlier=tuple(key for key in newest_first if key is not current))
 
     @property
@@ -79,6 +86,22 @@ class KeyRing(Struct, frozen=True, kw_only=True):
         new = generate_key(algorithm or self.current.algorithm, now=now)
         retired = tuple(key if key.retired_at else key.retire(now=now) for key in self.keys)
         return replace(self, current=new, earlier=retired)
+
+    def revoke(self, kid: str, *, now: datetime) -> Self:
+        """Return the ring with this key revoked. If it is the current key, a new one is created.
+
+        Raises SettingsError if there is no such key.
+        """
+        if kid not in {key.kid for key in self.keys}:
+            raise SettingsError(f"There is no signing key {kid!r}. `placet signing list` shows the keys.")
+        ring = self.rotate(now=now) if kid == self.current.kid else self
+        revoked = tuple(key.revoke(now=now) if key.kid == kid else key for key in ring.earlier)
+        return replace(ring, earlier=revoked)
+
+
+def build_key_set(keys: Iterable[SigningKey]) -> dict[str, Any]:
+    """Return the JSON Web Key Set to publish, without revoked keys, so that every verifier refuses these."""
+    return {"keys": [key.to_public_jwk() for key in keys if key.revoked_at is None]}
 
 
 def generate_key(algorithm: str = "ES256", *, now: datetime) -> SigningKey:

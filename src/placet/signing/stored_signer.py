@@ -1,24 +1,25 @@
-"""The signer of a server. Its keys are in the store, are created on first start and can be rotated."""
+"""The signer of a server. Its keys are in the store and are created on first start."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Self
 
+from placet.errors import SettingsError
 from placet.ports.key_store import KeyStore
 from placet.ports.signer import Claim
-from placet.signing.busy_signer import BusySigner
-from placet.signing.keys import KeyRing, SigningKey, dump_key, generate_key, load_key
+from placet.signing.keys import KeyRing, SigningKey, build_key_set, dump_key, generate_key, load_key
+from placet.signing.offloading_signer import OffloadingSigner
 
 DEFAULT_ALGORITHM = "ES256"
 
 
 class StoredSigner:
-    """Signs with the current key of the store. `refresh` reads the keys again after a rotation."""
+    """Signs with the current key of the store. `refresh` reads the keys again."""
 
     def __init__(self, store: KeyStore, ring: KeyRing) -> None:
         self._store = store
-        self._kids = _kids(ring)
-        self._signer = BusySigner(ring)
+        self._ring = ring
+        self._signer = OffloadingSigner(ring)
 
     @classmethod
     async def open(cls, store: KeyStore, *, algorithm: str, clock: Callable[[], datetime]) -> Self:
@@ -43,11 +44,11 @@ class StoredSigner:
         return self._signer.jwks()
 
     async def refresh(self) -> None:
-        """Read the keys again, in case another process rotated them."""
+        """Read the keys again, in case another process rotated or revoked one."""
         ring = KeyRing.of([load_key(text) for text in await self._store.list_signing_keys()])
-        if _kids(ring) != self._kids:
-            self._kids = _kids(ring)
-            earlier, self._signer = self._signer, BusySigner(ring)
+        if ring != self._ring:
+            self._ring = ring
+            earlier, self._signer = self._signer, OffloadingSigner(ring)
             await earlier.aclose()
 
     async def aclose(self) -> None:
@@ -56,14 +57,14 @@ class StoredSigner:
 
 
 async def read_published_keys(store: KeyStore) -> dict[str, Any]:
-    """Return the JSON Web Key Set of all keys in the store, newest first, also if signing is off."""
+    """Return the JSON Web Key Set of the keys in the store, newest first, also if signing is off."""
     keys = [load_key(text) for text in await store.list_signing_keys()]
-    return {"keys": [key.to_public_jwk() for key in reversed(keys)]}
+    return build_key_set(reversed(keys))
 
 
 async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:
     """Create and store the first key."""
-    return await _save(store, KeyRing.of([generate_key(algorithm, now=now)]))
+    return await _save(store, KeyRing.of([generate_key(algorithm, now=now)]), ())
 
 
 async def rotate_keys(store: KeyStore, *, now: datetime, algorithm: str | None = None) -> KeyRing:
@@ -71,14 +72,22 @@ async def rotate_keys(store: KeyStore, *, now: datetime, algorithm: str | None =
     keys = [load_key(text) for text in await store.list_signing_keys()]
     if not keys:
         return await add_key(store, algorithm or DEFAULT_ALGORITHM, now)
-    return await _save(store, KeyRing.of(keys).rotate(now=now, algorithm=algorithm))
+    return await _save(store, KeyRing.of(keys).rotate(now=now, algorithm=algorithm), keys)
 
 
-async def _save(store: KeyStore, ring: KeyRing) -> KeyRing:
-    await store.save_signing_keys([(key.kid, dump_key(key)) for key in ring.keys])
+async def revoke_key(store: KeyStore, kid: str, *, now: datetime) -> KeyRing:
+    """Publish this key no more, so that its signatures are refused. Replaces it if it is the current key.
+
+    Raises SettingsError if there is no such key.
+    """
+    keys = [load_key(text) for text in await store.list_signing_keys()]
+    if not keys:
+        raise SettingsError("There are no signing keys yet.")
+    return await _save(store, KeyRing.of(keys).revoke(kid, now=now), keys)
+
+
+async def _save(store: KeyStore, ring: KeyRing, before: Sequence[SigningKey]) -> KeyRing:
+    """Write what changed, so that nothing is undone that another process wrote to other keys."""
+    changed = [key for key in ring.keys if key not in before]
+    await store.save_signing_keys([(key.kid, dump_key(key)) for key in changed])
     return ring
-
-
-def _kids(ring: KeyRing) -> tuple[str, ...]:
-    keys: tuple[SigningKey, ...] = tuple(ring.keys)
-    return (ring.current.kid, *sorted(key.kid for key in keys))

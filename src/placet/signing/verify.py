@@ -1,6 +1,7 @@
 """Offline verification of a signed result, from a poll response and a key set."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from joserfc import jws
@@ -11,6 +12,8 @@ from msgspec import Struct
 from placet.errors import SignatureInvalid, ValidationFailed
 from placet.protocol.signed_result import ResultSignature, build_signing_payload, parse_signature
 from placet.signing.algorithms import ALGORITHMS, Key, import_key
+
+NOTICED_WITHIN = timedelta(minutes=1)  # how long a running server may take to notice a rotation
 
 
 class VerifiedResult(Struct, frozen=True, kw_only=True):
@@ -51,7 +54,7 @@ def verify_result(
     if signature.signed_at != poll.get("completed_at"):
         raise SignatureInvalid("signed_at must be the moment of completed_at.")
     if shown is not None and shown != signature.header.shown:
-        raise SignatureInvalid("The person was shown something else than this.")
+        raise SignatureInvalid("This is not what the person was shown.")
     _check(signature, _payload(poll, result, signature), _find_published_key(jwks, signature))
     return VerifiedResult(
         case_id=poll["case_id"],
@@ -65,12 +68,12 @@ def verify_result(
 
 def _read_completed_result(poll: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(poll, Mapping):
-        raise SignatureInvalid("A poll response is an object.")
+        raise SignatureInvalid("The poll response must be a JSON object.")
     if poll.get("status") != "completed":
         raise SignatureInvalid("Only a completed case has a result to verify.")
     result = poll.get("result")
     if not isinstance(result, Mapping):
-        raise SignatureInvalid("This poll response carries no result.")
+        raise SignatureInvalid("This poll response has no result.")
     return result
 
 
@@ -94,13 +97,25 @@ def _find_published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> 
         raise SignatureInvalid("The key set must be an object with a list of keys.")
     found = [key for key in keys if isinstance(key, Mapping) and key.get("kid") == header.kid]
     if len(found) != 1:
-        raise SignatureInvalid("The key set has no key of that kid, or more than one.")
+        raise SignatureInvalid("The key set must have exactly one key with this kid.")
     if found[0].get("alg", header.alg) != header.alg or found[0].get("use", "sig") != "sig":
         raise SignatureInvalid("The published key is not meant for this algorithm.")
+    _require_signed_before_retirement(found[0].get("retired_at"), signature.signed_at)
     try:
         return import_key(ALGORITHMS[header.alg], found[0])
     except ValueError as error:
         raise SignatureInvalid(f"The published key does not fit {header.alg}: {error}.") from None
+
+
+def _require_signed_before_retirement(retired_at: Any, signed_at: str) -> None:
+    if retired_at is None:
+        return
+    try:
+        is_late = datetime.fromisoformat(signed_at) > datetime.fromisoformat(retired_at) + NOTICED_WITHIN
+    except (ValueError, TypeError, OverflowError):
+        raise SignatureInvalid("The key is retired, and its retired_at or signed_at is not a time.") from None
+    if is_late:
+        raise SignatureInvalid(f"The key was retired at {retired_at[:40]}, before this was signed.")
 
 
 def _check(signature: ResultSignature, payload: bytes, key: Key) -> None:

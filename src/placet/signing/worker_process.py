@@ -32,12 +32,9 @@ _values_from = msgspec.msgpack.Decoder(list[str]).decode
 class SigningProcess:
     """Signs with one key in another process. Raises ConnectionError if the process is not ready or gone."""
 
-    def __init__(
-        self, key: SigningKey, *, command: Sequence[str] = COMMAND, patience_s: float = PATIENCE_S
-    ) -> None:
+    def __init__(self, key: SigningKey, *, command: Sequence[str] = COMMAND) -> None:
         self._key = key
         self._command = command
-        self._patience_s = patience_s
         self._asked: deque[asyncio.Future[list[str]]] = deque()
         self._to: asyncio.StreamWriter | None = None
         self._life = asyncio.create_task(self._live())
@@ -55,7 +52,7 @@ class SigningProcess:
         self._asked.append(future)
         self._to.write(_encode_frame(claims))
         try:
-            return await asyncio.wait_for(future, self._patience_s)
+            return await asyncio.wait_for(future, PATIENCE_S)
         except TimeoutError:
             self._life.cancel()
             raise ConnectionError from None

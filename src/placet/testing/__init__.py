@@ -1,1 +1,1 @@
-"""Test parts that ship with the package: clock, fakes, reviewers, and the contract suite of every port."""
+"""Tools for tests that ship with the package: fakes, samples, and the contract suite of every port."""

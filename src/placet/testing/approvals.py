@@ -1,4 +1,4 @@
-"""A stage for tool approval: scripted turns, tools that leave a trace, and a harness for each framework."""
+"""Parts of the contract suite for tool approval: scripted turns, recording tools and a harness."""
 
 import importlib
 import json
@@ -22,15 +22,15 @@ RUNS, HOLD, FLIPPED = "runs.jsonl", "hold", "flipped"
 LAST_WORDS = "done"
 CHILD_LIMIT_S = 60.0
 HOLD_LIMIT_S = 60.0
-LOOK_AGAIN_S = 0.005
+POLL_INTERVAL_S = 0.005
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scene:
-    """What the model asks for, turn by turn, and which calls a person must see.
+    """The tool calls of the model in each turn, and the policy that says which calls need a review.
 
-    After the last turn the model says `LAST_WORDS`. Which turn it is follows from how many replies of the
-    model the thread holds, so that a new process goes on where the last one stopped.
+    After the last turn the model replies `LAST_WORDS`. The number of the model's replies in the thread
+    selects the turn, so that a new process continues where the last one stopped.
     """
 
     turns: tuple[tuple[ToolCall, ...], ...]
@@ -38,20 +38,20 @@ class Scene:
     """A name in `POLICIES`."""
 
     def to_json(self) -> str:
-        """The scene as it travels to another process."""
+        """Return the scene as JSON, for another process."""
         turns = [[call.to_dict() for call in turn] for turn in self.turns]
         return json.dumps({"turns": turns, "policy": self.policy})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
-        kept = json.loads(text)
-        turns = tuple(tuple(ToolCall(**call) for call in turn) for turn in kept["turns"])
-        return cls(turns=turns, policy=kept["policy"])
+        """Return the scene from the JSON of `to_json`."""
+        fields = json.loads(text)
+        turns = tuple(tuple(ToolCall(**call) for call in turn) for turn in fields["turns"])
+        return cls(turns=turns, policy=fields["policy"])
 
 
 def usual(folder: Path) -> HumanInTheLoopHook:
-    """Three tools are reviewed; read_data needs nobody."""
+    """Return a hook that reviews three tools. read_data runs without review."""
     return HumanInTheLoopHook(
         {
             "write_file": True,
@@ -62,14 +62,14 @@ def usual(folder: Path) -> HumanInTheLoopHook:
 
 
 def asks_until_flipped(folder: Path) -> HumanInTheLoopHook:
-    """send_email is reviewed until the condition changes its mind."""
+    """Return a hook that reviews send_email until the file `FLIPPED` exists."""
     return HumanInTheLoopHook(
         {"send_email": ToolConfig(when=lambda call, state: not (folder / FLIPPED).exists())}
     )
 
 
 def asks_for_a_minute(folder: Path) -> HumanInTheLoopHook:
-    """execute_sql is reviewed within a minute, or rejected."""
+    """Return a hook that reviews execute_sql, and rejects it after a minute."""
     return HumanInTheLoopHook({"execute_sql": ToolConfig(timeout=60)})
 
 
@@ -81,14 +81,14 @@ POLICIES: dict[str, Callable[[Path], HumanInTheLoopHook]] = {
 
 
 class Toolbox:
-    """Tools that append one line to a file for each run, so that runs in other processes count too."""
+    """Tools that append a line to a file for each run, so that runs in other processes are counted too."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
     def functions(self) -> tuple[Callable[..., str], ...]:
-        """The tools themselves; name, signature and docstring are what a framework reads."""
+        """Return the tools. A framework reads their names, signatures and docstrings."""
 
         def write_file(path: str, text: str) -> str:
             """Write a text to a file."""
@@ -117,32 +117,32 @@ class Toolbox:
 
 
 def runs_in(folder: Path) -> list[tuple[str, dict[str, Any]]]:
-    """What has run so far, in whatever process: tool and arguments."""
+    """Return the tool runs of all processes so far: tool and arguments."""
     path = folder / RUNS
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [(name, arguments) for name, arguments in map(json.loads, lines)]
 
 
 def wait_until(holds: Callable[[], bool], limit_s: float = HOLD_LIMIT_S) -> None:
-    """Wait for a condition; raises TimeoutError."""
+    """Wait until the condition is true; raise TimeoutError after `limit_s` seconds."""
     never = Event()
-    for _ in range(int(limit_s / LOOK_AGAIN_S)):
+    for _ in range(int(limit_s / POLL_INTERVAL_S)):
         if holds():
             return
-        never.wait(LOOK_AGAIN_S)
+        never.wait(POLL_INTERVAL_S)
     raise TimeoutError
 
 
 class Harness(ABC):
-    """One framework with approval, as the contract drives it. A new one on the same folder is a restart.
+    """Drives one framework for the contract suite. A new harness on the same folder acts as a restart.
 
-    Everything durable lies in `folder`. A framework that is async wraps its calls in `asyncio.run`.
+    All stored data is in `folder`. The harness of an async framework wraps its calls in `asyncio.run`.
     """
 
     responds: ClassVar[bool] = True
-    """Whether a person may answer in the tool's place."""
+    """Whether a reviewer can respond in place of the tool."""
     renames: ClassVar[bool] = True
-    """Whether an edit may lead to another tool."""
+    """Whether an edit can change the tool."""
 
     def __init__(self, folder: Path, scene: Scene, *, clock: Clock = lambda: datetime.now(UTC)) -> None:
         self.folder = folder
@@ -153,33 +153,33 @@ class Harness(ABC):
 
     @abstractmethod
     def start(self, thread_id: str) -> InterruptionMetadata | None:
-        """Send a message to the thread: what waits for a person then, or None if the agent has finished."""
+        """Send a message to the thread. Return the interruption, or None if the agent has finished."""
 
     @abstractmethod
     def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
-        """Answer what waits: what waits then, or None. Raises a HookError for what cannot be."""
+        """Resume the thread with feedback. Return the next interruption, or None. Raises HookError."""
 
     @abstractmethod
     def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
-        """Send a message to a new thread and stream: the interruptions that came by."""
+        """Send a message to a new thread and stream the run. Return the interruptions."""
 
     @abstractmethod
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        """What the model was told about its calls, in the order it reads them: call id and text."""
+        """Return the tool results that the model reads, in order: call id and text."""
 
     def close(self) -> None:
-        """Give back what the harness holds."""
+        """Release the harness's resources."""
         return
 
 
 def resume_elsewhere(
     harness: type[Harness], folder: Path, scene: Scene, thread_id: str, feedback: dict[str, Any] | None
 ) -> "subprocess.Popen[str]":
-    """Resume a thread in a new process; `check_outcome` waits for it."""
-    where = f"{harness.__module__}:{harness.__qualname__}"
-    # Not as -m: the module would be there twice, and its scenes would not be the harness's scenes.
+    """Resume a thread in a new process. `outcome_of` waits for it."""
+    target = f"{harness.__module__}:{harness.__qualname__}"
+    # With -m the module would be imported twice, and its Scene would be another class than the harness's.
     start = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
-    command = [sys.executable, "-c", start, where, str(folder), scene.to_json(), thread_id]
+    command = [sys.executable, "-c", start, target, str(folder), scene.to_json(), thread_id]
     return subprocess.Popen(  # noqa: S603 - our own module
         [*command, json.dumps(feedback)],
         stdout=subprocess.PIPE,
@@ -190,23 +190,23 @@ def resume_elsewhere(
 
 
 def outcome_of(process: "subprocess.Popen[str]") -> str:
-    """How a resume elsewhere ended: "finished", "waiting", or the code of a HookError."""
+    """Return the outcome of a resume in another process: "finished", "waiting", or a HookError's code."""
     try:
-        said, complaints = process.communicate(timeout=CHILD_LIMIT_S)
+        stdout, stderr = process.communicate(timeout=CHILD_LIMIT_S)
     finally:
         process.kill()
     if process.returncode:
-        raise RuntimeError(complaints)
-    return said.split()[-1]
+        raise RuntimeError(stderr)
+    return stdout.split()[-1]
 
 
-def main(where: str, folder: str, scene: str, thread_id: str, feedback: str) -> None:
-    """Resume one thread and print how that ended."""
-    module, _, name = where.partition(":")
-    made: Harness = getattr(importlib.import_module(module), name)(Path(folder), Scene.from_json(scene))
+def main(target: str, folder: str, scene: str, thread_id: str, feedback: str) -> None:
+    """Resume one thread and print the outcome."""
+    module, _, name = target.partition(":")
+    harness: Harness = getattr(importlib.import_module(module), name)(Path(folder), Scene.from_json(scene))
     try:
-        print("finished" if made.resume(thread_id, json.loads(feedback)) is None else "waiting")  # noqa: T201
+        print("finished" if harness.resume(thread_id, json.loads(feedback)) is None else "waiting")  # noqa: T201
     except HookError as error:
         print(error.code)  # noqa: T201
     finally:
-        made.close()
+        harness.close()

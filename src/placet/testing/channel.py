@@ -30,6 +30,10 @@ class SentCard(Struct, kw_only=True):
     sent_message: SentMessage
     closure: CaseClosure | None = None
 
+    def record_closure(self, closure: CaseClosure) -> None:
+        """Record how the case closed."""
+        self.closure = closure
+
 
 class RecordingChannel:
     """A Channel that records what it sends. Sending succeeds unless a failure is expected."""
@@ -87,7 +91,7 @@ class RecordingChannel:
         """Record how the case closed."""
         for sent in self.sent:
             if sent.sent_message == sent_message:
-                sent.closure = closure
+                sent.record_closure(closure)
         await self._notify()
 
     async def reply(self, interaction: Interaction, text: str) -> None:

@@ -14,7 +14,7 @@ def make_reply(status: int, *, retry_after: timedelta | None = None) -> Delivery
     return DeliveryReply(status=status, error=None, took_for=timedelta(0), retry_after=retry_after)
 
 
-NO_ANSWER = DeliveryReply(status=None, error="no answer came", took_for=timedelta(0))
+NO_ANSWER = DeliveryReply(status=None, error="no response", took_for=timedelta(0))
 FORBIDDEN = DeliveryReply(status=None, error="may not be called", took_for=timedelta(0), refused=True)
 
 
@@ -24,8 +24,8 @@ class RecordingCourier:
     def __init__(self) -> None:
         self.requests: list[OutgoingRequest] = []
         self._replies: dict[str, list[DeliveryReply | Exception]] = defaultdict(list)
-        self._doors: dict[str, asyncio.Event] = {}
-        self._news = asyncio.Condition()
+        self._delays: dict[str, asyncio.Event] = {}
+        self._request_added = asyncio.Condition()
 
     def expect(self, url: str, *replies: DeliveryReply | Exception) -> None:
         """Reply to the next attempts at this URL with these, one each. An exception is raised."""
@@ -34,11 +34,11 @@ class RecordingCourier:
     @contextmanager
     def holding(self, url: str) -> Iterator[None]:
         """Delay the replies of the receiver at this URL until the context ends."""
-        self._doors[url] = asyncio.Event()
+        self._delays[url] = asyncio.Event()
         try:
             yield
         finally:
-            self._doors.pop(url).set()
+            self._delays.pop(url).set()
 
     def sent_to(self, url: str) -> list[OutgoingRequest]:
         """Return the requests sent to this URL so far."""
@@ -46,16 +46,16 @@ class RecordingCourier:
 
     async def until(self, holds: Callable[[], bool], *, within: float = 20) -> None:
         """Wait until the condition is true. Raises TimeoutError after `within` seconds."""
-        async with asyncio.timeout(within), self._news:
-            await self._news.wait_for(holds)
+        async with asyncio.timeout(within), self._request_added:
+            await self._request_added.wait_for(holds)
 
     async def deliver(self, request: OutgoingRequest) -> DeliveryReply:
         """Record the request and return the next reply."""
         self.requests.append(request)
-        async with self._news:
-            self._news.notify_all()
-        if (door := self._doors.get(request.url)) is not None:
-            await door.wait()
+        async with self._request_added:
+            self._request_added.notify_all()
+        if (delay := self._delays.get(request.url)) is not None:
+            await delay.wait()
         planned = self._replies[request.url]
         reply = planned.pop(0) if planned else make_reply(200)
         if isinstance(reply, Exception):

@@ -1,6 +1,6 @@
 """A review desk for tests, with an in-memory store, a fake clock and a recording courier."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -9,9 +9,10 @@ from msgspec import Struct
 from placet.bootstrap.storage import open_memory_store
 from placet.cases.review_rules import ReviewRules
 from placet.cases.wire import poll_response
-from placet.desk.addresses import Addresses
+from placet.desk import clock as system_clock
+from placet.desk.case_limits import Limits
+from placet.desk.case_urls import CaseUrls
 from placet.desk.draft import draft_from
-from placet.desk.limits import Limits
 from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
@@ -39,7 +40,7 @@ class OpenedCase(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The case's id."""
+        """Return the case's id."""
         return str(self.hitl["case_id"])
 
 
@@ -93,22 +94,24 @@ def desk_for_tests(
     signer: Signer | None = None,
     verifier: EvidenceVerifier | None = None,
     limits: Limits | None = None,
-    kinds: Mapping[str, ReviewRules] = REVIEW_TYPES,
+    review_types: Mapping[str, ReviewRules] = REVIEW_TYPES,
     sends_callbacks: bool = True,
+    monotonic: Callable[[], float] = system_clock.monotonic,
 ) -> DeskForTests:
     """Return a desk for all review types. Callbacks to any public URL go to its courier."""
     clock = clock or FakeClock()
     store = store or open_memory_store()
     desk = ReviewDesk(
         store=store,
-        kinds=kinds,
-        custom_kind=load_custom_type(),
-        addresses=Addresses(BASE_URL),
+        review_types=review_types,
+        custom_type=load_custom_type(),
+        addresses=CaseUrls(BASE_URL),
         clock=clock,
         limits=limits,
         signer=signer,
         verifier=verifier,
         check_callback=_check_callback if sends_callbacks else None,
+        monotonic=monotonic,
     )
     return DeskForTests(desk, store, clock, courier or RecordingCourier())
 

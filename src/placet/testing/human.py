@@ -1,4 +1,4 @@
-"""A person who does what a test tells them: they hold a review link, and perhaps a button."""
+"""A scripted reviewer for tests, with a review link and perhaps a submit token."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -13,7 +13,7 @@ from placet.protocol.verification import Evidence
 
 
 class ScriptedHuman:
-    """Somebody with a review link; each method is one thing they do, refused as it would be for anyone."""
+    """A reviewer with a review link. Each method is one action; the desk may refuse it as for any person."""
 
     def __init__(self, desk: ReviewDesk, review_url: str, *, submit_token: str | None = None) -> None:
         self._desk = desk
@@ -23,16 +23,16 @@ class ScriptedHuman:
         self.submit_token = submit_token
 
     async def look(self) -> tuple[Case, Offer]:
-        """What the link shows; looking changes nothing."""
+        """Return the case and the offer that the link shows, without changing the case."""
         await self._desk.admit(self.case_id, self.token)
         return await self._desk.get_case_and_offer(self.case_id)
 
     async def read(self) -> Case:
-        """Have the page open, as its script reports."""
+        """Report that the page is open, as its script does."""
         return await self._desk.view(self.case_id, actor=await self._actor())
 
     async def type(self, values: dict[str, Any], *, progress: Progress | None = None, step: int = 0) -> Case:
-        """Fill in something and leave it there."""
+        """Enter values without submitting them."""
         actor = await self._actor()
         return await self._desk.work(self.case_id, actor=actor, values=values, step=step, progress=progress)
 
@@ -45,7 +45,7 @@ class ScriptedHuman:
         evidence: Sequence[Evidence] = (),
         replay_digest: str | None = None,
     ) -> Case:
-        """Decide on the page; `shown` is the digest of what they saw, else of what the case shows."""
+        """Answer on the page. `shown` is the digest of the offer they saw; default: the case's offer."""
         case, _ = await self.look()
         answer = Answer(
             action=action,
@@ -65,7 +65,7 @@ class ScriptedHuman:
         evidence: Sequence[Evidence] = (),
         replay_digest: str | None = None,
     ) -> SubmitReceipt:
-        """Press a native button; their agent submits it with the token it has, if it has one."""
+        """Press a native button. The agent submits it with the submit token, if it has one."""
         request = SubmitRequest(
             action=action,
             data=data or {},
@@ -78,13 +78,13 @@ class ScriptedHuman:
         )
 
     async def pass_on(self, note: str | None = None) -> Self:
-        """Hand the question to a colleague, who gets a link of their own."""
+        """Pass the case on to a colleague, and return the colleague, who has a new link."""
         link = await self._desk.pass_on(self.case_id, actor=await self._actor(), note=note)
         return type(self)(self._desk, link)
 
-    async def decline(self, reason: str | None = None) -> Case:
-        """Say that they will not decide this."""
-        return await self._desk.decline(self.case_id, actor=await self._actor(), reason=reason)
+    async def hand_back(self, reason: str | None = None) -> Case:
+        """Hand the case back without a decision."""
+        return await self._desk.hand_back(self.case_id, actor=await self._actor(), reason=reason)
 
     async def _actor(self) -> str:
         _, link = await self._desk.admit(self.case_id, self.token)

@@ -1,6 +1,7 @@
-"""What a channel's tests provide for its contract: its platform, and what people see and press there.
+"""The harness that a channel's tests provide for its contract suite.
 
-The platform is a real server on the loopback address that speaks the platform's documented HTTP.
+The harness runs the platform as a real server on the loopback address, with the platform's documented HTTP
+interface. It reports what people see there, and presses buttons.
 """
 
 from abc import ABC, abstractmethod
@@ -70,74 +71,74 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 
 class VisibleMessage(Struct, frozen=True, kw_only=True):
-    """A message as people see it now: its markup read, its buttons and links taken out."""
+    """A message as people see it now: its text without markup, its buttons and its links."""
 
     text: str
     references: tuple[str, ...] = ()
-    """What the native buttons carry, in their order."""
+    """The references of the native buttons, in their order."""
     labels: tuple[str, ...] = ()
-    """What the native buttons say, in the same order."""
+    """The labels of the native buttons, in the same order."""
     links: tuple[str, ...] = ()
-    """Where link buttons, labelled links and our own line with the link lead."""
+    """The targets of link buttons, labelled links and the line with the review link."""
     problems: tuple[str, ...] = ()
-    """What breaks a documented limit or shape, as independent models and tables see it."""
+    """Violations of the platform's documented limits and formats."""
 
 
 class ChannelHarness(ABC):
-    """A channel and its platform, played on the loopback address."""
+    """A channel with its platform on the loopback address."""
 
     channel: Channel
     secrets: tuple[str, ...] = ()
-    """The channel's credentials: they reach no log, no error and no message."""
+    """The channel's credentials, which must not appear in logs, errors or messages."""
     can_edit = True
-    """Whether a message can be changed later; where not, a new one follows."""
+    """Whether messages can be edited. If not, the channel sends a new message."""
 
     @abstractmethod
     def list_messages(self) -> Sequence[VisibleMessage]:
-        """Every message, oldest first, as it is now."""
+        """Return all messages in their current form, oldest first."""
 
     @abstractmethod
     def refuse_next(self) -> None:
-        """The platform refuses the next message for good."""
+        """Let the platform refuse the next message permanently."""
 
     @abstractmethod
     def slow_down_next(self) -> None:
-        """The platform asks to come back later, once; the time is short or the clock is the test's."""
+        """Let the platform rate-limit the next call once, with a short delay or on the test's clock."""
 
     @abstractmethod
     def fail_next(self) -> None:
-        """The platform gives no proper answer to the next call."""
+        """Let the platform send an invalid response to the next call."""
 
 
 class InteractiveHarness(ChannelHarness):
     """A platform with native buttons."""
 
     via: str
-    """What the protocol calls a press on this platform."""
+    """The protocol's `submitted_via` of a press on this platform."""
 
     def get_user_id(self, user_id: str) -> str:
-        """The id under which a press by this person comes; some platforms' ids need more to be unique."""
+        """Return the user id in interactions. Some platforms' ids are unique only with a prefix."""
         return user_id
 
     @abstractmethod
     def press(self, sent_message: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
-        """The webhook call for a press, as the platform makes and signs it; a new one each time."""
+        """Return a new webhook request for a press, signed as by the platform."""
 
     @abstractmethod
     def forgeries(self, request: WebhookRequest) -> Sequence[WebhookRequest]:
-        """The same call by someone who is not the platform: unsigned, wrongly signed, altered, old."""
+        """Return forged variants of the request: unsigned, wrongly signed, altered and old."""
 
     @abstractmethod
     def noise(self) -> Sequence[WebhookRequest]:
-        """Genuine calls that are no press: handshakes, messages, things of a later version."""
+        """Return genuine requests that are not presses: handshakes, messages, unknown events."""
 
     @abstractmethod
     def list_replies(self) -> Sequence[str]:
-        """What was told to whoever pressed, in order."""
+        """Return the replies to people who pressed a button, in order."""
 
 
 def sample_card(type: str = "approval", **changes: Any) -> Card:
-    """A small question of this type, with the buttons its actions would have."""
+    """Return a small card of this review type, with a button for each action."""
     buttons = tuple(
         Button(action=action, label=action.capitalize(), reference=f"h1.{type[:4]}{action}")
         for action in ACTIONS.get(type, ())
@@ -157,7 +158,7 @@ def sample_card(type: str = "approval", **changes: Any) -> Card:
 
 
 def sample_closure(**changes: Any) -> CaseClosure:
-    """Approved by Ada."""
+    """Return the closure of a case that Ada approved."""
     fields: dict[str, Any] = {"how": "decided", "at": DAYBREAK, "action": "approve", "by": "Ada"}
     return CaseClosure(**fields | changes)
 

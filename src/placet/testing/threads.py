@@ -1,4 +1,4 @@
-"""Threads to try a saver with: one with everything in it, and those with texts and names that hurt."""
+"""Sample threads for tests of savers: a full one, and texts and ids that are difficult to store."""
 
 from datetime import timedelta
 
@@ -41,13 +41,13 @@ HOSTILE_IDS = [
 ]
 
 
-def words(thread_id: str, text: str = "Hello") -> Checkpoint:
-    """A thread that somebody has written to, before it is kept for the first time."""
+def new_thread(thread_id: str, text: str = "Hello") -> Checkpoint:
+    """Return a thread with one message that was not saved yet."""
     return Checkpoint(thread_id=thread_id, messages=({"role": "user", "content": text},))
 
 
 def full_checkpoint(thread_id: str) -> Checkpoint:
-    """A paused thread whose every part is in use."""
+    """Return a paused thread with a value in every field."""
     calls = [
         ToolCall(id="call_1", name="write_file", arguments={"path": "a.txt", "size": [1, 0.5, None, True]}),
         ToolCall(id="call_2", name="read_file", arguments={}),

@@ -68,7 +68,7 @@ _UNNUMBERED_MARK = f"{OPEN}U+…{CLOSE}"
 
 
 def is_hidden(character: str) -> bool:
-    """Whether one character is in the table, whatever its neighbours are."""
+    """Return whether one character is in the table, regardless of its neighbours."""
     return _HIDDEN.fullmatch(character) is not None
 
 

@@ -78,12 +78,13 @@ def refusal(status: int, code: int, words: str, **more: Any) -> Answer:
 def problems_of(body: dict[str, Any]) -> list[str]:
     unknown = [f"a message has no {name}" for name in body if name not in MESSAGE_FIELDS]
     left = [
-        f"markup was left in: {found[0]}" for found in LOOSE.finditer(OURS.sub("", unquoted(body["content"])))
+        f"markup was left in: {found[0]}"
+        for found in LOOSE.finditer(OURS.sub("", strip_quote_marks(body["content"])))
     ]
     return [*unknown, *documented_limits.find_violations(body), *left]
 
 
-def unquoted(content: str) -> str:
+def strip_quote_marks(content: str) -> str:
     """Without our own marks at the beginning of lines: quotes and lists."""
     return re.sub(r"(?m)^(> |- )", "", content)
 
@@ -91,7 +92,9 @@ def unquoted(content: str) -> str:
 def read(content: str) -> tuple[str, tuple[str, ...]]:
     """What people read of a message, and where its links lead."""
     links = tuple(found["link"] for found in OURS.finditer(content) if found["link"])
-    text = OURS.sub(lambda found: found["plain"] or found["time"] or found["link"] or "", unquoted(content))
+    text = OURS.sub(
+        lambda found: found["plain"] or found["time"] or found["link"] or "", strip_quote_marks(content)
+    )
     return text, links
 
 
@@ -131,7 +134,7 @@ class DiscordHarness(InteractiveHarness):
     def fail_next(self) -> None:
         self.server.planned.append(HANG_UP)
 
-    def signed(
+    def sign_request(
         self, body: Any, *, at: datetime = DAYBREAK, key: Ed25519PrivateKey | None = None
     ) -> WebhookRequest:
         """A call as Discord makes it."""
@@ -141,7 +144,7 @@ class DiscordHarness(InteractiveHarness):
         headers = {"x-signature-ed25519": signature, "x-signature-timestamp": timestamp}
         return WebhookRequest(method="POST", headers=headers, body=raw)
 
-    def pressing(self, reference: str, *, user_id: str = "7", name: str = "Ada") -> dict[str, Any]:
+    def build_press(self, reference: str, *, user_id: str = "7", name: str = "Ada") -> dict[str, Any]:
         """A press in a server."""
         user = {"id": user_id, "username": "ada", "global_name": name, "discriminator": "0"}
         return {
@@ -157,7 +160,7 @@ class DiscordHarness(InteractiveHarness):
         }
 
     def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
-        return self.signed(self.pressing(reference, user_id=user_id, name=name))
+        return self.sign_request(self.build_press(reference, user_id=user_id, name=name))
 
     def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         signature, timestamp = call.headers["x-signature-ed25519"], call.headers["x-signature-timestamp"]
@@ -176,26 +179,26 @@ class DiscordHarness(InteractiveHarness):
         return [
             *(WebhookRequest(method="POST", headers=one, body=call.body) for one in headers),
             WebhookRequest(method="POST", headers=call.headers, body=altered),
-            self.signed(call.body, key=Ed25519PrivateKey.generate()),
-            self.signed(call.body, at=DAYBREAK - timedelta(minutes=6)),
-            self.signed(call.body, at=DAYBREAK + timedelta(minutes=6)),
+            self.sign_request(call.body, key=Ed25519PrivateKey.generate()),
+            self.sign_request(call.body, at=DAYBREAK - timedelta(minutes=6)),
+            self.sign_request(call.body, at=DAYBREAK + timedelta(minutes=6)),
         ]
 
     def noise(self) -> Sequence[WebhookRequest]:
-        press = self.pressing("x")
+        press = self.build_press("x")
         bot = {"user": {"id": "9", "username": "bot", "bot": True}}
         return [
-            self.signed({"id": "1", "type": 1, "application_id": APPLICATION, "token": "t"}),
-            self.signed({**press, "type": 2, "data": {"id": "1", "name": "hello"}}),
-            self.signed({**press, "type": 4}),
-            self.signed({**press, "type": 99}),
-            self.signed({**press, "data": {"custom_id": "x", "component_type": 3, "values": []}}),
-            self.signed({**press, "data": {"custom_id": "x" * 101, "component_type": 2}}),
-            self.signed({**press, "member": bot}),
-            self.signed({**press, "member": None}),
-            self.signed({"id": 1}),
-            self.signed([]),
-            self.signed(b"\xff{"),
+            self.sign_request({"id": "1", "type": 1, "application_id": APPLICATION, "token": "t"}),
+            self.sign_request({**press, "type": 2, "data": {"id": "1", "name": "hello"}}),
+            self.sign_request({**press, "type": 4}),
+            self.sign_request({**press, "type": 99}),
+            self.sign_request({**press, "data": {"custom_id": "x", "component_type": 3, "values": []}}),
+            self.sign_request({**press, "data": {"custom_id": "x" * 101, "component_type": 2}}),
+            self.sign_request({**press, "member": bot}),
+            self.sign_request({**press, "member": None}),
+            self.sign_request({"id": 1}),
+            self.sign_request([]),
+            self.sign_request(b"\xff{"),
         ]
 
     def list_replies(self) -> Sequence[str]:

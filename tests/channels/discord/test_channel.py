@@ -1,4 +1,4 @@
-"""What is Discord's own: handshake and deadlines, direct messages, messages that are gone, words for no."""
+"""Discord only: handshake and deadlines, direct messages, deleted messages, error texts."""
 
 import msgspec
 import pytest
@@ -14,7 +14,7 @@ from tests.channels.loopback import Answer
 pytestmark = pytest.mark.anyio
 
 
-async def pressed(harness: DiscordHarness) -> Interaction:
+async def press_and_parse(harness: DiscordHarness) -> Interaction:
     ticket = await harness.channel.send(sample_card())
     call = harness.press(ticket, "h1.yes", user_id="7", name="Ada")
     (press,) = (await harness.channel.handle_webhook(call)).interactions
@@ -22,18 +22,18 @@ async def pressed(harness: DiscordHarness) -> Interaction:
 
 
 async def test_the_handshake_is_answered(harness: DiscordHarness):
-    heard = await harness.channel.handle_webhook(harness.signed({"id": "1", "type": 1}))
+    heard = await harness.channel.handle_webhook(harness.sign_request({"id": "1", "type": 1}))
     assert (heard.status, msgspec.json.decode(heard.body)) == (200, {"type": 1})
 
 
 async def test_a_press_is_acknowledged_without_touching_the_message(harness: DiscordHarness):
-    heard = await harness.channel.handle_webhook(harness.signed(harness.pressing("h1.yes")))
+    heard = await harness.channel.handle_webhook(harness.sign_request(harness.build_press("h1.yes")))
     assert msgspec.json.decode(heard.body) == {"type": 6}
     assert harness.server.requests == []
 
 
-async def test_the_response_itself_can_tell_what_came_of_a_press(harness: DiscordHarness):
-    heard = await harness.channel.handle_webhook(harness.signed(harness.pressing("h1.yes")))
+async def test_webhook_response_can_report_the_outcome_of_a_press(harness: DiscordHarness):
+    heard = await harness.channel.handle_webhook(harness.sign_request(harness.build_press("h1.yes")))
     assert heard.reply is not None
     response = msgspec.json.decode(heard.reply("*Recorded* " * 500))
     assert response["type"] == 4
@@ -42,8 +42,8 @@ async def test_the_response_itself_can_tell_what_came_of_a_press(harness: Discor
     assert problems_of(response["data"]) == []
 
 
-async def test_a_command_is_told_that_there_is_none(harness: DiscordHarness):
-    heard = await harness.channel.handle_webhook(harness.signed({"id": "1", "type": 2}))
+async def test_slash_command_is_answered_with_an_explanation(harness: DiscordHarness):
+    heard = await harness.channel.handle_webhook(harness.sign_request({"id": "1", "type": 2}))
     assert msgspec.json.decode(heard.body)["data"]["flags"] == 64
 
 
@@ -56,24 +56,24 @@ async def test_a_command_is_told_that_there_is_none(harness: DiscordHarness):
         ({"member": None, "user": {"id": "7"}}, None),
     ],
 )
-async def test_who_pressed_is_known_in_servers_and_direct_messages(harness: DiscordHarness, changes, name):
-    call = harness.signed({**harness.pressing("h1.yes"), **changes})
+async def test_user_is_read_in_servers_and_direct_messages(harness: DiscordHarness, changes, name):
+    call = harness.sign_request({**harness.build_press("h1.yes"), **changes})
     (press,) = (await harness.channel.handle_webhook(call)).interactions
     assert (press.user.user_id, press.user.name) == ("7", name)
 
 
-async def test_an_answer_faster_than_its_acknowledgement_is_sent_again(
-    harness: DiscordHarness, breaks: list[float]
+async def test_reply_sent_before_the_acknowledgement_is_retried(
+    harness: DiscordHarness, recorded_waits: list[float]
 ):
-    press = await pressed(harness)
+    press = await press_and_parse(harness)
     harness.server.planned += [refusal(404, 10015, "Unknown Webhook")] * 2
     await harness.channel.reply(press, "Recorded.")
     assert harness.list_replies() == ["Recorded."]
-    assert breaks == [0.5, 1.0]
+    assert recorded_waits == [0.5, 1.0]
 
 
 async def test_after_fifteen_minutes_the_answer_is_a_reply_in_the_channel(harness: DiscordHarness):
-    press = await pressed(harness)
+    press = await press_and_parse(harness)
     harness.server.planned += [refusal(401, 50027, "Invalid Webhook Token")] * 5
     await harness.channel.reply(press, "Recorded.")
     assert harness.list_replies() == []
@@ -85,12 +85,12 @@ async def test_after_fifteen_minutes_the_answer_is_a_reply_in_the_channel(harnes
 
 
 async def test_a_press_without_its_token_is_answered_in_the_channel_if_anywhere(harness: DiscordHarness):
-    press = await pressed(harness)
+    press = await press_and_parse(harness)
     await harness.channel.reply(replace(press, reply_to={}), "Recorded.")
     assert len(harness.server.requests) == 1
 
 
-async def test_a_message_that_is_gone_gets_a_new_one(harness: DiscordHarness):
+async def test_deleted_message_is_replaced_by_a_new_one(harness: DiscordHarness):
     ticket = await harness.channel.send(sample_card())
     harness.api.messages.clear()
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
@@ -99,7 +99,7 @@ async def test_a_message_that_is_gone_gets_a_new_one(harness: DiscordHarness):
     assert shown.problems == ()
 
 
-async def test_a_bot_that_was_removed_cannot_settle(harness: DiscordHarness):
+async def test_removed_bot_cannot_close_a_message(harness: DiscordHarness):
     ticket = await harness.channel.send(sample_card())
     harness.refuse_next()
     with pytest.raises(ChannelRefused, match="Missing Access"):
@@ -114,16 +114,14 @@ async def test_a_bot_that_was_removed_cannot_settle(harness: DiscordHarness):
         (refusal(400, 50035, "Invalid Form Body https://acme.example?token=x"), "Invalid Form Body …"),
     ],
 )
-async def test_discords_no_is_passed_on_without_addresses(
-    harness: DiscordHarness, answer: Answer, words: str
-):
+async def test_discords_error_is_passed_on_without_urls(harness: DiscordHarness, answer: Answer, words: str):
     harness.server.planned.append(answer)
     with pytest.raises(ChannelRefused, match=words) as refused:
         await harness.channel.send(sample_card())
     assert "acme" not in refused.value.message
 
 
-async def test_the_answer_to_a_send_must_name_the_message(harness: DiscordHarness):
+async def test_response_to_a_send_must_contain_the_message_id(harness: DiscordHarness):
     harness.server.planned.append(Answer(json={"id": None}))
     with pytest.raises(Unreachable):
         await harness.channel.send(sample_card())
@@ -149,7 +147,7 @@ async def test_a_person_gets_direct_messages(harness: DiscordHarness):
     assert [one.json for one in harness.server.at("/users/@me/channels")] == [{"recipient_id": "42"}]
 
 
-async def test_without_a_key_no_call_is_believed(harness: DiscordHarness):
+async def test_without_a_public_key_every_webhook_is_refused(harness: DiscordHarness):
     channel = DiscordChannel(token=TOKEN, channel_id=PLACE, api_url=harness.server.url)
     with pytest.raises(SettingsError, match="PLACET_DISCORD_PUBLIC_KEY"):
         await channel.handle_webhook(WebhookRequest(method="POST", headers={}, body=b"{}"))
@@ -168,6 +166,6 @@ async def test_without_a_key_no_call_is_believed(harness: DiscordHarness):
         ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "API_URL": "http://discord.example"}, "https"),
     ],
 )
-async def test_what_is_missing_or_wrong_is_named(environ: dict[str, str], named: str):
+async def test_missing_or_invalid_settings_are_named(environ: dict[str, str], named: str):
     with pytest.raises(SettingsError, match=named):
         from_environment({f"PLACET_DISCORD_{name}": value for name, value in environ.items()})

@@ -38,12 +38,12 @@ def test_any_card_offers_its_link(card):
 
 
 @given(text=TEXT)
-def test_any_answer_keeps_to_discords_limits(text):
+def test_any_reply_keeps_to_discords_limits(text):
     answer = render.build_reply(text)
     assert [one for one in problems_of(answer) if one != "there is no text"] == []
 
 
-def test_a_question_reads_from_who_asks_to_what_silence_means():
+def test_card_shows_source_prompt_deadline_and_default():
     text, _ = read(render.build_message(sample_card())["content"])
     assert text.splitlines() == [
         "Acme asks for your approval",

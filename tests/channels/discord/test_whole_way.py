@@ -30,7 +30,7 @@ class DiscordScene(Scene[DiscordHarness]):
 
     async def press(self, label: str, user_id: str = "7") -> dict[str, Any]:
         """What Discord gets for a press."""
-        call = self.harness.signed(self.harness.pressing(self.reference(label), user_id=user_id))
+        call = self.harness.sign_request(self.harness.build_press(self.reference(label), user_id=user_id))
         heard = await self.board.handle_webhook(call)
         response: dict[str, Any] = msgspec.json.decode(heard.body)
         return response
@@ -64,7 +64,7 @@ async def test_a_press_in_discord_decides_and_is_told_at_once(scene: DiscordScen
 async def test_a_stranger_is_told_in_private_and_decides_nothing(scene: DiscordScene):
     task = await scene.ask()
     response = await scene.press("Stop", user_id="8")
-    assert response["data"]["content"].startswith("You are not among those")
+    assert response["data"]["content"].startswith("You are not allowed")
     assert not task.done()
     await scene.press("Try again")
     outcome = await asyncio.wait_for(task, PATIENCE_S)
@@ -74,7 +74,9 @@ async def test_a_stranger_is_told_in_private_and_decides_nothing(scene: DiscordS
 
 async def test_a_forged_press_decides_nothing(scene: DiscordScene):
     task = await scene.ask()
-    call = scene.harness.signed(scene.harness.pressing(scene.harness.list_messages()[0].references[0]))
+    call = scene.harness.sign_request(
+        scene.harness.build_press(scene.harness.list_messages()[0].references[0])
+    )
     for forgery in scene.harness.forgeries(call):
         with pytest.raises(SignatureInvalid):
             await scene.board.handle_webhook(forgery)
@@ -131,7 +133,7 @@ async def test_a_slow_service_does_not_make_discord_wait(scene: DiscordScene, sl
     assert response == {"type": 6}
     slow.hurry.set()
     outcome = await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(lambda: bool(scene.harness.list_replies()))
+    await scene.harness.server.wait_until(lambda: bool(scene.harness.list_replies()))
     assert isinstance(outcome, Decided)
     assert outcome.action == "abort"
     assert scene.harness.list_replies() == ["Your answer was recorded."]

@@ -18,9 +18,9 @@ from tests.channels.email.mail_server import (
 
 
 @pytest.fixture
-async def harness(breaks: list[float]) -> AsyncIterator[EmailHarness]:
+async def harness(recorded_waits: list[float]) -> AsyncIterator[EmailHarness]:
     async with mail_server() as server:
-        channel = channel_at(server, breaks, user=USER, password=PASSWORD)
+        channel = channel_at(server, recorded_waits, user=USER, password=PASSWORD)
         yield EmailHarness(server, channel)
         await channel.aclose()
 

@@ -68,7 +68,7 @@ class MailServer:
         self.mails.append(mail)
         self._news.set()
 
-    async def until(self, taken: int) -> None:
+    async def wait_until(self, taken: int) -> None:
         """Wait until so many mails were taken."""
         async with asyncio.timeout(60):
             while len(self.mails) < taken:
@@ -77,14 +77,14 @@ class MailServer:
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await Conversation(self, reader, writer).run()
+            await SmtpSession(self, reader, writer).run()
         except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
 
 
-class Conversation:
+class SmtpSession:
     def __init__(
         self, server: MailServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -96,7 +96,7 @@ class Conversation:
         self.sender = self.recipient = ""
 
     async def run(self) -> None:
-        answer: bytes | None = self.planned("CONNECT") or b"220 mail.example ESMTP"
+        answer: bytes | None = self.take_planned_reply("CONNECT") or b"220 mail.example ESMTP"
         while answer:
             self.writer.write(answer + b"\r\n")
             await self.writer.drain()
@@ -107,10 +107,10 @@ class Conversation:
             line = (await self.reader.readuntil(b"\r\n")).decode().rstrip("\r\n")
             command = line.split(" ")[0].upper()
             self.server.commands.append(command)
-            planned = self.planned(command)
-            answer = planned if planned is not None else await self.on(command, line)
+            planned = self.take_planned_reply(command)
+            answer = planned if planned is not None else await self.respond_to(command, line)
 
-    def planned(self, command: str) -> bytes | None:
+    def take_planned_reply(self, command: str) -> bytes | None:
         plan = self.server.planned.get(command)
         return plan.pop(0) if plan else None
 
@@ -119,7 +119,7 @@ class Conversation:
         await self.writer.start_tls(self.server.tls)
         self.encrypted = True
 
-    async def on(self, command: str, line: str) -> bytes:
+    async def respond_to(self, command: str, line: str) -> bytes:
         if command == "EHLO":
             starttls = b"250-STARTTLS\r\n" if self.server.offers_tls and not self.encrypted else b""
             return b"250-mail.example\r\n" + starttls + b"250 AUTH PLAIN"
@@ -147,7 +147,7 @@ class Conversation:
     async def take(self) -> bytes:
         self.writer.write(b"354 go ahead\r\n")
         raw = (await self.reader.readuntil(b"\r\n.\r\n"))[:-3]
-        planned = self.planned("BODY")
+        planned = self.take_planned_reply("BODY")
         if planned is not None:
             return planned
         clean = raw.replace(b"\r\n..", b"\r\n.")

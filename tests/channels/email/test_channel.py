@@ -1,4 +1,4 @@
-"""What is e-mail's own: threads, headers that nobody can add to, encryption, and servers that say no."""
+"""E-mail only: threads, header injection, encryption, and servers that refuse mail."""
 
 import ssl
 from datetime import timedelta
@@ -49,7 +49,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
         ("Placet (placet-of-a-very-large-company.example)", "…et-of-a-very-large-company.example: Send"),
     ],
 )
-def test_a_subject_that_would_be_too_long_says_where_from_rather_than_what_for(source: str, subject: str):
+def test_long_subject_keeps_the_source_and_cuts_the_prompt(source: str, subject: str):
     assert render.build_subject(sample_card(source=source)).startswith(subject)
 
 
@@ -76,7 +76,7 @@ async def test_the_page_in_a_mail_says_the_same_as_its_text(harness: EmailHarnes
 
 
 @pytest.mark.anyio
-async def test_a_mail_holds_no_way_to_answer_but_the_link(harness: EmailHarness):
+async def test_mail_can_be_answered_only_by_its_link(harness: EmailHarness):
     card = sample_card()
     await harness.channel.send(card)
     raw = harness.server.mails[0].part("html") + harness.server.mails[0].part("plain")
@@ -110,7 +110,7 @@ async def test_a_thread_ends_once_however_often_it_was_reminded(harness: EmailHa
 
 
 @pytest.mark.anyio
-async def test_a_reminder_whose_question_is_unknown_is_told_how_it_ended(harness: EmailHarness):
+async def test_reminder_without_a_known_first_mail_gets_its_own_ending(harness: EmailHarness):
     card = replace(sample_card(), is_reminder=True)
     ticket = await harness.channel.send(card)
     await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
@@ -137,7 +137,7 @@ def test_the_same_question_is_the_same_mail():
 
 
 @given(st.text(st.characters(), max_size=300), st.text(st.characters(), max_size=120))
-def test_nothing_in_a_question_reaches_the_headers(prompt: str, source: str):
+def test_prompt_cannot_inject_headers(prompt: str, source: str):
     card = sample_card(prompt=f"{prompt}\r\nBcc: eve@evil.example\r\n\r\n{prompt}", source=source)
     message = render.build_message(card, ENVELOPE, DAYBREAK)
     mail = Mail("", "", message.as_bytes(), encrypted=False, user=None)
@@ -180,7 +180,7 @@ async def test_mail_is_encrypted_by_starttls_before_anybody_signs_in(tls: Tls):
 
 
 @pytest.mark.anyio
-async def test_mail_is_encrypted_from_the_first_word(tls: Tls):
+async def test_mail_is_encrypted_with_implicit_tls(tls: Tls):
     async with mail_server(tls[0], at_once=True) as server:
         await channel_at(server, [], security="tls", tls=tls[1]).send(sample_card())
     assert server.mails[0].encrypted
@@ -197,7 +197,7 @@ async def test_a_server_without_encryption_gets_neither_mail_nor_password():
 
 
 @pytest.mark.anyio
-async def test_a_server_that_cannot_prove_who_it_is_gets_no_mail(tls: Tls):
+async def test_server_with_an_untrusted_certificate_gets_no_mail(tls: Tls):
     async with mail_server(tls[0]) as server:
         channel = channel_at(server, [], security="starttls", tls=ssl.create_default_context())
         with pytest.raises(ChannelRefused, match="certificate"):
@@ -206,7 +206,7 @@ async def test_a_server_that_cannot_prove_who_it_is_gets_no_mail(tls: Tls):
 
 
 @pytest.mark.anyio
-async def test_a_wrong_password_is_named_and_not_told(harness: EmailHarness):
+async def test_wrong_password_is_reported_without_showing_it(harness: EmailHarness):
     channel = channel_at(harness.server, [], user=USER, password="wrong-password")
     with pytest.raises(ChannelRefused, match="PLACET_EMAIL_PASSWORD") as caught:
         await channel.send(sample_card())
@@ -216,12 +216,12 @@ async def test_a_wrong_password_is_named_and_not_told(harness: EmailHarness):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("command", ["CONNECT", "MAIL", "RCPT", "BODY"])
-async def test_a_server_that_asks_for_time_gets_it_twice(
-    harness: EmailHarness, breaks: list[float], command: str
+async def test_temporary_failure_is_retried_twice(
+    harness: EmailHarness, recorded_waits: list[float], command: str
 ):
     harness.server.planned[command] = [b"451 4.7.1 later"] * 2
     await harness.channel.send(sample_card())
-    assert breaks == [5.0, 20.0]
+    assert recorded_waits == [5.0, 20.0]
     assert len(harness.server.mails) == 1
     harness.server.planned[command] = [b"451 4.7.1 later"] * 3
     with pytest.raises(Unreachable, match="retry later"):
@@ -238,14 +238,14 @@ async def test_a_refusal_repeats_what_the_server_said_without_addresses(harness:
 
 
 @pytest.mark.anyio
-async def test_a_rude_goodbye_does_not_unsend_a_mail(harness: EmailHarness):
+async def test_error_at_quit_does_not_fail_a_sent_mail(harness: EmailHarness):
     harness.server.planned["QUIT"] = [b"500 what"]
     await harness.channel.send(sample_card())
     assert len(harness.server.mails) == 1
 
 
 @pytest.mark.anyio
-async def test_nobody_there_is_unreachable(harness: EmailHarness):
+async def test_refused_connection_is_unreachable(harness: EmailHarness):
     async with mail_server() as server:
         channel = channel_at(server, [])
     with pytest.raises(Unreachable):
@@ -253,12 +253,12 @@ async def test_nobody_there_is_unreachable(harness: EmailHarness):
 
 
 @pytest.mark.anyio
-async def test_nothing_comes_back_by_mail(harness: EmailHarness):
-    with pytest.raises(SettingsError, match="behind the link"):
+async def test_email_channel_receives_no_answers(harness: EmailHarness):
+    with pytest.raises(SettingsError, match="on the review page"):
         await harness.channel.handle_webhook(WebhookRequest(method="POST", headers={}, body=b""))
-    presser = InteractionUser(platform="email", user_id="1")
+    user = InteractionUser(platform="email", user_id="1")
     with pytest.raises(SettingsError):
-        await harness.channel.reply(Interaction(id="1", reference="r", user=presser, via="x-email"), "no")
+        await harness.channel.reply(Interaction(id="1", reference="r", user=user, via="x-email"), "no")
 
 
 # Settings
@@ -281,7 +281,7 @@ async def test_the_environment_opens_the_channel():
     assert len(server.mails) == 1
 
 
-def test_what_is_missing_is_named():
+def test_missing_settings_are_named():
     with pytest.raises(SettingsError, match="PLACET_EMAIL_FROM and PLACET_EMAIL_TO"):
         from_environment({"PLACET_EMAIL_HOST": "smtp.acme.example"})
 
@@ -312,6 +312,6 @@ def test_mail_to_another_machine_is_encrypted(port: str, named: str, security: s
         ("PLACET_EMAIL_FROM", "ödä@acme.example", "one e-mail address"),
     ],
 )
-def test_a_setting_that_does_not_fit_says_so(name: str, value: str, words: str):
+def test_invalid_settings_are_named(name: str, value: str, words: str):
     with pytest.raises(SettingsError, match=words):
         from_environment({**ENVIRON, name: value})

@@ -12,14 +12,14 @@ ENVELOPE = EmailEnvelope(
 )
 
 
-def mail() -> bytes:
+def build_mail() -> bytes:
     return build_message(sample_card(), ENVELOPE, DAYBREAK).as_bytes()
 
 
-def test_what_we_send_fits():
+def test_our_mails_have_no_violations():
     root = thread_id(sample_card(), ENVELOPE)
     closing = build_follow_up(sample_card(), sample_closure(), ENVELOPE, DAYBREAK, answers=root, root=root)
-    assert find_violations(mail()) == []
+    assert find_violations(build_mail()) == []
     assert find_violations(closing.as_bytes()) == []
 
 
@@ -36,7 +36,7 @@ def test_what_we_send_fits():
         (b"readers?", b"x" * 999, "line is too long"),
     ],
 )
-def test_what_breaks_a_rule_is_found(before: bytes, after: bytes, words: str):
-    raw = mail()
+def test_violations_are_found(before: bytes, after: bytes, words: str):
+    raw = build_mail()
     assert before in raw
     assert any(words in found for found in find_violations(raw.replace(before, after)))

@@ -18,7 +18,7 @@ QUESTION = {
 }
 
 
-async def test_the_link_of_a_mail_decides_and_the_thread_says_so(
+async def test_decision_by_the_mailed_link_is_reported_in_the_thread(
     harness: EmailHarness, service: RunningServer, tmp_path: Path
 ):
     cases = PendingCases(tmp_path / "agent.db")
@@ -26,7 +26,7 @@ async def test_the_link_of_a_mail_decides_and_the_thread_says_so(
     agent = AsyncAgent(tell=board.tell, pending=cases, interval_s=0.05)
     url, headers = f"{service.url}/v1/cases", {"Authorization": f"Bearer {service.api_key}"}
     asking = asyncio.create_task(agent.request("POST", url, json=QUESTION, headers=headers))
-    await harness.server.until(1)
+    await harness.server.wait_until(1)
     (question,) = harness.list_messages()
     (pending,) = agent.pending()
     with service.page({"review_url": question.links[0]}) as page:

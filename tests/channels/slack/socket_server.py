@@ -19,15 +19,15 @@ class Connection:
         self.pongs: asyncio.Queue[bytes] = asyncio.Queue()
         self.closed = asyncio.Event()
 
-    async def say(self, message: dict[str, Any]) -> None:
+    async def send_message(self, message: dict[str, Any]) -> None:
         await self.socket.send_str(msgspec.json.encode(message).decode())
 
     async def hello(self) -> None:
-        await self.say({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"}})
+        await self.send_message({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"}})
 
     async def deliver(self, envelope_id: str, payload: Any, type: str = "interactive") -> None:
         message = {"envelope_id": envelope_id, "type": type, "accepts_response_payload": False}
-        await self.say({**message, "payload": payload})
+        await self.send_message({**message, "payload": payload})
 
 
 class SocketServer:

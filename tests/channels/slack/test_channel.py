@@ -1,4 +1,4 @@
-"""What is Slack's own: threads, messages that cannot change, its words for no, its workspaces."""
+"""Slack only: threads, messages that cannot be changed, error texts, workspaces."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.channels.slack.workspace import (
     SlackHarness,
     form,
     refusal,
-    signed,
+    sign_request,
 )
 
 pytestmark = pytest.mark.anyio
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.anyio
 ENVIRON = {"PLACET_SLACK_BOT_TOKEN": TOKEN, "PLACET_SLACK_CHANNEL": PLACE}
 
 
-async def pressed(harness: SlackHarness, **changes: Any) -> Interaction:
-    call = signed(form(harness.workspace.interaction("1.1", "ref-1", **changes)))
+async def press_and_parse(harness: SlackHarness, **changes: Any) -> Interaction:
+    call = sign_request(form(harness.workspace.interaction("1.1", "ref-1", **changes)))
     (press,) = (await harness.channel.handle_webhook(call)).interactions
     return press
 
@@ -48,7 +48,7 @@ async def test_the_notification_says_who_asks_what_without_markup(harness: Slack
     assert not set(message["text"]) & set("<>")
 
 
-async def test_yes_and_no_look_different(harness: SlackHarness):
+async def test_affirmative_and_negative_buttons_have_different_styles(harness: SlackHarness):
     await harness.channel.send(sample_card())
     (message,) = harness.workspace.messages.values()
     approve, reject, link = message["blocks"][-1]["elements"]
@@ -56,7 +56,7 @@ async def test_yes_and_no_look_different(harness: SlackHarness):
     assert "value" not in link
 
 
-async def test_a_reminder_that_was_answered_is_no_reminder_any_more_but_says_how_it_ended(
+async def test_answered_reminder_shows_the_outcome(
     harness: SlackHarness,
 ):
     card = sample_card()
@@ -120,15 +120,15 @@ async def test_a_refusal_says_what_to_do(harness: SlackHarness, error: str, word
     ],
     ids=range(7),
 )
-async def test_trouble_of_slacks_own_is_unreachable(harness: SlackHarness, answer: Answer):
+async def test_slack_server_error_is_unreachable(harness: SlackHarness, answer: Answer):
     harness.server.planned.append(answer)
     with pytest.raises(Unreachable):
         await harness.channel.send(sample_card())
 
 
-async def test_a_note_is_shown_where_the_button_was_and_to_its_presser_alone(harness: SlackHarness):
+async def test_reply_is_ephemeral_and_beside_the_button(harness: SlackHarness):
     container = {"type": "message", "message_ts": "1.1", "channel_id": "C9", "thread_ts": "1.0"}
-    press = await pressed(harness, container=container)
+    press = await press_and_parse(harness, container=container)
     await harness.channel.reply(press, "Someone <else> & you")
     (note,) = harness.workspace.notes
     assert note == {
@@ -139,44 +139,44 @@ async def test_a_note_is_shown_where_the_button_was_and_to_its_presser_alone(har
     }
 
 
-async def test_a_note_that_cannot_be_shown_is_a_refusal(harness: SlackHarness):
-    press = await pressed(harness)
+async def test_refused_ephemeral_reply_is_reported(harness: SlackHarness):
+    press = await press_and_parse(harness)
     harness.server.planned.append(refusal("user_not_in_channel"))
     with pytest.raises(ChannelRefused):
         await harness.channel.reply(press, "Recorded.")
 
 
 async def test_a_long_note_is_cut_between_escapes(harness: SlackHarness):
-    await harness.channel.reply(await pressed(harness), "&" * 5000)
+    await harness.channel.reply(await press_and_parse(harness), "&" * 5000)
     (note,) = harness.workspace.notes
     assert note["text"].removesuffix("…").replace("&amp;", "") == ""
 
 
-async def test_people_of_other_workspaces_are_told_apart(harness: SlackHarness):
-    guest = await pressed(harness, user={"id": "U7", "name": "ada", "team_id": "T99"})
-    local = await pressed(harness, user={"id": "U7", "name": "ada"})
-    nobody = await pressed(harness, user={"id": "U7"}, team=None)
+async def test_users_of_other_workspaces_have_distinct_ids(harness: SlackHarness):
+    guest = await press_and_parse(harness, user={"id": "U7", "name": "ada", "team_id": "T99"})
+    local = await press_and_parse(harness, user={"id": "U7", "name": "ada"})
+    nobody = await press_and_parse(harness, user={"id": "U7"}, team=None)
     assert guest.user == InteractionUser(platform="slack", user_id="T99:U7", name="ada")
     assert local.user == InteractionUser(platform="slack", user_id="T01:U7", name="ada")
     assert nobody.user == InteractionUser(platform="slack", user_id=":U7", name=None)
 
 
-async def test_the_oldest_and_newest_signatures_that_count(harness: SlackHarness):
+async def test_signatures_are_accepted_within_the_time_window(harness: SlackHarness):
     body = form(harness.workspace.interaction("1.1", "ref-1"))
-    now = int(signed(body).headers["x-slack-request-timestamp"])
+    now = int(sign_request(body).headers["x-slack-request-timestamp"])
     for at in (now - 300, now, now + 300):
-        assert (await harness.channel.handle_webhook(signed(body, at=at))).interactions
+        assert (await harness.channel.handle_webhook(sign_request(body, at=at))).interactions
 
 
-async def test_without_a_signing_secret_no_call_is_believed(harness: SlackHarness):
+async def test_without_a_signing_secret_every_webhook_is_refused(harness: SlackHarness):
     channel = SlackChannel(token=TOKEN, conversation_id=PLACE, api_url=harness.server.url)
     with pytest.raises(SettingsError, match="PLACET_SLACK_SIGNING_SECRET"):
-        await channel.handle_webhook(signed(form(harness.workspace.interaction("1.1", "ref-1"))))
+        await channel.handle_webhook(sign_request(form(harness.workspace.interaction("1.1", "ref-1"))))
     await channel.aclose()
 
 
 @pytest.mark.parametrize("secret", ["", " ", "\n"])
-def test_a_signing_secret_with_which_anybody_could_sign_is_refused(secret: str):
+def test_empty_signing_secret_is_refused(secret: str):
     with pytest.raises(SettingsError, match="SIGNING_SECRET is empty"):
         SlackChannel(token=TOKEN, conversation_id=PLACE, signing_secret=secret)
 

@@ -1,4 +1,4 @@
-"""The first button of a newcomer: a command asks in Slack, a press over Socket Mode answers it."""
+"""A command asks in Slack, and a press over Socket Mode answers it."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-def environ(harness: SlackHarness, server: RunningServer, folder: Path) -> dict[str, str]:
+def build_environment(harness: SlackHarness, server: RunningServer, folder: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     return {
         **inherited,
@@ -41,7 +41,7 @@ def environ(harness: SlackHarness, server: RunningServer, folder: Path) -> dict[
 @pytest.mark.parametrize(
     ("label", "action", "code"), [("Confirm", "confirm", 0), ("Do not do it", "cancel", 10)]
 )
-async def test_a_press_ends_the_command_with_what_was_decided(
+async def test_press_ends_the_command_with_the_decision(
     harness: SlackHarness, server: RunningServer, tmp_path: Path, label: str, action: str, code: int
 ):
     async with socket_server() as sockets:
@@ -49,7 +49,7 @@ async def test_a_press_ends_the_command_with_what_was_decided(
         command = await asyncio.create_subprocess_exec(
             str(Path(sys.executable).with_name("placet")),
             *("ask", "confirmation", "Water the plants?", "--via", "slack", "--server", server.url),
-            env=environ(harness, server, tmp_path),
+            env=build_environment(harness, server, tmp_path),
             cwd=tmp_path,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -60,7 +60,7 @@ async def test_a_press_ends_the_command_with_what_was_decided(
         assert not ending.done(), ending.result()
         connection = await connecting
         await connection.hello()
-        await harness.server.until(lambda: bool(harness.list_messages()), within=PATIENCE_S)
+        await harness.server.wait_until(lambda: bool(harness.list_messages()), within=PATIENCE_S)
         (shown,) = harness.list_messages()
         assert shown.labels == ("Confirm", "Do not do it")
         reference = shown.references[shown.labels.index(label)]

@@ -17,16 +17,16 @@ from placet.channels.slack import render
 from tests.channels.slack import documented_limits
 
 
-def plain(text: str) -> dict[str, Any]:
+def plain_text(text: str) -> dict[str, Any]:
     return {"type": "plain_text", "text": text, "emoji": False}
 
 
 def button(**changes: Any) -> dict[str, Any]:
-    return {"type": "button", "action_id": "a", "text": plain("Yes"), "value": "v"} | changes
+    return {"type": "button", "action_id": "a", "text": plain_text("Yes"), "value": "v"} | changes
 
 
 def header(text: str) -> dict[str, Any]:
-    return {"type": "header", "text": plain(text)}
+    return {"type": "header", "text": plain_text(text)}
 
 
 def section(**parts: Any) -> dict[str, Any]:
@@ -38,50 +38,50 @@ def actions(*buttons: dict[str, Any]) -> dict[str, Any]:
 
 
 def context(*texts: str) -> dict[str, Any]:
-    return {"type": "context", "elements": [plain(text) for text in texts]}
+    return {"type": "context", "elements": [plain_text(text) for text in texts]}
 
 
-def numbered(count: int) -> list[dict[str, Any]]:
+def make_buttons(count: int) -> list[dict[str, Any]]:
     return [button(action_id=f"a{number}") for number in range(count)]
 
 
 FITS = {
     "heading": header("x" * 150),
-    "text": section(text=plain("x" * 3000)),
-    "fields": section(fields=[plain("x")] * 10),
+    "text": section(text=plain_text("x" * 3000)),
+    "fields": section(fields=[plain_text("x")] * 10),
     "context": context(*["x"] * 10),
-    "buttons": actions(*numbered(25)),
-    "label": actions(button(text=plain("x" * 75))),
+    "buttons": actions(*make_buttons(25)),
+    "label": actions(button(text=plain_text("x" * 75))),
     "value": actions(button(value="x" * 2000)),
     "id": actions(button(action_id="x" * 255)),
     "link": actions(button(url="https://x.example/" + "x" * 2900)),
 }
 REFUSED_BY_BOTH = {
     "heading": header("x" * 151),
-    "text": section(text=plain("x" * 3001)),
-    "fields": section(fields=[plain("x")] * 11),
+    "text": section(text=plain_text("x" * 3001)),
+    "fields": section(fields=[plain_text("x")] * 11),
     "empty section": section(),
     "context": context(*["x"] * 11),
-    "buttons": actions(*numbered(26)),
-    "label": actions(button(text=plain("x" * 76))),
+    "buttons": actions(*make_buttons(26)),
+    "label": actions(button(text=plain_text("x" * 76))),
     "value": actions(button(value="x" * 2001)),
     "id": actions(button(action_id="x" * 256)),
     "link": actions(button(url="https://x.example/" + "x" * 3000)),
 }
 REFUSED_BY_US = {
     "empty heading": header(" "),
-    "empty text": section(text=plain("\n")),
-    "empty field": section(fields=[plain("")]),
+    "empty text": section(text=plain_text("\n")),
+    "empty field": section(fields=[plain_text("")]),
     "empty context": context(""),
     "no context": context(),
     "no buttons": actions(),
     "same id": actions(button(), button()),
-    "empty label": actions(button(text=plain(""))),
+    "empty label": actions(button(text=plain_text(""))),
     "units": header("🤖" * 76),
 }
 
 
-def theirs(block: dict[str, Any]) -> dict[str, Any] | None:
+def parse_with_slack_sdk(block: dict[str, Any]) -> dict[str, Any] | None:
     try:
         read = Block.parse(block)
         assert read is not None
@@ -91,21 +91,21 @@ def theirs(block: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_what_fits_fits_for_slacks_models_too(name: str):
+def test_valid_blocks_pass_slack_sdk(name: str):
     block = FITS[name]
     assert documented_limits.find_violations({"text": "x", "blocks": [block]}) == []
-    assert theirs(block) == block
+    assert parse_with_slack_sdk(block) == block
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_BOTH)
-def test_what_slacks_models_refuse_does_not_fit(name: str):
+def test_blocks_refused_by_slack_sdk_are_violations(name: str):
     block = REFUSED_BY_BOTH[name]
     assert documented_limits.find_violations({"text": "x", "blocks": [block]})
-    assert theirs(block) is None
+    assert parse_with_slack_sdk(block) is None
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_US)
-def test_what_only_slack_itself_refuses_does_not_fit_either(name: str):
+def test_blocks_refused_only_by_slack_are_violations(name: str):
     assert documented_limits.find_violations({"text": "x", "blocks": [REFUSED_BY_US[name]]})
 
 
@@ -116,7 +116,7 @@ def test_a_message_needs_a_text_and_few_enough_blocks():
     assert documented_limits.find_violations({"text": "x", "blocks": [header("x")] * 50}) == []
 
 
-def test_the_numbers_are_slacks():
+def test_limits_equal_those_of_slack_sdk():
     assert HeaderBlock.text_max_length == documented_limits.HEADER_TEXT
     assert (
         SectionBlock.text_max_length,
@@ -130,7 +130,7 @@ def test_the_numbers_are_slacks():
     assert ButtonElement.action_id_max_length == documented_limits.ACTION_ID
 
 
-def test_the_renderer_knows_the_same_numbers():
+def test_renderer_uses_the_same_limits():
     assert (
         render.MAX_SECTION_FIELDS,
         render.MAX_ACTION_ELEMENTS,

@@ -34,13 +34,13 @@ def test_any_card_offers_its_link(card):
 
 
 @given(text=TEXT)
-def test_any_answer_is_short_and_no_markup(text):
+def test_any_reply_is_short_and_without_markup(text):
     told = render.build_reply(text)
     assert len(told) <= render.MAX_REPLY
     assert not set(told) & set("<>")
 
 
-def test_a_question_reads_from_who_asks_to_what_silence_means():
+def test_card_shows_source_prompt_deadline_and_default():
     assert texts_of(render.build_message(sample_card())["blocks"]) == [
         "Acme asks for your approval",
         "Send the newsletter to 1,200 readers?",

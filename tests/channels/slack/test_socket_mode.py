@@ -50,7 +50,7 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(channel: Channel) -> AsyncIterator[Listener]:
+async def listen_in_background(channel: Channel) -> AsyncIterator[Listener]:
     listener = Listener(channel)
     try:
         yield listener
@@ -58,14 +58,14 @@ async def listening(channel: Channel) -> AsyncIterator[Listener]:
         await listener.aclose()
 
 
-async def connected(sockets: SocketServer) -> Connection:
+async def accept_connection(sockets: SocketServer) -> Connection:
     async with asyncio.timeout(PATIENCE_S):
         connection = await sockets.connections.get()
     await connection.hello()
     return connection
 
 
-async def acknowledged(connection: Connection) -> str:
+async def next_acknowledgement(connection: Connection) -> str:
     async with asyncio.timeout(PATIENCE_S):
         return await connection.acknowledged.get()
 
@@ -73,11 +73,11 @@ async def acknowledged(connection: Connection) -> str:
 async def test_a_press_comes_over_the_socket_and_is_acknowledged(
     harness: SlackHarness, sockets: SocketServer
 ):
-    async with listening(harness.channel) as listener:
-        connection = await connected(sockets)
+    async with listen_in_background(harness.channel) as listener:
+        connection = await accept_connection(sockets)
         await connection.deliver("e1", harness.workspace.interaction("1.1", "ref-1"))
         (press,) = await listener.next()
-        assert await acknowledged(connection) == "e1"
+        assert await next_acknowledgement(connection) == "e1"
     assert press.reference == "ref-1"
     assert press.user.user_id == "T01:U7"
     assert press.via == "slack_block_action"
@@ -86,45 +86,43 @@ async def test_a_press_comes_over_the_socket_and_is_acknowledged(
 async def test_a_press_is_acknowledged_while_an_earlier_one_is_still_dealt_with(
     harness: SlackHarness, sockets: SocketServer
 ):
-    async with listening(harness.channel) as listener:
-        connection = await connected(sockets)
+    async with listen_in_background(harness.channel) as listener:
+        connection = await accept_connection(sockets)
         for number in range(3):
             await connection.deliver(f"e{number}", harness.workspace.interaction("1.1", f"ref-{number}"))
-        assert [await acknowledged(connection) for _ in range(3)] == ["e0", "e1", "e2"]
+        assert [await next_acknowledgement(connection) for _ in range(3)] == ["e0", "e1", "e2"]
         heard = [(await listener.next())[0].reference for _ in range(3)]
     assert heard == ["ref-0", "ref-1", "ref-2"]
 
 
-async def test_a_press_delivered_again_has_the_same_id(harness: SlackHarness, sockets: SocketServer):
+async def test_a_repeated_interaction_has_the_same_id(harness: SlackHarness, sockets: SocketServer):
     interaction = harness.workspace.interaction("1.1", "ref-1")
-    async with listening(harness.channel) as listener:
-        connection = await connected(sockets)
+    async with listen_in_background(harness.channel) as listener:
+        connection = await accept_connection(sockets)
         await connection.deliver("e1", interaction)
         first = await listener.next()
         await connection.deliver("e1-again", interaction)
         assert await listener.next() == first
 
 
-async def test_what_is_no_press_is_acknowledged_and_nothing_more(
-    harness: SlackHarness, sockets: SocketServer
-):
+async def test_other_envelopes_are_only_acknowledged(harness: SlackHarness, sockets: SocketServer):
     link = {"type": "button", "action_id": "placet.link", "action_ts": "1.2"}
-    async with listening(harness.channel) as listener:
-        connection = await connected(sockets)
+    async with listen_in_background(harness.channel) as listener:
+        connection = await accept_connection(sockets)
         await connection.socket.send_str("no JSON")
-        await connection.say({"type": "something_new"})
+        await connection.send_message({"type": "something_new"})
         await connection.deliver("e1", {"command": "/placet"}, type="slash_commands")
         await connection.deliver("e2", harness.workspace.interaction("1.1", "x", actions=[link]))
         await connection.deliver("e3", {"type": "block_actions", "user": 7})
         await connection.deliver("e4", harness.workspace.interaction("1.1", "ref-1"))
-        assert [await acknowledged(connection) for _ in range(4)] == ["e1", "e2", "e3", "e4"]
+        assert [await next_acknowledgement(connection) for _ in range(4)] == ["e1", "e2", "e3", "e4"]
         (press,) = await listener.next()
     assert press.reference == "ref-1"
 
 
 async def test_pings_are_answered(harness: SlackHarness, sockets: SocketServer):
-    async with listening(harness.channel):
-        connection = await connected(sockets)
+    async with listen_in_background(harness.channel):
+        connection = await accept_connection(sockets)
         await connection.socket.ping(b"Ping from applink-1")
         async with asyncio.timeout(PATIENCE_S):
             assert await connection.pongs.get() == b"Ping from applink-1"
@@ -132,14 +130,14 @@ async def test_pings_are_answered(harness: SlackHarness, sockets: SocketServer):
 
 @pytest.mark.parametrize("ending", ["refresh", "close", "cut", "bytes"])
 async def test_a_connection_that_ends_is_followed_by_the_next(
-    harness: SlackHarness, sockets: SocketServer, ending: str, breaks: list[float]
+    harness: SlackHarness, sockets: SocketServer, ending: str, recorded_waits: list[float]
 ):
-    async with listening(harness.channel) as listener:
-        first = await connected(sockets)
+    async with listen_in_background(harness.channel) as listener:
+        first = await accept_connection(sockets)
         await first.deliver("e1", harness.workspace.interaction("1.1", "ref-1"))
-        assert await acknowledged(first) == "e1"
+        assert await next_acknowledgement(first) == "e1"
         if ending == "refresh":
-            await first.say({"type": "disconnect", "reason": "refresh_requested", "debug_info": {}})
+            await first.send_message({"type": "disconnect", "reason": "refresh_requested", "debug_info": {}})
         elif ending == "close":
             await first.socket.close()
         elif ending == "bytes":
@@ -148,12 +146,12 @@ async def test_a_connection_that_ends_is_followed_by_the_next(
             assert first.socket._req is not None
             assert first.socket._req.transport is not None
             first.socket._req.transport.abort()
-        second = await connected(sockets)
+        second = await accept_connection(sockets)
         await second.deliver("e2", harness.workspace.interaction("1.1", "ref-2"))
         heard = [(await listener.next())[0].reference for _ in range(2)]
     assert heard == ["ref-1", "ref-2"]
     assert (first.ticket, second.ticket) == ("t1", "t2")
-    assert breaks == []
+    assert recorded_waits == []
 
 
 async def test_a_silent_connection_is_given_up(harness: SlackHarness, sockets: SocketServer):
@@ -164,24 +162,24 @@ async def test_a_silent_connection_is_given_up(harness: SlackHarness, sockets: S
         api_url=f"{harness.server.url}/api",
         idle_timeout_s=0.05,
     )
-    async with listening(channel):
-        first, second = await connected(sockets), await connected(sockets)
+    async with listen_in_background(channel):
+        first, second = await accept_connection(sockets), await accept_connection(sockets)
     await channel.aclose()
     assert first.ticket != second.ticket
 
 
 async def test_listening_goes_on_after_a_day_without_slack(
-    harness: SlackHarness, sockets: SocketServer, breaks: list[float]
+    harness: SlackHarness, sockets: SocketServer, recorded_waits: list[float]
 ):
     harness.server.planned += [Answer(status=503, json={})] * 1100
-    async with listening(harness.channel):
-        await harness.server.until(lambda: not harness.server.planned, within=60)
-        await connected(sockets)
-    assert (len(breaks), breaks[-1]) == (1100, 60)
+    async with listen_in_background(harness.channel):
+        await harness.server.wait_until(lambda: not harness.server.planned, within=60)
+        await accept_connection(sockets)
+    assert (len(recorded_waits), recorded_waits[-1]) == (1100, 60)
 
 
 async def test_listening_goes_on_through_failures_with_growing_breaks(
-    harness: SlackHarness, sockets: SocketServer, breaks: list[float]
+    harness: SlackHarness, sockets: SocketServer, recorded_waits: list[float]
 ):
     nowhere = Answer(json={"ok": True, "url": "ws://127.0.0.1:9/link"})
     unsafe = Answer(json={"ok": True, "url": "ws://elsewhere.example/link"})
@@ -193,17 +191,17 @@ async def test_listening_goes_on_through_failures_with_growing_breaks(
         unsafe,
         broken,
     ]
-    async with listening(harness.channel) as listener:
-        connection = await connected(sockets)
+    async with listen_in_background(harness.channel) as listener:
+        connection = await accept_connection(sockets)
         await connection.deliver("e1", harness.workspace.interaction("1.1", "ref-1"))
         assert (await listener.next())[0].reference == "ref-1"
-    assert breaks == [1, 2, 4, 8, 16]
+    assert recorded_waits == [1, 2, 4, 8, 16]
 
 
-async def test_whoever_stops_listening_leaves_slack(harness: SlackHarness, sockets: SocketServer):
+async def test_closing_the_listener_closes_the_socket(harness: SlackHarness, sockets: SocketServer):
     presses = harness.channel.listen()
     first = asyncio.ensure_future(anext(presses))
-    connection = await connected(sockets)
+    connection = await accept_connection(sockets)
     await connection.deliver("e1", harness.workspace.interaction("1.1", "ref-1"))
     await asyncio.wait_for(first, PATIENCE_S)
     async with aclosing(presses):  # type: ignore[type-var]
@@ -212,16 +210,16 @@ async def test_whoever_stops_listening_leaves_slack(harness: SlackHarness, socke
 
 
 async def test_socket_mode_that_is_switched_off_says_so(harness: SlackHarness, sockets: SocketServer):
-    async with listening(harness.channel) as listener:
-        connection = await connected(sockets)
-        await connection.say({"type": "disconnect", "reason": "link_disabled"})
+    async with listen_in_background(harness.channel) as listener:
+        connection = await accept_connection(sockets)
+        await connection.send_message({"type": "disconnect", "reason": "link_disabled"})
         with pytest.raises(SettingsError, match="disabled"):
             await listener.next()
 
 
 async def test_a_wrong_token_ends_the_listening(harness: SlackHarness):
     harness.server.planned.append(refusal("invalid_auth"))
-    async with listening(harness.channel) as listener:
+    async with listen_in_background(harness.channel) as listener:
         with pytest.raises(ChannelRefused, match="does not accept this token"):
             await listener.next()
 
@@ -239,8 +237,8 @@ async def test_the_address_of_a_socket_is_not_logged(
     caplog.set_level(logging.DEBUG)
     refused = Answer(json={"ok": True, "url": "ws://127.0.0.1:9/link?ticket=s3cret"})
     harness.server.planned.append(refused)
-    async with listening(harness.channel) as listener:
-        connection = await connected(sockets)
+    async with listen_in_background(harness.channel) as listener:
+        connection = await accept_connection(sockets)
         await connection.deliver("e1", harness.workspace.interaction("1.1", "ref-1"))
         await listener.next()
     assert "s3cret" not in caplog.text

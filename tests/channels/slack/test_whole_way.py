@@ -32,8 +32,8 @@ class SlackScene(Scene[SlackHarness]):
         ticket = SentMessage(channel="slack", conversation_id=PLACE, message_id=stamp, sent_at=DAYBREAK)
         return self.harness.press(ticket, self.reference(label), user_id=user_id, name="ada")
 
-    async def until_told(self, *words: str) -> None:
-        await self.harness.server.until(lambda: list(self.harness.list_replies()) == list(words))
+    async def wait_for_replies(self, *words: str) -> None:
+        await self.harness.server.wait_until(lambda: list(self.harness.list_replies()) == list(words))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene
     task = await scene.ask()
     heard = await scene.board.handle_webhook(scene.press("Confirm"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(lambda: "Confirmed" in scene.harness.list_messages()[0].text)
+    await scene.harness.server.wait_until(lambda: "Confirmed" in scene.harness.list_messages()[0].text)
     assert (heard.status, heard.body) == (200, b"")
     assert isinstance(outcome, Decided)
     assert outcome.action == "confirm"
@@ -61,7 +61,7 @@ async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene
     (shown,) = scene.harness.list_messages()
     assert (shown.references, shown.links, shown.problems) == ((), (), ())
     assert "Pay *1,200 EUR* to <@U1>?" in shown.text
-    await scene.until_told("Your answer was recorded.")
+    await scene.wait_for_replies("Your answer was recorded.")
 
 
 async def test_a_press_over_the_socket_decides_the_case(scene: SlackScene):
@@ -81,13 +81,13 @@ async def test_a_press_over_the_socket_decides_the_case(scene: SlackScene):
     assert outcome.action == "cancel"
 
 
-async def test_strangers_and_forgers_decide_nothing(scene: SlackScene):
+async def test_presses_by_strangers_or_with_forged_signatures_are_ignored(scene: SlackScene):
     task = await scene.ask()
     for forgery in scene.harness.forgeries(scene.press("Confirm")):
         with pytest.raises(SignatureInvalid):
             await scene.board.handle_webhook(forgery)
     await scene.board.handle_webhook(scene.press("Confirm", user_id="U8"))
-    await scene.until_told("You are not among those who may answer this here.")
+    await scene.wait_for_replies("You are not allowed to answer this here.")
     assert not task.done()
     await scene.board.handle_webhook(scene.press("Do not do it"))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "cancel"
@@ -101,7 +101,7 @@ async def test_the_same_press_counts_once_however_often_it_comes(scene: SlackSce
     assert set(scene.harness.list_replies()) == {"Your answer was recorded."}
 
 
-async def test_nothing_that_slack_gets_opens_more_than_the_page(scene: SlackScene):
+async def test_slack_gets_no_token_besides_the_review_link(scene: SlackScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
     await scene.board.handle_webhook(scene.press("Confirm"))

@@ -124,7 +124,7 @@ def problems_of(method: str, body: dict[str, Any]) -> list[str]:
     return [*found, *documented_limits.find_violations(body)]
 
 
-def signed(body: bytes, *, at: int = NOW, secret: str = SECRET) -> WebhookRequest:
+def sign_request(body: bytes, *, at: int = NOW, secret: str = SECRET) -> WebhookRequest:
     """A call as Slack signs it, by slack_sdk's own hand."""
     signature = SignatureVerifier(secret).generate_signature(timestamp=str(at), body=body)
     assert signature is not None
@@ -185,7 +185,7 @@ class SlackHarness(InteractiveHarness):
 
     def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         user = {"id": user_id, "username": name, "name": name, "team_id": TEAM}
-        return signed(form(self.workspace.interaction(ticket.message_id, reference, user=user)))
+        return sign_request(form(self.workspace.interaction(ticket.message_id, reference, user=user)))
 
     def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         altered = WebhookRequest(
@@ -194,9 +194,9 @@ class SlackHarness(InteractiveHarness):
         return [
             WebhookRequest(method="POST", headers={}, body=call.body),
             altered,
-            signed(call.body, secret="guessed"),
-            signed(call.body, at=NOW - 301),
-            signed(call.body, at=NOW + 301),
+            sign_request(call.body, secret="guessed"),
+            sign_request(call.body, at=NOW - 301),
+            sign_request(call.body, at=NOW + 301),
             with_headers(call, x_slack_signature=None),
             with_headers(call, x_slack_signature="v0="),
             with_headers(call, x_slack_signature=call.headers["x-slack-signature"].removeprefix("v0=")),
@@ -218,19 +218,19 @@ class SlackHarness(InteractiveHarness):
         empty = {**endless, "value": ""}
         odd = {**endless, "value": "x", "action_ts": "1\r\nX-Header: y"}
         return [
-            signed(b"ssl_check=1&token=deprecated"),
-            signed(form(interaction("1.1", "x", type="view_submission"))),
-            signed(form(interaction("1.1", "x", type="something_new"))),
+            sign_request(b"ssl_check=1&token=deprecated"),
+            sign_request(form(interaction("1.1", "x", type="view_submission"))),
+            sign_request(form(interaction("1.1", "x", type="something_new"))),
             *(
-                signed(form(interaction("1.1", "x", actions=[one])))
+                sign_request(form(interaction("1.1", "x", actions=[one])))
                 for one in (link, foreign, menu, endless, empty, odd)
             ),
-            signed(form(interaction("1.1", "x", actions="none"))),
-            signed(form(interaction("1.1", "x", user=None))),
-            signed(form([])),
-            signed(b"payload={"),
-            signed(b"&".join([b"a=b"] * 100)),
-            signed(b""),
+            sign_request(form(interaction("1.1", "x", actions="none"))),
+            sign_request(form(interaction("1.1", "x", user=None))),
+            sign_request(form([])),
+            sign_request(b"payload={"),
+            sign_request(b"&".join([b"a=b"] * 100)),
+            sign_request(b""),
         ]
 
     def list_replies(self) -> Sequence[str]:

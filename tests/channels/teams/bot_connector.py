@@ -65,7 +65,7 @@ class BotConnector:
             known = {"issuer": "https://api.botframework.com", "jwks_uri": f"{self.url}/v1/.well-known/keys"}
             return Answer(json={**known, "id_token_signing_alg_values_supported": ["RS256"]})
         if request.path == "/v1/.well-known/keys":
-            return Answer(json={"keys": [self.published(kid) for kid in self.kids]})
+            return Answer(json={"keys": [self.build_public_key(kid) for kid in self.kids]})
         if not self.token or request.headers.get("Authorization") != f"Bearer {self.token}":
             return refusal(401, "Unauthorized")
         return self.on_connector(request.method, unquote(request.path), request.json)
@@ -107,7 +107,7 @@ class BotConnector:
         self.messages[message_id] = {**body, "place": self.messages[message_id]["place"]}
         return Answer(json={"id": message_id})
 
-    def published(self, kid: str) -> dict[str, Any]:
+    def build_public_key(self, kid: str) -> dict[str, Any]:
         key: dict[str, Any] = dict(signing_key(kid).as_dict(private=False))
         return key | ({"endorsements": list(self.endorsements)} if self.endorsements is not None else {})
 
@@ -132,13 +132,13 @@ def problems_of(body: dict[str, Any]) -> list[str]:
     return [*found, *documented_limits.find_violations(card)]
 
 
-def shown_text(card: dict[str, Any]) -> str:
+def read_visible_text(card: dict[str, Any]) -> str:
     """What a person reads of a card, besides its buttons."""
     blocks = [part["inlines"] for part in card["body"] if part["type"] == "RichTextBlock"]
     return "\n".join("".join(run["text"] for run in inlines) for inlines in blocks)
 
 
-def proof(kid: str | None = "key-1", *, alg: str = "RS256", key: Any = None, **changes: Any) -> str:
+def sign_token(kid: str | None = "key-1", *, alg: str = "RS256", key: Any = None, **changes: Any) -> str:
     """The token with a call, as Microsoft signs it."""
     claims = {
         "iss": "https://api.botframework.com",
@@ -153,8 +153,8 @@ def proof(kid: str | None = "key-1", *, alg: str = "RS256", key: Any = None, **c
     return f"Bearer {token}"
 
 
-def calling(activity: Any, authorization: str | None = None) -> WebhookRequest:
-    headers = {"content-type": "application/json", "authorization": authorization or proof()}
+def build_request(activity: Any, authorization: str | None = None) -> WebhookRequest:
+    headers = {"content-type": "application/json", "authorization": authorization or sign_token()}
     return WebhookRequest(method="POST", headers=headers, body=msgspec.json.encode(activity))
 
 
@@ -198,7 +198,7 @@ class TeamsHarness(InteractiveHarness):
         actions = [one for part in card["body"] if part["type"] == "ActionSet" for one in part["actions"]]
         presses = [one for one in actions if one["type"] == "Action.Execute"]
         return VisibleMessage(
-            text=shown_text(card),
+            text=read_visible_text(card),
             references=tuple(one["data"]["reference"] for one in presses),
             labels=tuple(one["title"] for one in presses),
             links=tuple(one["url"] for one in actions if one["type"] == "Action.OpenUrl"),
@@ -232,13 +232,13 @@ class TeamsHarness(InteractiveHarness):
     def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         sender = {"id": "29:1abc", "name": name, "aadObjectId": user_id}
         number = next(self.connector.numbers)
-        return calling(invoke(reference, number, replyToId=ticket.message_id, **{"from": sender}))
+        return build_request(invoke(reference, number, replyToId=ticket.message_id, **{"from": sender}))
 
     def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         activity = msgspec.json.decode(call.body)
         stranger = signing_key("key-2")
         secret = jwk.OctKey.import_key(APP_ID)
-        genuine = proof()
+        genuine = sign_token()
         head, payload, signature = genuine.removeprefix("Bearer ").split(".")
         tokens = [
             "",
@@ -251,24 +251,24 @@ class TeamsHarness(InteractiveHarness):
             f"Bearer {head}.{payload}.",
             f"Bearer {head}.{payload}.{signature[:-8]}AAAAAAAA",
             f"Bearer {'x' * 20_000}",
-            proof(None),
+            sign_token(None),
             "Bearer \udcff",
-            proof(key=stranger),
-            proof("key-2"),
-            proof(alg="HS256", key=secret),
-            proof(alg="RS384"),
-            proof(iss="https://sts.windows.net/"),
-            proof(iss=None),
-            proof(aud="another-bot"),
-            proof(aud=[APP_ID]),
-            proof(aud=None),
-            proof(exp=NOW - 301),
-            proof(exp=None),
-            proof(exp="tomorrow"),
-            proof(exp=True),
-            proof(nbf=NOW + 301),
-            proof(serviceurl="https://elsewhere.example/"),
-            proof(serviceurl=None),
+            sign_token(key=stranger),
+            sign_token("key-2"),
+            sign_token(alg="HS256", key=secret),
+            sign_token(alg="RS384"),
+            sign_token(iss="https://sts.windows.net/"),
+            sign_token(iss=None),
+            sign_token(aud="another-bot"),
+            sign_token(aud=[APP_ID]),
+            sign_token(aud=None),
+            sign_token(exp=NOW - 301),
+            sign_token(exp=None),
+            sign_token(exp="tomorrow"),
+            sign_token(exp=True),
+            sign_token(nbf=NOW + 301),
+            sign_token(serviceurl="https://elsewhere.example/"),
+            sign_token(serviceurl=None),
         ]
         forged = [
             WebhookRequest(method="POST", headers={"authorization": one}, body=call.body) for one in tokens
@@ -281,7 +281,7 @@ class TeamsHarness(InteractiveHarness):
         ]
         unsigned = WebhookRequest(method="POST", headers={}, body=call.body)
         broken = WebhookRequest(method="POST", headers=call.headers, body=b"\xff{")
-        return [*forged, unsigned, broken, *(calling(body) for body in bodies)]
+        return [*forged, unsigned, broken, *(build_request(body) for body in bodies)]
 
     def noise(self) -> Sequence[WebhookRequest]:
         value = invoke("x", 1)["value"]
@@ -305,7 +305,7 @@ class TeamsHarness(InteractiveHarness):
             {"id": "f:1\r\nX-Header: y"},
             {"id": "f:é"},
         ]
-        return [calling(invoke("x", 1, **one)) for one in changed]
+        return [build_request(invoke("x", 1, **one)) for one in changed]
 
     def list_replies(self) -> Sequence[str]:
         return [note["text"] for note in self.connector.notes]

@@ -1,4 +1,4 @@
-"""What is Teams' own: its sign-in, its keys, personal conversations, cards that are gone, words for no."""
+"""Teams only: sign-in, signing keys, personal conversations, deleted cards, error texts."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,10 +19,10 @@ from tests.channels.teams.bot_connector import (
     PERSON,
     TENANT,
     TeamsHarness,
-    calling,
+    build_request,
     invoke,
-    proof,
     refusal,
+    sign_token,
 )
 
 pytestmark = pytest.mark.anyio
@@ -37,14 +37,16 @@ ENVIRON = {
 }
 
 
-async def pressed(harness: TeamsHarness, authorization: str | None = None, **changes: Any) -> Interaction:
+async def press_and_parse(
+    harness: TeamsHarness, authorization: str | None = None, **changes: Any
+) -> Interaction:
     (press,) = (
-        await harness.channel.handle_webhook(calling(invoke("ref-1", 1, **changes), authorization))
+        await harness.channel.handle_webhook(build_request(invoke("ref-1", 1, **changes), authorization))
     ).interactions
     return press
 
 
-def environ(harness: TeamsHarness, **changes: str) -> dict[str, str]:
+def build_environment(harness: TeamsHarness, **changes: str) -> dict[str, str]:
     urls = {
         "PLACET_TEAMS_SERVICE_URL": f"{harness.server.url}/teams",
         "PLACET_TEAMS_LOGIN_URL": harness.server.url,
@@ -81,7 +83,7 @@ async def test_a_token_that_was_withdrawn_is_fetched_anew(harness: TeamsHarness)
     assert len(harness.list_messages()) == 2
 
 
-async def test_a_bot_that_is_refused_with_a_new_token_too_is_told_so(harness: TeamsHarness):
+async def test_refusal_with_a_new_token_is_reported(harness: TeamsHarness):
     await harness.channel.send(sample_card())
     sign_in = Answer(json={"token_type": "Bearer", "expires_in": 3599, "access_token": "wrong"})
     harness.server.planned += [refusal(401, "Unauthorized"), sign_in, refusal(401, "Unauthorized")]
@@ -89,8 +91,8 @@ async def test_a_bot_that_is_refused_with_a_new_token_too_is_told_so(harness: Te
         await harness.channel.send(sample_card())
 
 
-async def test_a_wrong_secret_is_a_refusal_that_does_not_tell_it(harness: TeamsHarness):
-    channel = from_environment(environ(harness, PLACET_TEAMS_APP_SECRET="wr0ng-secret"))
+async def test_wrong_secret_is_reported_without_showing_it(harness: TeamsHarness):
+    channel = from_environment(build_environment(harness, PLACET_TEAMS_APP_SECRET="wr0ng-secret"))
     with pytest.raises(ChannelRefused, match="invalid_client") as raised:
         await channel.send(sample_card())
     await channel.aclose()
@@ -118,52 +120,54 @@ async def test_a_sign_in_without_a_token_is_unreachable(harness: TeamsHarness, a
 # Microsoft's proof
 
 
-async def test_microsofts_keys_are_kept(harness: TeamsHarness, clock: FakeClock):
+async def test_signing_keys_are_cached(harness: TeamsHarness, clock: FakeClock):
     for _ in range(3):
-        await pressed(harness)
+        await press_and_parse(harness)
     assert len(harness.server.at(KEYS_PATH)) == 1
     clock.advance(timedelta(hours=24))
     later = NOW + 86_400
-    await pressed(harness, proof(exp=later + 60, nbf=later - 60))
+    await press_and_parse(harness, sign_token(exp=later + 60, nbf=later - 60))
     assert len(harness.server.at(KEYS_PATH)) == 2
 
 
 async def test_a_new_key_is_found_but_looked_for_no_more_often_than_every_few_minutes(
     harness: TeamsHarness, clock: FakeClock
 ):
-    await pressed(harness)
+    await press_and_parse(harness)
     harness.connector.kids = ["key-1", "key-2"]
     for _ in range(3):
         with pytest.raises(SignatureInvalid):
-            await pressed(harness, proof("key-2"))
+            await press_and_parse(harness, sign_token("key-2"))
     assert len(harness.server.at(KEYS_PATH)) == 1
     clock.advance(timedelta(minutes=5))
-    await pressed(harness, proof("key-2"))
+    await press_and_parse(harness, sign_token("key-2"))
     assert len(harness.server.at(KEYS_PATH)) == 2
 
 
-async def test_a_key_that_was_taken_back_counts_no_more_after_a_day(harness: TeamsHarness, clock: FakeClock):
-    await pressed(harness)
+async def test_withdrawn_signing_key_is_refused_after_a_day(harness: TeamsHarness, clock: FakeClock):
+    await press_and_parse(harness)
     harness.connector.kids = ["key-2"]
     clock.advance(timedelta(hours=24))
     with pytest.raises(SignatureInvalid):
-        await pressed(harness, proof(exp=NOW + 90_000))
+        await press_and_parse(harness, sign_token(exp=NOW + 90_000))
 
 
-async def test_a_key_without_endorsements_vouches_for_teams(harness: TeamsHarness):
+async def test_key_without_endorsements_is_accepted(harness: TeamsHarness):
     harness.connector.endorsements = None
-    assert (await pressed(harness)).reference == "ref-1"
+    assert (await press_and_parse(harness)).reference == "ref-1"
 
 
-async def test_a_key_that_is_endorsed_for_others_does_not(harness: TeamsHarness):
+async def test_key_endorsed_for_other_channels_is_refused(harness: TeamsHarness):
     harness.connector.endorsements = ("webchat",)
     with pytest.raises(SignatureInvalid, match="not endorsed"):
-        await pressed(harness)
+        await press_and_parse(harness)
 
 
 @pytest.mark.parametrize("off_by", [-300, 300])
 async def test_clocks_may_differ_by_five_minutes(harness: TeamsHarness, off_by: int):
-    assert (await pressed(harness, proof(nbf=NOW + off_by, exp=NOW + off_by))).reference == "ref-1"
+    assert (
+        await press_and_parse(harness, sign_token(nbf=NOW + off_by, exp=NOW + off_by))
+    ).reference == "ref-1"
 
 
 @pytest.mark.parametrize(
@@ -176,43 +180,45 @@ async def test_clocks_may_differ_by_five_minutes(harness: TeamsHarness, off_by: 
     ],
     ids=range(4),
 )
-async def test_without_microsofts_keys_no_press_is_believed(harness: TeamsHarness, answers: list[Answer]):
+async def test_presses_are_refused_while_the_keys_are_unreachable(
+    harness: TeamsHarness, answers: list[Answer]
+):
     harness.server.planned += answers
     with pytest.raises(Unreachable):
-        await pressed(harness)
-    assert (await pressed(harness)).reference == "ref-1"
+        await press_and_parse(harness)
+    assert (await press_and_parse(harness)).reference == "ref-1"
 
 
 @pytest.mark.parametrize("keys", [None, {}, "x"])
-async def test_without_a_list_of_keys_no_press_is_believed(harness: TeamsHarness, keys: Any):
+async def test_presses_are_refused_if_the_key_list_is_malformed(harness: TeamsHarness, keys: Any):
     where = {"jwks_uri": f"{harness.server.url}{KEYS_PATH}"}
     harness.server.planned += [Answer(json=where), Answer(json={"keys": keys})]
     with pytest.raises(Unreachable):
-        await pressed(harness)
+        await press_and_parse(harness)
 
 
 @pytest.mark.parametrize("key", [{"kty": "oct", "k": "c2VjcmV0"}, {"kty": "RSA", "n": "x", "e": 7}, {}])
-async def test_a_key_that_is_none_believes_nothing(harness: TeamsHarness, key: dict[str, Any]):
+async def test_malformed_key_verifies_nothing(harness: TeamsHarness, key: dict[str, Any]):
     where = {"jwks_uri": f"{harness.server.url}{KEYS_PATH}"}
     listed = [{**key, "kid": "key-1"}, "strange", {"kid": 7}]
     harness.server.planned += [Answer(json=where), Answer(json={"keys": listed})]
     with pytest.raises(SignatureInvalid):
-        await pressed(harness)
+        await press_and_parse(harness)
 
 
 # Presses
 
 
-async def test_people_of_other_organisations_are_told_apart(harness: TeamsHarness):
-    guest = await pressed(harness, channelData={"tenant": {"id": "other"}})
-    local = await pressed(harness, channelData=None)
+async def test_users_of_other_tenants_have_distinct_ids(harness: TeamsHarness):
+    guest = await press_and_parse(harness, channelData={"tenant": {"id": "other"}})
+    local = await press_and_parse(harness, channelData=None)
     assert guest.user == InteractionUser(platform="teams", user_id="other:4711", name="Ada")
     assert local.user == InteractionUser(platform="teams", user_id=f"{TENANT}:4711", name="Ada")
 
 
-async def test_an_answer_among_others_names_whom_it_is_for(harness: TeamsHarness):
+async def test_reply_in_a_group_names_its_recipient(harness: TeamsHarness):
     place = {"id": "19:x@thread.tacv2;messageid=17", "conversationType": "channel", "tenantId": TENANT}
-    press = await pressed(harness, conversation=place)
+    press = await press_and_parse(harness, conversation=place)
     await harness.channel.reply(press, "Your answer was recorded.")
     (note,) = harness.connector.notes
     assert note == {
@@ -223,14 +229,14 @@ async def test_an_answer_among_others_names_whom_it_is_for(harness: TeamsHarness
     }
 
 
-async def test_an_answer_to_nowhere_is_a_refusal(harness: TeamsHarness):
-    press = await pressed(harness, conversation={"tenantId": TENANT})
+async def test_reply_without_a_conversation_is_refused(harness: TeamsHarness):
+    press = await press_and_parse(harness, conversation={"tenantId": TENANT})
     with pytest.raises(ChannelRefused):
         await harness.channel.reply(press, "Your answer was recorded.")
 
 
 async def test_an_answer_that_teams_refuses_is_a_refusal(harness: TeamsHarness):
-    press = await pressed(harness)
+    press = await press_and_parse(harness)
     harness.refuse_next()
     with pytest.raises(ChannelRefused):
         await harness.channel.reply(press, "Your answer was recorded.")
@@ -240,7 +246,7 @@ async def test_an_answer_that_teams_refuses_is_a_refusal(harness: TeamsHarness):
 
 
 async def test_a_person_is_asked_in_a_conversation_of_their_own(harness: TeamsHarness):
-    channel = from_environment(environ(harness, PLACET_TEAMS_TO=PERSON))
+    channel = from_environment(build_environment(harness, PLACET_TEAMS_TO=PERSON))
     tickets = [await channel.send(sample_card()) for _ in range(2)]
     await channel.mark_closed(tickets[0], sample_card(), sample_closure())
     await channel.aclose()
@@ -251,8 +257,8 @@ async def test_a_person_is_asked_in_a_conversation_of_their_own(harness: TeamsHa
     assert "Approved by Ada" in harness.list_messages()[0].text
 
 
-async def test_ids_of_conversations_stay_whole_in_addresses(harness: TeamsHarness):
-    channel = from_environment(environ(harness, PLACET_TEAMS_TO="19:a/../b?c#d@thread.v2"))
+async def test_conversation_ids_are_escaped_in_urls(harness: TeamsHarness):
+    channel = from_environment(build_environment(harness, PLACET_TEAMS_TO="19:a/../b?c#d@thread.v2"))
     await channel.send(sample_card())
     await channel.aclose()
     (message,) = harness.connector.messages.values()
@@ -268,16 +274,16 @@ async def test_a_card_that_is_gone_gets_its_ending_in_a_new_message(harness: Tea
     assert (shown.references, shown.links, shown.problems) == ((), (), ())
 
 
-async def test_a_date_of_others_is_shown_as_it_was_written(harness: TeamsHarness):
+async def test_foreign_date_markup_is_shown_as_text(harness: TeamsHarness):
     written = "Until {{DATE(2026-11-15T12:00:00Z, SHORT)}} {{{{TIME(2026-11-15T12:00:00Z)}} {{x}} {{"
     await harness.channel.send(sample_card(prompt=written))
     (shown,) = harness.list_messages()
     (message,) = harness.connector.messages.values()
     assert written in shown.text
-    assert not [run for run in runs(message) if "{{DATE" in run or "{{TIME" in run]
+    assert not [run for run in list_text_runs(message) if "{{DATE" in run or "{{TIME" in run]
 
 
-def runs(message: dict[str, Any]) -> list[str]:
+def list_text_runs(message: dict[str, Any]) -> list[str]:
     body = message["attachments"][0]["content"]["body"]
     return [run["text"] for part in body if "inlines" in part for run in part["inlines"]]
 
@@ -301,7 +307,7 @@ async def test_lines_stay_lines_and_the_many_become_few(harness: TeamsHarness):
     assert shown.problems == ()
 
 
-async def test_yes_and_no_look_different(harness: TeamsHarness):
+async def test_affirmative_and_negative_buttons_have_different_styles(harness: TeamsHarness):
     await harness.channel.send(sample_card())
     (message,) = harness.connector.messages.values()
     approve, reject, link = message["attachments"][0]["content"]["body"][-1]["actions"]
@@ -334,7 +340,7 @@ async def test_an_update_that_is_refused_is_a_refusal(harness: TeamsHarness):
         await harness.channel.mark_closed(ticket, sample_card(), sample_closure())
 
 
-async def test_a_refusal_in_no_known_words_is_one_too(harness: TeamsHarness):
+async def test_refusal_with_an_unknown_code_is_reported(harness: TeamsHarness):
     await harness.channel.send(sample_card())
     harness.server.planned.append(Answer(status=400, json={"error": "no"}))
     with pytest.raises(ChannelRefused, match="no reason given"):
@@ -349,18 +355,18 @@ async def test_an_answer_without_an_id_is_unreachable(harness: TeamsHarness, bod
         await harness.channel.send(sample_card())
 
 
-async def test_a_moment_of_trouble_is_waited_out(harness: TeamsHarness, breaks: list[float]):
+async def test_temporary_failure_is_retried(harness: TeamsHarness, recorded_waits: list[float]):
     await harness.channel.send(sample_card())
     harness.server.planned += [refusal(412, "PreconditionFailed"), refusal(429, "TooManyRequests")]
     await harness.channel.send(sample_card())
-    assert breaks == [1, 4]
+    assert recorded_waits == [1, 4]
 
 
 # Settings
 
 
 @pytest.mark.parametrize("missing", ENVIRON)
-def test_what_is_not_set_is_named(missing: str):
+def test_missing_settings_are_named(missing: str):
     with pytest.raises(SettingsError, match=f"Set {missing} to"):
         from_environment({**ENVIRON, missing: ""})
 
@@ -375,7 +381,7 @@ def test_what_is_not_set_is_named(missing: str):
         ({"PLACET_TEAMS_KEYS_URL": "http://keys.example"}, "https"),
     ],
 )
-def test_what_does_not_fit_is_said(changes: dict[str, str], words: str):
+def test_invalid_settings_are_named(changes: dict[str, str], words: str):
     with pytest.raises(SettingsError, match=words):
         from_environment({**ENVIRON, **changes})
 

@@ -40,17 +40,17 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_teams_refuses_or_leaves_out_does_not_fit(name: str):
+def test_content_that_teams_refuses_or_drops_is_a_violation(name: str):
     assert documented_limits.find_violations(REFUSED[name])
 
 
-def test_as_much_as_fits_fits():
+def test_card_at_the_limits_passes():
     fitting = card(text("x" * 20_000), row(*[press("x" * 40, "x" * 64)] * 6))
     assert documented_limits.find_violations(fitting) == []
     assert [*schema().iter_errors(fitting)] == []
 
 
-def test_the_size_is_that_of_another_projects_table():
+def test_size_limit_equals_an_independent_table():
     assert TEAMS.max_card_size() * 1024 == documented_limits.CARD_BYTES
 
 

@@ -9,10 +9,10 @@ from placet.channels.teams import render
 from placet.ports.channel import Button
 from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.cards import TEXT, cards
-from tests.channels.teams.bot_connector import problems_of, shown_text
+from tests.channels.teams.bot_connector import problems_of, read_visible_text
 
 
-def sent(card: dict[str, Any], summary: str) -> dict[str, Any]:
+def build_message(card: dict[str, Any], summary: str) -> dict[str, Any]:
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
     return {"type": "message", "summary": summary, "attachments": [attachment]}
 
@@ -20,7 +20,7 @@ def sent(card: dict[str, Any], summary: str) -> dict[str, Any]:
 @pytest.mark.spec("7.5-channel-limits")
 @given(card=cards())
 def test_any_card_keeps_to_teams_limits(card):
-    assert problems_of(sent(render.build_card(card), render.build_summary(card))) == []
+    assert problems_of(build_message(render.build_card(card), render.build_summary(card))) == []
 
 
 @settings(max_examples=40)
@@ -28,8 +28,8 @@ def test_any_card_keeps_to_teams_limits(card):
 def test_any_ending_keeps_to_teams_limits(card, by, reason, action):
     for one in (sample_closure(by=by, action=action), sample_closure(how="withdrawn", reason=reason)):
         said = render.build_summary(card, one)
-        assert problems_of(sent(render.build_closed_card(card, one), said)) == []
-        assert problems_of(sent(render.build_follow_up(card, one), said)) == []
+        assert problems_of(build_message(render.build_closed_card(card, one), said)) == []
+        assert problems_of(build_message(render.build_follow_up(card, one), said)) == []
 
 
 @pytest.mark.spec("7.5-agent-link")
@@ -39,8 +39,8 @@ def test_any_card_offers_its_link(card):
     assert [action["url"] for row in rows for action in row if "url" in action] == [card.review_url]
 
 
-def test_a_question_reads_from_who_asks_to_what_silence_means():
-    assert shown_text(render.build_card(sample_card())).splitlines() == [
+def test_card_shows_source_prompt_deadline_and_default():
+    assert read_visible_text(render.build_card(sample_card())).splitlines() == [
         "Acme asks for your approval",
         "Send the newsletter to 1,200 readers?",
         "The spring issue is ready.",
@@ -56,7 +56,7 @@ def rows(card: dict[str, Any]) -> list[list[str]]:
     return [[action["title"] for action in actions] for actions in sets]
 
 
-def test_few_buttons_stand_side_by_side():
+def test_few_buttons_share_a_row():
     assert rows(render.build_card(sample_card())) == [["Approve", "Reject", "Open the review"]]
 
 

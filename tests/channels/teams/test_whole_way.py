@@ -25,7 +25,7 @@ QUESTION = {
 }
 
 
-class Held(httpx.AsyncHTTPTransport):
+class PausableTransport(httpx.AsyncHTTPTransport):
     """The way to a service, open or not."""
 
     def __init__(self) -> None:
@@ -47,21 +47,21 @@ class TeamsScene(Scene[TeamsHarness]):
 
 
 @pytest.fixture
-def way() -> Held:
-    return Held()
+def transport() -> PausableTransport:
+    return PausableTransport()
 
 
 @pytest.fixture
 async def scene(
-    harness: TeamsHarness, service: RunningServer, way: Held, tmp_path: Path
+    harness: TeamsHarness, service: RunningServer, transport: PausableTransport, tmp_path: Path
 ) -> AsyncIterator[TeamsScene]:
-    http = httpx.AsyncClient(transport=way)
+    http = httpx.AsyncClient(transport=transport)
     scene = TeamsScene(harness, service, tmp_path, QUESTION, answerers=[f"{TENANT}:4711"], http=http)
     yield scene
     await scene.aclose()
 
 
-def said(heard: WebhookResult) -> str:
+def read_message(heard: WebhookResult) -> str:
     """What Teams shows to whoever pressed."""
     body = msgspec.json.decode(heard.body)
     assert (body["statusCode"], body["type"]) == (200, "application/vnd.microsoft.activity.message")
@@ -72,8 +72,8 @@ async def test_a_press_in_teams_decides_the_case_and_the_card_says_so(scene: Tea
     task = await scene.ask()
     heard = await scene.board.handle_webhook(scene.press("Approve"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(lambda: "Approved" in scene.harness.list_messages()[0].text)
-    assert said(heard) == "Your answer was recorded."
+    await scene.harness.server.wait_until(lambda: "Approved" in scene.harness.list_messages()[0].text)
+    assert read_message(heard) == "Your answer was recorded."
     assert isinstance(outcome, Decided)
     assert outcome.action == "approve"
     context = outcome.raw["submission_context"]
@@ -89,7 +89,7 @@ async def test_a_press_in_teams_decides_the_case_and_the_card_says_so(scene: Tea
 async def test_a_stranger_is_told_so_at_once_and_decides_nothing(scene: TeamsScene):
     task = await scene.ask()
     heard = await scene.board.handle_webhook(scene.press("Approve", user_id="4712"))
-    assert said(heard).startswith("You are not among those")
+    assert read_message(heard).startswith("You are not allowed")
     assert not task.done()
     await scene.board.handle_webhook(scene.press("Reject"))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "reject"
@@ -101,34 +101,36 @@ async def test_the_same_press_counts_once_and_a_forged_one_never(scene: TeamsSce
     with pytest.raises(SignatureInvalid):
         await scene.board.handle_webhook(scene.harness.forgeries(call)[0])
     heard = [await scene.board.handle_webhook(call) for _ in range(3)]
-    assert [said(one) for one in heard] == ["Your answer was recorded."] * 3
+    assert [read_message(one) for one in heard] == ["Your answer was recorded."] * 3
     assert isinstance(await asyncio.wait_for(task, PATIENCE_S), Decided)
 
 
 async def test_a_second_answer_comes_too_late_and_says_so(scene: TeamsScene):
     task = await scene.ask()
     first, second = scene.press("Approve"), scene.press("Reject")
-    assert said(await scene.board.handle_webhook(first)) == "Your answer was recorded."
-    assert said(await scene.board.handle_webhook(second)) in (
+    assert read_message(await scene.board.handle_webhook(first)) == "Your answer was recorded."
+    assert read_message(await scene.board.handle_webhook(second)) in (
         "This question is closed already. Your answer was not recorded.",
         "This question is closed. If its link says otherwise, answer there.",
     )
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "approve"
 
 
-async def test_teams_is_answered_in_time_though_the_service_is_slow(scene: TeamsScene, way: Held):
+async def test_webhook_is_answered_in_time_although_the_service_is_slow(
+    scene: TeamsScene, transport: PausableTransport
+):
     task = await scene.ask()
-    way.open.clear()
+    transport.open.clear()
     heard = await scene.board.handle_webhook(scene.press("Approve"))
-    assert said(heard) == "Your answer is on its way."
-    way.open.set()
+    assert read_message(heard) == "Your answer is on its way."
+    transport.open.set()
     await asyncio.wait_for(task, PATIENCE_S)
-    await scene.harness.server.until(
+    await scene.harness.server.wait_until(
         lambda: list(scene.harness.list_replies()) == ["Your answer was recorded."]
     )
 
 
-async def test_nothing_that_teams_gets_opens_more_than_the_page(scene: TeamsScene):
+async def test_teams_gets_no_token_besides_the_review_link(scene: TeamsScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
     await scene.board.handle_webhook(scene.press("Approve"))

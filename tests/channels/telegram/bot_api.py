@@ -1,4 +1,7 @@
-"""Telegram's Bot API on the loopback address, its requests checked with aiogram's types and our own table."""
+"""Telegram's Bot API on the loopback address, its requests checked with aiogram's types and our own table.
+
+aiogram takes seconds to import, so only what needs it imports it.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -9,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pydantic
-from aiogram import methods, types
 
 from placet.channels.telegram import TelegramChannel
 from placet.ports.channel import SentMessage, WebhookRequest
@@ -20,11 +22,11 @@ from tests.channels.telegram import documented_limits
 TOKEN = "123456:AAb-secret_of-the_bot"
 SECRET = "webhook-secret_1"
 CHAT = 4242
-METHODS: dict[str, type[methods.TelegramMethod[Any]]] = {
-    "sendMessage": methods.SendMessage,
-    "editMessageText": methods.EditMessageText,
-    "answerCallbackQuery": methods.AnswerCallbackQuery,
-    "getUpdates": methods.GetUpdates,
+METHODS = {
+    "sendMessage": "SendMessage",
+    "editMessageText": "EditMessageText",
+    "answerCallbackQuery": "AnswerCallbackQuery",
+    "getUpdates": "GetUpdates",
 }
 
 
@@ -84,6 +86,8 @@ class BotApi:
 
     def press(self, message_id: int, data: str, *, user_id: int = 7, name: str = "Ada") -> dict[str, Any]:
         """The update for a press, as Telegram's own types have it."""
+        from aiogram import types
+
         number = next(self.numbers)
         query = types.CallbackQuery(
             id=f"query-{number}",
@@ -112,8 +116,11 @@ def message(number: int, body: dict[str, Any]) -> dict[str, Any]:
 
 def problems_of(method: str, body: dict[str, Any]) -> list[str]:
     """What another project's models, and our own table, find wrong in a request."""
+    from aiogram import methods, types
+
+    model: type[pydantic.BaseModel] = getattr(methods, METHODS[method])
     try:
-        read = METHODS[method].model_validate(body)
+        read = model.model_validate(body)
     except pydantic.ValidationError as error:
         return [str(error)]
     found = [f"{method} has no {name}" for name in read.model_extra or {}]
@@ -166,7 +173,7 @@ class TelegramHarness(InteractiveHarness):
 
     def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
         update = self.api.press(int(ticket.message_id), reference, user_id=int(user_id), name=name)
-        return genuine(update)
+        return sign_update(update)
 
     def forgeries(self, call: WebhookRequest) -> Sequence[WebhookRequest]:
         headers = [
@@ -184,13 +191,15 @@ class TelegramHarness(InteractiveHarness):
         user = {"id": 7, "is_bot": False, "first_name": "Ada"}
         bot = {**user, "is_bot": True}
         return [
-            genuine({"update_id": 1, "message": {"message_id": 1, "text": "/start", "from": user}}),
-            genuine({"update_id": 2, "something_new": {"id": 1}}),
-            genuine({"update_id": 3, "callback_query": {"id": "1", "from": user, "game_short_name": "g"}}),
-            genuine({"update_id": 4, "callback_query": {"id": "1", "from": bot, "data": "x"}}),
-            genuine({"update_id": 5, "callback_query": {"id": "1", "from": user, "data": "x" * 65}}),
-            genuine({"update_id": "6", "callback_query": []}),
-            genuine([]),
+            sign_update({"update_id": 1, "message": {"message_id": 1, "text": "/start", "from": user}}),
+            sign_update({"update_id": 2, "something_new": {"id": 1}}),
+            sign_update(
+                {"update_id": 3, "callback_query": {"id": "1", "from": user, "game_short_name": "g"}}
+            ),
+            sign_update({"update_id": 4, "callback_query": {"id": "1", "from": bot, "data": "x"}}),
+            sign_update({"update_id": 5, "callback_query": {"id": "1", "from": user, "data": "x" * 65}}),
+            sign_update({"update_id": "6", "callback_query": []}),
+            sign_update([]),
             WebhookRequest(method="POST", headers={"x-telegram-bot-api-secret-token": SECRET}, body=b"\xff{"),
         ]
 
@@ -198,7 +207,7 @@ class TelegramHarness(InteractiveHarness):
         return self.api.notices
 
 
-def genuine(update: Any) -> WebhookRequest:
+def sign_update(update: Any) -> WebhookRequest:
     return WebhookRequest(
         method="POST",
         headers={"x-telegram-bot-api-secret-token": SECRET},

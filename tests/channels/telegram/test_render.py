@@ -39,7 +39,7 @@ def test_any_card_offers_its_link(card):
     assert linked == [card.review_url] or card.review_url in read_text(message["text"])
 
 
-def test_a_question_reads_from_who_asks_to_what_silence_means():
+def test_card_shows_source_prompt_deadline_and_default():
     text = read_text(render.build_message(sample_card())["text"])
     assert text.splitlines() == [
         "Acme asks for your approval",

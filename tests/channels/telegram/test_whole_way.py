@@ -27,9 +27,9 @@ QUESTION = {
 class TelegramScene(Scene[TelegramHarness]):
     """An agent that asks through Telegram, and Ada, who may answer."""
 
-    async def until_shown(self, words: str) -> None:
+    async def wait_for_message(self, words: str) -> None:
         """Wait until some message says this."""
-        await self.harness.server.until(
+        await self.harness.server.wait_until(
             lambda: any(words in one.text for one in self.harness.list_messages())
         )
 
@@ -39,7 +39,7 @@ class TelegramScene(Scene[TelegramHarness]):
 
 
 @asynccontextmanager
-async def listening(scene: TelegramScene) -> AsyncIterator[None]:
+async def listen_in_background(scene: TelegramScene) -> AsyncIterator[None]:
     task = asyncio.create_task(scene.board.listen())
     try:
         yield
@@ -55,12 +55,12 @@ def scene(harness: TelegramHarness, service: RunningServer, tmp_path: Path) -> T
 
 
 async def test_a_press_in_telegram_decides_the_case_and_the_message_says_so(scene: TelegramScene):
-    async with listening(scene):
+    async with listen_in_background(scene):
         task = await scene.ask()
-        await scene.until_shown("Deploy <b>4.2</b> to production?")
+        await scene.wait_for_message("Deploy <b>4.2</b> to production?")
         scene.press("Approve")
         outcome = await asyncio.wait_for(task, PATIENCE_S)
-        await scene.until_shown("Approved")
+        await scene.wait_for_message("Approved")
         assert isinstance(outcome, Decided)
         assert outcome.action == "approve"
         context = outcome.raw["submission_context"]
@@ -72,11 +72,11 @@ async def test_a_press_in_telegram_decides_the_case_and_the_message_says_so(scen
 
 
 async def test_a_stranger_in_the_group_decides_nothing(scene: TelegramScene):
-    async with listening(scene):
+    async with listen_in_background(scene):
         task = await scene.ask()
         scene.press("Approve", user_id=8)
-        await scene.harness.server.until(lambda: bool(scene.harness.list_replies()))
-        assert scene.harness.list_replies()[0].startswith("You are not among those")
+        await scene.harness.server.wait_until(lambda: bool(scene.harness.list_replies()))
+        assert scene.harness.list_replies()[0].startswith("You are not allowed")
         assert not task.done()
         scene.press("Reject")
         outcome = await asyncio.wait_for(task, PATIENCE_S)
@@ -85,8 +85,8 @@ async def test_a_stranger_in_the_group_decides_nothing(scene: TelegramScene):
 
 
 @pytest.mark.spec("7.5-agent-token")
-async def test_nothing_that_telegram_gets_opens_more_than_the_page(scene: TelegramScene):
-    async with listening(scene):
+async def test_telegram_gets_no_token_besides_the_review_link(scene: TelegramScene):
+    async with listen_in_background(scene):
         task = await scene.ask()
         (pending,) = scene.agent.pending()
         scene.press("Approve")

@@ -34,7 +34,7 @@ class Screen(io.StringIO):
         self._news.set()
         return len(text)
 
-    async def until(self, words: str) -> None:
+    async def wait_until(self, words: str) -> None:
         """Wait until this was written."""
         async with asyncio.timeout(60):
             while not any(words in STYLES.sub("", message) for message in self.messages):
@@ -84,7 +84,7 @@ class Window:
 
 
 @contextmanager
-def window() -> Iterator[Window]:
+def open_window() -> Iterator[Window]:
     outer, keyboard = pty.openpty()
     found = Window(outer, keyboard)
     try:

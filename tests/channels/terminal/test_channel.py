@@ -1,4 +1,4 @@
-"""What is the terminal's own: numbers to type, real keyboards, narrow windows, screens nobody sees."""
+"""The terminal only: typed numbers, real keyboards, narrow windows, output that is not a terminal."""
 
 import asyncio
 import io
@@ -21,17 +21,17 @@ from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import HIDDEN, REVIEW_URL, sample_card, sample_closure
 from placet.text.width import display_width
 from tests.channels.terminal.control_characters import find_control_characters
-from tests.channels.terminal.screens import Screen, TerminalHarness, Window, window
+from tests.channels.terminal.screens import Screen, TerminalHarness, Window, open_window
 
 
 @pytest.fixture
 def terminal() -> Iterator[Window]:
-    with window() as found:
+    with open_window() as found:
         yield found
 
 
 @pytest.fixture
-def typed(terminal: Window) -> TerminalHarness:
+def terminal_with_keyboard(terminal: Window) -> TerminalHarness:
     """A channel with a keyboard."""
     screen = Screen()
     channel = TerminalChannel(
@@ -40,7 +40,7 @@ def typed(terminal: Window) -> TerminalHarness:
     return TerminalHarness(screen, channel)
 
 
-class Listening:
+class PressListener:
     """What a channel hears, one after the other."""
 
     def __init__(self, channel: TerminalChannel) -> None:
@@ -55,10 +55,12 @@ class Listening:
 
 
 @pytest.mark.anyio
-async def test_a_number_is_a_press_by_whoever_sits_there(typed: TerminalHarness, terminal: Window):
+async def test_typed_number_is_a_press_by_the_logged_in_user(
+    terminal_with_keyboard: TerminalHarness, terminal: Window
+):
     card = sample_card()
-    await typed.channel.send(card)
-    async with aclosing(typed.channel.listen()) as listening:  # type: ignore[type-var]
+    await terminal_with_keyboard.channel.send(card)
+    async with aclosing(terminal_with_keyboard.channel.listen()) as listening:  # type: ignore[type-var]
         terminal.type("2\n")
         async with asyncio.timeout(60):
             (press,) = await anext(listening)
@@ -68,37 +70,39 @@ async def test_a_number_is_a_press_by_whoever_sits_there(typed: TerminalHarness,
 
 
 @pytest.mark.anyio
-async def test_what_is_no_number_here_is_answered_and_presses_nothing(
-    typed: TerminalHarness, terminal: Window
+async def test_unknown_input_is_answered_and_is_no_press(
+    terminal_with_keyboard: TerminalHarness, terminal: Window
 ):
     card = sample_card()
-    await typed.channel.send(card)
-    listening = Listening(typed.channel)
+    await terminal_with_keyboard.channel.send(card)
+    listening = PressListener(terminal_with_keyboard.channel)
     terminal.type("yes\n3\n-1\n\n1.0\n\u0661\n1 2\n1\n")
     (press,) = await listening.next()
     assert press.reference == card.buttons[0].reference
-    remarks = [text for text in typed.screen.messages if "no answer here" in text]
+    remarks = [text for text in terminal_with_keyboard.screen.messages if "not an answer" in text]
     assert len(remarks) == 6
     assert "Type 1 or 2, or open the link." in remarks[0]
 
 
 @pytest.mark.anyio
-async def test_every_question_has_numbers_of_its_own(typed: TerminalHarness, terminal: Window):
+async def test_every_question_has_numbers_of_its_own(
+    terminal_with_keyboard: TerminalHarness, terminal: Window
+):
     first, second = sample_card(), sample_card("confirmation")
-    ticket = await typed.channel.send(first)
-    await typed.channel.send(second)
-    listening = Listening(typed.channel)
+    ticket = await terminal_with_keyboard.channel.send(first)
+    await terminal_with_keyboard.channel.send(second)
+    listening = PressListener(terminal_with_keyboard.channel)
     terminal.type("3\n1\n")
-    found = [press async for press in _some(listening, 2)]
+    found = [press async for press in _take_presses(listening, 2)]
     assert [press.reference for press in found] == [second.buttons[0].reference, first.buttons[0].reference]
     assert found[0].id != found[1].id
-    await typed.channel.mark_closed(ticket, first, sample_closure())
+    await terminal_with_keyboard.channel.mark_closed(ticket, first, sample_closure())
     terminal.type("1\n4\n")
     (press,) = await listening.next()
     assert press.reference == second.buttons[1].reference
 
 
-async def _some(listening: Listening, many: int) -> AsyncIterator[Interaction]:
+async def _take_presses(listening: PressListener, many: int) -> AsyncIterator[Interaction]:
     while many > 0:
         for press in await listening.next():
             many -= 1
@@ -107,21 +111,21 @@ async def _some(listening: Listening, many: int) -> AsyncIterator[Interaction]:
 
 @pytest.mark.anyio
 async def test_what_was_typed_before_the_question_does_not_answer_it(
-    typed: TerminalHarness, terminal: Window
+    terminal_with_keyboard: TerminalHarness, terminal: Window
 ):
     terminal.type("1\n")
     card = sample_card()
-    await typed.channel.send(card)
-    listening = Listening(typed.channel)
+    await terminal_with_keyboard.channel.send(card)
+    listening = PressListener(terminal_with_keyboard.channel)
     terminal.type("2\n")
     (press,) = await listening.next()
     assert press.reference == card.buttons[1].reference
 
 
 @pytest.mark.anyio
-async def test_listening_ends_with_the_window(typed: TerminalHarness, terminal: Window):
-    await typed.channel.send(sample_card())
-    listening = Listening(typed.channel)
+async def test_closing_the_terminal_ends_listening(terminal_with_keyboard: TerminalHarness, terminal: Window):
+    await terminal_with_keyboard.channel.send(sample_card())
+    listening = PressListener(terminal_with_keyboard.channel)
     terminal.type("1\n")
     await listening.next()
     terminal.close()
@@ -130,23 +134,25 @@ async def test_listening_ends_with_the_window(typed: TerminalHarness, terminal: 
 
 
 @pytest.mark.anyio
-async def test_whoever_typed_is_told_what_came_of_it(typed: TerminalHarness, terminal: Window):
-    await typed.channel.send(sample_card())
-    listening = Listening(typed.channel)
+async def test_outcome_of_a_typed_answer_is_printed(
+    terminal_with_keyboard: TerminalHarness, terminal: Window
+):
+    await terminal_with_keyboard.channel.send(sample_card())
+    listening = PressListener(terminal_with_keyboard.channel)
     terminal.type("1\n")
     (press,) = await listening.next()
-    await typed.channel.reply(press, "Your answer was recorded.\x1b[2J")
-    assert typed.screen.messages[-1] == "  Your answer was recorded.⟦U+001B⟧[2J\n"
+    await terminal_with_keyboard.channel.reply(press, "Your answer was recorded.\x1b[2J")
+    assert terminal_with_keyboard.screen.messages[-1] == "  Your answer was recorded.⟦U+001B⟧[2J\n"
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_there", [True, False], ids=["a file", "nothing"])
-async def test_without_a_keyboard_nobody_is_listened_to(is_there: bool):
+async def test_without_a_keyboard_nothing_is_read(is_there: bool):
     reading, writing = os.pipe()
     channel = TerminalChannel(screen=Screen(), keyboard=reading if is_there else None)
     try:
         with pytest.raises(SettingsError, match="Standard input is not a terminal"):
-            await Listening(channel).next()
+            await PressListener(channel).next()
     finally:
         os.close(reading)
         os.close(writing)
@@ -169,7 +175,7 @@ def test_typed_bytes_are_read_line_by_line(typed: bytes, lines: list[str], rest:
 
 
 @pytest.mark.anyio
-async def test_a_question_as_it_looks():
+async def test_card_is_rendered_as_expected():
     screen = Screen()
     channel = TerminalChannel(screen=screen, user="ada", styled=False, columns=lambda: 50)
     await channel.send(sample_card(message="The spring issue is ready, and nobody has read it yet."))
@@ -238,15 +244,15 @@ def test_text_is_broken_between_words_and_never_inside_a_letter(text: str, lines
 
 
 @pytest.mark.anyio
-async def test_hidden_characters_of_a_label_are_shown_and_not_obeyed(typed: TerminalHarness):
+async def test_hidden_characters_of_a_label_are_shown_and_not_obeyed(terminal_with_keyboard: TerminalHarness):
     button = Button(action="approve", label=f"Yes\x1b]0;title\x07{HIDDEN}", reference="r")
-    await typed.channel.send(sample_card(buttons=(button,), default_action="\x1b[2J"))
-    (shown,) = typed.list_messages()
+    await terminal_with_keyboard.channel.send(sample_card(buttons=(button,), default_action="\x1b[2J"))
+    (shown,) = terminal_with_keyboard.list_messages()
     assert shown.problems == ()
     assert "⟦U+001B⟧]0;title⟦U+0007⟧" in shown.text
 
 
-def test_everything_that_a_terminal_obeys_is_found():
+def test_control_characters_are_found():
     assert find_control_characters("plain ünïcode 👩‍💻\n\x1b[1mbold\x1b[0m") == []
     for sign in "\x07\x08\t\r\x1b\x7f\x9b\u202e\u2066":
         assert find_control_characters(f"a{sign}[31mb") == [f"U+{ord(sign):04X}"]
@@ -262,7 +268,7 @@ def test_an_odd_link_is_refused(url: str):
 
 
 @pytest.mark.anyio
-async def test_a_screen_that_nobody_sees_is_refused():
+async def test_output_that_is_not_a_terminal_is_refused():
     with pytest.raises(ChannelRefused, match="Standard error is not a terminal"):
         await TerminalChannel(screen=io.StringIO()).send(sample_card())
 
@@ -296,7 +302,7 @@ async def test_styles_are_for_terminals_that_want_them(
     assert ("\x1b[1m" in screen.messages[0]) == styled
 
 
-def test_who_sits_there_is_not_what_the_environment_claims(monkeypatch: pytest.MonkeyPatch):
+def test_user_name_is_not_read_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "somebody-else")
     assert login_name() == pwd.getpwuid(os.getuid()).pw_name

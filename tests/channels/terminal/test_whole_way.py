@@ -8,7 +8,7 @@ import pytest
 from placet.agent import AsyncAgent, ChannelBridge, Decided, PendingCases
 from placet.channels.terminal import TerminalChannel
 from tests.channels.scene import PATIENCE_S
-from tests.channels.terminal.screens import Screen, TerminalHarness, window
+from tests.channels.terminal.screens import Screen, TerminalHarness, open_window
 from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ async def test_a_typed_number_decides_only_for_those_who_may(
     service: RunningServer, tmp_path: Path, answerers: list[str], action: str | None
 ):
     cases = PendingCases(tmp_path / "agent.db")
-    with window() as terminal:
+    with open_window() as terminal:
         screen = Screen()
         channel = TerminalChannel(screen=screen, keyboard=terminal.keyboard, user="ada")
         board = ChannelBridge(channel, cases, answerers=answerers)
@@ -34,7 +34,7 @@ async def test_a_typed_number_decides_only_for_those_who_may(
         url, headers = f"{service.url}/v1/cases", {"Authorization": f"Bearer {service.api_key}"}
         asking = asyncio.create_task(agent.request("POST", url, json=QUESTION, headers=headers))
         try:
-            await screen.until("The backup failed. What now?")
+            await screen.wait_until("The backup failed. What now?")
             if action is None:
                 (shown,) = TerminalHarness(screen, channel).list_messages()
                 assert "press Enter" not in shown.text
@@ -47,8 +47,8 @@ async def test_a_typed_number_decides_only_for_those_who_may(
             assert outcome.action == action
             assert outcome.raw["submission_context"]["submitted_via"] == "x-terminal_prompt"
             assert outcome.raw["submission_context"]["submitted_by"]["platform_user_id"] == "ada"
-            await screen.until("Your answer was recorded.")
-            await screen.until("Step left out")
+            await screen.wait_until("Your answer was recorded.")
+            await screen.wait_until("Step left out")
         finally:
             listening.cancel()
             await asyncio.gather(listening, asking, return_exceptions=True)

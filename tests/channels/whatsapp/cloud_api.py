@@ -29,7 +29,7 @@ def text(most: int) -> dict[str, Any]:
     return {"type": "string", "minLength": 1, "maxLength": most, "pattern": r"\S"}
 
 
-def shape(**properties: Any) -> dict[str, Any]:
+def object_schema(**properties: Any) -> dict[str, Any]:
     """An object with all of these and nothing else."""
     named = {
         name: one if isinstance(one, dict) and one else {"const": one} for name, one in properties.items()
@@ -43,39 +43,43 @@ def shape(**properties: Any) -> dict[str, Any]:
 
 
 # From the platform's documentation of each kind of message, apart from what the channel itself knows.
-CONTEXT = shape(message_id={"type": "string", "pattern": r"^wamid\."})
-REPLY = shape(type="reply", reply=shape(id=text(256), title=text(20)))
-LINK = shape(
+CONTEXT = object_schema(message_id={"type": "string", "pattern": r"^wamid\."})
+REPLY = object_schema(type="reply", reply=object_schema(id=text(256), title=text(20)))
+LINK = object_schema(
     name="cta_url",
-    parameters=shape(
+    parameters=object_schema(
         display_text=text(20), url={"type": "string", "pattern": "^https://", "maxLength": 2048}
     ),
 )
-PARAMETER = shape(type="text", text={"type": "string", "minLength": 1, "pattern": r"^(?!.*[\n\t]|.* {5})"})
+PARAMETER = object_schema(
+    type="text", text={"type": "string", "minLength": 1, "pattern": r"^(?!.*[\n\t]|.* {5})"}
+)
 KINDS = {
-    "text": shape(body=text(4096), preview_url={"const": False}),
+    "text": object_schema(body=text(4096), preview_url={"const": False}),
     "interactive": {
         "oneOf": [
-            shape(
+            object_schema(
                 type=kind,
-                header=shape(type="text", text=text(60)),
-                body=shape(text=text(1024)),
-                footer=shape(text=text(60)),
+                header=object_schema(type="text", text=text(60)),
+                body=object_schema(text=text(1024)),
+                footer=object_schema(text=text(60)),
                 action=action,
             )
             for kind, action in {
-                "button": shape(buttons={"type": "array", "items": REPLY, "minItems": 1, "maxItems": 3}),
+                "button": object_schema(
+                    buttons={"type": "array", "items": REPLY, "minItems": 1, "maxItems": 3}
+                ),
                 "cta_url": LINK,
             }.items()
         ]
     },
-    "template": shape(
+    "template": object_schema(
         name=text(512),
-        language=shape(code=text(10)),
+        language=object_schema(code=text(10)),
         components={
             "type": "array",
             "maxItems": 1,
-            "items": shape(
+            "items": object_schema(
                 type="body",
                 parameters={"type": "array", "items": PARAMETER, "minItems": 3, "maxItems": 3},
             ),
@@ -88,7 +92,7 @@ def problems_of(body: dict[str, Any]) -> list[str]:
     kind = body["type"]
     extra = {"context": CONTEXT} if "context" in body else {}
     person = {"to": {"pattern": "^[0-9]+$"}} if "to" in body else {"recipient": {"pattern": r"^[A-Z]{2}\."}}
-    whole = shape(
+    whole = object_schema(
         messaging_product="whatsapp",
         recipient_type="individual",
         type=kind,
@@ -101,7 +105,7 @@ def problems_of(body: dict[str, Any]) -> list[str]:
     if len({reply["title"] for reply in replies}) != len(replies):
         found.append("button titles repeat")
     found += find_violations(body)
-    return found + [f"formatted: {one}" for part in parts_of(body) for one in formatted(part)]
+    return found + [f"formatted: {one}" for part in parts_of(body) for one in find_formatting(part)]
 
 
 def parts_of(body: dict[str, Any]) -> list[str]:
@@ -114,7 +118,7 @@ def parts_of(body: dict[str, Any]) -> list[str]:
     return [message["header"]["text"], message["body"]["text"], message["footer"]["text"]]
 
 
-def formatted(text: str) -> list[str]:
+def find_formatting(text: str) -> list[str]:
     """What WhatsApp would format: pairs of signs around words, code, and quotes; never inside a link."""
     words = re.sub(r"^Open .*https?://.*$", "", text, flags=re.MULTILINE)
     found = re.findall(r"(?<![A-Za-z0-9])([*_~])(?=\S)(?:[^\n]*?\S)??\1(?![A-Za-z0-9])", words)
@@ -197,8 +201,8 @@ class WhatsAppHarness(InteractiveHarness):
         self.server.planned.append(refusal(500, 131000, "Something went wrong"))
 
     def press(self, ticket: SentMessage, reference: str, *, user_id: str, name: str) -> WebhookRequest:
-        return signed(
-            notification(
+        return sign_request(
+            build_notification(
                 contacts=[{"profile": {"name": name}, "wa_id": user_id}],
                 messages=[self.reply(ticket.message_id, reference, user_id)],
             )
@@ -239,25 +243,29 @@ class WhatsAppHarness(InteractiveHarness):
             WebhookRequest(method="POST", headers=call.headers, body=altered),
             WebhookRequest(method="POST", headers=call.headers, body=call.body + b" "),
             WebhookRequest(method="PUT", headers={}, body=call.body),
-            challenge(**{"hub.verify_token": "guessed"}),
-            challenge(**{"hub.verify_token": ""}),
-            challenge(**{"hub.mode": "unsubscribe"}),
-            challenge(**{"hub.challenge": "<script>"}),
+            build_challenge_request(**{"hub.verify_token": "guessed"}),
+            build_challenge_request(**{"hub.verify_token": ""}),
+            build_challenge_request(**{"hub.mode": "unsubscribe"}),
+            build_challenge_request(**{"hub.challenge": "<script>"}),
         ]
 
     def noise(self) -> Sequence[WebhookRequest]:
         reply = self.reply("wamid.1", "h1.yes")
         return [
-            challenge(),
-            signed(notification(messages=[{**reply, "type": "text", "text": {"body": "hi"}}])),
-            signed(notification(messages=[{**reply, "interactive": {"type": "list_reply"}}])),
-            signed(notification(messages=[{**reply, "from": ""}])),
-            signed(notification(messages=[self.reply("wamid.1", "x" * 257), "strange", {"id": 1}])),
-            signed(notification(messages=[reply], phone_number_id="1")),
-            signed(notification(statuses=[{"id": "wamid.1", "status": "sent"}, {"id": []}])),
-            signed({"object": "page", "entry": [{"changes": []}]}),
-            signed({"object": "whatsapp_business_account", "entry": [{"changes": [{"field": "calls"}]}]}),
-            signed([]),
+            build_challenge_request(),
+            sign_request(build_notification(messages=[{**reply, "type": "text", "text": {"body": "hi"}}])),
+            sign_request(build_notification(messages=[{**reply, "interactive": {"type": "list_reply"}}])),
+            sign_request(build_notification(messages=[{**reply, "from": ""}])),
+            sign_request(
+                build_notification(messages=[self.reply("wamid.1", "x" * 257), "strange", {"id": 1}])
+            ),
+            sign_request(build_notification(messages=[reply], phone_number_id="1")),
+            sign_request(build_notification(statuses=[{"id": "wamid.1", "status": "sent"}, {"id": []}])),
+            sign_request({"object": "page", "entry": [{"changes": []}]}),
+            sign_request(
+                {"object": "whatsapp_business_account", "entry": [{"changes": [{"field": "calls"}]}]}
+            ),
+            sign_request([]),
             WebhookRequest(
                 method="POST", headers={"x-hub-signature-256": signature(b"\xff{")}, body=b"\xff{"
             ),
@@ -268,20 +276,20 @@ class WhatsAppHarness(InteractiveHarness):
         return ["\n".join(parts_of(body)) for body in answered]
 
 
-def notification(*, phone_number_id: str = PHONE_NUMBER_ID, **value: Any) -> dict[str, Any]:
+def build_notification(*, phone_number_id: str = PHONE_NUMBER_ID, **value: Any) -> dict[str, Any]:
     metadata = {"display_phone_number": "15550783881", "phone_number_id": phone_number_id}
     whole = {"messaging_product": "whatsapp", "metadata": metadata, **value}
     changes = [{"value": whole, "field": "messages"}]
     return {"object": "whatsapp_business_account", "entry": [{"id": "1", "changes": changes}]}
 
 
-def failed(message_id: str, code: int = 131047) -> WebhookRequest:
+def build_failure_request(message_id: str, code: int = 131047) -> WebhookRequest:
     errors = [{"code": code, "title": "Re-engagement message", "message": "Re-engagement message"}]
     status = {"id": message_id, "status": "failed", "timestamp": "1", "recipient_id": TO, "errors": errors}
-    return signed(notification(statuses=[status]))
+    return sign_request(build_notification(statuses=[status]))
 
 
-def signed(body: Any) -> WebhookRequest:
+def sign_request(body: Any) -> WebhookRequest:
     raw = msgspec.json.encode(body)
     return WebhookRequest(method="POST", headers={"x-hub-signature-256": signature(raw)}, body=raw)
 
@@ -290,6 +298,6 @@ def signature(raw: bytes, secret: str = APP_SECRET) -> str:
     return f"sha256={hmac.new(secret.encode(), raw, hashlib.sha256).hexdigest()}"
 
 
-def challenge(**changes: str) -> WebhookRequest:
+def build_challenge_request(**changes: str) -> WebhookRequest:
     query = {"hub.mode": "subscribe", "hub.verify_token": VERIFY_TOKEN, "hub.challenge": "1158201444"}
     return WebhookRequest(method="GET", headers={}, body=b"", query={**query, **changes})

@@ -31,17 +31,21 @@ async def server(api: CloudApi) -> AsyncIterator[Loopback]:
 
 
 @pytest.fixture
-async def harness(api: CloudApi, server: Loopback, breaks: list[float]) -> AsyncIterator[WhatsAppHarness]:
+async def harness(
+    api: CloudApi, server: Loopback, recorded_waits: list[float]
+) -> AsyncIterator[WhatsAppHarness]:
     """A channel that hears its webhook, and has no template."""
-    channel = channel_at(server, breaks)
+    channel = channel_at(server, recorded_waits)
     yield WhatsAppHarness(api, server, channel)
     await channel.aclose()
 
 
 @pytest.fixture
-async def templated(api: CloudApi, server: Loopback, breaks: list[float]) -> AsyncIterator[WhatsAppHarness]:
+async def harness_with_template(
+    api: CloudApi, server: Loopback, recorded_waits: list[float]
+) -> AsyncIterator[WhatsAppHarness]:
     """The same with a template."""
-    channel = channel_at(server, breaks, template=TEMPLATE)
+    channel = channel_at(server, recorded_waits, template=TEMPLATE)
     yield WhatsAppHarness(api, server, channel)
     await channel.aclose()
 

@@ -1,4 +1,4 @@
-"""What is WhatsApp's own: the 24-hour window, templates, replies instead of changes, webhooks."""
+"""WhatsApp only: the 24-hour window, templates, replies instead of edits, webhooks."""
 
 import logging
 
@@ -19,12 +19,12 @@ from tests.channels.whatsapp.cloud_api import (
     VERIFY_TOKEN,
     CloudApi,
     WhatsAppHarness,
-    challenge,
-    failed,
-    notification,
+    build_challenge_request,
+    build_failure_request,
+    build_notification,
     parts_of,
     refusal,
-    signed,
+    sign_request,
 )
 from tests.channels.whatsapp.conftest import channel_at
 
@@ -65,7 +65,7 @@ async def test_titles_that_are_cut_to_the_same_beginning_still_differ(harness: W
     assert shown.problems == ()
 
 
-async def test_code_that_would_swallow_the_link_is_defused(harness: WhatsAppHarness):
+async def test_unclosed_code_markup_before_the_link_is_escaped(harness: WhatsAppHarness):
     await harness.channel.send(sample_card(prompt="```", message="~all~ __init__ 2 * 3 snake_case_name ```"))
     (body,) = harness.api.messages.values()
     text = body["interactive"]["body"]["text"]
@@ -95,62 +95,71 @@ async def test_an_answer_replies_to_the_press(harness: WhatsAppHarness):
 # The 24-hour window
 
 
-async def test_a_closed_window_without_a_template_is_a_refusal_that_says_what_helps(harness: WhatsAppHarness):
+async def test_closed_window_without_a_template_is_reported_with_a_hint(harness: WhatsAppHarness):
     harness.api.is_open = False
     with pytest.raises(ChannelRefused, match="PLACET_WHATSAPP_TEMPLATE"):
         await harness.channel.send(sample_card())
 
 
-async def test_a_closed_window_is_passed_by_the_template(templated: WhatsAppHarness):
-    templated.api.is_open = False
-    ticket = await templated.channel.send(sample_card())
-    (body,) = templated.api.messages.values()
+async def test_closed_window_falls_back_to_the_template(harness_with_template: WhatsAppHarness):
+    harness_with_template.api.is_open = False
+    ticket = await harness_with_template.channel.send(sample_card())
+    (body,) = harness_with_template.api.messages.values()
     assert body["template"]["name"] == TEMPLATE
     heading, prompt, rest = parts_of(body)
     assert heading == "Acme asks for your approval"
     assert prompt == "Send the newsletter to 1,200 readers?"
     assert rest.endswith(f" Open the review: {REVIEW_URL}")
-    await templated.channel.mark_closed(ticket, sample_card(), sample_closure())
-    assert "Approved by Ada" in parts_of(list(templated.api.messages.values())[-1])[2]
-    assert templated.api.problems == []
+    await harness_with_template.channel.mark_closed(ticket, sample_card(), sample_closure())
+    assert "Approved by Ada" in parts_of(list(harness_with_template.api.messages.values())[-1])[2]
+    assert harness_with_template.api.problems == []
 
 
-async def test_a_message_that_failed_afterwards_is_followed_by_the_template_once(templated: WhatsAppHarness):
-    ticket = await templated.channel.send(sample_card())
+async def test_a_message_that_failed_afterwards_is_followed_by_the_template_once(
+    harness_with_template: WhatsAppHarness,
+):
+    ticket = await harness_with_template.channel.send(sample_card())
     for _ in range(3):
-        heard = await templated.channel.handle_webhook(failed(ticket.message_id))
+        heard = await harness_with_template.channel.handle_webhook(build_failure_request(ticket.message_id))
         assert (heard.status, heard.interactions) == (200, ())
-    await templated.channel.mark_closed(ticket, sample_card(), sample_closure())
-    await templated.channel.aclose()
-    kinds = [body["type"] for body in templated.api.messages.values()]
+    await harness_with_template.channel.mark_closed(ticket, sample_card(), sample_closure())
+    await harness_with_template.channel.aclose()
+    kinds = [body["type"] for body in harness_with_template.api.messages.values()]
     assert sorted(kinds) == ["interactive", "template", "text"]
 
 
-async def test_news_of_a_failure_may_come_before_the_message_was_confirmed(templated: WhatsAppHarness):
-    await templated.channel.handle_webhook(failed("wamid.1"))
-    ticket = await templated.channel.send(sample_card())
-    assert [body["type"] for body in templated.api.messages.values()] == ["interactive", "template"]
+async def test_failure_notice_may_arrive_before_the_send_response(
+    harness_with_template: WhatsAppHarness,
+):
+    await harness_with_template.channel.handle_webhook(build_failure_request("wamid.1"))
+    ticket = await harness_with_template.channel.send(sample_card())
+    assert [body["type"] for body in harness_with_template.api.messages.values()] == [
+        "interactive",
+        "template",
+    ]
     assert ticket.message_id == "wamid.2"
 
 
-async def test_an_ending_replies_to_the_template_that_came_instead(templated: WhatsAppHarness):
-    ticket = await templated.channel.send(sample_card())
-    await templated.channel.handle_webhook(failed(ticket.message_id))
-    await templated.channel.mark_closed(ticket, sample_card(), sample_closure())
-    instead = [name for name, body in templated.api.messages.items() if body["type"] == "template"]
-    assert len(templated.api.replies_to(instead[0])) == 1
+async def test_an_ending_replies_to_the_template_that_came_instead(harness_with_template: WhatsAppHarness):
+    ticket = await harness_with_template.channel.send(sample_card())
+    await harness_with_template.channel.handle_webhook(build_failure_request(ticket.message_id))
+    await harness_with_template.channel.mark_closed(ticket, sample_card(), sample_closure())
+    instead = [
+        name for name, body in harness_with_template.api.messages.items() if body["type"] == "template"
+    ]
+    assert len(harness_with_template.api.replies_to(instead[0])) == 1
 
 
-async def test_a_message_that_arrived_needs_no_template(templated: WhatsAppHarness):
-    ticket = await templated.channel.send(sample_card())
-    arrived = notification(statuses=[{"id": ticket.message_id, "status": "delivered"}])
-    await templated.channel.handle_webhook(signed(arrived))
-    await templated.channel.handle_webhook(failed(ticket.message_id))
-    await templated.channel.aclose()
-    assert len(templated.api.messages) == 1
+async def test_a_message_that_arrived_needs_no_template(harness_with_template: WhatsAppHarness):
+    ticket = await harness_with_template.channel.send(sample_card())
+    arrived = build_notification(statuses=[{"id": ticket.message_id, "status": "delivered"}])
+    await harness_with_template.channel.handle_webhook(sign_request(arrived))
+    await harness_with_template.channel.handle_webhook(build_failure_request(ticket.message_id))
+    await harness_with_template.channel.aclose()
+    assert len(harness_with_template.api.messages) == 1
 
 
-async def test_who_hears_nothing_takes_the_sure_way(api: CloudApi, server: Loopback):
+async def test_without_a_webhook_every_message_uses_the_template(api: CloudApi, server: Loopback):
     channel = channel_at(server, [], app_secret=None, template=TEMPLATE)
     ticket = await channel.send(sample_card())
     await channel.mark_closed(ticket, sample_card(), sample_closure())
@@ -164,54 +173,58 @@ async def test_a_failed_delivery_is_logged_without_its_person(
 ):
     ticket = await harness.channel.send(sample_card())
     with caplog.at_level(logging.WARNING, "placet.channels.whatsapp"):
-        await harness.channel.handle_webhook(failed(ticket.message_id, 131026))
+        await harness.channel.handle_webhook(build_failure_request(ticket.message_id, 131026))
     assert "whatsapp_message_failed" in caplog.text
     assert TO not in caplog.text
 
 
-async def test_a_late_failure_without_a_template_says_what_helps(
+async def test_late_failure_without_a_template_is_logged_with_a_hint(
     harness: WhatsAppHarness, caplog: pytest.LogCaptureFixture
 ):
     ticket = await harness.channel.send(sample_card())
-    await harness.channel.handle_webhook(failed(ticket.message_id))
+    await harness.channel.handle_webhook(build_failure_request(ticket.message_id))
     assert "PLACET_WHATSAPP_TEMPLATE" in caplog.text
 
 
 async def test_a_template_that_fails_too_is_logged(
-    templated: WhatsAppHarness, caplog: pytest.LogCaptureFixture
+    harness_with_template: WhatsAppHarness, caplog: pytest.LogCaptureFixture
 ):
-    ticket = await templated.channel.send(sample_card())
-    templated.server.planned.append(refusal(400, 132001, "Template name does not exist"))
-    await templated.channel.handle_webhook(failed(ticket.message_id))
-    await templated.channel.aclose()
+    ticket = await harness_with_template.channel.send(sample_card())
+    harness_with_template.server.planned.append(refusal(400, 132001, "Template name does not exist"))
+    await harness_with_template.channel.handle_webhook(build_failure_request(ticket.message_id))
+    await harness_with_template.channel.aclose()
     assert "whatsapp_template_failed reason=There is no approved template" in caplog.text
 
 
 @pytest.mark.parametrize("length", [300, 470, 1_500])
-async def test_a_long_link_fits_into_the_template_or_goes_without(templated: WhatsAppHarness, length: int):
+async def test_a_long_link_fits_into_the_template_or_goes_without(
+    harness_with_template: WhatsAppHarness, length: int
+):
     url = f"{REVIEW_URL}&{'x' * length}"
-    await templated.channel.send(sample_card(review_url=url))
-    templated.api.is_open = False
+    await harness_with_template.channel.send(sample_card(review_url=url))
+    harness_with_template.api.is_open = False
     if length < 450:
-        await templated.channel.send(sample_card(review_url=url))
-        assert url in parts_of(list(templated.api.messages.values())[-1])[2]
+        await harness_with_template.channel.send(sample_card(review_url=url))
+        assert url in parts_of(list(harness_with_template.api.messages.values())[-1])[2]
     else:
         with pytest.raises(ChannelRefused):
-            await templated.channel.send(sample_card(review_url=url))
-    assert templated.api.problems == []
+            await harness_with_template.channel.send(sample_card(review_url=url))
+    assert harness_with_template.api.problems == []
 
 
 # Webhooks
 
 
 async def test_the_webhook_answers_the_challenge_of_its_verify_token(harness: WhatsAppHarness):
-    heard = await harness.channel.handle_webhook(challenge())
+    heard = await harness.channel.handle_webhook(build_challenge_request())
     assert (heard.status, heard.body, heard.content_type) == (200, b"1158201444", "text/plain")
 
 
-async def test_many_presses_come_at_once_and_one_that_cannot_be_read_spoils_none(harness: WhatsAppHarness):
+async def test_unreadable_press_in_a_batch_does_not_drop_the_others(harness: WhatsAppHarness):
     replies = [harness.reply("wamid.1", f"h1.{number}") for number in range(3)]
-    call = signed(notification(messages=[replies[2], {"id": 5}, replies[0], replies[1], replies[0]]))
+    call = sign_request(
+        build_notification(messages=[replies[2], {"id": 5}, replies[0], replies[1], replies[0]])
+    )
     presses = (await harness.channel.handle_webhook(call)).interactions
     assert [press.reference for press in presses] == ["h1.2", "h1.0", "h1.1", "h1.0"]
     assert presses[1] == presses[3]
@@ -222,7 +235,9 @@ async def test_a_person_without_a_visible_number_is_known_by_their_id(harness: W
     del reply["from"]
     contact = {"profile": {"name": "Ada"}, "user_id": "CH.13491208655302741918"}
     (press,) = (
-        await harness.channel.handle_webhook(signed(notification(contacts=[contact], messages=[reply])))
+        await harness.channel.handle_webhook(
+            sign_request(build_notification(contacts=[contact], messages=[reply]))
+        )
     ).interactions
     assert (press.user.user_id, press.user.name) == ("CH.13491208655302741918", "Ada")
     await harness.channel.reply(press, "Recorded.")
@@ -232,19 +247,19 @@ async def test_a_person_without_a_visible_number_is_known_by_their_id(harness: W
 
 
 @pytest.mark.parametrize("setting", ["app_secret", "verify_token"])
-async def test_nothing_is_heard_without_the_secrets_of_the_webhook(server: Loopback, setting: str):
+async def test_webhook_without_configured_secrets_is_refused(server: Loopback, setting: str):
     channel = channel_at(server, [], **{setting: None})
-    call = challenge() if setting == "verify_token" else signed(notification())
+    call = build_challenge_request() if setting == "verify_token" else sign_request(build_notification())
     with pytest.raises(SettingsError, match=setting.upper()):
         await channel.handle_webhook(call)
     await channel.aclose()
 
 
-async def test_the_secret_of_an_empty_setting_is_no_secret(harness: WhatsAppHarness):
-    call = signed(notification(messages=[harness.reply("wamid.1", "h1.yes")]))
+async def test_empty_secret_is_treated_as_missing(harness: WhatsAppHarness):
+    call = sign_request(build_notification(messages=[harness.reply("wamid.1", "h1.yes")]))
     with pytest.raises(SignatureInvalid):
         await harness.channel.handle_webhook(
-            WebhookRequest(method="POST", headers={}, body=call.body, query=challenge().query)
+            WebhookRequest(method="POST", headers={}, body=call.body, query=build_challenge_request().query)
         )
 
 
@@ -254,12 +269,12 @@ async def test_the_secret_of_an_empty_setting_is_no_secret(harness: WhatsAppHarn
 @pytest.mark.parametrize(
     "answer", [refusal(429, 130429, "Rate limit hit"), refusal(400, 131056, "Pair rate limit hit")]
 )
-async def test_a_busy_platform_gets_longer_and_longer_breaks(
-    harness: WhatsAppHarness, breaks: list[float], answer: Answer
+async def test_rate_limited_requests_are_retried_with_growing_waits(
+    harness: WhatsAppHarness, recorded_waits: list[float], answer: Answer
 ):
     harness.server.planned += [answer, answer]
     await harness.channel.send(sample_card())
-    assert breaks == [2.0, 8.0]
+    assert recorded_waits == [2.0, 8.0]
     harness.server.planned += [answer] * 3
     with pytest.raises(Unreachable):
         await harness.channel.send(sample_card())
@@ -286,7 +301,7 @@ async def test_a_refusal_says_what_helps(harness: WhatsAppHarness, answer: Answe
 @pytest.mark.parametrize(
     "answer", [HANG_UP, Answer(json={}), Answer(json={"messages": []}), Answer(status=503, body=b"<html>")]
 )
-async def test_an_answer_that_says_nothing_is_unreachable(harness: WhatsAppHarness, answer: Answer):
+async def test_empty_response_is_unreachable(harness: WhatsAppHarness, answer: Answer):
     harness.server.planned.append(answer)
     with pytest.raises(Unreachable):
         await harness.channel.send(sample_card())
@@ -313,7 +328,7 @@ async def test_the_environment_opens_the_channel(server: Loopback, api: CloudApi
     assert api.problems == []
 
 
-def test_what_is_missing_is_named():
+def test_missing_settings_are_named():
     with pytest.raises(SettingsError, match="ACCESS_TOKEN and PLACET_WHATSAPP_PHONE_NUMBER_ID"):
         from_environment({"PLACET_WHATSAPP_TO": TO})
 
@@ -328,6 +343,6 @@ def test_what_is_missing_is_named():
         ("PLACET_WHATSAPP_API_URL", "http://graph.example", "https://"),
     ],
 )
-def test_a_setting_that_does_not_fit_says_so(name: str, value: str, words: str):
+def test_invalid_settings_are_named(name: str, value: str, words: str):
     with pytest.raises(SettingsError, match=words):
         from_environment({**ENVIRON, name: value})

@@ -9,7 +9,7 @@ import pytest
 
 from placet.channels.whatsapp import render
 from placet.testing.platforms import sample_card, sample_closure
-from tests.channels.whatsapp.cloud_api import formatted
+from tests.channels.whatsapp.cloud_api import find_formatting
 from tests.channels.whatsapp.documented_limits import (
     TEMPLATE_BODY,
     TEMPLATE_WORDS,
@@ -48,7 +48,7 @@ def replies(message: Message) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("make", [buttons, link, text, template])
-def test_what_we_send_fits(make: Callable[[], Message]):
+def test_our_messages_have_no_violations(make: Callable[[], Message]):
     assert find_violations(make()) == []
 
 
@@ -86,9 +86,7 @@ def test_what_we_send_fits(make: Callable[[], Message]):
         (template, lambda one: one["template"].update(name=""), "no name"),
     ],
 )
-def test_what_breaks_a_limit_is_found(
-    make: Callable[[], Message], spoil: Callable[[Message], None], words: str
-):
+def test_violations_are_found(make: Callable[[], Message], spoil: Callable[[Message], None], words: str):
     message = make()
     spoil(message)
     assert any(words in found for found in find_violations(message))
@@ -96,14 +94,14 @@ def test_what_breaks_a_limit_is_found(
 
 def test_the_template_of_the_docs_has_room_for_all_that_is_put_into_it():
     page = (ROOT / "docs" / "howto" / "whatsapp.md").read_text("utf-8")
-    (words,) = blocks_with("{{3}}", page)
+    (words,) = find_text_blocks("{{3}}", page)
     own = len(re.sub(r"\{\{[123]\}\}", "", words))
     assert own <= TEMPLATE_WORDS
     assert not re.search(r"^\{\{|\}\}$", words.strip())
     assert own + sum(render.TEMPLATE_ROOM.values()) <= TEMPLATE_BODY
 
 
-def blocks_with(sign: str, page: str) -> list[str]:
+def find_text_blocks(sign: str, page: str) -> list[str]:
     return [block for block in re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL) if sign in block]
 
 
@@ -138,13 +136,13 @@ def test_only_links_that_a_button_takes_are_put_on_one(url: str, fits: bool):
         "*_both_*",
     ],
 )
-def test_markup_is_defused(written: str):
-    assert formatted(written)
-    assert formatted(render.defuse_markup(written)) == []
+def test_markup_is_escaped(written: str):
+    assert find_formatting(written)
+    assert find_formatting(render.defuse_markup(written)) == []
 
 
 @pytest.mark.parametrize(
     "written", ["2 * 3 * 4", "snake_case_name", "a*b*c", "~/notes", "x > y", "5 * 3", "*"]
 )
-def test_what_is_no_markup_is_left_as_it_is(written: str):
+def test_plain_text_is_not_escaped(written: str):
     assert render.defuse_markup(written) == written

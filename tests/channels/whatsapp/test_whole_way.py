@@ -11,7 +11,7 @@ from placet.errors import SignatureInvalid
 from placet.ports.channel import SentMessage, WebhookRequest
 from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
-from tests.channels.whatsapp.cloud_api import TO, WhatsAppHarness, failed, parts_of
+from tests.channels.whatsapp.cloud_api import TO, WhatsAppHarness, build_failure_request, parts_of
 from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
@@ -34,9 +34,9 @@ class WhatsAppScene(Scene[WhatsAppHarness]):
 
 @pytest.fixture
 async def scene(
-    templated: WhatsAppHarness, service: RunningServer, tmp_path: Path
+    harness_with_template: WhatsAppHarness, service: RunningServer, tmp_path: Path
 ) -> AsyncIterator[WhatsAppScene]:
-    scene = WhatsAppScene(templated, service, tmp_path, QUESTION, answerers=[TO])
+    scene = WhatsAppScene(harness_with_template, service, tmp_path, QUESTION, answerers=[TO])
     yield scene
     await scene.aclose()
 
@@ -82,23 +82,23 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppSce
 async def test_a_stranger_decides_nothing(scene: WhatsAppScene):
     task = await scene.ask()
     await scene.board.handle_webhook(scene.press("Approve", user_id="4712345"))
-    assert list(scene.harness.list_replies()) == ["You are not among those who may answer this here."]
+    assert list(scene.harness.list_replies()) == ["You are not allowed to answer this here."]
     assert not task.done()
     await scene.board.handle_webhook(scene.press("Reject"))
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "reject"
 
 
-async def test_who_has_not_written_for_a_day_answers_by_the_link_in_the_template(scene: WhatsAppScene):
+async def test_template_link_decides_after_the_24_hour_window(scene: WhatsAppScene):
     task = await scene.ask()
-    await scene.board.handle_webhook(failed(next(iter(scene.harness.api.messages))))
-    await scene.harness.server.until(lambda: len(scene.harness.api.messages) == 2)
+    await scene.board.handle_webhook(build_failure_request(next(iter(scene.harness.api.messages))))
+    await scene.harness.server.wait_until(lambda: len(scene.harness.api.messages) == 2)
     link = parts_of(list(scene.harness.api.messages.values())[1])[2].split(" ")[-1]
     with scene.service.page({"review_url": link}) as page:
         await asyncio.to_thread(page.post, "respond", {"action": "approve"})
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "approve"
 
 
-async def test_nothing_that_whatsapp_gets_opens_more_than_the_page(scene: WhatsAppScene):
+async def test_whatsapp_gets_no_token_besides_the_review_link(scene: WhatsAppScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
     await scene.board.handle_webhook(scene.press("Approve"))

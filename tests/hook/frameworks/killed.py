@@ -21,8 +21,8 @@ from placet.hook import InterruptionMetadata
 from placet.testing.approvals import HOLD, Scene, runs_in, wait_until
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.tool_approval import MAIL, READ, SQL, WRITE
-from tests.hook.frameworks.lives import Life
-from tests.hook.mortal import FATE, RACERS, in_a_child, in_children
+from tests.hook.frameworks.killable_agent import KillableHarness
+from tests.hook.killable_process import FATE, RACERS, run_in_child, run_in_children
 
 SCENE = Scene(turns=((WRITE, SQL, READ), (MAIL,)))
 EDITED = {"query": "SELECT 1"}
@@ -32,15 +32,15 @@ STEPS_AT_MOST = 200
 ROUNDS_AT_MOST = 10
 ACKNOWLEDGED, EMPTY = "acknowledged", "empty"
 LIVES = {
-    "langchain": "tests.hook.frameworks.langchain_harness:LangChainLife",
-    "pydantic-ai": "tests.hook.frameworks.pydantic_ai_harness:PydanticAILife",
-    "openai-agents": "tests.hook.frameworks.openai_agents_harness:OpenAIAgentsLife",
-    "mcp": "tests.hook.frameworks.mcp_harness:McpLife",
+    "langchain": "tests.hook.frameworks.langchain_harness:KillableLangChain",
+    "pydantic-ai": "tests.hook.frameworks.pydantic_ai_harness:KillablePydanticAI",
+    "openai-agents": "tests.hook.frameworks.openai_agents_harness:KillableOpenAIAgents",
+    "mcp": "tests.hook.frameworks.mcp_harness:KillableMcp",
 }
 
 
 @contextlib.contextmanager
-def life(kind: type[Life], folder: Path, number: int) -> Iterator[Life]:
+def life(kind: type[KillableHarness], folder: Path, number: int) -> Iterator[KillableHarness]:
     """A process's life; each begins an hour after the one before, so that what died is known to be dead."""
     now: datetime = DAYBREAK + number * timedelta(hours=1)
     mine = kind(folder, SCENE, clock=lambda: now)
@@ -50,7 +50,7 @@ def life(kind: type[Life], folder: Path, number: int) -> Iterator[Life]:
         mine.close()
 
 
-def first(kind: type[Life], folder: Path, die_at: int | None = None) -> None:
+def first(kind: type[KillableHarness], folder: Path, die_at: int | None = None) -> None:
     """Begins, and a person decides call by call, until it is over or killed."""
     FATE.die_at(die_at)
     with life(kind, folder, 0) as mine:
@@ -61,11 +61,11 @@ def first(kind: type[Life], folder: Path, die_at: int | None = None) -> None:
                 acknowledged.write(f"{call_id}\n")
 
 
-def second(kind: type[Life], folder: Path) -> None:
+def second(kind: type[KillableHarness], folder: Path) -> None:
     """Goes on wherever the first one stopped; another person rejects whatever waits undecided."""
     with life(kind, folder, 1) as mine:
         for _ in range(ROUNDS_AT_MOST):
-            match mine.stands("t"):
+            match mine.read_state("t"):
                 case "new":
                     mine.start("t")
                 case "over":
@@ -100,33 +100,33 @@ def outcome(folder: Path, killed: bool) -> dict[str, Any]:
     }
 
 
-def prepared(root: Path, name: str) -> Path:
+def copy_prepared_folder(root: Path, name: str) -> Path:
     """A place for a life to begin in, with empty databases: to make them anew each time takes longer."""
     return Path(shutil.copytree(root / EMPTY, root / name))
 
 
-def kill_everywhere(kind: type[Life], root: Path) -> None:
+def kill_at_every_step(kind: type[KillableHarness], root: Path) -> None:
     for point in range(STEPS_AT_MOST):
-        folder = prepared(root, str(point))
-        status = in_a_child(lambda folder=folder, point=point: first(kind, folder, point))  # type: ignore[misc]
+        folder = copy_prepared_folder(root, str(point))
+        status = run_in_child(lambda folder=folder, point=point: first(kind, folder, point))  # type: ignore[misc]
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         assert killed or status == 0, f"the first life failed by itself: point {point}, status {status}"
-        assert in_a_child(lambda folder=folder: second(kind, folder)) == 0, f"stuck after point {point}"  # type: ignore[misc]
+        assert run_in_child(lambda folder=folder: second(kind, folder)) == 0, f"stuck after point {point}"  # type: ignore[misc]
         print(json.dumps(outcome(folder, killed)))
         if not killed:
             return
     raise AssertionError("the agent never finishes")
 
 
-def race(kind: type[Life], root: Path) -> None:
+def race(kind: type[KillableHarness], root: Path) -> None:
     """Many processes answer one thread at once, and its calls run until the others have been refused."""
-    folder = prepared(root, "race")
+    folder = copy_prepared_folder(root, "race")
 
     def begin() -> None:
         with life(kind, folder, 0) as mine:
             mine.start("t")
 
-    assert in_a_child(begin) == 0
+    assert run_in_child(begin) == 0
     started, start = os.pipe()
     (folder / HOLD).touch()
 
@@ -142,33 +142,33 @@ def race(kind: type[Life], root: Path) -> None:
 
     def referee() -> None:
         os.close(start)
-        wait_until(lambda: len(list(folder.glob("refused-*"))) == RACERS - 1 or _all_run(kind, folder))
+        wait_until(lambda: len(list(folder.glob("refused-*"))) == RACERS - 1 or _may_all_run(kind, folder))
         (folder / HOLD).unlink()
 
-    assert in_children([answer] * RACERS, meanwhile=referee) == [0] * RACERS
+    assert run_in_children([answer] * RACERS, meanwhile=referee) == [0] * RACERS
     os.close(started)
     went_on = len(list(folder.glob("went-on-*")))
-    assert in_a_child(lambda: second(kind, folder)) == 0, "stuck after the race"
+    assert run_in_child(lambda: second(kind, folder)) == 0, "stuck after the race"
     print(json.dumps({**outcome(folder, killed=False), "went_on": went_on}))
 
 
-def _all_run(kind: type[Life], folder: Path) -> bool:
+def _may_all_run(kind: type[KillableHarness], folder: Path) -> bool:
     """Calls that each have a thread of their own may be run by several processes, each of them by one."""
     return kind.calls_apart and {"write_file", "execute_sql"} <= {name for name, _ in runs_in(folder)}
 
 
 def main(name: str, root: Path) -> None:
     module, _, kind = LIVES[name].partition(":")
-    chosen: type[Life] = getattr(importlib.import_module(module), kind)
+    chosen: type[KillableHarness] = getattr(importlib.import_module(module), kind)
     (root / EMPTY).mkdir()
     with life(chosen, root / EMPTY, 0) as nobodys:
-        assert nobodys.stands("t") == "new"
-    warm = prepared(root, "warm")
+        assert nobodys.read_state("t") == "new"
+    warm = copy_prepared_folder(root, "warm")
     for live in (first, second):  # what the framework makes once, every fork finds made
         live(chosen, warm)
     gc.disable()
     gc.freeze()  # to look at everything would copy everything into every fork
-    kill_everywhere(chosen, root)
+    kill_at_every_step(chosen, root)
     race(chosen, root)
 
 

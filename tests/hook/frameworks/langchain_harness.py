@@ -21,8 +21,8 @@ from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.frameworks.lives import Life, Stands
-from tests.hook.mortal import FATE, LIFE_LIMIT_S, MortalSaver
+from tests.hook.frameworks.killable_agent import KillableHarness, Stands
+from tests.hook.killable_process import FATE, LIFE_LIMIT_S, MortalSaver
 
 GO = {"messages": [{"role": "user", "content": "go"}]}
 
@@ -51,11 +51,11 @@ class ScriptedModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
-def place(thread_id: str) -> Any:
+def thread_config(thread_id: str) -> Any:
     return {"configurable": {"thread_id": thread_id}}
 
 
-def results_in(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
+def list_results(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
     return [(each.tool_call_id, each.text) for each in messages if isinstance(each, ToolMessage)]
 
 
@@ -79,17 +79,17 @@ class LangChainHarness(Harness):
         return create_agent(self.model, self.made_tools, middleware=[approval], checkpointer=checkpointer)
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
-        return interruption_of(self.agent.invoke(GO, place(thread_id)))
+        return interruption_of(self.agent.invoke(GO, thread_config(thread_id)))
 
     def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
         return interruption_of(resume(self.agent, thread_id, feedback))
 
     def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
-        chunks = self.agent.stream(GO, place(thread_id), stream_mode="updates")
+        chunks = self.agent.stream(GO, thread_config(thread_id), stream_mode="updates")
         return [stopped for chunk in chunks if (stopped := interruption_of(chunk)) is not None]
 
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        return results_in(self.agent.get_state(place(thread_id)).values["messages"])
+        return list_results(self.agent.get_state(thread_config(thread_id)).values["messages"])
 
     def close(self) -> None:
         self._file.__exit__(None, None, None)
@@ -100,14 +100,16 @@ class AsyncLangChainHarness(LangChainHarness):
     """`ainvoke`, `astream` and `aresume`, each on a loop of its own."""
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
-        return asyncio.run(self._on(lambda agent: agent.ainvoke(GO, place(thread_id))))
+        return asyncio.run(self._on(lambda agent: agent.ainvoke(GO, thread_config(thread_id))))
 
     def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
         return asyncio.run(self._on(lambda agent: aresume(agent, thread_id, feedback)))
 
     def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
         async def last(agent: Any) -> Any:
-            chunks = [chunk async for chunk in agent.astream(GO, place(thread_id), stream_mode="updates")]
+            chunks = [
+                chunk async for chunk in agent.astream(GO, thread_config(thread_id), stream_mode="updates")
+            ]
             return chunks[-1]
 
         stopped = asyncio.run(self._on(last))
@@ -136,14 +138,14 @@ class MortalGraphFile(GraphFile):
         super().put_writes(*args, **named)
 
 
-class LangChainLife(LangChainHarness, Life):
+class KillableLangChain(LangChainHarness, KillableHarness):
     """May be killed."""
 
     saver_type = MortalSaver
     graph_file_type = MortalGraphFile
 
-    def stands(self, thread_id: str) -> Stands:
-        snapshot = self.agent.get_state(place(thread_id))
+    def read_state(self, thread_id: str) -> Stands:
+        snapshot = self.agent.get_state(thread_config(thread_id))
         if snapshot.created_at is None:
             return "new"
         return interruption_of(snapshot) or ("cut off" if snapshot.tasks else "over")

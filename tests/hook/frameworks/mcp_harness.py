@@ -24,8 +24,8 @@ from placet.hook.frameworks.mcp.results import HELD_META, WAITING_META
 from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import Harness, Scene
-from tests.hook.frameworks.lives import Life, Stands
-from tests.hook.mortal import FATE, MortalSaver
+from tests.hook.frameworks.killable_agent import KillableHarness, Stands
+from tests.hook.killable_process import FATE, MortalSaver
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def text_of(result: CallToolResult) -> str:
     return " ".join(block.text for block in result.content if isinstance(block, TextContent))
 
 
-class Mcp(Harness):
+class McpHarness(Harness):
     """A new connection for each message: the gate and the server behind it are new ones, too."""
 
     saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
@@ -51,8 +51,9 @@ class Mcp(Harness):
     def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
         if not self._path(thread_id).exists():
             raise NothingToResume
-        kept = self.kept(thread_id)
+        kept = self.read_thread(thread_id)
         if kept["turn"] == len(self.scene.turns):
+            run(self._answer_late(kept, feedback))
             if isinstance(feedback, InterruptionMetadata) and feedback.id in kept["answered"]:
                 return None
             raise NothingToResume
@@ -63,14 +64,14 @@ class Mcp(Harness):
         return [] if stopped is None else [stopped]
 
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        kept = self.kept(thread_id)
+        kept = self.read_thread(thread_id)
         order = [call.id for turn in self.scene.turns for call in turn]
         return [(call_id, kept["results"][call_id]) for call_id in order if call_id in kept["results"]]
 
     def close(self) -> None:
         self.saver.close()
 
-    def kept(self, thread_id: str) -> dict[str, Any]:
+    def read_thread(self, thread_id: str) -> dict[str, Any]:
         """The agent's own memory of its thread."""
         return dict(json.loads(self._path(thread_id).read_text()))
 
@@ -142,13 +143,23 @@ class Mcp(Harness):
                 waiting = self._waiting(proxy, kept)
         return waiting if waiting and waiting.undecided else await self._go(thread_id, kept)
 
+    async def _answer_late(self, kept: dict[str, Any], feedback: Feedback | None) -> None:
+        if isinstance(feedback, InterruptionMetadata):
+            feedback = [call for call in feedback.tool_feedbacks if call.result is not None]
+        said = feedback if isinstance(feedback, Mapping) else {call.id: call for call in feedback or ()}
+        async with self._connected() as (proxy, _, _):
+            for call_id, answer in said.items():
+                if call_id in kept["keys"]:
+                    one: Any = {call_id: answer} if isinstance(feedback, Mapping) else [answer]
+                    proxy.answer(kept["keys"][call_id], one)
+
     def _checked(
         self, upstream: McpUpstream, waiting: InterruptionMetadata, feedback: Feedback | None
     ) -> dict[str, Feedback | None]:
         """The answers that are new; an agent decides its turn as a whole, so one misfit refuses them all."""
         if feedback is None:
             return dict.fromkeys(call.id for call in waiting.undecided)
-        decided = {call.id: verdict_of(call) for call in waiting.tool_feedbacks if call.result is not None}
+        decided = {call.id: parse_verdict(call) for call in waiting.tool_feedbacks if call.result is not None}
         schemas = {name: tool.input_schema for name, tool in upstream.tools.items()}
         verdicts = validate_answers(waiting, feedback, decided=decided, schemas=schemas, now=self.clock())
         return {
@@ -179,7 +190,7 @@ class Mcp(Harness):
         return self.folder / f"{sha256(thread_id.encode()).hexdigest()}.json"
 
 
-class McpLife(Mcp, Life):
+class KillableMcp(McpHarness, KillableHarness):
     """May be killed."""
 
     saver_type = MortalSaver
@@ -189,10 +200,10 @@ class McpLife(Mcp, Life):
         FATE.step()
         super().keep(thread_id, kept)
 
-    def stands(self, thread_id: str) -> Stands:
+    def read_state(self, thread_id: str) -> Stands:
         if not self._path(thread_id).exists():
             return "new"
-        kept = self.kept(thread_id)
+        kept = self.read_thread(thread_id)
         if kept["turn"] == len(self.scene.turns):
             return "over"
         return run(self._shown(kept)) or "cut off"
@@ -202,7 +213,7 @@ class McpLife(Mcp, Life):
             return self._waiting(proxy, kept)
 
 
-def verdict_of(call: Any) -> Verdict:
+def parse_verdict(call: Any) -> Verdict:
     edited = call.result is FeedbackResult.EDITED
     return Verdict(
         decision=call.result,

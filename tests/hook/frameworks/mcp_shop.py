@@ -1,4 +1,4 @@
-"""A shop behind a gate, a client of it, and a board on which people decide."""
+"""An MCP server behind a gate, a client of it, and a board on which tests decide cases."""
 
 import json
 import sys
@@ -13,12 +13,12 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, ToolAnnotations
 
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
+from placet.hook.approval_rules import Hook
 from placet.hook.case_outcome import CaseOutcome
 from placet.hook.feedback import DEFAULT_DECISIONS
 from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.results import WAITING_META
 from placet.hook.frameworks.mcp.upstream import McpUpstream
-from placet.hook.policy import Hook
 from tests.hook.frameworks.mcp_harness import run
 
 RAW = Path(__file__).with_name("raw_mcp_server.py")
@@ -32,7 +32,8 @@ class Shop:
 
     def __init__(self, *, hook: Hook | None = None, behind: Any = None, **named: Any) -> None:
         self.did: list[str] = []
-        self.hook = hook or HumanInTheLoopHook({"*": ToolConfig(allowed_decisions=ALL), "look": False})
+        rules: dict[str, ToolConfig | str | bool] = {"*": ToolConfig(allowed_decisions=ALL), "look": False}
+        self.hook = hook or HumanInTheLoopHook(rules, optional=["look"])
         self.behind = behind or self.server()
         self.named = {"saver": MemorySaver(), "wait_for": 0, "poll_interval": 0.01, **named}
 
@@ -97,11 +98,11 @@ class Shop:
         run(main())
 
 
-def waits(result: CallToolResult) -> bool:
+def is_waiting(result: CallToolResult) -> bool:
     return bool(result.is_error) and WAITING_META in (result.meta or {})
 
 
-class Board:
+class ReviewBoard:
     """Reviews of a board that is in this test: cases by interruption, and how they ended."""
 
     def __init__(self) -> None:
@@ -131,7 +132,7 @@ class Board:
         self.ruling = CaseOutcome(status="decided", decisions=decided)
 
 
-class Raw(Shop):
+class RawShop(Shop):
     """A gate before a process that can do anything."""
 
     def __init__(self, folder: Path, *free: str, **named: Any) -> None:
@@ -140,11 +141,11 @@ class Raw(Shop):
         super().__init__(**{"hook": rules, "behind": command, **named})
         self.folder = folder
 
-    def says(self, **tools: dict[str, Any]) -> None:
+    def set_tools(self, **tools: dict[str, Any]) -> None:
         """What its server says about its tools from now on; it tells nobody."""
         new = self.folder / "tools.new"
         new.write_text(json.dumps(tools))
         new.replace(self.folder / "tools.json")
 
-    def runs(self, name: str) -> int:
+    def count_runs(self, name: str) -> int:
         return (self.folder / "runs").read_text().split().count(name)

@@ -13,13 +13,13 @@ from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.frameworks.lives import Life, Stands
-from tests.hook.mortal import MortalSaver
+from tests.hook.frameworks.killable_agent import KillableHarness, Stands
+from tests.hook.killable_process import MortalSaver
 
 QUIET = RunConfig(tracing_disabled=True)
 
 
-class Scripted(Model):
+class ScriptedSdkModel(Model):
     """A model that asks for the scene's calls, turn by turn."""
 
     def __init__(self, scene: Scene) -> None:
@@ -51,7 +51,7 @@ class OpenAIAgents(Harness):
         self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
         self.approval = OpenAIAgentsApproval(self.hook, saver=self.saver, clock=self.clock)
         tools = self.approval.gate_tools([function_tool(tool) for tool in self.tools])
-        self.agent = Agent(name="assistant", model=Scripted(scene), tools=tools)
+        self.agent = Agent(name="assistant", model=ScriptedSdkModel(scene), tools=tools)
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         running = self.approval.run(self.agent, "Do it.", thread_id=thread_id, run_config=QUIET)
@@ -78,12 +78,12 @@ class OpenAIAgents(Harness):
         self.saver.close()
 
 
-class OpenAIAgentsLife(OpenAIAgents, Life):
+class KillableOpenAIAgents(OpenAIAgents, KillableHarness):
     """May be killed."""
 
     saver_type = MortalSaver
 
-    def stands(self, thread_id: str) -> Stands:
+    def read_state(self, thread_id: str) -> Stands:
         if self.approval.threads.state(thread_id) is None:
             return "new"
         return self.approval.waiting(thread_id) or "over"

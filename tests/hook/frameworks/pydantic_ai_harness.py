@@ -15,11 +15,11 @@ from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.frameworks.lives import Life, Stands
-from tests.hook.mortal import MortalSaver
+from tests.hook.frameworks.killable_agent import KillableHarness, Stands
+from tests.hook.killable_process import MortalSaver
 
 
-def scripted(scene: Scene) -> FunctionModel:
+def make_scripted_model(scene: Scene) -> FunctionModel:
     """A model that asks for the scene's calls, turn by turn."""
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -50,7 +50,7 @@ class PydanticAI(Harness):
         super().__init__(folder, scene, **named)
         self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
         self.approval = PydanticAIApproval(self.hook, saver=self.saver, clock=self.clock)
-        self.agent = Agent(scripted(scene), tools=self.tools, capabilities=[self.approval])
+        self.agent = Agent(make_scripted_model(scene), tools=self.tools, capabilities=[self.approval])
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         return _stopped(asyncio.run(self.approval.run(self.agent, "Do it.", thread_id=thread_id)))
@@ -76,12 +76,12 @@ class PydanticAI(Harness):
         self.saver.close()
 
 
-class PydanticAILife(PydanticAI, Life):
+class KillablePydanticAI(PydanticAI, KillableHarness):
     """May be killed."""
 
     saver_type = MortalSaver
 
-    def stands(self, thread_id: str) -> Stands:
+    def read_state(self, thread_id: str) -> Stands:
         if self.approval.threads.state(thread_id) is None:
             return "new"
         return self.approval.waiting(thread_id) or "over"

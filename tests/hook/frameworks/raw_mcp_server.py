@@ -22,7 +22,7 @@ def note(line: str) -> None:
         runs.write(f"{line}\n")
 
 
-def work() -> str:
+def wait_for_signal() -> str:
     """Be busy until the next message has come, and the test says go."""
     LATER.append(sys.stdin.readline())
     note("asked")
@@ -37,7 +37,7 @@ def answer(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[s
         case "die":
             os._exit(3)
         case "busy":
-            text = work()
+            text = wait_for_signal()
         case "slow":
             return None
         case "odd":
@@ -45,7 +45,7 @@ def answer(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[s
         case "refuse":
             return {"error": {"code": -32602, "message": "not like this"}}
         case "restock":
-            say({"method": "notifications/tools/list_changed"})
+            write_message({"method": "notifications/tools/list_changed"})
             text = "restocked"
         case "noise":
             sys.stdout.buffer.write(b"\xff\xfe: ready\n")
@@ -57,25 +57,25 @@ def answer(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[s
             if "progressToken" in meta:
                 for progress in (1, 2):
                     told = {"progressToken": meta["progressToken"], "progress": progress}
-                    say({"method": "notifications/progress", "params": told})
+                    write_message({"method": "notifications/progress", "params": told})
         case _:
             text = "left"
     return {"result": {"content": [{"type": "text", "text": text}]}}
 
 
-def say(message: dict[str, Any]) -> None:
+def write_message(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
 
 
-def listed() -> list[dict[str, Any]]:
+def list_tools() -> list[dict[str, Any]]:
     """Its tools, with what the file of this moment says of them."""
     kept = FOLDER / "tools.json"
     said = json.loads(kept.read_text()) if kept.exists() else {}
     return [{"name": name, "inputSchema": SCHEMA, **said.get(name, {})} for name in TOOLS]
 
 
-def heard() -> Iterator[str]:
+def read_lines() -> Iterator[str]:
     while line := LATER.pop() if LATER else sys.stdin.readline():
         yield line
 
@@ -86,7 +86,7 @@ def main() -> None:
     known: dict[str, Any] = {
         "initialize": {**info, "serverInfo": {"name": "raw", "version": "1"}},
     }
-    for line in heard():
+    for line in read_lines():
         asked = json.loads(line)
         method, params = asked["method"], asked.get("params") or {}
         if method == "notifications/cancelled":
@@ -94,15 +94,15 @@ def main() -> None:
         elif method == "tools/call":
             said = answer(params["name"], params.get("arguments") or {}, params.get("_meta") or {})
             if said is not None:
-                say({"id": asked["id"], **said})
+                write_message({"id": asked["id"], **said})
             if params["name"] == "leave":
                 os._exit(0)
         elif method == "tools/list":
-            say({"id": asked["id"], "result": {"tools": listed()}})
+            write_message({"id": asked["id"], "result": {"tools": list_tools()}})
         elif method in known:
-            say({"id": asked["id"], "result": known[method]})
+            write_message({"id": asked["id"], "result": known[method]})
         elif "id" in asked:
-            say({"id": asked["id"], "error": {"code": -32601, "message": "no such method"}})
+            write_message({"id": asked["id"], "error": {"code": -32601, "message": "no such method"}})
 
 
 main()

@@ -14,8 +14,8 @@ from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, T
 from placet.hook.frameworks import openai_agents, pydantic_ai
 from placet.testing.approvals import LAST_WORDS, Scene
 from placet.testing.clock import FakeClock
-from tests.hook.frameworks.openai_agents_harness import QUIET, Scripted
-from tests.hook.frameworks.pydantic_ai_harness import scripted
+from tests.hook.frameworks.openai_agents_harness import QUIET, ScriptedSdkModel
+from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
 
 PAY = ToolCall(id="c1", name="pay", arguments={"to": "Ann"})
 AGAIN = ToolCall(id="c2", name="pay", arguments={"to": "Bob"})
@@ -46,14 +46,18 @@ class Desk:
             self.hook, saver=MemorySaver(clock=self.clock), clock=self.clock
         )
         tools = [self.pay, self.mail]
-        return approval, Agent(scripted(self.scene), tools=tools, capabilities=[approval]), {}
+        return approval, Agent(make_scripted_model(self.scene), tools=tools, capabilities=[approval]), {}
 
     def openai_agents(self) -> tuple[Any, Any, dict[str, Any]]:
         approval = openai_agents.OpenAIAgentsApproval(
             self.hook, saver=MemorySaver(clock=self.clock), clock=self.clock
         )
         tools = approval.gate_tools([function_tool(self.pay), function_tool(self.mail)])
-        return approval, OpenAIAgent("a", model=Scripted(self.scene), tools=tools), {"run_config": QUIET}
+        return (
+            approval,
+            OpenAIAgent("a", model=ScriptedSdkModel(self.scene), tools=tools),
+            {"run_config": QUIET},
+        )
 
 
 FRAMEWORKS: dict[str, Callable[[Desk], tuple[Any, Any, dict[str, Any]]]] = {

@@ -21,9 +21,9 @@ from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import Scene
-from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
-from tests.hook.frameworks.openai_agents_harness import QUIET, Scripted
-from tests.hook.frameworks.pydantic_ai_harness import scripted
+from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
+from tests.hook.frameworks.openai_agents_harness import QUIET, ScriptedSdkModel
+from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
 
 Function = Callable[..., Any]
 
@@ -32,24 +32,26 @@ def in_langchain(function: Function, hook: HumanInTheLoopHook, scene: Scene) -> 
     approval = ApprovalMiddleware(hook, saver=MemorySaver())
     model, kept = ScriptedModel(scene=scene), InMemorySaver()
     agent: Any = create_agent(model, [langchain_tool(function)], middleware=[approval], checkpointer=kept)
-    return interruption_of(agent.invoke(GO, place("t")))
+    return interruption_of(agent.invoke(GO, thread_config("t")))
 
 
 def in_pydantic_ai(function: Function, hook: HumanInTheLoopHook, scene: Scene) -> InterruptionMetadata | None:
     approval = PydanticAIApproval(hook, saver=MemorySaver())
-    agent = Agent(scripted(scene), tools=[function], capabilities=[approval])
-    return waiting_in(asyncio.run(approval.run(agent, "go", thread_id="t")))
+    agent = Agent(make_scripted_model(scene), tools=[function], capabilities=[approval])
+    return get_interruption(asyncio.run(approval.run(agent, "go", thread_id="t")))
 
 
 def in_openai_agents(
     function: Function, hook: HumanInTheLoopHook, scene: Scene
 ) -> InterruptionMetadata | None:
     approval = OpenAIAgentsApproval(hook, saver=MemorySaver())
-    agent = OpenAIAgent("a", model=Scripted(scene), tools=approval.gate_tools([function_tool(function)]))
-    return waiting_in(asyncio.run(approval.run(agent, "go", thread_id="t", run_config=QUIET)))
+    agent = OpenAIAgent(
+        "a", model=ScriptedSdkModel(scene), tools=approval.gate_tools([function_tool(function)])
+    )
+    return get_interruption(asyncio.run(approval.run(agent, "go", thread_id="t", run_config=QUIET)))
 
 
-def waiting_in(outcome: Any) -> InterruptionMetadata | None:
+def get_interruption(outcome: Any) -> InterruptionMetadata | None:
     return outcome if isinstance(outcome, InterruptionMetadata) else None
 
 
@@ -57,15 +59,13 @@ FRAMEWORKS = {"langchain": in_langchain, "pydantic-ai": in_pydantic_ai, "openai-
 FORCED = HumanInTheLoopHook({"wipe": ToolConfig(when=lambda call, state: call.arguments["force"] is True)})
 
 
-def one_call(name: str, **arguments: Any) -> Scene:
+def make_scene(name: str, **arguments: Any) -> Scene:
     return Scene(turns=((ToolCall(id="c1", name=name, arguments=arguments),),))
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize(("sent", "runs"), [("true", []), (1, []), (True, []), (False, [False])])
-def test_what_a_framework_takes_for_true_is_not_slipped_past_a_condition(
-    framework: str, sent: Any, runs: list[bool]
-) -> None:
+def test_condition_sees_coerced_booleans(framework: str, sent: Any, runs: list[bool]) -> None:
     ran: list[bool] = []
 
     def wipe(force: bool) -> str:
@@ -73,7 +73,7 @@ def test_what_a_framework_takes_for_true_is_not_slipped_past_a_condition(
         ran.append(force)
         return "wiped"
 
-    stopped = FRAMEWORKS[framework](wipe, FORCED, one_call("wipe", force=sent))
+    stopped = FRAMEWORKS[framework](wipe, FORCED, make_scene("wipe", force=sent))
     assert ran == runs
     assert (stopped is None) is bool(runs)
 
@@ -105,7 +105,7 @@ class Redirects(AbstractCapability[Any]):
     [(" /etc/passwd", [], "/etc/passwd"), ("notes", [Redirects()], "notes")],
     ids=["read by its type", "changed by another capability"],
 )
-def test_what_a_pydantic_ai_tool_would_be_given_is_judged_too(
+def test_condition_judges_the_validated_arguments_of_pydantic_ai(
     path: str, beside: list[Any], runs: str
 ) -> None:
     ran: list[str] = []
@@ -116,9 +116,9 @@ def test_what_a_pydantic_ai_tool_would_be_given_is_judged_too(
         return "read"
 
     approval = PydanticAIApproval(READS, saver=MemorySaver())
-    model = scripted(one_call("read", path=path))
+    model = make_scripted_model(make_scene("read", path=path))
     agent = Agent(model, tools=[read], capabilities=[*beside, approval])
-    stopped = waiting_in(asyncio.run(approval.run(agent, "go", thread_id="t")))
+    stopped = get_interruption(asyncio.run(approval.run(agent, "go", thread_id="t")))
     assert stopped is not None
     assert ran == []
     assert stopped.tool_feedbacks[0].arguments == {"path": path}
@@ -134,7 +134,7 @@ class Order(BaseModel):
 @pytest.mark.parametrize(
     "sent", [{"amount": 5}, {"amount": 5, "tags": ["a"]}, {"order": {"amount": 5}, "on": "2026-11-16"}]
 )
-def test_what_only_looks_different_to_a_pydantic_ai_tool_is_judged_once(sent: dict[str, Any]) -> None:
+def test_equal_validated_arguments_are_judged_once(sent: dict[str, Any]) -> None:
     judged: list[Any] = []
 
     def pay(order: Order) -> str:
@@ -151,5 +151,5 @@ def test_what_only_looks_different_to_a_pydantic_ai_tool_is_judged_once(sent: di
 
     hook = HumanInTheLoopHook({"pay*": ToolConfig(when=much)})
     tool = pay_on if "order" in sent else pay
-    assert in_pydantic_ai(tool, hook, one_call(tool.__name__, **sent)) is None
+    assert in_pydantic_ai(tool, hook, make_scene(tool.__name__, **sent)) is None
     assert judged == [sent]

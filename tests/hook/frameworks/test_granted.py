@@ -1,4 +1,4 @@
-"""In every framework, what a person allowed runs as often as they allowed it, and as long as they do."""
+"""Grants in every framework: covered calls run without asking while the grant holds."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -23,11 +23,11 @@ MAIL = ToolCall(id="c2", name="send_email", arguments={"to": "all"})
 
 
 class GrantingLangChain(LangChainHarness):
-    """With a book of grants."""
+    """With grants in memory."""
 
     def make_agent(self, checkpointer: Any) -> Any:
-        self.book = getattr(self, "book", None) or MemoryGrants(clock=self.clock)
-        approval = ApprovalMiddleware(self.hook, saver=self.saver, grants=self.book, clock=self.clock)
+        self.source = getattr(self, "source", None) or MemoryGrants(clock=self.clock)
+        approval = ApprovalMiddleware(self.hook, saver=self.saver, grants=self.source, clock=self.clock)
         return create_agent(self.model, self.made_tools, middleware=[approval], checkpointer=checkpointer)
 
 
@@ -38,15 +38,19 @@ class GrantingAsyncLangChain(AsyncLangChainHarness, GrantingLangChain):
 class GrantingPydanticAI(PydanticAI):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.book = MemoryGrants(clock=self.clock)
-        self.approval.threads = FrameworkThreads([self.hook], self.saver, grants=self.book, clock=self.clock)
+        self.source = MemoryGrants(clock=self.clock)
+        self.approval.threads = FrameworkThreads(
+            [self.hook], self.saver, grants=self.source, clock=self.clock
+        )
 
 
 class GrantingOpenAIAgents(OpenAIAgents):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.book = MemoryGrants(clock=self.clock)
-        self.approval.threads = FrameworkThreads([self.hook], self.saver, grants=self.book, clock=self.clock)
+        self.source = MemoryGrants(clock=self.clock)
+        self.approval.threads = FrameworkThreads(
+            [self.hook], self.saver, grants=self.source, clock=self.clock
+        )
 
 
 HARNESSES: list[Callable[..., Any]] = [
@@ -58,41 +62,43 @@ HARNESSES: list[Callable[..., Any]] = [
 
 
 @pytest.fixture(params=HARNESSES)
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def granting_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     harness: Harness = request.param(tmp_path, Scene(turns=((SQL, MAIL),)))
     yield harness
     harness.close()
 
 
-def test_a_grant_that_ended_while_its_call_waited_has_a_person_asked(stage: Any) -> None:
-    grant = stage.book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
-    waiting = stage.start("t")
+def test_person_is_asked_when_the_grant_ended_during_the_wait(granting_harness: Any) -> None:
+    grant = granting_harness.source.add(
+        SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada"
+    )
+    waiting = granting_harness.start("t")
     assert [one.id for one in waiting.undecided] == ["c2"]
-    stage.book.revoke(grant.id)
-    again = stage.resume("t", waiting.approve_all())
-    assert runs_in(stage.folder) == []
+    granting_harness.source.revoke(grant.id)
+    again = granting_harness.resume("t", waiting.approve_all())
+    assert runs_in(granting_harness.folder) == []
     assert [one.id for one in again.undecided] == ["c1"]
-    assert stage.resume("t", again.reject_all("Not any more.")) is None
-    assert runs_in(stage.folder) == [("send_email", {"to": "all"})]
-    assert "Not any more." in dict(stage.read_tool_results("t"))["c1"]
+    assert granting_harness.resume("t", again.reject_all("Not any more.")) is None
+    assert runs_in(granting_harness.folder) == [("send_email", {"to": "all"})]
+    assert "Not any more." in dict(granting_harness.read_tool_results("t"))["c1"]
 
 
-def test_a_grant_that_still_holds_has_nobody_asked(stage: Any) -> None:
-    stage.book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
-    assert stage.resume("t", stage.start("t").approve_all()) is None
-    assert sorted(name for name, _ in runs_in(stage.folder)) == ["execute_sql", "send_email"]
-    assert stage.book.list()[0].used == 1
+def test_nobody_is_asked_while_the_grant_holds(granting_harness: Any) -> None:
+    granting_harness.source.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
+    assert granting_harness.resume("t", granting_harness.start("t").approve_all()) is None
+    assert sorted(name for name, _ in runs_in(granting_harness.folder)) == ["execute_sql", "send_email"]
+    assert granting_harness.source.list()[0].used == 1
 
 
 def test_what_a_gate_stopped_asks_again_too() -> None:
     clock, hook = FakeClock(), HumanInTheLoopHook({"execute_sql": True, "send_email": True})
-    book = MemoryGrants(clock=clock)
-    grant = book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
-    gate = ApprovalGate([hook], MemorySaver(clock=clock), grants=book, clock=clock)
+    source = MemoryGrants(clock=clock)
+    grant = source.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
+    gate = ApprovalGate([hook], MemorySaver(clock=clock), grants=source, clock=clock)
     waiting = gate.stop("k", [SQL, MAIL])
     assert waiting is not None
     assert [one.id for one in waiting.undecided] == ["c2"]
-    book.revoke(grant.id)
+    source.revoke(grant.id)
     again = gate.answer("k", {"c2": "approve"})
     assert [one.id for one in again.undecided] == ["c1"]
     assert gate.answer("k", None).id == again.id
@@ -102,7 +108,7 @@ def test_what_a_gate_stopped_asks_again_too() -> None:
 
 
 def test_gates_made_anew_do_not_share_what_one_was_allowed() -> None:
-    book, hook = MemoryGrants(), HumanInTheLoopHook({"execute_sql": True})
-    book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
-    gates = [ApprovalGate([hook], MemorySaver(), grants=book) for _ in range(3)]
+    source, hook = MemoryGrants(), HumanInTheLoopHook({"execute_sql": True})
+    source.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
+    gates = [ApprovalGate([hook], MemorySaver(), grants=source) for _ in range(3)]
     assert [gate.stop("t#1", [SQL]) is None for gate in gates] == [True, False, False]

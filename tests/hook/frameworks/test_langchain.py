@@ -14,7 +14,7 @@ from placet.testing.contracts.tool_approval import (
     BATCH,
     InOneProcessContract,
     ToolApprovalContract,
-    waiting,
+    require_interruption,
 )
 from tests.hook.frameworks.langchain_harness import AsyncLangChainHarness, LangChainHarness
 from tests.waiting import eventually
@@ -30,7 +30,7 @@ class TestLangChainAsync(InOneProcessContract):
 
 def test_of_two_deliveries_to_one_agent_at_once_one_runs_all_calls_of_the_turn(tmp_path: Path) -> None:
     mine = LangChainHarness(tmp_path, BATCH)
-    feedback = waiting(mine.start("t")).approve_all()
+    feedback = require_interruption(mine.start("t")).approve_all()
     (tmp_path / HOLD).touch()
 
     def deliver() -> str:
@@ -58,7 +58,7 @@ def test_of_two_deliveries_to_one_agent_at_once_one_runs_all_calls_of_the_turn(t
 
 def test_a_turn_that_the_saver_was_told_to_forget_is_asked_about_anew(tmp_path: Path) -> None:
     mine = LangChainHarness(tmp_path, BATCH)
-    stopped = waiting(mine.start("t"))
+    stopped = require_interruption(mine.start("t"))
     for turn in mine.saver.list_threads("paused"):
         mine.saver.release(turn)
     with pytest.raises(NothingToResume):

@@ -17,7 +17,7 @@ from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interr
 from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import Scene
-from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
+from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, list_results, thread_config
 
 CALLS = tuple(
     ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(MAX_PARALLEL_CALLS)
@@ -26,7 +26,7 @@ ONCE = {call.id: False for call in CALLS}
 RUN, OTHER_RUN = object(), object()
 
 
-class Watched(MemorySaver):
+class RecordingSaver(MemorySaver):
     """Remembers which calls had begun, write by write."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Watched(MemorySaver):
             self.began.append(checkpoint.started)
 
 
-def decided() -> ApprovalGate:
+def make_decided_gate() -> ApprovalGate:
     gate = ApprovalGate([HumanInTheLoopHook({"pay": True})], MemorySaver())
     gate.stop("k", CALLS)
     gate.answer("k", {call.id: "approve" for call in CALLS})
@@ -50,10 +50,10 @@ def begin(marks: ParallelCallStarts, call_id: str, owner: Any = RUN) -> bool:
     return marks.begin("k", call_id, repeatable=False, owner=owner, together=lambda: ONCE).run
 
 
-def paid(*calls: ToolCall, **config: Any) -> Watched:
+def pay_all(*calls: ToolCall, parallel: tuple[str, ...] = (), **config: Any) -> RecordingSaver:
     """An agent that was allowed to make these calls, and made them."""
-    saver = Watched()
-    approval = ApprovalMiddleware(HumanInTheLoopHook({"pay": True}), saver=saver)
+    saver = RecordingSaver()
+    approval = ApprovalMiddleware(HumanInTheLoopHook({"pay": True}), saver=saver, parallel=parallel)
 
     def pay(cents: int) -> str:
         """Pay someone."""
@@ -61,28 +61,38 @@ def paid(*calls: ToolCall, **config: Any) -> Watched:
 
     model = ScriptedModel(scene=Scene(turns=(calls,)))
     agent: Any = create_agent(model, [pay], middleware=[approval], checkpointer=InMemorySaver())
-    stopped = interruption_of(agent.invoke(GO, place("t")))
+    stopped = interruption_of(agent.invoke(GO, thread_config("t")))
     assert stopped is not None
     done = resume(agent, "t", stopped.approve_all(), config=config)
-    assert results_in(done["messages"]) == [(call.id, f"paid {call.arguments['cents']}") for call in calls]
+    assert list_results(done["messages"]) == [(call.id, f"paid {call.arguments['cents']}") for call in calls]
     return saver
 
 
 def test_calls_that_are_started_at_once_begin_in_one_write() -> None:
-    assert paid(*CALLS).began == [(), tuple(ONCE)]
+    assert pay_all(*CALLS, parallel=("pay",)).began == [(), tuple(ONCE)]
+
+
+def test_calls_that_run_one_after_another_begin_one_by_one() -> None:
+    assert [len(calls) for calls in pay_all(*CALLS).began] == [0, 1, 2, 3, 4]
 
 
 def test_calls_that_are_started_one_by_one_begin_one_by_one() -> None:
-    assert [len(calls) for calls in paid(*CALLS, max_concurrency=1).began] == [0, 1, 2, 3, 4]
+    assert [len(calls) for calls in pay_all(*CALLS, parallel=("pay",), max_concurrency=1).began] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_of_more_calls_than_there_may_be_threads_none_begins_before_its_time() -> None:
     many = [ToolCall(id=f"m{number}", name="pay", arguments={"cents": number}) for number in range(40)]
-    assert len(paid(*many).began) > 2
+    assert len(pay_all(*many, parallel=("pay",)).began) > 2
 
 
 def test_a_call_that_comes_twice_may_run_once() -> None:
-    marks = ParallelCallStarts(decided())
+    marks = ParallelCallStarts(make_decided_gate())
     assert begin(marks, "c0")
     with pytest.raises(ThreadBusy):
         begin(marks, "c0")
@@ -90,7 +100,7 @@ def test_a_call_that_comes_twice_may_run_once() -> None:
 
 
 def test_only_one_run_works_on_the_turn() -> None:
-    marks = ParallelCallStarts(decided())
+    marks = ParallelCallStarts(make_decided_gate())
     assert begin(marks, "c0")
     for call in CALLS:
         with pytest.raises(ThreadBusy):
@@ -98,8 +108,8 @@ def test_only_one_run_works_on_the_turn() -> None:
     assert begin(marks, "c1")
 
 
-def test_what_never_came_because_another_call_broke_off_is_free_for_the_next_run() -> None:
-    marks = ParallelCallStarts(decided())
+def test_call_not_started_after_a_failure_can_run_later() -> None:
+    marks = ParallelCallStarts(make_decided_gate())
     assert begin(marks, "c0")
     assert begin(marks, "c1")
     marks.undo_pending("k", RUN)
@@ -108,8 +118,8 @@ def test_what_never_came_because_another_call_broke_off_is_free_for_the_next_run
     assert [begin(marks, call.id, OTHER_RUN) for call in CALLS] == [False, False, True, True]
 
 
-def test_what_comes_after_another_call_broke_off_begins_by_itself() -> None:
-    gate = decided()
+def test_call_started_after_a_failure_begins_alone() -> None:
+    gate = make_decided_gate()
     marks = ParallelCallStarts(gate)
     assert begin(marks, "c0")
     marks.undo_pending("k", RUN)
@@ -166,7 +176,7 @@ def test_a_call_that_runs_long_is_not_taken_for_one_whose_process_died(asynchron
         return asyncio.run(aresume(agent, "t", approved)) if asynchronous else resume(agent, "t", approved)
 
     first = process()
-    first.invoke(GO, place("t"))
+    first.invoke(GO, thread_config("t"))
     ended: list[Any] = []
     running = threading.Thread(target=lambda: ended.append(go_on(first)))
     running.start()
@@ -176,4 +186,4 @@ def test_a_call_that_runs_long_is_not_taken_for_one_whose_process_died(asynchron
         go_on(process())
     leave.set()
     running.join(30)
-    assert results_in(ended[0]["messages"]) == [("c1", "done")]
+    assert list_results(ended[0]["messages"]) == [("c1", "done")]

@@ -17,8 +17,8 @@ from placet.hook.frameworks.mcp.call_identity import CALL_META
 from placet.hook.frameworks.mcp.policy import gate_unless_read_only
 from placet.hook.grants import MemoryGrants
 from tests.hook.frameworks.mcp_harness import text_of
-from tests.hook.frameworks.mcp_shop import ANN, Board, Raw, waits
-from tests.mcp.assistant import until
+from tests.hook.frameworks.mcp_shop import ANN, RawShop, ReviewBoard, is_waiting
+from tests.mcp.assistant import wait_until
 
 READ_ONLY: dict[str, Any] = {"annotations": {"readOnlyHint": True}}
 
@@ -29,15 +29,15 @@ def test_a_tool_that_is_read_only_no_longer_waits_though_nobody_said_so(
 ) -> None:
     async def visit(client: Client) -> None:
         assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
-        shop.says()
+        shop.set_tools()
         if restarts:
             assert text_of(await client.call_tool("leave", {})) == "left"
-        assert waits(await client.call_tool("echo", ANN))
-        assert shop.runs("echo") == 1
-        assert shop.runs("started") == (2 if restarts else 1)
+        assert is_waiting(await client.call_tool("echo", ANN))
+        assert shop.count_runs("echo") == 1
+        assert shop.count_runs("started") == (2 if restarts else 1)
 
-    shop = Raw(tmp_path, hook=gate_unless_read_only({"leave": False}))
-    shop.says(echo=READ_ONLY)
+    shop = RawShop(tmp_path, hook=gate_unless_read_only({"leave": False}))
+    shop.set_tools(echo=READ_ONLY)
     shop.visit(visit)
 
 
@@ -54,40 +54,40 @@ def test_an_approval_counts_for_the_tool_that_was_shown_and_for_no_other(
         async def call() -> CallToolResult:
             return await client.call_tool("echo", ANN, meta=meta)
 
-        assert waits(await call())
+        assert is_waiting(await call())
         shop.approve()
-        shop.says(echo={**WORDS, **change})
+        shop.set_tools(echo={**WORDS, **change})
         assert "has changed the tool" in text_of(await call())
-        assert shop.runs("echo") == 0
-        assert waits(await call())
+        assert shop.count_runs("echo") == 0
+        assert is_waiting(await call())
         assert shop.waiting().undecided[0].description == {**WORDS, **change}["description"]
         shop.approve()
         assert text_of(await call()) == '[{"to": "Ann"}, {}]'
 
-    shop = Raw(tmp_path, hook=gate_unless_read_only())
-    shop.says(echo=WORDS)
+    shop = RawShop(tmp_path, hook=gate_unless_read_only())
+    shop.set_tools(echo=WORDS)
     shop.visit(visit)
 
 
 def test_a_grant_counts_for_the_tool_that_was_shown_and_for_no_other(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
-        assert waits(await client.call_tool("echo", ANN))
+        assert is_waiting(await client.call_tool("echo", ANN))
         agent, lasts = board.asked[0].rpartition(": ")[0], timedelta(hours=1)
         grants.add(shop.waiting().undecided[0].call, agent=agent, uses=9, lasts_for=lasts, granted_by="b")
         board.approve()
         for _ in range(2):
             assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
         board.ruling = None
-        shop.says(echo=WORDS)
-        assert waits(await client.call_tool("echo", ANN))
-        assert shop.runs("echo") == 2
+        shop.set_tools(echo=WORDS)
+        assert is_waiting(await client.call_tool("echo", ANN))
+        assert shop.count_runs("echo") == 2
 
-    board, grants = Board(), MemoryGrants()
-    shop = Raw(tmp_path, hook=gate_unless_read_only(), scope="raw", reviews=board, grants=grants)
+    board, grants = ReviewBoard(), MemoryGrants()
+    shop = RawShop(tmp_path, hook=gate_unless_read_only(), scope="raw", reviews=board, grants=grants)
     shop.visit(visit)
 
 
-class Begins(MemorySaver):
+class CallStartSaver(MemorySaver):
     """Lets something happen in the moment in which a call begins."""
 
     def __init__(self, happens: Callable[[], None]) -> None:
@@ -105,33 +105,33 @@ def test_a_server_that_comes_back_as_another_in_the_moment_of_the_call_does_not_
     tmp_path: Path,
 ) -> None:
     async def visit(client: Client) -> None:
-        assert waits(await client.call_tool("echo", ANN))
+        assert is_waiting(await client.call_tool("echo", ANN))
         shop.approve()
         assert "has changed the tool" in text_of(await client.call_tool("echo", ANN))
-        assert (shop.runs("echo"), shop.runs("started")) == (0, 2)
+        assert (shop.count_runs("echo"), shop.count_runs("started")) == (0, 2)
 
     def is_replaced() -> None:
-        shop.says(echo=WORDS)
+        shop.set_tools(echo=WORDS)
         shop.upstream._drop(shop.upstream._client)
 
-    shop = Raw(tmp_path, hook=gate_unless_read_only(), saver=Begins(is_replaced))
+    shop = RawShop(tmp_path, hook=gate_unless_read_only(), saver=CallStartSaver(is_replaced))
     shop.visit(visit)
 
 
 def test_a_server_that_is_gone_in_the_moment_of_the_call_does_not_cost_the_decision(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
-        assert waits(await client.call_tool("echo", ANN))
+        assert is_waiting(await client.call_tool("echo", ANN))
         shop.approve()
         assert "held and has not run" in text_of(await client.call_tool("echo", ANN))
         shop.behind = there
         assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
-        assert shop.runs("echo") == 1
+        assert shop.count_runs("echo") == 1
 
     def is_gone() -> None:
         shop.behind = StdioServerParameters(command="no-such-command-anywhere")
         shop.upstream._drop(shop.upstream._client)
 
-    shop = Raw(tmp_path, saver=Begins(is_gone))
+    shop = RawShop(tmp_path, saver=CallStartSaver(is_gone))
     there = shop.behind
     shop.visit(visit)
 
@@ -140,10 +140,10 @@ def test_words_that_nobody_was_shown_may_change(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
         await client.call_tool("echo", ANN)
         shop.approve()
-        shop.says(echo=WORDS)
+        shop.set_tools(echo=WORDS)
         assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
 
-    shop = Raw(tmp_path, hook=gate_unless_read_only({"echo": "Pays somebody."}))
+    shop = RawShop(tmp_path, hook=gate_unless_read_only({"echo": "Pays somebody."}))
     shop.visit(visit)
 
 
@@ -154,10 +154,10 @@ def test_a_call_that_ran_is_told_and_not_asked_about_again_when_its_tool_changes
         shop.approve()
         for _ in range(2):
             assert text_of(await client.call_tool("echo", ANN, meta=meta)) == '[{"to": "Ann"}, {}]'
-            shop.says(echo=WORDS)
-        assert shop.runs("echo") == 1
+            shop.set_tools(echo=WORDS)
+        assert shop.count_runs("echo") == 1
 
-    shop = Raw(tmp_path, hook=gate_unless_read_only())
+    shop = RawShop(tmp_path, hook=gate_unless_read_only())
     shop.visit(visit)
 
 
@@ -170,16 +170,16 @@ def test_a_call_that_comes_while_its_server_is_busy_does_not_end_the_call_that_r
         await client.call_tool("echo", ANN)
         shop.approve()
         busy = asyncio.create_task(client.call_tool("busy", {}))
-        await until(lambda: shop.runs("busy"))
+        await wait_until(lambda: shop.count_runs("busy"))
         with monkeypatch.context() as hurry:
             hurry.setattr(upstream, "LIST_TIMEOUT_S", 0.01)
             next_one = asyncio.create_task(client.call_tool("echo", ANN))
-            await until(lambda: shop.runs("asked"))
+            await wait_until(lambda: shop.count_runs("asked"))
             await asyncio.wait({busy}, timeout=0.3)
         (tmp_path / "go").touch()
         assert text_of(await busy) == "done"
         assert text_of(await next_one) == '[{"to": "Ann"}, {}]'
-        assert (shop.runs("busy"), shop.runs("started")) == (1, 1)
+        assert (shop.count_runs("busy"), shop.count_runs("started")) == (1, 1)
 
-    shop = Raw(tmp_path)
+    shop = RawShop(tmp_path)
     shop.visit(visit)

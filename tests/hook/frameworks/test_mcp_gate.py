@@ -19,8 +19,8 @@ from placet.hook.frameworks.mcp.policy import gate_unless_read_only, read_policy
 from placet.hook.gate import ApprovalGate
 from placet.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
-from tests.hook.frameworks.mcp_shop import ANN, ERAS, Raw, Shop, waits
-from tests.mcp.assistant import until
+from tests.hook.frameworks.mcp_shop import ANN, ERAS, RawShop, Shop, is_waiting
+from tests.mcp.assistant import wait_until
 
 # What is handed on
 
@@ -62,7 +62,7 @@ def test_completions_are_handed_on() -> None:
     shop.visit(visit)
 
 
-def test_what_was_not_offered_is_not_made_up() -> None:
+def test_gate_offers_no_capability_that_the_server_lacks() -> None:
     async def visit(client: Client) -> None:
         assert client.server_capabilities.resources is None
         assert client.server_capabilities.prompts is None
@@ -84,19 +84,19 @@ def test_a_client_hears_that_the_tools_have_changed(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
         await client.list_tools()
         await client.call_tool("restock", {})
-        await until(lambda: "notifications/tools/list_changed" in heard)
+        await wait_until(lambda: "notifications/tools/list_changed" in heard)
 
-    Raw(tmp_path, "restock").visit(visit, mode="legacy", message_handler=listen)
+    RawShop(tmp_path, "restock").visit(visit, mode="legacy", message_handler=listen)
 
 
 def test_a_tool_that_became_dangerous_does_not_pass_as_what_it_was() -> None:
     async def visit(client: Client) -> None:
         async def look_waits() -> bool:
-            return waits(await client.call_tool("look", {}))
+            return is_waiting(await client.call_tool("look", {}))
 
         assert not await look_waits()
         await client.call_tool("swap", {})
-        await until(look_waits)
+        await wait_until(look_waits)
 
     shop = Shop(hook=gate_unless_read_only({"swap": False}))
 
@@ -116,11 +116,11 @@ def test_a_tool_that_became_dangerous_does_not_pass_as_what_it_was() -> None:
 @ERAS
 def test_the_same_call_made_again_is_the_one_that_waits_and_runs_once(mode: str) -> None:
     async def visit(client: Client) -> None:
-        assert waits(await client.call_tool("pay", ANN))
-        assert waits(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", ANN))
         shop.approve()
         assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
-        assert waits(await client.call_tool("pay", ANN)), "the approval was for one call"
+        assert is_waiting(await client.call_tool("pay", ANN)), "the approval was for one call"
         assert shop.did == ["Ann 1"]
 
     shop = Shop()
@@ -131,11 +131,11 @@ def test_no_approval_counts_for_other_arguments_clients_or_servers() -> None:
     async def visit(client: Client) -> None:
         await client.call_tool("pay", ANN)
         shop.approve()
-        assert waits(await client.call_tool("pay", {"to": "Eve"}))
-        assert waits(await client.call_tool("pay", {"to": "Ann", "amount": 900}))
+        assert is_waiting(await client.call_tool("pay", {"to": "Eve"}))
+        assert is_waiting(await client.call_tool("pay", {"to": "Ann", "amount": 900}))
         other = ApprovalProxy(shop.upstream, shop.hook, scope="other", **shop.named)
         async with Client(await other.server()) as elsewhere:
-            assert waits(await elsewhere.call_tool("pay", ANN))
+            assert is_waiting(await elsewhere.call_tool("pay", ANN))
         assert shop.did == []
 
     shop = Shop()
@@ -150,7 +150,7 @@ def test_two_clients_with_names_of_their_own_do_not_take_each_others_approval() 
         shop.approve()
         eve = Implementation(name="eve", version="1")
         async with Client(await shop.proxy.server(), mode="legacy", client_info=eve) as other:
-            assert waits(await other.call_tool("pay", ANN))
+            assert is_waiting(await other.call_tool("pay", ANN))
         assert shop.did == []
 
     shop = Shop()
@@ -160,7 +160,7 @@ def test_two_clients_with_names_of_their_own_do_not_take_each_others_approval() 
 def test_the_same_call_twice_at_once_runs_once_and_both_are_told() -> None:
     async def visit(client: Client) -> None:
         both = asyncio.gather(client.call_tool("pay", ANN), client.call_tool("pay", ANN))
-        await until(shop.proxy.waiting)
+        await wait_until(shop.proxy.waiting)
         shop.approve()
         assert [text_of(result) for result in await both] == ["paid Ann 1", "paid Ann 1"]
         assert shop.did == ["Ann 1"]
@@ -172,11 +172,11 @@ def test_the_same_call_twice_at_once_runs_once_and_both_are_told() -> None:
 def test_a_call_made_twice_is_over_once_one_was_told_though_the_other_gave_up() -> None:
     async def visit(client: Client) -> None:
         asking = asyncio.create_task(client.call_tool("ring", {}))
-        await until(shop.proxy.waiting)
+        await wait_until(shop.proxy.waiting)
         await given_up(asking, client)
         shop.approve()
         first = asyncio.create_task(client.call_tool("ring", {}))
-        await until(lambda: shop.did)
+        await wait_until(lambda: shop.did)
         other = asyncio.create_task(client.call_tool("ring", {}))
         for _ in range(10):
             await client.list_tools()  # the gate reads in order: by now it waits for the first one
@@ -184,7 +184,7 @@ def test_a_call_made_twice_is_over_once_one_was_told_though_the_other_gave_up() 
         assert text_of(await first) == "hello"
         await given_up(other, client)
         third = asyncio.create_task(client.call_tool("ring", {}))
-        await until(lambda: third.done() or shop.proxy.waiting())
+        await wait_until(lambda: third.done() or shop.proxy.waiting())
         assert not third.done(), "it is a new call"
         third.cancel()
 
@@ -206,19 +206,19 @@ def test_a_call_made_twice_is_over_once_one_was_told_though_the_other_gave_up() 
 
 
 @pytest.mark.parametrize("name", [None, "", 5])
-def test_a_name_that_is_none_does_not_keep_an_outcome(name: Any) -> None:
+def test_invalid_call_name_does_not_store_an_outcome(name: Any) -> None:
     async def visit(client: Client) -> None:
         meta: Any = {CALL_META: name}
         await client.call_tool("pay", ANN, meta=meta)
         shop.approve()
         assert text_of(await client.call_tool("pay", ANN, meta=meta)) == "paid Ann 1"
-        assert waits(await client.call_tool("pay", ANN, meta=meta))
+        assert is_waiting(await client.call_tool("pay", ANN, meta=meta))
 
     shop = Shop()
     shop.visit(visit)
 
 
-def test_a_call_with_a_name_keeps_its_outcome_until_that_is_old() -> None:
+def test_outcome_of_a_named_call_is_kept_until_it_expires() -> None:
     async def visit(client: Client) -> None:
         meta: Any = {CALL_META: "toolu_1"}
         await client.call_tool("pay", ANN, meta=meta)
@@ -231,7 +231,7 @@ def test_a_call_with_a_name_keeps_its_outcome_until_that_is_old() -> None:
         assert text_of(await client.call_tool("pay", ANN, meta=meta)) == "paid Ann 1"
         clock.advance(timedelta(days=8))
         shop.proxy.purge()
-        assert waits(await client.call_tool("pay", ANN, meta=meta))
+        assert is_waiting(await client.call_tool("pay", ANN, meta=meta))
 
     clock = FakeClock()
     shop = Shop(saver=MemorySaver(clock=clock), clock=clock)
@@ -248,7 +248,7 @@ def test_a_rejection_is_an_error_with_the_reason_and_the_next_call_asks_anew() -
         result = await client.call_tool("pay", ANN)
         assert result.is_error
         assert "too much" in text_of(result)
-        assert waits(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", ANN))
 
     shop = Shop()
     shop.visit(visit)
@@ -263,7 +263,7 @@ def test_a_rejection_is_an_error_with_the_reason_and_the_next_call_asks_anew() -
         ("drawer", {}, "It is empty.", None, False),
     ],
 )
-def test_an_answer_in_the_tools_place_is_what_the_client_can_take(
+def test_answer_for_a_tool_matches_its_output_schema(
     tool: str, arguments: dict[str, Any], answer: str, structured: Any, fits: bool
 ) -> None:
     async def visit(client: Client) -> None:
@@ -319,7 +319,7 @@ def test_what_is_not_read_only_waits_unless_a_rule_says_otherwise(
     async def visit(client: Client) -> None:
         found = set()
         for name, arguments in {"pay": ANN, "count": {}, "look": {}, "hidden": {}}.items():
-            found |= {name} if waits(await client.call_tool(name, arguments)) else set()
+            found |= {name} if is_waiting(await client.call_tool(name, arguments)) else set()
         assert found == stopped
 
     Shop(hook=hook).visit(visit)
@@ -328,10 +328,10 @@ def test_what_is_not_read_only_waits_unless_a_rule_says_otherwise(
 @pytest.mark.parametrize("name", ["Echo", "echo ", "ech\N{CYRILLIC SMALL LETTER O}", "raw.echo"])
 def test_a_name_that_the_server_does_not_list_is_no_way_around_a_rule(tmp_path: Path, name: str) -> None:
     async def visit(client: Client) -> None:
-        assert waits(await client.call_tool(name, ANN))
-        assert shop.runs(name) == 0
+        assert is_waiting(await client.call_tool(name, ANN))
+        assert shop.count_runs(name) == 0
 
-    shop = Raw(tmp_path, hook=HumanInTheLoopHook({"echo": True}))
+    shop = RawShop(tmp_path, hook=HumanInTheLoopHook({"echo": True}))
     shop.visit(visit)
 
 
@@ -347,7 +347,7 @@ def test_a_file_says_what_waits_and_how() -> None:
         assert (pay.tool_feedbacks[0].high_risk, pay.default) == (True, "hold")
         assert pay.tool_feedbacks[0].allowed_decisions == ("approve", "reject")
         assert pay.expires_at == pay.created_at + timedelta(minutes=10)
-        assert not waits(await client.call_tool("count", {}))
+        assert not is_waiting(await client.call_tool("count", {}))
 
     pay = {"decisions": ["approve", "reject"], "timeout": "10m", "default": "hold", "high_risk": True}
     shop = Shop(hook=read_policy({"tools": {"pay": pay, "look": "Nosy", "c*": False}}))
@@ -393,6 +393,6 @@ def test_an_approval_that_was_used_lets_no_process_run_the_call_that_comes_late(
     early.mark_delivered("k", first.id, "handed out")
     with pytest.raises(NothingToResume):
         late.begin("k", "c", interruption=first.id)
-    standing = late.waiting("k")
-    assert standing is not None
-    assert (standing.id, len(standing.undecided)) == (second.id, 1)
+    waiting = late.waiting("k")
+    assert waiting is not None
+    assert (waiting.id, len(waiting.undecided)) == (second.id, 1)

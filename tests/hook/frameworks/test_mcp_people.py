@@ -9,8 +9,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ElicitResult
 
-from placet.client import ServerRefused
-from placet.errors import CaseNotOpened, Unavailable
+from placet.errors import CaseNotOpened, ServerRefused, Unavailable
 from placet.hook import MemorySaver
 from placet.hook.case_outcome import CaseOutcome
 from placet.hook.frameworks.mcp import ApprovalProxy
@@ -22,8 +21,8 @@ from placet.hook.result_texts import OUTCOME_UNKNOWN
 from placet.hook.savers.saver import SavedCheckpoint
 from placet.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
-from tests.hook.frameworks.mcp_shop import ANN, ERAS, Board, Raw, Shop, waits
-from tests.mcp.assistant import until
+from tests.hook.frameworks.mcp_shop import ANN, ERAS, RawShop, ReviewBoard, Shop, is_waiting
+from tests.mcp.assistant import wait_until
 
 # How the person gets the link
 
@@ -31,15 +30,15 @@ from tests.mcp.assistant import until
 class Person:
     """Is shown links at the client."""
 
-    def __init__(self, board: Board, says: str = "accept") -> None:
-        self.board, self.says = board, says
+    def __init__(self, board: ReviewBoard, says: str = "accept") -> None:
+        self.board, self.action = board, says
         self.links: list[str] = []
 
     async def __call__(self, context: Any, params: Any) -> ElicitResult:
         self.links.append(params.url)
-        if self.says == "accept":
+        if self.action == "accept":
             self.board.approve()
-        return ElicitResult(action=self.says)  # type: ignore[arg-type]
+        return ElicitResult(action=self.action)  # type: ignore[arg-type]
 
 
 @ERAS
@@ -48,7 +47,7 @@ def test_a_client_that_can_show_links_shows_it_and_the_call_goes_on(mode: str) -
         assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
         assert person.links == ["https://board/c?token=t"]
 
-    board = Board()
+    board = ReviewBoard()
     person = Person(board)
     Shop(reviews=board, wait_for=30).visit(visit, mode=mode, elicitation_callback=person)
 
@@ -57,13 +56,13 @@ def test_a_client_that_can_show_links_shows_it_and_the_call_goes_on(mode: str) -
 def test_a_link_that_is_declined_decides_nothing_and_the_model_does_not_get_it(mode: str) -> None:
     async def visit(client: Client) -> None:
         result = await client.call_tool("pay", ANN)
-        assert waits(result)
+        assert is_waiting(result)
         assert "token" not in text_of(result)
         assert "same arguments again" in text_of(result)
         board.approve()
         assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
 
-    board = Board()
+    board = ReviewBoard()
     shop = Shop(reviews=board, wait_for=30)
     shop.visit(visit, mode=mode, elicitation_callback=Person(board, "decline"))
 
@@ -72,14 +71,14 @@ def test_a_link_that_is_declined_decides_nothing_and_the_model_does_not_get_it(m
 def test_any_other_client_gets_the_link_in_the_result(mode: str) -> None:
     async def visit(client: Client) -> None:
         result = await client.call_tool("pay", ANN)
-        assert waits(result)
+        assert is_waiting(result)
         assert "https://board/c?token=t" in text_of(result)
         assert "2026-12-01" in text_of(result)
         board.approve()
         assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
         assert len(board.asked) == 1
 
-    board = Board()
+    board = ReviewBoard()
     Shop(reviews=board).visit(visit, mode=mode)
 
 
@@ -90,7 +89,7 @@ def test_people_read_which_assistant_asks() -> None:
         await client.call_tool("pay", ANN)
         assert board.asked[0].startswith("Ann's assistant: ")
 
-    board = Board()
+    board = ReviewBoard()
     me = Implementation(name="assistant", title="Ann's\nassistant", version="1")
     Shop(reviews=board).visit(visit, mode="legacy", client_info=me)
 
@@ -98,18 +97,18 @@ def test_people_read_which_assistant_asks() -> None:
 def test_a_grant_for_a_tool_of_one_server_lets_no_call_of_another_through() -> None:
     async def visit(client: Client) -> None:
         async with prod.open(mode="legacy") as elsewhere:
-            assert waits(await client.call_tool("pay", ANN))
+            assert is_waiting(await client.call_tool("pay", ANN))
             agent, lasts = board.asked[0].rpartition(": ")[0], timedelta(hours=1)
             grants.add(shop.waiting().undecided[0].call, agent=agent, uses=9, lasts_for=lasts, granted_by="b")
             board.approve()
             for _ in range(2):
                 assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
-            assert waits(await elsewhere.call_tool("pay", ANN))
+            assert is_waiting(await elsewhere.call_tool("pay", ANN))
         assert (len(shop.did), prod.did) == (2, [])
 
-    board, grants = Board(), MemoryGrants()
+    board, grants = ReviewBoard(), MemoryGrants()
     shop = Shop(scope="test", reviews=board, grants=grants)
-    prod = Shop(scope="production", reviews=Board(), grants=grants)
+    prod = Shop(scope="production", reviews=ReviewBoard(), grants=grants)
     shop.visit(visit, mode="legacy")
 
 
@@ -125,7 +124,7 @@ def test_progress_only_grows_from_the_wait_to_the_end_of_the_call() -> None:
         assert seen == sorted(set(seen))
         assert len(seen) >= 3
 
-    board = Board()
+    board = ReviewBoard()
     Shop(reviews=board, wait_for=30).visit(visit, mode="legacy")
 
 
@@ -136,12 +135,12 @@ def test_a_call_nobody_could_be_asked_about_is_held_and_asked_about_later() -> N
     async def visit(client: Client) -> None:
         board.fails = Unavailable("away")
         result = await client.call_tool("pay", ANN)
-        assert waits(result)
-        assert "No page" in text_of(result)
+        assert is_waiting(result)
+        assert "No review page" in text_of(result)
         board.fails = None
         assert "https://board" in text_of(await client.call_tool("pay", ANN))
 
-    board = Board()
+    board = ReviewBoard()
     shop = Shop(reviews=board)
     shop.visit(visit)
     assert shop.did == []
@@ -149,12 +148,12 @@ def test_a_call_nobody_could_be_asked_about_is_held_and_asked_about_later() -> N
 
 def test_a_key_that_is_not_taken_holds_every_call() -> None:
     async def visit(client: Client) -> None:
-        board.fails = ServerRefused(401, {"error": "invalid_token", "message": "This key is unknown."})
+        board.fails = ServerRefused.of(401, {"error": "invalid_token", "message": "This key is unknown."})
         for _ in range(2):
             told = text_of(await client.call_tool("pay", ANN))
-            assert "No page to decide it on could be opened yet: This key is unknown. Then" in told
+            assert "No review page could be opened yet: This key is unknown. Then" in told
 
-    board = Board()
+    board = ReviewBoard()
     shop = Shop(reviews=board)
     shop.visit(visit)
     assert shop.did == []
@@ -163,15 +162,15 @@ def test_a_key_that_is_not_taken_holds_every_call() -> None:
 def test_a_call_that_nobody_can_ever_be_asked_about_says_so_and_is_forgotten_in_time() -> None:
     async def visit(client: Client) -> None:
         board.fails = CaseNotOpened("No case can be opened.")
-        board.fails.__cause__ = ServerRefused(400, {"error": "x", "message": "context is too large."})
+        board.fails.__cause__ = ServerRefused.of(400, {"error": "x", "message": "context is too large."})
         result = await client.call_tool("pay", ANN)
         assert (result.meta or {})[HELD_META] == "case_not_opened"
-        assert "does not run: context is too large. The same call again changes nothing" in text_of(result)
+        assert "does not run: context is too large. Do not repeat it unchanged" in text_of(result)
         clock.advance(timedelta(days=8))
         shop.proxy.purge()
         assert shop.proxy.waiting() == ()
 
-    board, clock = Board(), FakeClock()
+    board, clock = ReviewBoard(), FakeClock()
     shop = Shop(reviews=board, saver=MemorySaver(clock=clock), clock=clock)
     shop.visit(visit)
     assert shop.did == []
@@ -180,13 +179,13 @@ def test_a_call_that_nobody_can_ever_be_asked_about_says_so_and_is_forgotten_in_
 def test_a_case_that_is_gone_decides_nothing_and_the_next_call_asks_anew() -> None:
     async def visit(client: Client) -> None:
         await client.call_tool("pay", ANN)
-        board.lost = ServerRefused(404, {"error": "not_found", "message": "There is no such case."})
+        board.lost = ServerRefused.of(404, {"error": "not_found", "message": "There is no such case."})
         assert ((await client.call_tool("pay", ANN)).meta or {})[HELD_META] == "not_found"
         board.lost = None
-        assert waits(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", ANN))
         assert len(board.asked) == 2
 
-    board = Board()
+    board = ReviewBoard()
     shop = Shop(reviews=board)
     shop.visit(visit)
     assert shop.did == []
@@ -194,8 +193,8 @@ def test_a_case_that_is_gone_decides_nothing_and_the_next_call_asks_anew() -> No
 
 def test_a_gate_that_runs_for_long_forgets_calls_that_nobody_came_for() -> None:
     async def visit(client: Client) -> None:
-        assert waits(await client.call_tool("pay", ANN))
-        assert waits(await client.call_tool("pay", {"to": "Eve"}))
+        assert is_waiting(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", {"to": "Eve"}))
         dying = next(each for each in shop.proxy.waiting() if each.tool_feedbacks[0].arguments == ANN)
         shop.proxy.answer(dying.thread_id, dying.approve_all())
         assert ApprovalGate([], saver, clock=clock).begin(dying.thread_id, dying.tool_feedbacks[0].id).run
@@ -203,13 +202,13 @@ def test_a_gate_that_runs_for_long_forgets_calls_that_nobody_came_for() -> None:
         shop.proxy.purge()
         assert (len(saver.list_threads("paused")), len(saver.list_threads("running"))) == (1, 1)
         clock.advance(datetime(2026, 12, 9, tzinfo=UTC) - clock())
-        await until(lambda: not saver.list_threads("paused") and not saver.list_threads("running"))
+        await wait_until(lambda: not saver.list_threads("paused") and not saver.list_threads("running"))
         purging.cancel()
-        assert waits(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", ANN))
 
     clock = FakeClock()
     saver = MemorySaver(clock=clock)
-    shop = Shop(reviews=Board(), saver=saver, clock=clock)
+    shop = Shop(reviews=ReviewBoard(), saver=saver, clock=clock)
     shop.visit(visit)
     assert shop.did == []
 
@@ -224,7 +223,7 @@ def test_a_gate_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() -> 
         assert "still running" in text_of(await client.call_tool("pay", ANN))
         clock.advance(timedelta(hours=1))
         assert text_of(await client.call_tool("pay", ANN)) == OUTCOME_UNKNOWN
-        assert waits(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", ANN))
 
     clock = FakeClock()
     shop = Shop(saver=MemorySaver(clock=clock), clock=clock)
@@ -237,7 +236,7 @@ def test_of_two_gates_one_runs_the_call_and_the_other_says_so() -> None:
         other = ApprovalProxy(shop.upstream, shop.hook, **shop.named)
         async with Client(await other.server()) as elsewhere:
             both = asyncio.gather(client.call_tool("pay", ANN), elsewhere.call_tool("pay", ANN))
-            await until(shop.proxy.waiting)
+            await wait_until(shop.proxy.waiting)
             shop.approve()
             told = sorted(text_of(result) for result in await both)
         assert told[1] == "paid Ann 1"
@@ -248,7 +247,7 @@ def test_of_two_gates_one_runs_the_call_and_the_other_says_so() -> None:
     shop.visit(visit)
 
 
-class Broken(MemorySaver):
+class UnavailableSaver(MemorySaver):
     """A storage that is away."""
 
     def get(self, thread_id: str) -> SavedCheckpoint | None:
@@ -263,7 +262,7 @@ def test_without_a_storage_no_call_gets_through() -> None:
             assert (result.meta or {})[HELD_META] == "unavailable"
             assert "has not run: The disk is gone." in text_of(result)
 
-    shop = Shop(saver=Broken())
+    shop = Shop(saver=UnavailableSaver())
     shop.visit(visit)
     assert shop.did == []
 
@@ -275,10 +274,10 @@ def test_an_answer_that_decides_nothing_runs_nothing_and_the_next_call_asks_anew
         result = await client.call_tool("pay", ANN)
         assert (result.meta or {})[HELD_META] == "invalid_feedback"
         board.ruling = None
-        assert waits(await client.call_tool("pay", ANN))
+        assert is_waiting(await client.call_tool("pay", ANN))
         assert len(board.asked) == 2
 
-    board = Board()
+    board = ReviewBoard()
     shop = Shop(reviews=board)
     shop.visit(visit)
     assert shop.did == []
@@ -294,16 +293,16 @@ def test_an_approved_call_that_gets_no_answer_is_not_run_again(tmp_path: Path, n
         assert {"die": "is unknown", "odd": "sent an invalid response", "refuse": "not like this"}[
             name
         ] in text_of(result)
-        assert waits(await client.call_tool(name, {})), "and the server is there again"
-        assert shop.runs(name) == 1
+        assert is_waiting(await client.call_tool(name, {})), "and the server is there again"
+        assert shop.count_runs(name) == 1
 
-    shop = Raw(tmp_path)
+    shop = RawShop(tmp_path)
     shop.visit(visit)
 
 
 def test_a_call_that_needs_nobody_is_told_what_became_of_its_server(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
-        assert "is gone" in text_of(await client.call_tool("die", {}))
+        assert "server stopped" in text_of(await client.call_tool("die", {}))
         assert "sent an invalid response" in text_of(await client.call_tool("odd", {}))
         with pytest.raises(MCPError, match="not like this"):
             await client.call_tool("refuse", {})
@@ -312,28 +311,28 @@ def test_a_call_that_needs_nobody_is_told_what_became_of_its_server(tmp_path: Pa
             text_of(await client.call_tool("echo", ANN, meta=meta)) == '[{"to": "Ann"}, {"other/trace": 1}]'
         )
 
-    Raw(tmp_path, "die", "odd", "refuse", "echo").visit(visit)
+    RawShop(tmp_path, "die", "odd", "refuse", "echo").visit(visit)
 
 
-def test_a_server_that_writes_what_is_no_text_is_heard_all_the_same(tmp_path: Path) -> None:
+def test_server_output_with_invalid_utf_8_is_read(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
         for _ in range(2):
             assert text_of(await client.call_tool("noise", {})) == "heard"
-        assert shop.runs("started") == 1
+        assert shop.count_runs("started") == 1
 
-    shop = Raw(tmp_path, "noise")
+    shop = RawShop(tmp_path, "noise")
     shop.visit(visit)
 
 
-def test_a_server_that_died_before_the_decision_costs_nobody_the_decision(tmp_path: Path) -> None:
+def test_server_that_died_before_the_decision_does_not_lose_it(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
         await client.call_tool("echo", ANN)
         assert text_of(await client.call_tool("leave", {})) == "left"
         shop.approve()
         assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
-        assert shop.runs("started") == 2
+        assert shop.count_runs("started") == 2
 
-    shop = Raw(tmp_path, "leave")
+    shop = RawShop(tmp_path, "leave")
     shop.visit(visit)
 
 
@@ -343,10 +342,10 @@ def test_a_huge_result_comes_whole_and_is_not_kept(tmp_path: Path) -> None:
         await client.call_tool("huge", {}, meta=meta)
         shop.approve()
         assert len(text_of(await client.call_tool("huge", {}, meta=meta))) == 3_000_000
-        assert "too large to keep" in text_of(await client.call_tool("huge", {}, meta=meta))
-        assert shop.runs("huge") == 1
+        assert "too large to store" in text_of(await client.call_tool("huge", {}, meta=meta))
+        assert shop.count_runs("huge") == 1
 
-    shop = Raw(tmp_path)
+    shop = RawShop(tmp_path)
     shop.visit(visit)
 
 
@@ -355,20 +354,20 @@ def test_a_call_its_client_gives_up_is_cancelled_behind_the_gate_and_not_run_aga
         await client.call_tool("slow", {})
         shop.approve()
         calling = asyncio.create_task(client.call_tool("slow", {}))
-        await until(lambda: shop.runs("slow"))
+        await wait_until(lambda: shop.count_runs("slow"))
         calling.cancel()
-        await until(lambda: shop.runs("cancelled"))
-        assert "broken off" in text_of(await client.call_tool("slow", {}))
-        assert shop.runs("slow") == 1
+        await wait_until(lambda: shop.count_runs("cancelled"))
+        assert "was interrupted" in text_of(await client.call_tool("slow", {}))
+        assert shop.count_runs("slow") == 1
 
-    shop = Raw(tmp_path)
+    shop = RawShop(tmp_path)
     shop.visit(visit, mode="legacy")
 
 
 def test_a_call_its_client_gives_up_while_it_waits_can_be_made_again() -> None:
     async def visit(client: Client) -> None:
         calling = asyncio.create_task(client.call_tool("pay", ANN))
-        await until(shop.proxy.waiting)
+        await wait_until(shop.proxy.waiting)
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
         await client.list_tools()  # the gate reads in order: by now it knows
@@ -391,10 +390,10 @@ def test_a_server_that_is_not_there_says_so() -> None:
 @ERAS
 def test_a_server_that_is_gone_for_good_is_named_to_all_who_ask_for_it(tmp_path: Path, mode: str) -> None:
     async def visit(client: Client) -> None:
-        assert "is gone" in text_of(await client.call_tool("die", {}))
+        assert "server stopped" in text_of(await client.call_tool("die", {}))
         shop.behind = StdioServerParameters(command="no-such-command-anywhere")
         with pytest.raises(MCPError, match="cannot be reached"):
             await client.list_tools()
 
-    shop = Raw(tmp_path, "die")
+    shop = RawShop(tmp_path, "die")
     shop.visit(visit, mode=mode, cache=None)

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
+from placet.hook.approval_rules import NewMessagePolicy
 from placet.hook.frameworks.openai_agents.approval import (
     NO_DECISION,
     UNREADABLE_ARGUMENTS,
@@ -22,12 +23,11 @@ from placet.hook.frameworks.openai_agents.approval import (
 )
 from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
 from placet.hook.grants import MemoryGrants
-from placet.hook.policy import NewMessagePolicy
 from placet.hook.result_texts import CANCELLED_BY_MESSAGE, OUTCOME_UNKNOWN
 from placet.testing.approvals import LAST_WORDS, Scene
 from placet.testing.clock import FakeClock
 from placet.testing.contracts.tool_approval import ToolApprovalContract
-from tests.hook.frameworks.openai_agents_harness import QUIET, OpenAIAgents, Scripted
+from tests.hook.frameworks.openai_agents_harness import QUIET, OpenAIAgents, ScriptedSdkModel
 
 PAY = ToolCall(id="c0", name="pay", arguments={"to": "Ann", "amount": 5})
 BOOK = ToolCall(id="c1", name="book", arguments={"day": "Monday"})
@@ -48,7 +48,7 @@ class Shop:
         self.saver = MemorySaver(clock=self.clock)
         self.approval = OpenAIAgentsApproval(hook or usual(), saver=self.saver, clock=self.clock)
         tools = self.approval.gate_tools(named.pop("tools", None) or self.tools())
-        named = {"model": Scripted(Scene(turns=turns)), "tools": tools, **named}
+        named = {"model": ScriptedSdkModel(Scene(turns=turns)), "tools": tools, **named}
         self.agent: Agent[Any] = Agent(name="shop", **named)
 
     def tools(self) -> list[Tool]:
@@ -87,7 +87,8 @@ class Shop:
 
 
 def usual(on_new_message: NewMessagePolicy = "refuse") -> HumanInTheLoopHook:
-    return HumanInTheLoopHook({"pay": True, "book": True}, on_new_message=on_new_message)
+    rules = {"pay": True, "book": True}
+    return HumanInTheLoopHook(rules, optional=rules, on_new_message=on_new_message)
 
 
 def tool(function: Any, **named: Any) -> Tool:
@@ -243,7 +244,7 @@ def test_calls_of_an_agent_inside_another_wait_too_and_run_once() -> None:
     ask = ToolCall(id="o1", name="ask_shop", arguments={"input": "pay"})
     inside = shop.agent.as_tool("ask_shop", "Ask the shop.", run_config=QUIET)
     shop.agent = Agent(
-        name="outer", model=Scripted(Scene(turns=((ask,),))), tools=shop.approval.gate_tools([inside])
+        name="outer", model=ScriptedSdkModel(Scene(turns=((ask,),))), tools=shop.approval.gate_tools([inside])
     )
     stopped = shop.start()
     assert [waiting.id for waiting in stopped.undecided] == ["c0"]
@@ -292,7 +293,7 @@ def test_a_message_while_calls_wait_is_refused_unless_told_otherwise() -> None:
         shop.run("Hurry!")
 
 
-def said(shop: Shop) -> list[Any]:
+def list_user_messages(shop: Shop) -> list[Any]:
     return [item["content"] for item in shop.approval.messages("t") if item.get("role") == "user"]
 
 
@@ -301,7 +302,7 @@ def test_a_queued_message_is_handed_on_with_the_decisions() -> None:
     shop.start()
     assert isinstance(shop.run("And thank them."), InterruptionMetadata)
     shop.resume({"c0": "approve"})
-    assert said(shop) == ["Go.", "And thank them."]
+    assert list_user_messages(shop) == ["Go.", "And thank them."]
     assert shop.did == ["paid Ann 5"]
 
 
@@ -309,13 +310,13 @@ def test_a_message_may_cancel_the_calls_that_wait() -> None:
     shop = Shop((PAY,), hook=usual("cancel"))
     shop.start()
     assert shop.run("No, stop.").final_output == LAST_WORDS
-    assert said(shop) == ["Go.", "No, stop."]
+    assert list_user_messages(shop) == ["Go.", "No, stop."]
     assert shop.did == []
     assert CANCELLED_BY_MESSAGE in shop.read_tool_results()[0][1]
 
 
 @pytest.fixture
-def no_loop() -> Iterator[None]:
+def own_event_loop() -> Iterator[None]:
     """This thread's event loop, closed afterwards."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -324,7 +325,7 @@ def no_loop() -> Iterator[None]:
     loop.close()
 
 
-@pytest.mark.usefixtures("no_loop")
+@pytest.mark.usefixtures("own_event_loop")
 def test_everything_works_without_an_event_loop() -> None:
     shop = Shop((PAY,))
     stopped = shop.approval.run_sync(shop.agent, "Go.", thread_id="t", run_config=QUIET)

@@ -37,7 +37,8 @@ class Till:
 
     def __init__(self, hook: HumanInTheLoopHook | None = None) -> None:
         self.did: list[str] = []
-        self.approval = OpenAIAgentsApproval(hook or HumanInTheLoopHook({"pay": True}), saver=MemorySaver())
+        hook = hook or HumanInTheLoopHook({"pay": True}, optional=["pay"])
+        self.approval = OpenAIAgentsApproval(hook, saver=MemorySaver())
 
     @property
     def pay(self) -> Tool:
@@ -74,7 +75,7 @@ class Till:
         return asyncio.run(self.approval.resume(agent, "t", feedback, run_config=QUIET, **options))
 
 
-class Remembering(ScriptedModel):
+class RecordingModel(ScriptedModel):
     """Notes what it was given to read."""
 
     read: list[list[Any]]
@@ -84,7 +85,7 @@ class Remembering(ScriptedModel):
         return await super().get_response(*args, **named)
 
 
-def inside(agent: Agent[Any], name: str = "helper") -> FunctionTool:
+def as_inner_tool(agent: Agent[Any], name: str = "helper") -> FunctionTool:
     return agent.as_tool(name, "Ask another agent.", run_config=QUIET)
 
 
@@ -95,7 +96,7 @@ def asks(name: str = "helper", call_id: str = "o1") -> Any:
 def test_a_call_of_an_agent_inside_does_not_pass_as_another_with_its_id() -> None:
     till = Till()
     looks = [function_call("look", {}, call_id="c0")]
-    outer = till.agent(looks, [asks()], tools=[till.look, inside(till.paying("Eve"))])
+    outer = till.agent(looks, [asks()], tools=[till.look, as_inner_tool(till.paying("Eve"))])
     outcome = till.run(outer)
     assert isinstance(outcome, InterruptionMetadata)
     assert [waiting.arguments for waiting in outcome.undecided] == [{"to": "Eve"}]
@@ -117,7 +118,7 @@ def test_what_one_run_knew_of_a_call_opens_nothing_in_the_next() -> None:
 
 def test_agents_inside_whose_calls_bear_the_same_id_leave_the_thread_answerable() -> None:
     till = Till()
-    helpers: list[Tool] = [inside(till.paying("Ann"), "one"), inside(till.paying("Eve"), "two")]
+    helpers: list[Tool] = [as_inner_tool(till.paying("Ann"), "one"), as_inner_tool(till.paying("Eve"), "two")]
     outer = till.agent([asks("one", "o1"), asks("two", "o2")], tools=helpers)
     outcome = till.run(outer)
     assert [waiting.arguments for waiting in outcome.undecided] == [{"to": "Ann"}]
@@ -126,7 +127,7 @@ def test_agents_inside_whose_calls_bear_the_same_id_leave_the_thread_answerable(
 
 
 def test_the_sdks_own_approval_of_one_call_counts_for_no_other_of_its_id() -> None:
-    till = Till(HumanInTheLoopHook({"send": True}))
+    till = Till(HumanInTheLoopHook({"send": True}, optional=["send"]))
 
     def paying(to: str) -> FunctionTool:
         def pay(to: str) -> str:
@@ -136,7 +137,7 @@ def test_the_sdks_own_approval_of_one_call_counts_for_no_other_of_its_id() -> No
 
         asking = function_tool(needs_approval=True)(pay)
         turn = [function_call("pay", {"to": to}, call_id="c0")]
-        return inside(Agent(name=to, model=ScriptedModel([turn, BYE]), tools=[asking]), f"pay_{to}")
+        return as_inner_tool(Agent(name=to, model=ScriptedModel([turn, BYE]), tools=[asking]), f"pay_{to}")
 
     outer = till.agent([asks("pay_Ann", "o1"), asks("pay_Eve", "o2")], tools=[paying("Ann"), paying("Eve")])
     with pytest.raises(HookError, match="Two calls have the id c0"):
@@ -150,19 +151,19 @@ def test_a_tool_of_an_agent_inside_that_was_not_given_to_the_gate_does_not_slip_
     open_agent = till.paying("Eve")
     open_agent.tools = [till.pay]
     if way == "tool of a tool":
-        open_agent = till.agent([asks()], tools=[inside(open_agent)])
+        open_agent = till.agent([asks()], tools=[as_inner_tool(open_agent)])
     elif way == "handoff":
         takes_over: Handoff[Any, Any] = handoff(open_agent)
         turn = [function_call("transfer_to_agent", {}, call_id="h")]
         open_agent = till.agent(turn, name="desk", tools=[till.look], handoffs=[takes_over])
     with pytest.raises(HookError, match="pay need a review, but the tool is not gated"):
-        till.run(till.agent([asks()], tools=[inside(open_agent)]))
+        till.run(till.agent([asks()], tools=[as_inner_tool(open_agent)]))
     assert till.did == []
 
 
 def test_an_edit_of_a_call_of_an_agent_inside_is_checked_against_its_schema() -> None:
     till = Till()
-    outer = till.agent([asks()], tools=[inside(till.paying("Eve"))])
+    outer = till.agent([asks()], tools=[as_inner_tool(till.paying("Eve"))])
     outcome = till.run(outer)
     with pytest.raises(InvalidFeedback, match="to"):
         till.resume(outer, outcome.edit_tool("pay", {"amount": 7}))
@@ -174,8 +175,8 @@ def test_an_edit_of_a_call_of_an_agent_inside_is_checked_against_its_schema() ->
 def test_an_agent_that_waited_itself_goes_on_when_what_waits_inside_is_decided(answer: Any) -> None:
     till = Till(HumanInTheLoopHook({"pay": True, "helper": True}))
     helper = till.paying("Ann")
-    helper.model = model = Remembering([[function_call("pay", {"to": "Ann"}, call_id="c0")], BYE])
-    outer = till.agent([asks()], tools=[inside(helper)])
+    helper.model = model = RecordingModel([[function_call("pay", {"to": "Ann"}, call_id="c0")], BYE])
+    outer = till.agent([asks()], tools=[as_inner_tool(helper)])
     assert [waiting.name for waiting in till.run(outer).undecided] == ["helper"]
     within = till.resume(outer, {"o1": answer})
     assert [waiting.name for waiting in within.undecided] == ["pay"]
@@ -188,14 +189,14 @@ def test_an_agent_that_waited_itself_goes_on_when_what_waits_inside_is_decided(a
 
 def test_a_call_of_an_agent_may_be_edited_into_another_tool() -> None:
     till = Till(HumanInTheLoopHook({"helper": True}))
-    outer = till.agent([asks()], tools=[inside(till.paying("Ann")), till.look])
+    outer = till.agent([asks()], tools=[as_inner_tool(till.paying("Ann")), till.look])
     till.resume(outer, till.run(outer).edit("o1", {}, name="look"))
     assert till.did == ["looked"]
 
 
 def test_no_call_can_be_edited_into_one_of_an_agent() -> None:
     till = Till()
-    agent = till.paying("Eve", tools=till.approval.gate_tools([till.pay, inside(till.paying("Ann"))]))
+    agent = till.paying("Eve", tools=till.approval.gate_tools([till.pay, as_inner_tool(till.paying("Ann"))]))
     outcome = till.run(agent)
     with pytest.raises(InvalidFeedback, match="there is no tool helper"):
         till.resume(agent, outcome.edit("c0", {"input": "pay"}, name="helper"))
@@ -239,7 +240,7 @@ def test_a_shell_that_asks_for_approval_by_itself_is_asked_about() -> None:
 def test_in_a_session_of_the_sdk_the_model_reads_everything_once() -> None:
     till = Till()
     agent = till.paying("Ann")
-    agent.model = model = Remembering([[function_call("pay", {"to": "Ann"}, call_id="c0")], BYE, BYE])
+    agent.model = model = RecordingModel([[function_call("pay", {"to": "Ann"}, call_id="c0")], BYE, BYE])
     session = SQLiteSession("s")
     till.resume(agent, till.run(agent, session=session).approve_all(), session=session)
     till.run(agent, "And now?", session=session)
@@ -254,7 +255,7 @@ def test_in_a_session_of_the_sdk_the_model_reads_everything_once() -> None:
 def test_what_openai_remembers_is_not_sent_again(where: str) -> None:
     till = Till()
     agent = till.agent()
-    agent.model = model = Remembering([BYE, BYE])
+    agent.model = model = RecordingModel([BYE, BYE])
     till.run(agent)
     till.run(agent, "And now?", **{where: "r1"})
     assert [item["content"] for item in model.read[-1]] == ["And now?"]
@@ -290,8 +291,8 @@ def test_a_run_whose_stream_is_left_goes_no_further() -> None:
 def test_what_waits_under_an_id_that_is_used_twice_is_told_to_be_undecided() -> None:
     till = Till()
     second = till.paying("Eve")
-    second.model = model = Remembering([[function_call("pay", {"to": "Eve"}, call_id="c0")], BYE])
-    helpers: list[Tool] = [inside(till.paying("Ann"), "one"), inside(second, "two")]
+    second.model = model = RecordingModel([[function_call("pay", {"to": "Eve"}, call_id="c0")], BYE])
+    helpers: list[Tool] = [as_inner_tool(till.paying("Ann"), "one"), as_inner_tool(second, "two")]
     outer = till.agent([asks("one", "o1"), asks("two", "o2")], tools=helpers)
     till.resume(outer, till.run(outer).approve_all())
     told = [item["output"] for item in model.read[-1] if item.get("type") == "function_call_output"]
@@ -302,7 +303,7 @@ def test_nothing_of_an_agent_inside_that_needs_nobody_must_be_behind_the_gate() 
     till = Till()
     looks = [function_call("look", {}, call_id="c0")]
     helper = Agent(name="helper", model=ScriptedModel([looks, BYE]), tools=[till.look])
-    assert till.run(till.agent([asks()], tools=[inside(helper)])).final_output == LAST_WORDS
+    assert till.run(till.agent([asks()], tools=[as_inner_tool(helper)])).final_output == LAST_WORDS
     assert till.did == ["looked"]
 
 
@@ -322,7 +323,7 @@ def test_the_picture_of_an_edited_call_stays_a_picture() -> None:
 
 
 @tool_input_guardrail
-def not_to_eve(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+def refuse_eve(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
     if "Eve" in data.context.tool_arguments:
         return ToolGuardrailFunctionOutput.reject_content("Not to Eve.")
     return ToolGuardrailFunctionOutput.allow()
@@ -348,7 +349,7 @@ def test_the_guardrails_of_a_tool_see_what_it_will_run_with(
         till.did.append(f"sent to {to}")
         return till.did[-1]
 
-    guarded = function_tool(tool_input_guardrails=[not_to_eve])(send)
+    guarded = function_tool(tool_input_guardrails=[refuse_eve])(send)
     agent = till.agent([function_call(called, {"to": asked}, call_id="c0")], tools=[till.pay, guarded])
     result = till.resume(agent, till.run(agent).edit("c0", {"to": edited}, name="send"))
     assert result.final_output == LAST_WORDS

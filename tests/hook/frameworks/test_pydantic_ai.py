@@ -24,15 +24,15 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
+from placet.hook.approval_rules import NewMessagePolicy
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
 from placet.hook.grants import MemoryGrants
-from placet.hook.policy import NewMessagePolicy
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 from placet.testing.approvals import LAST_WORDS, Scene
 from placet.testing.clock import FakeClock
 from placet.testing.contracts.tool_approval import ToolApprovalContract
-from tests.hook.frameworks.pydantic_ai_harness import PydanticAI, scripted
+from tests.hook.frameworks.pydantic_ai_harness import PydanticAI, make_scripted_model
 
 PAY = ToolCall(id="c0", name="pay", arguments={"to": "Ann", "amount": 5})
 BOOK = ToolCall(id="c1", name="book", arguments={"on": "2026-01-01"})
@@ -54,7 +54,9 @@ class Shop:
         self.approval = PydanticAIApproval(hook or usual(), saver=self.saver, clock=self.clock)
         named = {"tools": [self.pay, self.book, self.look], **named}
         self.agent: Agent[Any, Any] = Agent(
-            named.pop("model", None) or scripted(Scene(turns=turns)), capabilities=[self.approval], **named
+            named.pop("model", None) or make_scripted_model(Scene(turns=turns)),
+            capabilities=[self.approval],
+            **named,
         )
 
     def pay(self, to: str, amount: int) -> str:
@@ -89,7 +91,8 @@ class Shop:
 
 
 def usual(on_new_message: NewMessagePolicy = "refuse") -> HumanInTheLoopHook:
-    return HumanInTheLoopHook({"pay": True, "book": True}, on_new_message=on_new_message)
+    rules = {"pay": True, "book": True}
+    return HumanInTheLoopHook(rules, optional=rules, on_new_message=on_new_message)
 
 
 def test_results_stand_in_call_order_wherever_the_rejection_is() -> None:
@@ -268,7 +271,7 @@ def prompts(result: AgentRunResult[Any]) -> list[str]:
 
 
 @pytest.fixture
-def no_loop() -> Iterator[None]:
+def own_event_loop() -> Iterator[None]:
     """This thread's event loop, closed afterwards."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -277,7 +280,7 @@ def no_loop() -> Iterator[None]:
     loop.close()
 
 
-@pytest.mark.usefixtures("no_loop")
+@pytest.mark.usefixtures("own_event_loop")
 def test_everything_works_without_an_event_loop() -> None:
     shop = Shop((PAY,))
     stopped = shop.approval.run_sync(shop.agent, "Go.", thread_id="t")
@@ -312,7 +315,7 @@ def test_an_agent_is_not_named_after_a_variable_of_ours() -> None:
     assert shop.agent.name is None
 
 
-def test_who_stops_listening_leaves_the_thread_to_others() -> None:
+def test_closing_a_stream_releases_the_thread() -> None:
     shop = Shop((LOOK,), (PAY,))
 
     async def hear(enough: Callable[[AgentStreamEvent], bool]) -> None:
@@ -374,7 +377,7 @@ def test_nothing_waits_in_a_thread_that_only_talked() -> None:
 @pytest.mark.parametrize("way", ["run_sync", "resume_sync", "stream", "resume_stream"])
 def test_an_agent_whose_calls_nobody_would_stop_is_refused_before_anything_begins(way: str) -> None:
     shop = Shop((PAY,))
-    unguarded = Agent(scripted(Scene(turns=((PAY,),))), tools=[shop.pay])
+    unguarded = Agent(make_scripted_model(Scene(turns=((PAY,),))), tools=[shop.pay])
     given: Any = {"prompt": "Pay."} if way in ("run_sync", "stream") else {}
     with pytest.raises(HookError, match="capabilities="):
         getattr(shop.approval, way)(unguarded, thread_id="t", **given)
@@ -384,7 +387,7 @@ def test_an_agent_whose_calls_nobody_would_stop_is_refused_before_anything_begin
 
 def test_approval_may_also_be_given_to_one_run_alone() -> None:
     shop = Shop((PAY,))
-    unguarded = Agent(scripted(Scene(turns=((PAY,),))), tools=[shop.pay])
+    unguarded = Agent(make_scripted_model(Scene(turns=((PAY,),))), tools=[shop.pay])
     shop.agent = unguarded
     stopped = shop.start(capabilities=[shop.approval])
     assert shop.did == []

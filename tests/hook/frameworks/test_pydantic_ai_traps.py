@@ -112,7 +112,8 @@ def test_to_approve_a_tool_does_not_approve_what_it_calls() -> None:
 
 
 def test_a_tool_that_needs_nobody_may_be_called_by_another() -> None:
-    till = Till([ToolCallPart("program", {}, "c0")], hook=HumanInTheLoopHook({"send": True}), tools=[program])
+    hook = HumanInTheLoopHook({"send": True}, optional=["send"])
+    till = Till([ToolCallPart("program", {}, "c0")], hook=hook, tools=[program])
     assert till.run().output == LAST_WORDS
     assert till.did == ["paid Eve"]
 

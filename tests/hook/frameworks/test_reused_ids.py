@@ -19,8 +19,8 @@ from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, T
 from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.testing.approvals import LAST_WORDS, Scene
-from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
-from tests.hook.frameworks.pydantic_ai_harness import scripted
+from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
+from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
 
 HOOK = HumanInTheLoopHook({"pay": True})
 PAYEES = ["Ann", "Eve"]
@@ -47,7 +47,7 @@ class Till:
 def test_a_langchain_answer_that_comes_twice_pays_nobody_else() -> None:
     till = Till()
     agent = till.langchain()
-    agent.invoke(GO, place("t"))
+    agent.invoke(GO, thread_config("t"))
     second = interruption_of(resume(agent, "t", YES))
     with pytest.raises(InvalidFeedback, match="no call with this id"):
         resume(agent, "t", YES)
@@ -60,10 +60,10 @@ def test_a_langchain_answer_that_comes_twice_pays_nobody_else() -> None:
 def test_a_langgraph_command_that_comes_twice_pays_nobody_else() -> None:
     till = Till()
     agent = till.langchain()
-    agent.invoke(GO, place("t"))
-    agent.invoke(Command(resume={"decisions": YES}), place("t"))
+    agent.invoke(GO, thread_config("t"))
+    agent.invoke(Command(resume={"decisions": YES}), thread_config("t"))
     with pytest.raises(ValidationError, match="no call with this id"):
-        agent.invoke(Command(resume={"decisions": YES}), place("t"))
+        agent.invoke(Command(resume={"decisions": YES}), thread_config("t"))
     assert till.paid == ["Ann"]
 
 
@@ -77,7 +77,7 @@ def test_a_structured_answer_that_bears_an_old_id_is_still_an_answer() -> None:
     answer = ToolCall(id="c1", name="Receipt", arguments={"total": 3})
     scene = Scene(turns=(SCENE.turns[0], (answer,)))
     agent = Till().langchain(scene, response_format=ToolStrategy(Receipt))
-    agent.invoke(GO, place("t"))
+    agent.invoke(GO, thread_config("t"))
     result = resume(agent, "t", YES)
     assert result["structured_response"] == Receipt(total=3)
     asked = [
@@ -92,7 +92,7 @@ def test_a_structured_answer_that_bears_an_old_id_is_still_an_answer() -> None:
 def test_a_pydantic_ai_answer_that_comes_twice_pays_nobody_else(streams: bool) -> None:
     till = Till()
     approval = PydanticAIApproval(HOOK, saver=MemorySaver())
-    agent = Agent(scripted(SCENE), tools=[till.pay], capabilities=[approval])
+    agent = Agent(make_scripted_model(SCENE), tools=[till.pay], capabilities=[approval])
 
     async def last(events: AsyncIterator[Any]) -> Any:
         return [event async for event in events][-1]
@@ -119,7 +119,7 @@ def test_calls_that_a_model_names_alike_in_one_reply_are_decided_one_by_one() ->
     till = Till()
     approval = PydanticAIApproval(HOOK, saver=MemorySaver())
     turn = tuple(call for (call,) in SCENE.turns)
-    agent = Agent(scripted(Scene(turns=(turn,))), tools=[till.pay], capabilities=[approval])
+    agent = Agent(make_scripted_model(Scene(turns=(turn,))), tools=[till.pay], capabilities=[approval])
 
     async def played() -> None:
         waiting = await approval.run(agent, "go", thread_id="t")

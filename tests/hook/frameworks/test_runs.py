@@ -18,7 +18,7 @@ from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval as OpenAIA
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval as PydanticApproval
 from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.openai_agents_harness import QUIET
-from tests.hook.frameworks.pydantic_ai_harness import scripted
+from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
 
 HOOK = HumanInTheLoopHook({"pay": True})
 PATIENCE_S = 30
@@ -26,7 +26,7 @@ Made = tuple[Any, Any, dict[str, Any]]
 """An approval, an agent behind it, and with what it runs."""
 
 
-class Slow(MemorySaver):
+class SlowSaver(MemorySaver):
     """A storage at which a thread may take long to claim."""
 
     blocking = True
@@ -48,24 +48,24 @@ class Slow(MemorySaver):
             self.given_back.set()
 
 
-def of_pydantic_ai(saver: Slow, pay: Callable[[], str]) -> Made:
+def make_pydantic_ai(saver: SlowSaver, pay: Callable[[], str]) -> Made:
     approval = PydanticApproval(HOOK, saver=saver)
-    model = scripted(Scene(turns=((ToolCall(id="c1", name="pay"),),)))
+    model = make_scripted_model(Scene(turns=((ToolCall(id="c1", name="pay"),),)))
     return approval, PydanticAgent(model, tools=[pay], capabilities=[approval]), {}
 
 
-def of_openai_agents(saver: Slow, pay: Callable[[], str]) -> Made:
+def make_openai_agents(saver: SlowSaver, pay: Callable[[], str]) -> Made:
     approval = OpenAIApproval(HOOK, saver=saver)
     model = ScriptedModel([[function_call("pay", {}, call_id="c1")], [assistant_message(LAST_WORDS)]])
     agent = OpenAIAgent(name="agent", model=model, tools=approval.gate_tools([function_tool(pay)]))
     return approval, agent, {"run_config": QUIET}
 
 
-@pytest.mark.parametrize("make", [of_pydantic_ai, of_openai_agents])
+@pytest.mark.parametrize("make", [make_pydantic_ai, make_openai_agents])
 def test_a_run_that_is_cancelled_while_its_thread_is_taken_gives_it_back(
-    make: Callable[[Slow, Callable[[], str]], Made],
+    make: Callable[[SlowSaver, Callable[[], str]], Made],
 ) -> None:
-    saver, paid = Slow(), []
+    saver, paid = SlowSaver(), []
 
     def pay() -> str:
         """Pay somebody."""

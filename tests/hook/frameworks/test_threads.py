@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from placet.hook.approval_rules import ReviewRequirement, ToolConfig
 from placet.hook.frameworks.thread_store import ClaimedThread, FinishedThread, FrameworkThreads
-from placet.hook.policy import ReviewRequirement, ToolConfig
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 
 SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "q"})
@@ -60,11 +60,11 @@ def test_a_call_that_is_cancelled_is_told_as_unknown_at_once_or_runs_again(repea
         return "ran"
 
     async def played() -> str:
-        cancelled = asyncio.create_task(threads.once(turn, SQL, SQL, runs))
+        cancelled = asyncio.create_task(threads.run_once(turn, SQL, SQL, runs))
         await running.wait()
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
-        return str(await threads.once(turn, SQL, SQL, runs))
+        return str(await threads.run_once(turn, SQL, SQL, runs))
 
     assert asyncio.run(played()) == ("ran" if repeatable else OUTCOME_UNKNOWN)

@@ -9,12 +9,12 @@ from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from placet.errors import ModelMisbehaved
-from placet.hook import HumanInTheLoopHook, ReactAgent
+from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent
 from placet.hook.models.langchain import AsyncLangChainChat, LangChainChat
-from tests.hook.scripted import Office, finished, stopped
+from tests.hook.scripted_model import Office, expect_interruption, expect_result
 
 
-class Fake(FakeMessagesListChatModel):
+class RecordingChatModel(FakeMessagesListChatModel):
     """A scripted chat model that remembers what it was bound to and asked."""
 
     seen: list[Any]
@@ -28,8 +28,8 @@ class Fake(FakeMessagesListChatModel):
         return super()._generate(messages, *args, **kwargs)
 
 
-def script(*replies: BaseMessage) -> Fake:
-    return Fake(responses=list(replies), seen=[])
+def script(*replies: BaseMessage) -> RecordingChatModel:
+    return RecordingChatModel(responses=list(replies), seen=[])
 
 
 def test_an_agent_on_a_langchain_model_is_stopped_and_resumed() -> None:
@@ -44,9 +44,10 @@ def test_an_agent_on_a_langchain_model_is_stopped_and_resumed() -> None:
         office.tools,
         [HumanInTheLoopHook({"execute_sql": True})],
         instructions="Be brief.",
+        saver=MemorySaver(),
     )
-    waiting = stopped(agent.invoke("how many?", thread_id="t"))
-    assert finished(agent.resume("t", waiting.approve_all())).text == "one row"
+    waiting = expect_interruption(agent.invoke("how many?", thread_id="t"))
+    assert expect_result(agent.resume("t", waiting.approve_all())).text == "one row"
     assert model.seen[0] == ["write_file", "execute_sql", "read_data"]
     assert [type(message) for message in model.seen[-1]] == [
         SystemMessage,
@@ -58,8 +59,8 @@ def test_an_agent_on_a_langchain_model_is_stopped_and_resumed() -> None:
 
 
 def test_the_same_on_an_event_loop() -> None:
-    agent = ReactAgent("clerk", AsyncLangChainChat(script(AIMessage(content="hello"))))
-    assert finished(asyncio.run(agent.ainvoke("hi"))).text == "hello"
+    agent = ReactAgent("clerk", AsyncLangChainChat(script(AIMessage(content="hello"))), saver=MemorySaver())
+    assert expect_result(asyncio.run(agent.ainvoke("hi"))).text == "hello"
 
 
 def test_a_call_that_langchain_could_not_read_is_refused_and_runs_nothing() -> None:
@@ -72,11 +73,15 @@ def test_a_call_that_langchain_could_not_read_is_refused_and_runs_nothing() -> N
     }
     model = script(AIMessage(content="", invalid_tool_calls=[broken]), AIMessage(content="sorry"))
     office = Office()
-    outcome = finished(ReactAgent("clerk", LangChainChat(model), office.tools).invoke("go"))
+    outcome = expect_result(
+        ReactAgent("clerk", LangChainChat(model), office.tools, saver=MemorySaver()).invoke("go")
+    )
     assert "not JSON" in outcome.messages[2]["content"]
     assert office.ran == []
 
 
 def test_a_reply_that_is_not_the_assistants_is_an_error() -> None:
     with pytest.raises(ModelMisbehaved):
-        ReactAgent("clerk", LangChainChat(script(HumanMessage(content="hi")))).invoke("go")
+        ReactAgent("clerk", LangChainChat(script(HumanMessage(content="hi"))), saver=MemorySaver()).invoke(
+            "go"
+        )

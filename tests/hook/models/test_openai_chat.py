@@ -14,10 +14,10 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from pydantic import TypeAdapter
 
 from placet.errors import ModelMisbehaved, SettingsError, Unavailable
-from placet.hook import HumanInTheLoopHook, ReactAgent
+from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent
 from placet.hook.events import TextDelta
 from placet.hook.models.openai_chat import AsyncOpenAIChat, OpenAIChat, StreamingOpenAIChat
-from tests.hook.scripted import Office, finished, stopped
+from tests.hook.scripted_model import Office, expect_interruption, expect_result
 
 CALLS = [
     {
@@ -81,7 +81,7 @@ def _pieces(message: dict[str, Any]) -> Iterator[bytes]:
 
 
 @contextmanager
-def serving(*replies: Any) -> Iterator[Endpoint]:
+def serve_endpoint(*replies: Any) -> Iterator[Endpoint]:
     endpoint = Endpoint(list(replies))
 
     class Handler(BaseHTTPRequestHandler):
@@ -113,7 +113,7 @@ def serving(*replies: Any) -> Iterator[Endpoint]:
 
 def test_an_agent_on_a_chat_endpoint_is_stopped_and_resumed() -> None:
     office = Office()
-    with serving({"tool_calls": CALLS}, {"content": "one row"}) as endpoint:
+    with serve_endpoint({"tool_calls": CALLS}, {"content": "one row"}) as endpoint:
         model = OpenAIChat("any-model", base_url=endpoint.url, api_key="secret", temperature=0)
         agent = ReactAgent(
             "clerk",
@@ -121,10 +121,11 @@ def test_an_agent_on_a_chat_endpoint_is_stopped_and_resumed() -> None:
             office.tools,
             [HumanInTheLoopHook({"execute_sql": True})],
             instructions="Be brief.",
+            saver=MemorySaver(),
         )
-        waiting = stopped(agent.invoke("how many?", thread_id="t"))
+        waiting = expect_interruption(agent.invoke("how many?", thread_id="t"))
         assert waiting.tool_feedbacks[0].arguments == {"query": "SELECT 1"}
-        assert finished(agent.resume("t", waiting.approve_all())).text == "one row"
+        assert expect_result(agent.resume("t", waiting.approve_all())).text == "one row"
         first, second = endpoint.requests
     assert endpoint.keys == ["Bearer secret"] * 2
     assert first["temperature"] == 0
@@ -134,37 +135,44 @@ def test_an_agent_on_a_chat_endpoint_is_stopped_and_resumed() -> None:
 
 
 def test_the_same_on_an_event_loop() -> None:
-    with serving({"content": "hello"}) as endpoint:
-        agent = ReactAgent("clerk", AsyncOpenAIChat("any-model", base_url=endpoint.url))
-        assert finished(asyncio.run(agent.ainvoke("hi"))).text == "hello"
+    with serve_endpoint({"content": "hello"}) as endpoint:
+        agent = ReactAgent("clerk", AsyncOpenAIChat("any-model", base_url=endpoint.url), saver=MemorySaver())
+        assert expect_result(asyncio.run(agent.ainvoke("hi"))).text == "hello"
 
 
 def test_a_reply_is_heard_while_it_is_written() -> None:
     office = Office()
-    with serving({"content": "Hm", "tool_calls": CALLS}, {"content": "ok"}) as endpoint:
-        agent = ReactAgent("clerk", StreamingOpenAIChat("any-model", base_url=endpoint.url), office.tools)
+    with serve_endpoint({"content": "Hm", "tool_calls": CALLS}, {"content": "ok"}) as endpoint:
+        agent = ReactAgent(
+            "clerk",
+            StreamingOpenAIChat("any-model", base_url=endpoint.url),
+            office.tools,
+            saver=MemorySaver(),
+        )
         events = list(agent.stream("go"))
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["H", "m", "o", "k"]
     assert office.ran == [("execute_sql", "SELECT 1")]
 
     async def heard() -> list[str]:
-        agent = ReactAgent("clerk", StreamingOpenAIChat("any-model", base_url=endpoint.url))
+        agent = ReactAgent(
+            "clerk", StreamingOpenAIChat("any-model", base_url=endpoint.url), saver=MemorySaver()
+        )
         return [event.text async for event in agent.astream("go") if isinstance(event, TextDelta)]
 
-    with serving({"content": "async"}) as endpoint:
+    with serve_endpoint({"content": "async"}) as endpoint:
         assert asyncio.run(heard()) == list("async")
 
 
 @pytest.mark.parametrize("kind", [OpenAIChat, StreamingOpenAIChat])
 def test_an_endpoint_that_is_away_or_odd_is_a_clear_error(kind: Any) -> None:
-    with serving((500, b"oops")) as endpoint:
+    with serve_endpoint((500, b"oops")) as endpoint:
         with pytest.raises(Unavailable, match="500"):
-            ReactAgent("clerk", kind("any-model", base_url=endpoint.url)).invoke("hi")
+            ReactAgent("clerk", kind("any-model", base_url=endpoint.url), saver=MemorySaver()).invoke("hi")
         gone = endpoint.url
     with pytest.raises(Unavailable, match="cannot be reached"):
-        ReactAgent("clerk", kind("any-model", base_url=gone)).invoke("hi")
-    with serving((200, b"data: {}\n\n")) as endpoint, pytest.raises(ModelMisbehaved):
-        ReactAgent("clerk", kind("any-model", base_url=endpoint.url)).invoke("hi")
+        ReactAgent("clerk", kind("any-model", base_url=gone), saver=MemorySaver()).invoke("hi")
+    with serve_endpoint((200, b"data: {}\n\n")) as endpoint, pytest.raises(ModelMisbehaved):
+        ReactAgent("clerk", kind("any-model", base_url=endpoint.url), saver=MemorySaver()).invoke("hi")
 
 
 def test_a_key_is_not_sent_in_the_clear() -> None:
@@ -172,7 +180,7 @@ def test_a_key_is_not_sent_in_the_clear() -> None:
         OpenAIChat("any-model", base_url="http://models.example.com/v1", api_key="secret")
 
 
-def streamed(*lines: dict[str, Any]) -> bytes:
+def build_stream(*lines: dict[str, Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(line).encode() + b"\n\n" for line in lines)
 
 
@@ -193,11 +201,11 @@ NAMED = {"id": "c1", "index": 0, "type": "function", "function": {"name": "clear
 
 def test_a_streamed_reply_that_breaks_off_before_the_arguments_runs_nothing() -> None:
     cupboard = Cupboard()
-    said = streamed({"choices": [{"index": 0, "delta": {"tool_calls": [NAMED]}}]})
-    with serving((200, said)) as endpoint:
+    said = build_stream({"choices": [{"index": 0, "delta": {"tool_calls": [NAMED]}}]})
+    with serve_endpoint((200, said)) as endpoint:
         chat = StreamingOpenAIChat("any-model", base_url=endpoint.url)
         with pytest.raises(Unavailable, match="broke off"):
-            ReactAgent("clerk", chat, [cupboard.clear]).invoke("go")
+            ReactAgent("clerk", chat, [cupboard.clear], saver=MemorySaver()).invoke("go")
     assert cupboard.cleared == []
 
 
@@ -207,9 +215,13 @@ def test_a_call_of_which_only_the_name_fitted_into_the_reply_does_not_run(kind: 
     asked = {"role": "assistant", "content": None, "tool_calls": [NAMED]}
     choice = {"index": 0, "finish_reason": "length", "message": asked, "delta": asked}
     whole = {"choices": [choice]}
-    said = streamed(whole) if kind is StreamingOpenAIChat else json.dumps(whole).encode()
-    with serving((200, said), {"content": "ok"}) as endpoint:
-        finished(ReactAgent("clerk", kind("any-model", base_url=endpoint.url), [cupboard.clear]).invoke("go"))
+    said = build_stream(whole) if kind is StreamingOpenAIChat else json.dumps(whole).encode()
+    with serve_endpoint((200, said), {"content": "ok"}) as endpoint:
+        expect_result(
+            ReactAgent(
+                "clerk", kind("any-model", base_url=endpoint.url), [cupboard.clear], saver=MemorySaver()
+            ).invoke("go")
+        )
         told = endpoint.requests[1]["messages"][-1]["content"]
     assert "Nothing was run" in told
     assert cupboard.cleared == []
@@ -223,11 +235,11 @@ def test_streamed_calls_are_told_apart_although_the_endpoint_does_not_number_the
 
     parts = [part("a", '{"query":'), part("a", ' "1"}'), part("b", '{"query": "2"}')]
     lines = [{"choices": [{"index": 0, "delta": {"tool_calls": [each]}}]} for each in parts]
-    said = streamed(*lines) + b"data: [DONE]\n\n"
+    said = build_stream(*lines) + b"data: [DONE]\n\n"
     office = Office()
-    with serving((200, said), {"content": "ok"}) as endpoint:
+    with serve_endpoint((200, said), {"content": "ok"}) as endpoint:
         chat = StreamingOpenAIChat("any-model", base_url=endpoint.url)
-        finished(ReactAgent("clerk", chat, office.tools).invoke("go"))
+        expect_result(ReactAgent("clerk", chat, office.tools, saver=MemorySaver()).invoke("go"))
     assert sorted(office.ran) == [("execute_sql", "1"), ("execute_sql", "2")]
 
 
@@ -236,7 +248,7 @@ def test_a_call_that_the_endpoint_gave_no_id_runs() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [{"function": function}]}
     said = json.dumps({"choices": [{"index": 0, "message": message}]}).encode()
     office = Office()
-    with serving((200, said), {"content": "ok"}) as endpoint:
+    with serve_endpoint((200, said), {"content": "ok"}) as endpoint:
         chat = OpenAIChat("any-model", base_url=endpoint.url)
-        finished(ReactAgent("clerk", chat, office.tools).invoke("go"))
+        expect_result(ReactAgent("clerk", chat, office.tools, saver=MemorySaver()).invoke("go"))
     assert office.ran == [("execute_sql", "1")]

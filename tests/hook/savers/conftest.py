@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.places import quick_folder
+from tests.hook.memory_folder import make_memory_folder
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with quick_folder() as made:
+    with make_memory_folder() as made:
         yield made

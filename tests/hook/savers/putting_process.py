@@ -18,7 +18,7 @@ def open_saver(kind: str, place: Path) -> Saver:
     return SAVERS[kind](place)
 
 
-def at(thread_id: str, rev: int) -> Checkpoint:
+def build_checkpoint(thread_id: str, rev: int) -> Checkpoint:
     """The whole of it follows from its number, so a torn one shows."""
     texts = tuple({"role": "user", "content": f"{rev} " * size} for size in (1, 2_000, rev % 7_000))
     return Checkpoint(thread_id=thread_id, rev=rev, stage="running", messages=texts)
@@ -33,7 +33,7 @@ def main(kind: str, place: Path) -> None:
     while True:
         for thread_id, rev in revs.items():
             revs[thread_id] = rev + 1
-            saver.put(at(thread_id, rev + 1), lease_for=timedelta(hours=1))
+            saver.put(build_checkpoint(thread_id, rev + 1), lease_for=timedelta(hours=1))
             os.write(1, f"{thread_id}:{rev + 1}\n".encode())
 
 

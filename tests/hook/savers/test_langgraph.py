@@ -14,11 +14,11 @@ from placet.errors import CheckpointConflict, Unavailable
 from placet.hook.savers.langgraph import LangGraphSaver
 from placet.hook.savers.memory import MemorySaver
 from placet.hook.savers.sqlite import SqliteSaver
-from placet.testing.contracts.saver import HOUR, OpenSaver, SaverContract, SharedSaverContract, standing
+from placet.testing.contracts.saver import HOUR, OpenSaver, SaverContract, SharedSaverContract, save_thread
 from placet.testing.threads import full_checkpoint
 
 
-def connected(folder: Path) -> sqlite3.Connection:
+def connect(folder: Path) -> sqlite3.Connection:
     return sqlite3.connect(folder / "langgraph.db", timeout=30, check_same_thread=False)
 
 
@@ -26,7 +26,7 @@ class OwnedSaver(LangGraphSaver):
     """Closes the database of its checkpointer too."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        self._database = connected(folder)
+        self._database = connect(folder)
         claims = SqliteSaver(folder / "claims.db", **options)
         super().__init__(LangGraphSqliteSaver(self._database), claims=claims)
 
@@ -38,7 +38,7 @@ class OwnedSaver(LangGraphSaver):
 class TestOverSqlite(SharedSaverContract):
     @pytest.fixture
     def open_saver(self, folder: Path) -> OpenSaver:
-        database = connected(folder)
+        database = connect(folder)
         LangGraphSqliteSaver(database).setup()  # sqlite does not wait its turn to change the journal mode
         database.close()
         return partial(OwnedSaver, folder)
@@ -57,7 +57,7 @@ def texts(checkpointer: BaseCheckpointSaver[Any]) -> int:
 def test_the_checkpointer_forgets_what_is_no_longer_kept() -> None:
     checkpointer = InMemorySaver()
     saver = LangGraphSaver(checkpointer, claims=MemorySaver())
-    standing(saver, 5)
+    save_thread(saver, 5)
     assert texts(checkpointer) == 3
     saver.release("thread")
     assert texts(checkpointer) == 0
@@ -66,7 +66,7 @@ def test_the_checkpointer_forgets_what_is_no_longer_kept() -> None:
 def test_a_refused_checkpoint_leaves_nothing_behind() -> None:
     checkpointer = InMemorySaver()
     saver = LangGraphSaver(checkpointer, claims=MemorySaver())
-    checkpoint = standing(saver, 2)
+    checkpoint = save_thread(saver, 2)
     with pytest.raises(CheckpointConflict):
         saver.put(checkpoint)
     with pytest.raises(CheckpointConflict):
@@ -78,7 +78,7 @@ def test_a_checkpointer_that_fails_is_unavailable_and_nothing_counts(tmp_path: P
     database = sqlite3.connect(tmp_path / "langgraph.db", check_same_thread=False)
     claims = MemorySaver()
     saver = LangGraphSaver(LangGraphSqliteSaver(database), claims=claims)
-    checkpoint = standing(saver, 1)
+    checkpoint = save_thread(saver, 1)
     database.close()
     with pytest.raises(Unavailable):
         saver.put(checkpoint.next())
@@ -87,10 +87,10 @@ def test_a_checkpointer_that_fails_is_unavailable_and_nothing_counts(tmp_path: P
     assert [one.checkpoint.rev for one in claims.list_checkpoints("thread")] == [1]
 
 
-def test_a_text_that_somebody_deleted_is_missed_and_not_made_up() -> None:
+def test_deleted_checkpoint_is_an_error() -> None:
     checkpointer = InMemorySaver()
     saver = LangGraphSaver(checkpointer, claims=MemorySaver())
-    standing(saver, 1)
+    save_thread(saver, 1)
     for found in list(checkpointer.list(None)):
         checkpointer.delete_thread(found.config["configurable"]["thread_id"])
     with pytest.raises(Unavailable, match="lost"):

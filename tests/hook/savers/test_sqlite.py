@@ -29,10 +29,10 @@ class TestSqliteSaver(SharedSaverContract):
 class TestWritesThatNeedNotBeOnDiskYet(SharedSaverContract):
     @pytest.fixture
     def open_saver(self, folder: Path) -> OpenSaver:
-        return partial(unhurried, folder / "threads.db")
+        return partial(open_unsynced_saver, folder / "threads.db")
 
 
-def unhurried(path: Path, **named: Any) -> Saver:
+def open_unsynced_saver(path: Path, **named: Any) -> Saver:
     return SqliteSaver(path, **named).unsynced
 
 

@@ -57,6 +57,6 @@ CREATE TRIGGER release AFTER DELETE ON threads BEGIN
   DELETE FROM checkpoints WHERE place BETWEEN old.number << 32 AND (old.number << 32) + old.rev;
 END;
 
-PRAGMA application_id = 0x41736E68;
+PRAGMA application_id = 0x506C6368;
 PRAGMA user_version = 2;
 PRAGMA journal_mode = WAL;

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from placet.server.serving import bind
+from placet.http.listening import bind
 
 PATIENCE_S = 60.0
 Behaviour = Callable[["RawAgent", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -28,7 +28,7 @@ class RawAgent:
         }
         self.cards: dict[str, Any] = {}
         """Other cards, by their path."""
-        self.behave: Behaviour = answering(200, b"{}")
+        self.behave: Behaviour = answer_with(200, b"{}")
         self.requests: list[tuple[str, bytes]] = []
         self.hung_up = threading.Event()
 
@@ -40,29 +40,29 @@ class RawAgent:
             path = head.split(" ")[1]
             if path.startswith("/.well-known/"):
                 card = self.cards.get(path, self.card)
-                await answering(200, json.dumps(card).encode())(self, reader, writer)
+                await answer_with(200, json.dumps(card).encode())(self, reader, writer)
             else:
                 self.requests.append((head, body))
                 await self.behave(self, reader, writer)
         writer.close()
 
 
-def head(status: int, **headers: str) -> bytes:
+def build_head(status: int, **headers: str) -> bytes:
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([f"HTTP/1.1 {status} Fine", *lines, "connection: close", "", ""]).encode()
 
 
-def answering(status: int, body: bytes, kind: str = "application/json", **headers: str) -> Behaviour:
+def answer_with(status: int, body: bytes, kind: str = "application/json", **headers: str) -> Behaviour:
     """A whole answer."""
 
     async def behave(agent: RawAgent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(head(status, content_type=kind, content_length=str(len(body)), **headers) + body)
+        writer.write(build_head(status, content_type=kind, content_length=str(len(body)), **headers) + body)
         await writer.drain()
 
     return behave
 
 
-def writing(first: bytes, again: bytes = b"", times: int = 10**9) -> Behaviour:
+def write_bytes(first: bytes, again: bytes = b"", times: int = 10**9) -> Behaviour:
     """Bytes, and then others again and again until the other side hangs up."""
 
     async def behave(agent: RawAgent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,7 +79,7 @@ def writing(first: bytes, again: bytes = b"", times: int = 10**9) -> Behaviour:
     return behave
 
 
-def silent(first: bytes = b"") -> Behaviour:
+def stay_silent(first: bytes = b"") -> Behaviour:
     """A beginning, and then nothing until the other side hangs up."""
 
     async def behave(agent: RawAgent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -93,7 +93,7 @@ def silent(first: bytes = b"") -> Behaviour:
 
 
 @contextmanager
-def raw_agent() -> Iterator[RawAgent]:
+def run_raw_agent() -> Iterator[RawAgent]:
     listener = bind("127.0.0.1", 0)
     agent = RawAgent(f"http://127.0.0.1:{listener.getsockname()[1]}")
     loop = asyncio.new_event_loop()

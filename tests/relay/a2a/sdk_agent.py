@@ -38,14 +38,14 @@ from a2a.types.a2a_pb2 import (
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from placet.server.serving import bind
+from placet.http.listening import bind
 
 PATIENCE_S = 60.0
 TLS = ssl.create_default_context()  # once: each client would read all the certificates again
 SECRET = "Bearer what-only-the-relay-knows"
 
 
-class Errands(AgentExecutor):
+class SampleExecutor(AgentExecutor):
     """Does what the message says: echo, chat, ask, wait, spell."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Errands(AgentExecutor):
         await asyncio.to_thread(self.go_on.wait, PATIENCE_S)
 
 
-def card_of(url: str) -> AgentCard:
+def build_card(url: str) -> AgentCard:
     """A card with all four bindings, one that the relay does not serve, and a signature."""
     return AgentCard(
         name="Errands",
@@ -135,9 +135,9 @@ def card_of(url: str) -> AgentCard:
     )
 
 
-def sdk_app(url: str, executor: Errands, client: httpx.AsyncClient | None = None) -> Starlette:
+def build_sdk_app(url: str, executor: SampleExecutor, client: httpx.AsyncClient | None = None) -> Starlette:
     """The agent as an app; it pushes with this client."""
-    card = card_of(url)
+    card = build_card(url)
     extended = AgentCard()
     extended.CopyFrom(card)
     extended.skills.append(AgentSkill(id="secret", name="Secret", description="For friends", tags=["x"]))
@@ -162,7 +162,7 @@ def sdk_app(url: str, executor: Errands, client: httpx.AsyncClient | None = None
 class SdkAgent:
     """What a test may know of the agent: its address, and the headers of what reached it."""
 
-    def __init__(self, url: str, executor: Errands) -> None:
+    def __init__(self, url: str, executor: SampleExecutor) -> None:
         self.url = url
         self.executor = executor
         self.seen: list[dict[str, str]] = []
@@ -177,7 +177,7 @@ class SdkAgent:
 
 
 @contextmanager
-def served(
+def serve_app(
     app: ASGIApp, listener: socket.socket, close: Callable[[], Awaitable[None]] | None = None
 ) -> Iterator[None]:
     """An ASGI app on a listening socket, in a thread of its own; `close` is awaited there at the end."""
@@ -202,11 +202,11 @@ def served(
 
 
 @contextmanager
-def running_agent() -> Iterator[SdkAgent]:
+def run_sdk_agent() -> Iterator[SdkAgent]:
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    agent = SdkAgent(url, Errands())
+    agent = SdkAgent(url, SampleExecutor())
     client = httpx.AsyncClient(verify=TLS, timeout=PATIENCE_S)
-    app = sdk_app(url, agent.executor, client)
-    with served(agent.watching(app), listener, close=client.aclose):
+    app = build_sdk_app(url, agent.executor, client)
+    with serve_app(agent.watching(app), listener, close=client.aclose):
         yield agent

@@ -29,7 +29,7 @@ OLDER: tuple[type[BaseModel], ...] = (
 SAID = "my SSN is 536-22-8764"
 
 
-def call(message: dict[str, Any], **params: Any) -> Any:
+def build_call(message: dict[str, Any], **params: Any) -> Any:
     said = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}], **message}
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": said, **params}}
     return parse_call(
@@ -43,12 +43,12 @@ def call(message: dict[str, Any], **params: Any) -> Any:
 
 
 @pytest.mark.parametrize("value", [1, True, None, "", {}, {"deeper": []}])
-def test_a_name_nobody_knows_is_looked_at_wherever_it_stands(value: Any):
+def test_unknown_member_names_are_inspected_at_every_depth(value: Any):
     calls = [
-        call({SAID: value}),
-        call({"parts": [{"text": "hi", SAID: value}]}),
-        call({"parts": [{"other": {SAID: value}}]}),
-        call({}, **{SAID: value}),
+        build_call({SAID: value}),
+        build_call({"parts": [{"text": "hi", SAID: value}]}),
+        build_call({"parts": [{"other": {SAID: value}}]}),
+        build_call({}, **{SAID: value}),
     ]
     for one in calls:
         assert SAID in [piece.text for piece in one.pieces()]
@@ -58,20 +58,20 @@ def test_a_name_nobody_knows_is_looked_at_wherever_it_stands(value: Any):
         assert SAID not in json.dumps(one.with_texts(texts))
 
 
-def test_a_name_in_an_answer_is_looked_at_too():
-    asked = call({})
+def test_member_names_in_replies_are_inspected():
+    asked = build_call({})
     task = {"id": "t", "status": {"state": "TASK_STATE_WORKING", SAID: 1}, "artifacts": [{SAID: 1}], SAID: 1}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
     found = [piece.text for piece in parse_reply(asked.dialect, asked.operation, body).pieces()]
     assert found.count(SAID) == 3
 
 
-def test_an_ordinary_message_has_no_words_but_its_own():
+def test_ordinary_message_yields_only_its_texts():
     message = {"parts": [{"text": "hi", "mediaType": "text/plain"}], "messageId": str(uuid4())}
-    assert [piece.text for piece in call(message).pieces()] == ["hi"]
+    assert [piece.text for piece in build_call(message).pieces()] == ["hi"]
 
 
-def test_every_name_of_the_protocol_is_known():
+def test_every_protocol_member_name_is_known():
     names: set[str] = set()
     seen: set[str] = set()
 

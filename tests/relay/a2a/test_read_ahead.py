@@ -44,7 +44,7 @@ params = st.fixed_dictionaries(
 )
 
 
-def read(message: A2ACall | A2AReply, *names: str) -> list[Any]:
+def read_attributes(message: A2ACall | A2AReply, *names: str) -> list[Any]:
     found: list[Any] = []
     for name in names:
         try:
@@ -62,7 +62,7 @@ def test_an_answer(result: Any, operation: Any) -> None:
         ahead = check_reply(dialect, operation, document)
         bit_by_bit = A2AReply(dialect=dialect, operation=operation, document=document)
         names = ("result", "task", "task_id", "context_id", "state", "message_id")
-        assert read(ahead, *names) == read(bit_by_bit, *names)
+        assert read_attributes(ahead, *names) == read_attributes(bit_by_bit, *names)
 
 
 @given(params | odd, st.sampled_from(["send", "stream", "get", "push_create"]))
@@ -73,4 +73,4 @@ def test_a_call(told: Any, operation: Any) -> None:
         bit_by_bit = A2ACall(dialect=dialect, operation=operation, document=document)
         precompute_fields(ahead)
         names = ("params", "message", "message_id", "context_id", "task_ids", "task_id")
-        assert read(ahead, *names) == read(bit_by_bit, *names)
+        assert read_attributes(ahead, *names) == read_attributes(bit_by_bit, *names)

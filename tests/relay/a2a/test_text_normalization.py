@@ -42,13 +42,13 @@ WRITTEN = {
 }
 
 
-def read(text: str) -> list[str]:
+def list_readings(text: str) -> list[str]:
     return [one.text for one in find_alternate_readings([Scannable("text", text)])]
 
 
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
-def test_a_number_is_read_however_it_is_written(written: str) -> None:
-    assert any(NUMBER in one for one in read(f"it is {written} indeed"))
+def test_number_is_found_in_every_spelling(written: str) -> None:
+    assert any(NUMBER in one for one in list_readings(f"it is {written} indeed"))
     quoted = written.encode()
     assert not has_single_reading(quoted) or any(
         sign in quoted for sign in (b"\x00", b"\x08")
@@ -56,7 +56,7 @@ def test_a_number_is_read_however_it_is_written(written: str) -> None:
 
 
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
-def test_it_is_found_in_its_true_place(written: str) -> None:
+def test_finding_has_offsets_in_the_original_text(written: str) -> None:
     piece = Scannable("text", f"Müller – {written}!")
     others = find_alternate_readings([piece])
     place, start = next(
@@ -79,26 +79,26 @@ def test_it_is_found_in_its_true_place(written: str) -> None:
         "",
     ],
 )
-def test_what_reads_in_one_way_has_no_other_reading(text: str) -> None:
-    assert read(text) == []
+def test_plain_text_has_no_alternate_reading(text: str) -> None:
+    assert list_readings(text) == []
 
 
 def test_ordinary_characters_read_as_themselves() -> None:
     for first, last in ORDINARY:
         signs = [chr(code) for code in range(first, last + 1) if code >= 0x80]
-        assert read("".join(signs)) == []
+        assert list_readings("".join(signs)) == []
         assert not any(map(unicodedata.combining, signs))
 
 
-def test_files_within_texts_are_not_taken_for_plain() -> None:
+def test_files_inside_texts_are_not_plain_text() -> None:
     assert not has_single_reading(b'{"text": "see data:;base64,AAAA"}')
 
 
-def test_letters_with_marks_apart_are_read_as_one() -> None:
-    assert read("Mu\u0308ller") == ["Müller"]
+def test_combining_marks_are_composed() -> None:
+    assert list_readings("Mu\u0308ller") == ["Müller"]
 
 
-def test_the_same_found_twice_is_told_once_and_what_is_nowhere_is_no_place() -> None:
+def test_duplicate_matches_merge_and_unlocated_ones_have_no_piece() -> None:
     piece = Scannable("text", "ａ secret")
     scanned = append_readings([piece], find_alternate_readings([piece]))
     twice = [Match(rule=0, piece=number, start=2, end=8, entity="N", score=number / 2) for number in (0, 1)]
@@ -125,7 +125,7 @@ def test_slow_detectors_get_each_text_once() -> None:
 
 
 @given(st.text(max_size=60))
-def test_places_lie_within_the_text_and_quick_looks_miss_nothing(text: str) -> None:
+def test_offsets_lie_within_the_text_and_quick_checks_miss_nothing(text: str) -> None:
     found = find_alternate_readings([Scannable("text", text)])
     for one in found:
         spans = one.spans(text)
@@ -138,7 +138,7 @@ def test_places_lie_within_the_text_and_quick_looks_miss_nothing(text: str) -> N
 
 
 @pytest.mark.parametrize("repeated", ["\\", "\\u", "&#", "a", "e\u0301", "%", "=a"])
-def test_long_texts_of_signs_take_no_time(repeated: str) -> None:
+def test_long_texts_of_punctuation_are_normalised_quickly(repeated: str) -> None:
     text = repeated * (400_000 // len(repeated))
     began = time.thread_time()
     find_alternate_readings([Scannable("text", text)])

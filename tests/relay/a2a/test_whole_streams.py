@@ -20,17 +20,19 @@ ids = st.sampled_from(["one", "two"])
 tasks = st.sampled_from(["t1", "t2"])
 
 
-def told(dialect: Dialect, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+def build_stream_event(dialect: Dialect, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     result = {"kind": KINDS[kind], **payload} if dialect == RPC_0_3 else {kind: payload}
     return {"jsonrpc": "2.0", "id": 1, "result": result} if dialect.rpc else result
 
 
 @st.composite
-def updates(draw: st.DrawFn, dialect: Dialect) -> dict[str, Any]:
+def draw_updates(draw: st.DrawFn, dialect: Dialect) -> dict[str, Any]:
     about: dict[str, Any] = {"taskId": draw(tasks), "contextId": "c"}
     if draw(st.booleans()) and draw(st.booleans()):
         metadata: dict[str, Any] = draw(st.sampled_from([{}, {"metadata": {"m": draw(ids)}}]))
-        return told(dialect, "statusUpdate", {**about, "status": {"state": "working"}, **metadata})
+        return build_stream_event(
+            dialect, "statusUpdate", {**about, "status": {"state": "working"}, **metadata}
+        )
     artifact: dict[str, Any] = {"artifactId": draw(ids), "parts": draw(st.sampled_from(PARTS))}
     artifact |= draw(st.sampled_from([{}, {"name": "n"}, {"metadata": {}}]))
     if draw(st.booleans()):
@@ -38,13 +40,13 @@ def updates(draw: st.DrawFn, dialect: Dialect) -> dict[str, Any]:
     more: dict[str, Any] = draw(
         st.sampled_from([{}, {"append": True}, {"append": True}, {"append": False}, {"append": 1}])
     )
-    return told(dialect, "artifactUpdate", {**about, "artifact": artifact, **more})
+    return build_stream_event(dialect, "artifactUpdate", {**about, "artifact": artifact, **more})
 
 
 @pytest.mark.parametrize("dialect", [RPC_1_0, RPC_0_3, REST_1_0], ids=str)
 @given(data=st.data())
-def test_the_short_way_comes_to_the_same_as_event_by_event(dialect: Dialect, data: st.DataObject) -> None:
-    events = data.draw(st.lists(updates(dialect), max_size=12))
+def test_merging_documents_equals_merging_parsed_events(dialect: Dialect, data: st.DataObject) -> None:
+    events = data.draw(st.lists(draw_updates(dialect), max_size=12))
     before = msgspec.json.encode(events)
     slow = merge_events([parse_reply(dialect, "stream", msgspec.json.encode(one)) for one in events], 1)
     fast = merge_event_documents(events, dialect, "stream", 1)
@@ -52,8 +54,10 @@ def test_the_short_way_comes_to_the_same_as_event_by_event(dialect: Dialect, dat
     assert msgspec.json.encode(events) == before
 
 
-def test_an_error_or_a_message_is_the_last_word() -> None:
-    first = told(RPC_1_0, "artifactUpdate", {"taskId": "t", "artifact": {"artifactId": "a", "parts": []}})
+def test_error_or_message_ends_the_merged_stream() -> None:
+    first = build_stream_event(
+        RPC_1_0, "artifactUpdate", {"taskId": "t", "artifact": {"artifactId": "a", "parts": []}}
+    )
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
     found = merge_event_documents([first, error, first], RPC_1_0, "stream")
     assert found is not None
@@ -74,7 +78,7 @@ def test_an_error_or_a_message_is_the_last_word() -> None:
         b'event: x\ndata: {"a": 1}\n\ndata: {"a": 2}\n\ndata: {"a": 3}',
     ],
 )
-def test_the_documents_of_a_stream_are_read_however_it_is_written(stream: bytes) -> None:
+def test_stream_documents_are_parsed_in_every_framing(stream: bytes) -> None:
     assert decode_events(stream) == [{"a": 1}, {"a": 2}]
 
 
@@ -91,7 +95,7 @@ HALVES = [
 
 
 @pytest.mark.parametrize("stream", HALVES)
-def test_two_halves_in_two_events_are_not_read_as_one(stream: bytes) -> None:
+def test_json_split_over_two_events_is_not_joined(stream: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_events(stream)
 
@@ -100,7 +104,7 @@ def test_two_halves_in_two_events_are_not_read_as_one(stream: bytes) -> None:
     st.lists(st.sampled_from([b"data: 1", b"\n", b"\n\n", b"\r", b"\r\n", b": x", b"data: 2"]), max_size=12),
     st.integers(1, 7),
 )
-def test_events_are_cut_alike_whatever_the_pieces(parts: list[bytes], size: int) -> None:
+def test_events_are_split_the_same_for_all_chunk_sizes(parts: list[bytes], size: int) -> None:
     whole = b"".join(parts)
     pieces = [whole[place : place + size] for place in range(0, len(whole), size)]
     by_piece = EventSplitter(limit=1000)

@@ -84,12 +84,12 @@ def test_a_reason_is_a_typed_union(reason: RelayReason, metadata: dict[str, Any]
 @pytest.mark.parametrize(
     "metadata", [None, {}, {"relay_reason": "OTHER"}, {"relay_reason": "HITL_HELD"}, {"relay_reason": 5}, "x"]
 )
-def test_metadata_that_is_no_reason_is_not_accepted(metadata: Any) -> None:
+def test_metadata_without_a_reason_is_refused(metadata: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(metadata, RelayReason)
 
 
-def sdk_task(document: dict[str, Any], dialect: Dialect) -> Any:
+def parse_with_sdk(document: dict[str, Any], dialect: Dialect) -> Any:
     if dialect == RPC_0_3:
         return types_v03.Task.model_validate(document)
     module = a2a_v0_3_pb2 if dialect == REST_0_3 else a2a_pb2
@@ -98,7 +98,7 @@ def sdk_task(document: dict[str, Any], dialect: Dialect) -> Any:
 
 @by_name
 @pytest.mark.parametrize("state", KNOWN)
-def test_a_built_task_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
+def test_built_task_is_valid_for_the_sdk(dialect: Dialect, state: State) -> None:
     said = build_message(
         message_id="m",
         role="agent",
@@ -117,7 +117,7 @@ def test_a_built_task_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
         metadata=metadata,
         status_message=said,
     )
-    assert sdk_task(built, dialect).id == "t"
+    assert parse_with_sdk(built, dialect).id == "t"
     for operation in ("send", "get", "stream"):
         document = build_task_reply(built, operation, dialect, "7")
         reply = parse_reply(dialect, operation, json.dumps(document).encode())
@@ -129,7 +129,7 @@ def test_a_built_task_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
 
 @by_name
 @pytest.mark.parametrize("state", ["working", "completed", "canceled"])
-def test_a_built_change_of_state_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
+def test_built_status_event_is_valid_for_the_sdk(dialect: Dialect, state: State) -> None:
     built = build_status_event(
         task_id="t", context_id="c", state=state, at=AT, dialect=dialect, metadata={"a": None}
     )
@@ -152,7 +152,7 @@ def test_each_dialect_spells_a_cancelled_task_in_its_own_way() -> None:
 
 
 @by_name
-def test_a_problem_is_told_in_each_dialect(dialect: Dialect) -> None:
+def test_error_is_written_in_each_dialect(dialect: Dialect) -> None:
     problem = A2AError("task_not_found", "Task not found")
     body = build_error_body(problem, dialect, 7)
     if dialect.rpc:
@@ -162,7 +162,7 @@ def test_a_problem_is_told_in_each_dialect(dialect: Dialect) -> None:
     assert body.get("type") == ("TaskNotFoundError" if dialect == REST_0_3 else None)
 
 
-def recognised(method: str, path: str, body: Any = None, version: str | None = "1.0") -> A2ACall:
+def recognise_call(method: str, path: str, body: Any = None, version: str | None = "1.0") -> A2ACall:
     return parse_call(
         method=method,
         path=path,
@@ -173,16 +173,16 @@ def recognised(method: str, path: str, body: Any = None, version: str | None = "
     )
 
 
-def envelope(method: str, **params: Any) -> dict[str, Any]:
+def build_envelope(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
 
 
 @pytest.mark.parametrize(
     ("call", "dialect", "operation", "path"),
     [
-        (("POST", "", envelope("SendMessage", message={})), RPC_1_0, "send", ""),
-        (("POST", "/", envelope("message/stream", message={}), "0.3"), RPC_0_3, "stream", ""),
-        (("POST", "", envelope("tasks/get", id="t"), None), RPC_0_3, "get", ""),
+        (("POST", "", build_envelope("SendMessage", message={})), RPC_1_0, "send", ""),
+        (("POST", "/", build_envelope("message/stream", message={}), "0.3"), RPC_0_3, "stream", ""),
+        (("POST", "", build_envelope("tasks/get", id="t"), None), RPC_0_3, "get", ""),
         (("POST", "/message:send", {"message": {}}), REST_1_0, "send", "/message:send"),
         (
             ("POST", "/acme/message:send", {"message": {}}, "1.0.1"),
@@ -205,8 +205,10 @@ def envelope(method: str, **params: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_request_says_what_it_is(call: Any, dialect: Dialect, operation: str, path: str) -> None:
-    found = recognised(*call)
+def test_request_is_recognised_by_method_and_path(
+    call: Any, dialect: Dialect, operation: str, path: str
+) -> None:
+    found = recognise_call(*call)
     assert (found.dialect, found.operation, found.path) == (dialect, operation, path)
 
 
@@ -225,8 +227,10 @@ MESSAGE = {
 }
 
 
-def test_every_text_of_a_message_is_seen_with_its_path() -> None:
-    call = recognised("POST", "", envelope("SendMessage", message=MESSAGE, metadata={"ten": "eleven"}))
+def test_every_text_of_a_message_is_listed_with_its_path() -> None:
+    call = recognise_call(
+        "POST", "", build_envelope("SendMessage", message=MESSAGE, metadata={"ten": "eleven"})
+    )
     values = [(piece.path, piece.text) for piece in call.pieces() if piece.role == "value"]
     assert values == [
         ("message.parts[0].text", "one"),
@@ -248,12 +252,12 @@ def test_every_text_of_a_message_is_seen_with_its_path() -> None:
         "eight",
         "ten",
     ]
-    assert call.opaque() == ["message.parts[2].raw", "message.parts[3].file.bytes"]
+    assert call.unreadable_paths() == ["message.parts[2].raw", "message.parts[3].file.bytes"]
 
 
-def test_a_number_that_is_changed_becomes_a_text_and_others_stay_numbers() -> None:
+def test_changed_number_becomes_text_and_others_stay_numbers() -> None:
     message = {"parts": [{"data": {"card": 4111111111111111, "count": 2, "paid": True}}]}
-    call = recognised("POST", "", envelope("SendMessage", message=message))
+    call = recognise_call("POST", "", build_envelope("SendMessage", message=message))
     texts = ["[MASKED]" if piece.text.startswith("4111") else piece.text for piece in call.pieces()]
     [part] = call.with_texts(texts)["params"]["message"]["parts"]
     assert part["data"] == {"card": "[MASKED]", "count": 2, "paid": True}
@@ -262,12 +266,12 @@ def test_a_number_that_is_changed_becomes_a_text_and_others_stay_numbers() -> No
 @pytest.mark.parametrize("text", ["name,ssn\nAda,536-22-8764\n", "é" * 600 + "🙂>?~", "\ufeffx"])
 @pytest.mark.parametrize("spelled", [str, lambda content: content.rstrip("="), "\n".join, "!".join])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-def test_the_content_of_a_text_file_is_seen_and_can_be_changed(encode: Any, spelled: Any, text: str) -> None:
+def test_text_file_content_is_listed_and_replaceable(encode: Any, spelled: Any, text: str) -> None:
     content = spelled(encode(text.encode()).decode())
     message = {"parts": [{"raw": content, "mediaType": "application/octet-stream"}]}
-    call = recognised("POST", "", envelope("SendMessage", message=message))
+    call = recognise_call("POST", "", build_envelope("SendMessage", message=message))
     [piece] = call.pieces()
-    assert (piece.path, piece.text, call.opaque()) == ("message.parts[0].raw", text, [])
+    assert (piece.path, piece.text, call.unreadable_paths()) == ("message.parts[0].raw", text, [])
     [part] = call.with_texts(["other"])["params"]["message"]["parts"]
     assert base64.b64decode(part["raw"]) == b"other"
     [part] = call.with_texts([text])["params"]["message"]["parts"]
@@ -285,14 +289,14 @@ def test_the_content_of_a_text_file_is_seen_and_can_be_changed(encode: Any, spel
         "",
     ],
 )
-def test_the_content_of_other_files_is_told_of_as_not_looked_at(content: str) -> None:
+def test_other_files_are_reported_as_unreadable(content: str) -> None:
     message = {"parts": [{"kind": "file", "file": {"bytes": content}}]}
-    call = recognised("POST", "", envelope("SendMessage", message=message))
-    assert (call.pieces(), call.opaque()) == ([], ["message.parts[0].file.bytes"])
+    call = recognise_call("POST", "", build_envelope("SendMessage", message=message))
+    assert (call.pieces(), call.unreadable_paths()) == ([], ["message.parts[0].file.bytes"])
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
-def test_an_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes(line_end: bytes) -> None:
+def test_event_arriving_byte_by_byte_is_parsed_in_linear_time(line_end: bytes) -> None:
     splitter = EventSplitter(limit=2**20)
     splitter.feed(b": hello" + line_end)
     started = time.thread_time()
@@ -302,7 +306,7 @@ def test_an_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes(line_end:
     assert len(splitter.feed(2 * line_end)) == 1
 
 
-def test_an_answers_pieces_are_the_agents_only() -> None:
+def test_pieces_of_a_reply_exclude_the_callers_history() -> None:
     said = {"role": "ROLE_AGENT", "parts": [{"text": "agent"}]}
     asked = {"role": "ROLE_USER", "parts": [{"text": "user"}]}
     unsigned = {"parts": [{"text": "anybody"}]}
@@ -326,7 +330,7 @@ def test_an_answers_pieces_are_the_agents_only() -> None:
 
 @by_name
 @pytest.mark.parametrize("operation", ["send", "get", "list", "stream", "status", "message"])
-def test_other_texts_stand_where_the_old_ones_stood(dialect: Dialect, operation: str) -> None:
+def test_replaced_texts_keep_their_paths(dialect: Dialect, operation: str) -> None:
     said = build_message(
         message_id="m", role="agent", parts=[build_text_part("secret", dialect)], dialect=dialect
     )
@@ -338,9 +342,9 @@ def test_other_texts_stand_where_the_old_ones_stood(dialect: Dialect, operation:
         dialect=dialect,
         metadata={"secret": ["secret", {"k": "secret"}]},
         status_message=said,
-        artifacts=[{"artifactId": "a", "name": "secret", "parts": [build_text_part("secret", dialect)]}],
     )
-    built |= {"history": [said], "futureField": {"note": "secret"}}
+    artifact = {"artifactId": "a", "name": "secret", "parts": [build_text_part("secret", dialect)]}
+    built |= {"artifacts": [artifact], "history": [said], "futureField": {"note": "secret"}}
     document: Any
     asked: Any = operation
     if operation == "list":
@@ -371,35 +375,37 @@ def test_other_texts_stand_where_the_old_ones_stood(dialect: Dialect, operation:
 
 
 @pytest.mark.parametrize("name", ["message", "request"])
-def test_other_texts_stand_in_a_call_too(name: str) -> None:
+def test_texts_of_a_call_can_be_replaced(name: str) -> None:
     params = {name: MESSAGE, "metadata": {"one": "one"}, "futureField": ["one"]}
-    call = recognised("POST", "", envelope("SendMessage", **params))
+    call = recognise_call("POST", "", build_envelope("SendMessage", **params))
     changed = call.with_texts([piece.text.replace("one", "***") for piece in call.pieces()])
     assert json.dumps(changed) == json.dumps(call.document).replace("one", "***")
 
 
-def test_a_mask_never_makes_two_names_one() -> None:
-    call = recognised("POST", "", envelope("SendMessage", message={"metadata": {"one": 1, "two": 2}}))
-    with pytest.raises(A2AError, match="twice"):
+def test_masking_never_merges_two_member_names() -> None:
+    call = recognise_call(
+        "POST", "", build_envelope("SendMessage", message={"metadata": {"one": 1, "two": 2}})
+    )
+    with pytest.raises(A2AError, match="two members of the same name"):
         call.with_texts(["***" for _ in call.pieces()])
 
 
-def test_paths_do_not_outgrow_the_message() -> None:
+def test_paths_are_no_longer_than_the_message() -> None:
     deep: Any = ["x"] * 1000
     for _ in range(50):
         deep = {"n" * 1000: deep}
-    call = recognised("POST", "", envelope("SendMessage", message={"parts": [{"data": deep}]}))
+    call = recognise_call("POST", "", build_envelope("SendMessage", message={"parts": [{"data": deep}]}))
     assert max(len(piece.path) for piece in call.pieces()) < 500
     many = {"parts": [{"data": ["x"] * 60_000}]}
     with pytest.raises(A2AError, match="more than"):
-        recognised("POST", "", envelope("SendMessage", message=many)).pieces()
+        recognise_call("POST", "", build_envelope("SendMessage", message=many)).pieces()
 
 
-def test_a_message_too_deep_to_read_is_refused() -> None:
+def test_message_nested_too_deep_is_refused() -> None:
     deep: Any = "x"
     for _ in range(100):
         deep = {"a": deep}
-    call = recognised("POST", "", envelope("SendMessage", message={"parts": [{"data": deep}]}))
+    call = recognise_call("POST", "", build_envelope("SendMessage", message={"parts": [{"data": deep}]}))
     with pytest.raises(A2AError, match="nested"):
         list(call.pieces())
 
@@ -407,11 +413,11 @@ def test_a_message_too_deep_to_read_is_refused() -> None:
 @pytest.mark.parametrize(
     ("call", "ids"),
     [
-        (("POST", "", envelope("GetTask", id="a")), ["a"]),
-        (("POST", "", envelope("tasks/pushNotificationConfig/get", id="a"), "0.3"), ["a"]),
-        (("POST", "", envelope("GetTaskPushNotificationConfig", id="push", taskId="a")), ["a"]),
+        (("POST", "", build_envelope("GetTask", id="a")), ["a"]),
+        (("POST", "", build_envelope("tasks/pushNotificationConfig/get", id="a"), "0.3"), ["a"]),
+        (("POST", "", build_envelope("GetTaskPushNotificationConfig", id="push", taskId="a")), ["a"]),
         (
-            ("POST", "", envelope("SendMessage", message={"taskId": "a", "referenceTaskIds": ["b"]})),
+            ("POST", "", build_envelope("SendMessage", message={"taskId": "a", "referenceTaskIds": ["b"]})),
             ["a", "b"],
         ),
         (("POST", "/tasks/a:cancel", {"id": "b", "taskId": "c"}), ["a", "c", "b"]),
@@ -427,11 +433,11 @@ def test_a_message_too_deep_to_read_is_refused() -> None:
     ],
 )
 def test_every_task_a_call_names_is_found(call: Any, ids: list[str]) -> None:
-    assert recognised(*call).task_ids == ids
+    assert recognise_call(*call).task_ids == ids
 
 
 @by_name
-def test_a_task_is_renamed_wherever_it_is_named_and_nowhere_else(dialect: Dialect) -> None:
+def test_task_id_is_replaced_everywhere_and_nothing_else(dialect: Dialect) -> None:
     said = build_message(
         message_id="old",
         role="agent",
@@ -475,7 +481,7 @@ PARTS = [
 
 @by_name
 @pytest.mark.parametrize("part", PARTS)
-def test_parts_go_into_every_dialect_and_back(dialect: Dialect, part: dict[str, Any]) -> None:
+def test_parts_survive_conversion_to_every_dialect(dialect: Dialect, part: dict[str, Any]) -> None:
     there = translate_part(part, dialect)
     built = build_message(message_id="m", role="agent", parts=[there], dialect=dialect)
     if dialect == RPC_0_3:
@@ -487,7 +493,7 @@ def test_parts_go_into_every_dialect_and_back(dialect: Dialect, part: dict[str, 
 
 
 @given(st.lists(st.sampled_from([b"data: {}", b": hello", b"id: 1", b""]), max_size=12), st.integers(1, 40))
-def test_a_stream_is_cut_into_the_same_events_however_it_arrives(lines: list[bytes], size: int) -> None:
+def test_stream_gives_the_same_events_for_all_chunk_sizes(lines: list[bytes], size: int) -> None:
     for end in (b"\n", b"\r\n"):
         whole = b"".join(line + end for line in lines)
         at_once = EventSplitter(limit=1000)
@@ -511,7 +517,7 @@ def test_an_event_keeps_its_name_when_its_data_changes() -> None:
     assert get_event_data(b"data: a\ndata: b\n\n") == b"a\nb"
 
 
-def test_an_event_beyond_the_limit_is_noticed_before_it_ends() -> None:
+def test_event_over_the_limit_is_detected_before_it_ends() -> None:
     splitter = EventSplitter(limit=10)
     assert splitter.feed(b"data: 1\n\ndata: 23456789") == [b"data: 1\n\n"]
     assert splitter.overrun
@@ -553,23 +559,29 @@ json_values = st.recursive(
     json_values,
     st.sampled_from(["SendMessage", "message/send", "GetTask", "tasks/get", "CancelTask", "ListTasks"]),
 )
-def test_whatever_is_sent_is_a_call_or_a_refusal(params: Any, method: str) -> None:
+def test_any_request_is_parsed_or_refused(params: Any, method: str) -> None:
     try:
-        call = recognised("POST", "", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        call = recognise_call("POST", "", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     except CallParseError as refusal:
         build_error_body(refusal.problem, refusal.dialect, refusal.rpc_id)
         return
     assert json.loads(call.body())["params"] == params
-    for read in (lambda: list(call.pieces()), call.opaque):
+    for read in (lambda: list(call.pieces()), call.unreadable_paths):
         read()
 
 
 @given(json_values, st.sampled_from(DIALECTS), st.sampled_from(["send", "stream", "get", "list", "push_get"]))
-def test_whatever_is_answered_can_be_looked_at(result: Any, dialect: Dialect, operation: Any) -> None:
+def test_any_reply_can_be_inspected(result: Any, dialect: Dialect, operation: Any) -> None:
     document = {"result": result} if dialect.rpc else result
     try:
         reply = parse_reply(dialect, operation, json.dumps(document).encode())
-        looked = (list(reply.pieces()), reply.opaque(), reply.state, reply.task_id, reply.context_id)
+        looked = (
+            list(reply.pieces()),
+            reply.unreadable_paths(),
+            reply.state,
+            reply.task_id,
+            reply.context_id,
+        )
     except A2AError:
         return
     assert looked

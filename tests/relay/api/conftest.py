@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.relay.api.policy_desk import PolicyDesk, policy_desk
+from tests.relay.api.policy_api_client import PolicyApiClient, open_policy_api
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[PolicyDesk]:
+async def policy_api() -> AsyncIterator[PolicyApiClient]:
     """An operator before an empty store."""
-    async with policy_desk() as one:
+    async with open_policy_api() as one:
         yield one

@@ -4,7 +4,7 @@ import pytest
 from msgspec import Struct
 
 from placet.errors import CaseNotFound, SettingsError
-from placet.http.route import HttpApi
+from placet.http.route import HttpApi, OperationAddress
 from placet.ports.identity import Principal
 from placet.relay.api.access import RelayAccess, RelayRequest, RelayRouteGroup
 from placet.relay.registry.live_registry import LiveRegistry
@@ -24,7 +24,7 @@ class ThingsApi(HttpApi):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    @things.create("/things", "makeThing", body=Thing, reply=Thing)
+    @things.declare(OperationAddress("POST", "/things", "makeThing"), created=True, body=Thing, reply=Thing)
     async def make(self, request: RelayRequest) -> Thing:
         """Make a thing."""
         return Thing(self._name)
@@ -34,12 +34,12 @@ class ThingsApi(HttpApi):
         """Look at a thing."""
         return Thing(self._name)
 
-    @things.search("/things/search", "findThing", reply=Thing)
+    @things.declare(OperationAddress("POST", "/things/search", "findThing"), read_only=True, reply=Thing)
     async def find(self, request: RelayRequest) -> Thing:
         """Find a thing."""
         return Thing(self._name)
 
-    @things.put("/things/{id}", "changeThing", body=Thing, reply=Thing)
+    @things.declare(OperationAddress("PUT", "/things/{id}", "changeThing"), body=Thing, reply=Thing)
     async def change(self, request: RelayRequest) -> Thing:
         """Change a thing."""
         return Thing(self._name)
@@ -49,7 +49,7 @@ class ThingsApi(HttpApi):
         """Use a thing."""
         return Thing(self._name)
 
-    @things.delete("/things/{id}", "removeThing")
+    @things.declare(OperationAddress("DELETE", "/things/{id}", "removeThing"))
     async def remove(self, request: RelayRequest) -> None:
         """Remove a thing."""
 
@@ -57,14 +57,14 @@ class ThingsApi(HttpApi):
         return 1
 
 
-class NobodysApi(HttpApi):
+class UnassignedApi(HttpApi):
     @nobodys.get("/dreams", "listDreams", reply=Thing)
     async def listed(self, request: RelayRequest) -> Thing:
         """List dreams."""
         return Thing("none")
 
 
-def test_each_address_says_what_it_is_in_the_order_of_the_methods() -> None:
+def test_routes_are_listed_in_method_order() -> None:
     told = [(one.method, one.path, one.name, one.permissions, one.status) for one in ThingsApi("a").routes()]
     assert told == [
         ("POST", "/things", "makeThing", ("AGENTS:WRITE",), 201),
@@ -78,19 +78,19 @@ def test_each_address_says_what_it_is_in_the_order_of_the_methods() -> None:
 
 
 @pytest.mark.anyio
-async def test_each_api_answers_for_itself() -> None:
+async def test_each_api_serves_its_own_routes() -> None:
     member = Membership(principal=Principal(name="olga"), tenant="default", permissions=frozenset())
     request = RelayRequest(principal=member.principal, member=member, path={"id": "1"}, query={})
     answers = [await ThingsApi(name).routes()[1].handler(request) for name in ("a", "b")]
     assert answers == [Thing("a"), Thing("b")]
 
 
-def test_an_address_that_nobody_could_ask_is_no_address() -> None:
+def test_route_with_unknown_permission_is_refused() -> None:
     with pytest.raises(SettingsError, match="DREAMS:READ"):
-        RelayAccess(NobodysApi().routes(), LiveRegistry(snapshot_from_settings(RelaySettings(), {})))
+        RelayAccess(UnassignedApi().routes(), LiveRegistry(snapshot_from_settings(RelaySettings(), {})))
 
 
-def test_an_address_that_needs_more_than_anybody_can_have_is_no_address() -> None:
+def test_route_with_an_additional_unknown_permission_is_refused() -> None:
     class BothApi(HttpApi):
         @things.get("/things", "listThings", permissions=(nobodys.read,), reply=Thing)
         async def listed(self, request: RelayRequest) -> Thing:

@@ -8,23 +8,23 @@ from placet.errors import RateLimited
 from placet.relay.api.concurrency import ConcurrencyLimit
 
 
-def test_a_tenant_has_its_turns_and_leaves_others_theirs():
-    turns = ConcurrencyLimit(each=2, together=3, refusal="Wait.", retry_after=1)
+def test_concurrency_limit_is_per_tenant():
+    turns = ConcurrencyLimit(per_tenant=2, total=3, refusal="Wait.", retry_after=1)
     with ExitStack() as taken:
-        taken.enter_context(turns.take("north"))
-        taken.enter_context(turns.take("north"))
+        taken.enter_context(turns.acquire("north"))
+        taken.enter_context(turns.acquire("north"))
         with pytest.raises(RateLimited, match="Wait"):
-            taken.enter_context(turns.take("north"))
-        taken.enter_context(turns.take("south"))
+            taken.enter_context(turns.acquire("north"))
+        taken.enter_context(turns.acquire("south"))
         with pytest.raises(RateLimited):
-            taken.enter_context(turns.take("east"))
+            taken.enter_context(turns.acquire("east"))
     for _ in range(3):
-        with turns.take("north"), turns.take("north"), turns.take("east"):
+        with turns.acquire("north"), turns.acquire("north"), turns.acquire("east"):
             pass
 
 
-def test_a_turn_that_ends_badly_is_given_back_too():
-    turns = ConcurrencyLimit(each=1, together=1, refusal="Wait.", retry_after=1)
+def test_failed_call_releases_its_slot():
+    turns = ConcurrencyLimit(per_tenant=1, total=1, refusal="Wait.", retry_after=1)
     for _ in range(2):
-        with pytest.raises(ValueError, match="broken"), turns.take("north"):
+        with pytest.raises(ValueError, match="broken"), turns.acquire("north"):
             raise ValueError("broken")

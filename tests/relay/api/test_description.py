@@ -47,7 +47,7 @@ def test_the_document_is_openapi_and_every_schema_is_json_schema(document: dict[
         Draft202012Validator.check_schema(schema)
 
 
-def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+def test_every_reference_resolves(document: dict[str, Any]) -> None:
     for pointer in set(re.findall(r'"\$ref":"#/([^"]+)"', msgspec.json.encode(document).decode())):
         place = document
         for step in pointer.split("/"):
@@ -72,7 +72,7 @@ def test_every_address_is_described_and_every_described_one_is_served(
     assert routed == served
 
 
-def test_every_operation_has_a_name_of_its_own_a_heading_and_words(operations: list[Operation]) -> None:
+def test_every_operation_has_unique_id_summary_and_description(operations: list[Operation]) -> None:
     names = [operation["operationId"] for _, _, operation in operations]
     assert len(names) == len(set(names))
     for _, path, operation in operations:
@@ -92,7 +92,7 @@ def test_unknown_fields_of_requests_are_refused_by_the_schemas_too(
             assert named["additionalProperties"] is False, path
 
 
-def test_people_read_it_too(server: RunningServer) -> None:
+def test_description_is_shown_as_html(server: RunningServer) -> None:
     with server.client() as client:
         page = client.get("/docs")
     assert page.status_code == 200

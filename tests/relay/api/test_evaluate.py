@@ -5,34 +5,38 @@ from typing import Any
 import pytest
 
 from placet.errors import CaseNotFound, ValidationFailed
-from tests.relay.api.policy_desk import PolicyDesk
-from tests.relay.policies.samples import regex_draft
+from tests.relay.api.policy_api_client import PolicyApiClient
+from tests.relay.policies.samples import build_regex_draft
 
 pytestmark = pytest.mark.anyio
 
 
-async def in_force(desk: PolicyDesk, *drafts: Any, level: str = "TENANT", **scope: str) -> list[str]:
-    ids = [(await desk.ask("POST", "/policies", draft))["policyId"] for draft in drafts]
+async def bind_drafts(
+    policy_api: PolicyApiClient, *drafts: Any, level: str = "TENANT", **scope: str
+) -> list[str]:
+    ids = [(await policy_api.request("POST", "/policies", draft))["policyId"] for draft in drafts]
     entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(ids)]
-    group = await desk.ask("POST", "/policy-groups", {"name": "g", "policies": entries})
-    await desk.ask("POST", "/policy-bindings", {"groupId": group["id"], "bindingLevel": level, **scope})
+    group = await policy_api.request("POST", "/policy-groups", {"name": "g", "policies": entries})
+    await policy_api.request(
+        "POST", "/policy-bindings", {"groupId": group["id"], "bindingLevel": level, **scope}
+    )
     return ids
 
 
-async def tried(desk: PolicyDesk, **asked: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = await desk.ask("POST", "/policies/evaluate", asked)
+async def evaluate(policy_api: PolicyApiClient, **asked: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = await policy_api.request("POST", "/policies/evaluate", asked)
     return answer
 
 
-async def test_it_says_for_each_leg_what_would_happen_and_why(desk: PolicyDesk):
+async def test_dry_run_reports_outcome_and_reason_per_leg(policy_api: PolicyApiClient):
     legs = {"requestToSink": True}
-    (masks, _, _) = await in_force(
-        desk,
-        regex_draft("key-[0-9]+", "MASK", name="Mask keys", legs=legs),
-        regex_draft("weather", "LOG", name="Weather", legs={"responseFromSink": True}),
-        regex_draft("never", "BLOCK", name="Never", legs=legs),
+    (masks, _, _) = await bind_drafts(
+        policy_api,
+        build_regex_draft("key-[0-9]+", "MASK", name="Mask keys", legs=legs),
+        build_regex_draft("weather", "LOG", name="Weather", legs={"responseFromSink": True}),
+        build_regex_draft("never", "BLOCK", name="Never", legs=legs),
     )
-    found = await tried(desk, text="use key-123")
+    found = await evaluate(policy_api, text="use key-123")
     assert found["outcome"] == "MASK"
     assert [(leg["leg"], leg["outcome"]) for leg in found["legs"]] == [
         ("requestFromSource", "PASS"),
@@ -40,10 +44,10 @@ async def test_it_says_for_each_leg_what_would_happen_and_why(desk: PolicyDesk):
         ("responseFromSink", "PASS"),
         ("responseToSource", "PASS"),
     ]
-    (leg,) = (await tried(desk, text="use key-123", legs=["requestToSink"]))["legs"]
+    (leg,) = (await evaluate(policy_api, text="use key-123", legs=["requestToSink"]))["legs"]
     named = {"policyId": masks, "version": "1", "name": "Mask keys", "action": "MASK", "level": "TENANT"}
     assert (leg["decidedBy"], leg["matched"]) == (named, [named])
-    assert leg["reason"] == "Mask keys found something, and its action is MASK."
+    assert leg["reason"] == "Mask keys matched, and its action is MASK."
     assert [one["name"] for one in leg["clean"]] == ["Never"]
     assert leg["text"] == "use [MASKED:REGEX]"
     (finding,) = leg["findings"]
@@ -55,85 +59,99 @@ async def test_it_says_for_each_leg_what_would_happen_and_why(desk: PolicyDesk):
     )
 
 
-async def test_a_whole_message_is_shown_as_it_would_go_on(desk: PolicyDesk):
-    await in_force(desk, regex_draft("secret", "MASK"))
+async def test_dry_run_shows_the_message_as_forwarded(policy_api: PolicyApiClient):
+    await bind_drafts(policy_api, build_regex_draft("secret", "MASK"))
     message = {
         "messageId": "m1",
         "role": "ROLE_USER",
         "parts": [{"text": "sec"}, {"text": "ret"}, {"data": {"note": "a secret", "n": 1}}, {"raw": "AAAA"}],
     }
-    (leg,) = (await tried(desk, message=message, legs=["requestToSink"]))["legs"]
+    (leg,) = (await evaluate(policy_api, message=message, legs=["requestToSink"]))["legs"]
     parts = leg["forwarded"]["parts"]
     assert parts[2] == {"data": {"note": "a [MASKED:REGEX]", "n": 1}}
     assert "sec" not in parts[0]["text"] + parts[1]["text"]
     assert leg["forwarded"]["messageId"] == "m1"
-    assert leg["opaque"] == ["message.parts[3].raw"]
+    assert leg["unreadablePaths"] == ["message.parts[3].raw"]
     assert leg["text"] is None
 
 
-async def test_a_file_that_nobody_can_read_is_held_unless_policies_only_note(desk: PolicyDesk):
-    await in_force(desk, regex_draft("secret", "MASK", name="Masks"), regex_draft("x", "LOG", name="Logs"))
+async def test_unreadable_file_is_held_unless_policies_only_log(policy_api: PolicyApiClient):
+    await bind_drafts(
+        policy_api,
+        build_regex_draft("secret", "MASK", name="Masks"),
+        build_regex_draft("x", "LOG", name="Logs"),
+    )
     message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"raw": "AAAA"}]}
-    (leg,) = (await tried(desk, message=message, legs=["requestToSink"]))["legs"]
+    (leg,) = (await evaluate(policy_api, message=message, legs=["requestToSink"]))["legs"]
     assert (leg["outcome"], leg["decidedBy"]["name"]) == ("HOLD", "Masks")
-    assert leg["reason"] == "Masks could not be checked: there is a file in it that is no text."
+    assert leg["reason"] == "Masks could not be checked: the message contains a file that is not text."
     assert [one["name"] for one in leg["unchecked"]] == ["Masks"]
-    noting = regex_draft("secret", "WARN", name="Notes")
-    alone = await tried(desk, message=message, policy=noting, alone=True)
+    noting = build_regex_draft("secret", "WARN", name="Notes")
+    alone = await evaluate(policy_api, message=message, policy=noting, policyOnly=True)
     assert alone["outcome"] == "PASS"
 
 
-async def test_a_task_is_looked_at_as_an_answer(desk: PolicyDesk):
-    await in_force(desk, regex_draft("secret", "BLOCK"))
+async def test_task_is_evaluated_as_a_reply(policy_api: PolicyApiClient):
+    await bind_drafts(policy_api, build_regex_draft("secret", "BLOCK"))
     task = {
         "id": "t1",
         "status": {"state": "TASK_STATE_COMPLETED"},
         "artifacts": [{"artifactId": "a", "parts": [{"text": "the secret"}]}],
         "history": [{"role": "ROLE_USER", "parts": [{"text": "tell me a secret"}]}],
     }
-    found = await tried(desk, task=task)
+    found = await evaluate(policy_api, task=task)
     assert [leg["leg"] for leg in found["legs"]] == ["responseFromSink", "responseToSource"]
     assert [one["path"] for one in found["legs"][0]["findings"]] == ["artifacts[0].parts[0].text"]
     assert found["legs"][0]["forwarded"] is None
-    with pytest.raises(ValidationFailed, match="a task is an answer"):
-        await tried(desk, task=task, legs=["requestToSink"])
+    with pytest.raises(ValidationFailed, match="a task is a response"):
+        await evaluate(policy_api, task=task, legs=["requestToSink"])
 
 
-async def test_only_what_covers_source_and_sink_applies(desk: PolicyDesk):
-    await in_force(
-        desk, regex_draft("x", "BLOCK"), level="SUBSCRIPTION", sourceAgentId="olga", sinkAgentId="hotel"
+async def test_only_policies_of_source_and_sink_apply(policy_api: PolicyApiClient):
+    await bind_drafts(
+        policy_api,
+        build_regex_draft("x", "BLOCK"),
+        level="SUBSCRIPTION",
+        sourceAgentId="olga",
+        sinkAgentId="hotel",
     )
-    assert (await tried(desk, text="x"))["outcome"] == "PASS"
-    assert (await tried(desk, text="x", sourceUserId="olga", sinkAgentId="hotel"))["outcome"] == "BLOCK"
-    assert (await tried(desk, text="x", sourceAgentId="hotel", sinkAgentId="olga"))["outcome"] == "PASS"
+    assert (await evaluate(policy_api, text="x"))["outcome"] == "PASS"
+    assert (await evaluate(policy_api, text="x", sourceUserId="olga", sinkAgentId="hotel"))[
+        "outcome"
+    ] == "BLOCK"
+    assert (await evaluate(policy_api, text="x", sourceAgentId="hotel", sinkAgentId="olga"))[
+        "outcome"
+    ] == "PASS"
 
 
-async def test_an_unsaved_policy_is_tried_beside_what_is_in_force_or_alone(desk: PolicyDesk):
-    await in_force(desk, regex_draft("secret", "BLOCK", name="Saved"))
-    draft = regex_draft("sec", "HUMAN_REVIEW_REQUIRED", name="New")
-    (both,) = (await tried(desk, text="secret", policy=draft, legs=["requestToSink"]))["legs"]
+async def test_unsaved_policy_is_evaluated_with_or_without_policies_in_force(policy_api: PolicyApiClient):
+    await bind_drafts(policy_api, build_regex_draft("secret", "BLOCK", name="Saved"))
+    draft = build_regex_draft("sec", "HUMAN_REVIEW_REQUIRED", name="New")
+    (both,) = (await evaluate(policy_api, text="secret", policy=draft, legs=["requestToSink"]))["legs"]
     assert (both["outcome"], both["decidedBy"]["name"]) == ("BLOCK", "Saved")
     assert [one["name"] for one in both["matched"]] == ["Saved", "New"]
-    alone = await tried(desk, text="secret", policy=draft, alone=True)
+    alone = await evaluate(policy_api, text="secret", policy=draft, policyOnly=True)
     assert (alone["outcome"], alone["legs"][0]["decidedBy"]["policyId"]) == ("HOLD", "unsaved")
-    assert (await desk.ask("GET", "/policies"))["totalElements"] == 1
+    assert (await policy_api.request("GET", "/policies"))["totalElements"] == 1
 
 
-async def test_an_earlier_version_is_tried_by_its_name(desk: PolicyDesk):
-    (saved,) = await in_force(desk, regex_draft("old", "WARN"))
-    await desk.ask("PUT", f"/policies/{saved}", regex_draft("new", "WARN"))
+async def test_earlier_version_is_evaluated_by_number(policy_api: PolicyApiClient):
+    (saved,) = await bind_drafts(policy_api, build_regex_draft("old", "WARN"))
+    await policy_api.request("PUT", f"/policies/{saved}", build_regex_draft("new", "WARN"))
     old = {"policyId": saved, "version": "1"}
-    assert (await tried(desk, text="old", policy=old, alone=True))["outcome"] == "WARN"
-    assert (await tried(desk, text="old", policy={"policyId": saved}, alone=True))["outcome"] == "PASS"
+    assert (await evaluate(policy_api, text="old", policy=old, policyOnly=True))["outcome"] == "WARN"
+    assert (await evaluate(policy_api, text="old", policy={"policyId": saved}, policyOnly=True))[
+        "outcome"
+    ] == "PASS"
     with pytest.raises(CaseNotFound):
-        await tried(desk, text="old", policy={"policyId": saved, "version": "3"})
+        await evaluate(policy_api, text="old", policy={"policyId": saved, "version": "3"})
     with pytest.raises(ValidationFailed):
-        await tried(desk, text="old", policy={"policyId": 4})
+        await evaluate(policy_api, text="old", policy={"policyId": 4})
 
 
-async def test_what_could_not_be_checked_is_named_and_holds(desk: PolicyDesk):
-    slow = regex_draft("(?=(a+)+$)b?a", "LOG", name="Slow", legs={"requestToSink": True})
-    found = await tried(desk, text="a" * 3_000 + "b", policy=slow, legs=["requestToSink"])
+async def test_unchecked_policy_is_named_and_holds(policy_api: PolicyApiClient):
+    slow = build_regex_draft("(?=(a+)+$)b?a", "LOG", name="Slow", legs={"requestToSink": True})
+    found = await evaluate(policy_api, text="a" * 3_000 + "b", policy=slow, legs=["requestToSink"])
     (leg,) = found["legs"]
     assert (found["outcome"], leg["unchecked"][0]["name"]) == ("HOLD", "Slow")
     assert leg["reason"].startswith("Slow could not be checked: ")
@@ -143,43 +161,45 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "exactly one of text, message and task"),
     ({"text": "x", "message": {}}, "exactly one of text, message and task"),
     ({"text": "x", "legs": ["sideways"]}, "legs"),
-    ({"text": "x", "alone": True}, "there is nothing to try"),
+    ({"text": "x", "policyOnly": True}, "policyOnly evaluates only this policy"),
     ({"text": "x", "sourceAgentId": "a", "sourceUserId": "b"}, "exclude each other"),
-    ({"text": "x", "policy": regex_draft("(")}, "policy.config.pattern.regex"),
-    ({"text": "x", "policy": regex_draft("x", legs={})}, "enables no leg"),
+    ({"text": "x", "policy": build_regex_draft("(")}, "policy.config.pattern.regex"),
+    ({"text": "x", "policy": build_regex_draft("x", legs={})}, "enables no leg"),
 ]
 
 
 @pytest.mark.parametrize(("asked", "said"), WRONG)
-async def test_what_cannot_be_tried_is_refused(desk: PolicyDesk, asked: dict[str, Any], said: str):
+async def test_invalid_dry_run_is_refused(policy_api: PolicyApiClient, asked: dict[str, Any], said: str):
     with pytest.raises(ValidationFailed) as refused:
-        await tried(desk, **asked)
+        await evaluate(policy_api, **asked)
     assert said in refused.value.message
 
 
-async def test_a_message_nested_too_deep_is_refused(desk: PolicyDesk):
+async def test_a_message_nested_too_deep_is_refused(policy_api: PolicyApiClient):
     deep: Any = "x"
     for _ in range(100):
         deep = [deep]
-    with pytest.raises(ValidationFailed, match="cannot be looked at"):
-        await tried(desk, message={"parts": [{"data": deep}]})
+    with pytest.raises(ValidationFailed, match="cannot be inspected"):
+        await evaluate(policy_api, message={"parts": [{"data": deep}]})
 
 
-async def test_a_message_without_texts_passes_as_it_is(desk: PolicyDesk):
-    await in_force(desk, regex_draft("x", "BLOCK"))
-    found = await tried(desk, message={})
+async def test_a_message_without_texts_passes_as_it_is(policy_api: PolicyApiClient):
+    await bind_drafts(policy_api, build_regex_draft("x", "BLOCK"))
+    found = await evaluate(policy_api, message={})
     assert (found["outcome"], found["legs"][0]["forwarded"]) == ("PASS", {})
 
 
-async def test_names_that_would_become_one_are_told(desk: PolicyDesk):
-    masks = regex_draft("k[12]", "MASK")
+async def test_colliding_masked_names_are_reported(policy_api: PolicyApiClient):
+    masks = build_regex_draft("k[12]", "MASK")
     with pytest.raises(ValidationFailed, match="cannot be masked"):
-        await tried(desk, message={"parts": [{"data": {"k1": 1, "k2": 2}}]}, policy=masks, alone=True)
+        await evaluate(
+            policy_api, message={"parts": [{"data": {"k1": 1, "k2": 2}}]}, policy=masks, policyOnly=True
+        )
 
 
-async def test_the_audit_says_that_somebody_tried_and_not_what(desk: PolicyDesk):
-    await tried(desk, text="my secret", policy=regex_draft("secret"), legs=["requestToSink"])
-    (event,) = await desk.events()
+async def test_dry_run_is_audited_without_its_message(policy_api: PolicyApiClient):
+    await evaluate(policy_api, text="my secret", policy=build_regex_draft("secret"), legs=["requestToSink"])
+    (event,) = await policy_api.events()
     assert event["auditType"] == "POLICY_LIFECYCLE"
     assert event["metadata"] == {
         "operation": "EVALUATED",

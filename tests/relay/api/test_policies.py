@@ -16,28 +16,32 @@ from placet.errors import (
     ValidationFailed,
 )
 from placet.relay.policies.records import build_revision_record
-from tests.relay.api.policy_desk import PolicyDesk
-from tests.relay.policies.samples import entity_draft, plugin_draft, regex_draft
+from tests.relay.api.policy_api_client import PolicyApiClient
+from tests.relay.policies.samples import build_entity_draft, build_plugin_draft, build_regex_draft
 
 pytestmark = pytest.mark.anyio
 
 
-async def written(desk: PolicyDesk, draft: Any = None, **more: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = await desk.ask("POST", "/policies", draft or regex_draft("secret"), **more)
+async def create_policy(policy_api: PolicyApiClient, draft: Any = None, **more: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = await policy_api.request(
+        "POST", "/policies", draft or build_regex_draft("secret"), **more
+    )
     return answer
 
 
-async def grouped(desk: PolicyDesk, *policy_ids: str, **ref: Any) -> dict[str, Any]:
+async def create_group(policy_api: PolicyApiClient, *policy_ids: str, **ref: Any) -> dict[str, Any]:
     entries = [
         {"orderIndex": place, "policy": {"policyId": one, **ref}} for place, one in enumerate(policy_ids)
     ]
-    answer: dict[str, Any] = await desk.ask("POST", "/policy-groups", {"name": "All", "policies": entries})
+    answer: dict[str, Any] = await policy_api.request(
+        "POST", "/policy-groups", {"name": "All", "policies": entries}
+    )
     return answer
 
 
-async def test_a_policy_is_written_and_read_as_it_was_sent(desk: PolicyDesk):
-    draft = regex_draft("secret", description="No secrets", validTo="2027-01-01T00:00:00Z")
-    made = await written(desk, draft)
+async def test_a_policy_is_written_and_read_as_it_was_sent(policy_api: PolicyApiClient):
+    draft = build_regex_draft("secret", description="No secrets", validTo="2027-01-01T00:00:00Z")
+    made = await create_policy(policy_api, draft)
     assert made == {
         "policyId": made["policyId"],
         "version": "1",
@@ -52,86 +56,91 @@ async def test_a_policy_is_written_and_read_as_it_was_sent(desk: PolicyDesk):
         "origin": "store",
         "retiredAt": None,
     }
-    assert await desk.ask("GET", f"/policies/{made['policyId']}") == made
+    assert await policy_api.request("GET", f"/policies/{made['policyId']}") == made
 
 
 REFUSED = [
-    (regex_draft("secret", legs={}), "policy.config.enabledLegs enables no leg"),
-    (regex_draft("secret", legs={"request": True}), "`request` is not a known property"),
-    (regex_draft("("), "policy.config.pattern.regex: The pattern"),
-    (regex_draft(".*"), "policy.config.pattern.regex: The pattern"),
-    (regex_draft("(?<n>a)(?&m)"), "policy.config.pattern.regex: The pattern"),
-    (regex_draft("x", "EXPLODE"), "policy.config.pattern.action"),
-    (entity_draft("PERSON"), "PERSON is found only with a language model, and none is set up here"),
-    (entity_draft("US_SNN"), "US_SNN is not an entity type of Presidio"),
-    (entity_draft("US_SSN", 1.2), "policy.config.entity.scoreThreshold"),
-    (plugin_draft("x-nobody"), "no detector for x-nobody is installed here"),
+    (build_regex_draft("secret", legs={}), "policy.config.enabledLegs enables no leg"),
+    (build_regex_draft("secret", legs={"request": True}), "`request` is not a known property"),
+    (build_regex_draft("("), "policy.config.pattern.regex: The pattern"),
+    (build_regex_draft(".*"), "policy.config.pattern.regex: The pattern"),
+    (build_regex_draft("(?<n>a)(?&m)"), "policy.config.pattern.regex: The pattern"),
+    (build_regex_draft("x", "EXPLODE"), "policy.config.pattern.action"),
+    (build_entity_draft("PERSON"), "PERSON is found only with a language model. No model is configured"),
+    (build_entity_draft("US_SNN"), "US_SNN is not an entity type of Presidio"),
+    (build_entity_draft("US_SSN", 1.2), "policy.config.entity.scoreThreshold"),
+    (build_plugin_draft("x-nobody"), "no detector for x-nobody is installed"),
     ({"name": "x", "config": {"type": "RATE_LIMIT"}}, "RATE_LIMIT is not a known type"),
-    (regex_draft("x", validFrom="2027-01-01T00:00:00Z", validTo="2026-01-01T00:00:00Z"), "is not after"),
-    (regex_draft("x", validFrom="2027-01-01T00:00:00"), "policy.validFrom"),
-    (regex_draft("x", name="two\nlines"), "policy.name must be one line"),
-    (regex_draft("x", surprise=1), "`surprise` is not a known property"),
+    (
+        build_regex_draft("x", validFrom="2027-01-01T00:00:00Z", validTo="2026-01-01T00:00:00Z"),
+        "is not after",
+    ),
+    (build_regex_draft("x", validFrom="2027-01-01T00:00:00"), "policy.validFrom"),
+    (build_regex_draft("x", name="two\nlines"), "policy.name must be one line"),
+    (build_regex_draft("x", surprise=1), "`surprise` is not a known property"),
 ]
 
 
 @pytest.mark.parametrize(("draft", "said"), REFUSED, ids=[said[:40] for _, said in REFUSED])
-async def test_what_could_never_be_checked_is_refused_and_nothing_is_kept(
-    desk: PolicyDesk, draft: Any, said: str
+async def test_uncheckable_policy_is_refused_and_not_stored(
+    policy_api: PolicyApiClient, draft: Any, said: str
 ):
     with pytest.raises(ValidationFailed) as refused:
-        await written(desk, draft)
+        await create_policy(policy_api, draft)
     assert said in refused.value.message
-    assert (await desk.ask("GET", "/policies"))["totalElements"] == 0
-    assert await desk.events() == []
+    assert (await policy_api.request("GET", "/policies"))["totalElements"] == 0
+    assert await policy_api.events() == []
 
 
-async def test_a_body_that_is_no_json_is_told(desk: PolicyDesk):
+async def test_body_that_is_not_json_is_refused(policy_api: PolicyApiClient):
     with pytest.raises(InvalidJson):
-        await written(desk, b"{")
+        await create_policy(policy_api, b"{")
 
 
-async def test_each_change_makes_a_version_and_keeps_the_earlier_ones(desk: PolicyDesk):
-    first = await written(desk)
+async def test_each_change_makes_a_version_and_keeps_the_earlier_ones(policy_api: PolicyApiClient):
+    first = await create_policy(policy_api)
     path = f"/policies/{first['policyId']}"
-    second = await desk.ask("PUT", path, regex_draft("other", "LOG"), if_match='"1"')
+    second = await policy_api.request("PUT", path, build_regex_draft("other", "LOG"), if_match='"1"')
     assert (second["version"], second["config"]["pattern"]["regex"]) == ("2", "other")
-    assert await desk.ask("GET", path) == second
-    assert await desk.ask("GET", f"{path}/versions/1") == first
-    versions = await desk.ask("GET", f"{path}/versions")
+    assert await policy_api.request("GET", path) == second
+    assert await policy_api.request("GET", f"{path}/versions/1") == first
+    versions = await policy_api.request("GET", f"{path}/versions")
     assert (versions["content"], versions["totalElements"]) == ([second, first], 2)
     with pytest.raises(CaseNotFound):
-        await desk.ask("GET", f"{path}/versions/3")
+        await policy_api.request("GET", f"{path}/versions/3")
 
 
-async def test_a_change_of_what_someone_else_changed_is_refused(desk: PolicyDesk):
-    path = f"/policies/{(await written(desk))['policyId']}"
-    await desk.ask("PUT", path, regex_draft("b"), if_match="1")
+async def test_a_change_of_what_someone_else_changed_is_refused(policy_api: PolicyApiClient):
+    path = f"/policies/{(await create_policy(policy_api))['policyId']}"
+    await policy_api.request("PUT", path, build_regex_draft("b"), if_match="1")
     with pytest.raises(RelayConflict) as late:
-        await desk.ask("PUT", path, regex_draft("c"), if_match='"1"')
+        await policy_api.request("PUT", path, build_regex_draft("c"), if_match='"1"')
     assert late.value.body() == {
         "error": "conflict",
-        "message": 'If-Match says "1", and this is 2 by now; look again.',
+        "message": 'If-Match is "1", but the current revision is 2. Read it again.',
         "current": "2",
     }
     with pytest.raises(RelayConflict):
-        await desk.ask("DELETE", path, if_match='"1"')
-    assert (await desk.ask("PUT", path, regex_draft("d"), if_match="*"))["version"] == "3"
+        await policy_api.request("DELETE", path, if_match='"1"')
+    assert (await policy_api.request("PUT", path, build_regex_draft("d"), if_match="*"))["version"] == "3"
 
 
-async def test_many_writers_at_once_lose_nothing(desk: PolicyDesk):
-    path = f"/policies/{(await written(desk))['policyId']}"
-    await asyncio.gather(*(desk.ask("PUT", path, regex_draft(f"n{number}")) for number in range(12)))
-    versions = (await desk.ask("GET", f"{path}/versions", size="50"))["content"]
+async def test_many_writers_at_once_lose_nothing(policy_api: PolicyApiClient):
+    path = f"/policies/{(await create_policy(policy_api))['policyId']}"
+    await asyncio.gather(
+        *(policy_api.request("PUT", path, build_regex_draft(f"n{number}")) for number in range(12))
+    )
+    versions = (await policy_api.request("GET", f"{path}/versions", size="50"))["content"]
     assert [one["version"] for one in versions] == [str(number) for number in range(13, 0, -1)]
     assert len({one["config"]["pattern"]["regex"] for one in versions}) == 13
 
 
-async def test_a_list_is_cut_into_pages_and_filtered(desk: PolicyDesk):
+async def test_a_list_is_cut_into_pages_and_filtered(policy_api: PolicyApiClient):
     for name in ("Keys", "Card numbers", "card names"):
-        await written(desk, regex_draft("x", name=name))
-        desk.clock.advance(timedelta(seconds=1))
-    await written(desk, entity_draft("US_SSN"))
-    page = await desk.ask("GET", "/policies", size="3")
+        await create_policy(policy_api, build_regex_draft("x", name=name))
+        policy_api.clock.advance(timedelta(seconds=1))
+    await create_policy(policy_api, build_entity_draft("US_SSN"))
+    page = await policy_api.request("GET", "/policies", size="3")
     assert [one["name"] for one in page.pop("content")] == ["Review US_SSN", "card names", "Card numbers"]
     assert page == {
         "totalElements": 4,
@@ -141,55 +150,55 @@ async def test_a_list_is_cut_into_pages_and_filtered(desk: PolicyDesk):
         "first": True,
         "last": False,
     }
-    assert [one["name"] for one in (await desk.ask("GET", "/policies", size="3", page="1"))["content"]] == [
-        "Keys"
-    ]
-    found = await desk.ask("GET", "/policies", name="CARD", type="REGEX_DETECTION")
+    assert [
+        one["name"] for one in (await policy_api.request("GET", "/policies", size="3", page="1"))["content"]
+    ] == ["Keys"]
+    found = await policy_api.request("GET", "/policies", name="CARD", type="REGEX_DETECTION")
     assert [one["name"] for one in found["content"]] == ["card names", "Card numbers"]
     wrong: list[dict[str, Any]] = [{"page": "-1"}, {"size": "0"}, {"size": "x"}, {"sort": "name"}]
     for query in wrong:
         with pytest.raises(ValidationFailed):
-            await desk.ask("GET", "/policies", **query)
+            await policy_api.request("GET", "/policies", **query)
 
 
-async def test_a_retired_policy_stays_readable_and_never_comes_back(desk: PolicyDesk):
-    made = await written(desk)
+async def test_a_retired_policy_stays_readable_and_never_comes_back(policy_api: PolicyApiClient):
+    made = await create_policy(policy_api)
     path = f"/policies/{made['policyId']}"
-    await desk.ask("PUT", path, regex_draft("b"))
-    assert await desk.ask("DELETE", path) is None
-    assert (await desk.ask("GET", path))["retiredAt"] == "2026-01-01T06:00:00Z"
-    assert (await desk.ask("GET", f"{path}/versions/1"))["retiredAt"] is not None
-    assert (await desk.ask("GET", "/policies"))["content"] == []
-    assert (await desk.ask("GET", "/policies", retired="true"))["totalElements"] == 1
-    for method, body in (("PUT", regex_draft("c")), ("DELETE", None)):
+    await policy_api.request("PUT", path, build_regex_draft("b"))
+    assert await policy_api.request("DELETE", path) is None
+    assert (await policy_api.request("GET", path))["retiredAt"] == "2026-01-01T06:00:00Z"
+    assert (await policy_api.request("GET", f"{path}/versions/1"))["retiredAt"] is not None
+    assert (await policy_api.request("GET", "/policies"))["content"] == []
+    assert (await policy_api.request("GET", "/policies", retired="true"))["totalElements"] == 1
+    for method, body in (("PUT", build_regex_draft("c")), ("DELETE", None)):
         with pytest.raises(RelayConflict, match="retired"):
-            await desk.ask(method, path, body)
-    with pytest.raises(ValidationFailed, match="which was retired"):
-        await grouped(desk, made["policyId"])
-    assert (await desk.policy_repository.library("default")).in_force() == ()
+            await policy_api.request(method, path, body)
+    with pytest.raises(ValidationFailed, match="which is retired"):
+        await create_group(policy_api, made["policyId"])
+    assert (await policy_api.policy_repository.get_snapshot("default")).in_force() == ()
 
 
 @pytest.mark.parametrize("ref", [{}, {"version": "1"}])
-async def test_a_policy_that_a_group_names_is_not_retired(desk: PolicyDesk, ref: dict[str, str]):
-    made = await written(desk)
-    group = await grouped(desk, made["policyId"], **ref)
+async def test_a_policy_that_a_group_names_is_not_retired(policy_api: PolicyApiClient, ref: dict[str, str]):
+    made = await create_policy(policy_api)
+    group = await create_group(policy_api, made["policyId"], **ref)
     with pytest.raises(RelayConflict) as refused:
-        await desk.ask("DELETE", f"/policies/{made['policyId']}")
+        await policy_api.request("DELETE", f"/policies/{made['policyId']}")
     assert refused.value.details["groups"] == [group["id"]]
-    await desk.ask("DELETE", f"/policy-groups/{group['id']}")
-    await desk.ask("DELETE", f"/policies/{made['policyId']}")
+    await policy_api.request("DELETE", f"/policy-groups/{group['id']}")
+    await policy_api.request("DELETE", f"/policies/{made['policyId']}")
 
 
-async def test_the_audit_tells_who_changed_what(desk: PolicyDesk):
-    made = await written(desk)
+async def test_policy_changes_are_audited_with_the_member(policy_api: PolicyApiClient):
+    made = await create_policy(policy_api)
     path = f"/policies/{made['policyId']}"
-    await desk.ask("PUT", path, regex_draft("b"))
-    await desk.ask("DELETE", path)
-    events = await desk.events()
+    await policy_api.request("PUT", path, build_regex_draft("b"))
+    await policy_api.request("DELETE", path)
+    events = await policy_api.events()
     assert {event["auditType"] for event in events} == {"POLICY_LIFECYCLE"}
     assert [event["message"] for event in events] == [
-        "olga wrote the policy No secret.",
-        "olga wrote version 2 of the policy No b.",
+        "olga created the policy No secret.",
+        "olga created version 2 of the policy No b.",
         "olga retired the policy No b.",
     ]
     assert [event["metadata"]["operation"] for event in events] == ["CREATED", "UPDATED", "RETIRED"]
@@ -197,31 +206,31 @@ async def test_the_audit_tells_who_changed_what(desk: PolicyDesk):
     assert {event["sourceUser"]["id"] for event in events} == {"olga"}
 
 
-async def test_policies_of_one_tenant_are_nothing_to_another(desk: PolicyDesk):
-    made = await written(desk, tenant="a")
-    assert (await desk.ask("GET", "/policies", tenant="b"))["content"] == []
-    for method, body in (("GET", None), ("PUT", regex_draft("x")), ("DELETE", None)):
+async def test_policies_are_invisible_to_other_tenants(policy_api: PolicyApiClient):
+    made = await create_policy(policy_api, tenant="a")
+    assert (await policy_api.request("GET", "/policies", tenant="b"))["content"] == []
+    for method, body in (("GET", None), ("PUT", build_regex_draft("x")), ("DELETE", None)):
         with pytest.raises(CaseNotFound):
-            await desk.ask(method, f"/policies/{made['policyId']}", body, tenant="b")
+            await policy_api.request(method, f"/policies/{made['policyId']}", body, tenant="b")
     entries = [{"orderIndex": 0, "policy": {"policyId": made["policyId"]}}]
-    with pytest.raises(ValidationFailed, match="there is no such policy"):
-        await desk.ask("POST", "/policy-groups", {"name": "g", "policies": entries}, tenant="b")
+    with pytest.raises(ValidationFailed, match="which does not exist"):
+        await policy_api.request("POST", "/policy-groups", {"name": "g", "policies": entries}, tenant="b")
 
 
-async def test_reading_does_not_allow_writing(desk: PolicyDesk):
+async def test_reading_does_not_allow_writing(policy_api: PolicyApiClient):
     reader = frozenset({"POLICIES:READ"})
-    assert (await desk.ask("GET", "/policies", permissions=reader))["content"] == []
+    assert (await policy_api.request("GET", "/policies", permissions=reader))["content"] == []
     with pytest.raises(NotPermitted):
-        await written(desk, permissions=reader)
+        await create_policy(policy_api, permissions=reader)
     with pytest.raises(NotPermitted):
-        await desk.ask("GET", "/policies", permissions=frozenset({"POLICIES:WRITE"}))
+        await policy_api.request("GET", "/policies", permissions=frozenset({"POLICIES:WRITE"}))
 
 
-async def test_a_record_that_cannot_be_read_is_named_and_not_left_out(desk: PolicyDesk):
-    made = await written(desk)
-    known = await desk.store.get_record("default", "policy", f"{made['policyId']}:1")
+async def test_a_record_that_cannot_be_read_is_named_and_not_left_out(policy_api: PolicyApiClient):
+    made = await create_policy(policy_api)
+    known = await policy_api.store.get_record("default", "policy", f"{made['policyId']}:1")
     assert known is not None
-    await desk.store.save_record(replace(known, rev=2, body=b'{"policy": {}, "createdBy": "x"}'))
-    await desk.store.save_record(build_revision_record("default", rev=2, now=desk.clock()))
+    await policy_api.store.save_record(replace(known, rev=2, body=b'{"policy": {}, "createdBy": "x"}'))
+    await policy_api.store.save_record(build_revision_record("default", rev=2, now=policy_api.clock()))
     with pytest.raises(Unavailable, match=f"The policy {made['policyId']}:1 in the store cannot be read"):
-        await desk.ask("GET", "/policies")
+        await policy_api.request("GET", "/policies")

@@ -9,9 +9,9 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.raw_agent import raw_agent
-from tests.relay.described import relay_document
-from tests.relay.things import Things
+from tests.relay.a2a.raw_agent import run_raw_agent
+from tests.relay.relay_document import load_relay_document
+from tests.relay.sample_records import SampleRecords
 from tests.server.running import RunningServer, running
 
 CONFIG = schemathesis.Config.from_dict(
@@ -21,12 +21,12 @@ CONFIG = schemathesis.Config.from_dict(
         "generation": {"deterministic": True, "database": "none", "with-security-parameters": False},
     }
 )
-API = schemathesis.openapi.from_dict(relay_document(), config=CONFIG)
+API = schemathesis.openapi.from_dict(load_relay_document(), config=CONFIG)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with raw_agent() as agent:
+    with run_raw_agent() as agent:
         relay = RelaySettings(
             agents={"ours": AgentSettings(url=agent.url)},
             callers={"caller": CallerSettings(agents=("ours",))},
@@ -42,12 +42,12 @@ def admin(server: RunningServer) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def things(server: RunningServer, admin: httpx.Client) -> Things:
-    return Things(server, admin)
+def sample_records(server: RunningServer, admin: httpx.Client) -> SampleRecords:
+    return SampleRecords(server, admin)
 
 
 @pytest.fixture(scope="module")
-def turns() -> Iterator[int]:
+def example_numbers() -> Iterator[int]:
     return count()
 
 
@@ -57,10 +57,10 @@ def test_the_relays_api_keeps_to_its_description(
     case: schemathesis.Case,
     server: RunningServer,
     admin: httpx.Client,
-    things: Things,
-    turns: Iterator[int],
+    sample_records: SampleRecords,
+    example_numbers: Iterator[int],
 ) -> None:
-    if case.path_parameters and next(turns) % 2:  # else they would only ever hear 404
-        made = things.made_for(case.path)
+    if case.path_parameters and next(example_numbers) % 2:  # else they would only ever hear 404
+        made = sample_records.made_for(case.path)
         case.path_parameters.update({name: made[name] for name in case.path_parameters})
     case.call_and_validate(base_url=server.url, headers={"Authorization": admin.headers["Authorization"]})

@@ -10,16 +10,16 @@ from placet.ports.hold_store import HoldRow
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.stores.sqlite import SqliteStore
 from placet.testing.relay_samples import create_held_case
-from tests.relay.audit.samples import subscription
+from tests.relay.audit.samples import build_subscription
 
 BETWEEN_HOLDS = 20
 
 
-def say(*words: object) -> None:
+def print_line(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-def hold(number: int) -> HoldRow:
+def build_hold(number: int) -> HoldRow:
     return HoldRow(
         id=f"hold-{number}",
         tenant="default",
@@ -42,15 +42,17 @@ async def main(path: str) -> None:
     store = await SqliteStore.open(path)
     trail = StoredAuditLog(store, now=clock.now)
     for number in range(10**9):
-        trail.record(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=str(number)))
-        say("noted", number, time.monotonic())
+        trail.record(
+            trail.build_event("COMMUNICATION_AUDIT", build_subscription(), correlation_id=str(number))
+        )
+        print_line("noted", number, time.monotonic())
         if number % BETWEEN_HOLDS == 0:
             events = [
-                trail.row(kind, subscription(), correlation_id=f"held-{number}")
+                trail.build_event(kind, build_subscription(), correlation_id=f"held-{number}")
                 for kind in ("HITL", "HITL_GUARD")
             ]
-            await create_held_case(store, hold(number), events=events)
-            say("held", number, time.monotonic())
+            await create_held_case(store, build_hold(number), events=events)
+            print_line("held", number, time.monotonic())
 
 
 asyncio.run(main(sys.argv[1]))

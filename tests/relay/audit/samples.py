@@ -14,7 +14,7 @@ from placet.relay.registry.subscriptions import CallerKind, RegisteredAgent, Reg
 SSN = "536-22-8764"
 
 
-def subscription(
+def build_subscription(
     source: str = "trip-planner",
     sink: str = "weather",
     *,
@@ -28,7 +28,7 @@ def subscription(
     )
 
 
-def call(text: str, **params: Any) -> A2ACall:
+def build_call(text: str, **params: Any) -> A2ACall:
     """A message over JSON-RPC 1.0."""
     message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}]}
     document = {
@@ -47,14 +47,14 @@ def call(text: str, **params: Any) -> A2ACall:
     )
 
 
-def reply(asked: A2ACall, **task: Any) -> A2AReply:
+def build_reply(asked: A2ACall, **task: Any) -> A2AReply:
     """A task as the answer."""
     shown = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}, **task}
     document = {"jsonrpc": "2.0", "id": 1, "result": {"task": shown}}
     return parse_reply(asked.dialect, asked.operation, json.dumps(document).encode())
 
 
-def finding(message: A2ACall | A2AReply, matched: str, entity: str = "US_SSN", **over: Any) -> Finding:
+def build_finding(message: A2ACall | A2AReply, matched: str, entity: str = "US_SSN", **over: Any) -> Finding:
     """The first place where a message has this text."""
     texts = [piece.text for piece in message.pieces()]
     piece = next(place for place, one in enumerate(texts) if matched in one)

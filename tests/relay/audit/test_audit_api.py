@@ -11,7 +11,7 @@ import pytest
 from placet.ports.audit_store import AuditRow
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.settings import GroupSettings, RelaySettings, TenantSettings
-from tests.relay.audit.samples import subscription
+from tests.relay.audit.samples import build_subscription
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S
 
@@ -32,32 +32,39 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         enabled=True, groups=GROUPS, tenants={"fixed": TenantSettings(payloads="none", keep_events_for="90d")}
     )
     with running(tmp_path_factory.mktemp("audit"), relay=relay) as found:
-        found.run(fill(found))
+        found.run(store_sample_calls(found))
         yield found
 
 
-def trail_of(server: RunningServer) -> StoredAuditLog:
+def get_audit_log(server: RunningServer) -> StoredAuditLog:
     relay = server.parts.relay
     assert relay is not None
-    return relay.trail
+    return relay.audit_log
 
 
-async def fill(server: RunningServer) -> None:
+async def store_sample_calls(server: RunningServer) -> None:
     """Two calls of acme's, a minute apart, and one of somebody else's."""
-    trail = trail_of(server)
-    planner, ada = subscription(tenant="acme"), subscription("ada", "bank", kind="user", tenant="acme")
+    trail = get_audit_log(server)
+    planner, ada = (
+        build_subscription(tenant="acme"),
+        build_subscription("ada", "bank", kind="user", tenant="acme"),
+    )
     first: dict[str, Any] = {"correlation_id": "call-1", "transport": "JSONRPC", "task_id": "t-1"}
     rows: list[AuditRow] = [
-        trail.row("COMMUNICATION_AUDIT", planner, action="LOG", message="Asked.", **first),
-        trail.row("REGEX_DETECTION", planner, action="MASK", took_for=timedelta(microseconds=700), **first),
+        trail.build_event("COMMUNICATION_AUDIT", planner, action="LOG", message="Asked.", **first),
+        trail.build_event(
+            "REGEX_DETECTION", planner, action="MASK", took_for=timedelta(microseconds=700), **first
+        ),
     ]
     server.advance(seconds=2)
-    rows.append(trail.row("COMMUNICATION_AUDIT", planner, action="LOG", message="Answered.", **first))
+    rows.append(trail.build_event("COMMUNICATION_AUDIT", planner, action="LOG", message="Answered.", **first))
     server.advance(seconds=60)
     rows += [
-        trail.row("HITL", ada, correlation_id="call-2", transport="REST", action="HUMAN_REVIEW_REQUIRED"),
-        trail.row("HITL_GUARD", ada, correlation_id="call-2", transport="REST"),
-        trail.row("HITL", subscription(tenant="other"), correlation_id="call-1", task_id="t-1"),
+        trail.build_event(
+            "HITL", ada, correlation_id="call-2", transport="REST", action="HUMAN_REVIEW_REQUIRED"
+        ),
+        trail.build_event("HITL_GUARD", ada, correlation_id="call-2", transport="REST"),
+        trail.build_event("HITL", build_subscription(tenant="other"), correlation_id="call-1", task_id="t-1"),
     ]
     server.advance(seconds=1)
     trail.record(*rows)
@@ -87,11 +94,11 @@ def clients(server: RunningServer) -> Iterator[dict[str, httpx.Client]]:
 
 
 @pytest.fixture
-def ada(clients: dict[str, httpx.Client]) -> httpx.Client:
+def auditor(clients: dict[str, httpx.Client]) -> httpx.Client:
     return clients["ada"]
 
 
-def listed(client: httpx.Client, **query: Any) -> list[tuple[str, str]]:
+def list_events(client: httpx.Client, **query: Any) -> list[tuple[str, str]]:
     reply = client.get(EVENTS, params=query)
     assert reply.status_code == 200, reply.text
     return [(one["auditType"], one["correlationId"]) for one in reply.json()["content"]]
@@ -106,8 +113,8 @@ ALL = [
 ]
 
 
-def test_events_are_listed_the_newest_first(ada: httpx.Client):
-    assert listed(ada) == ALL
+def test_events_are_listed_the_newest_first(auditor: httpx.Client):
+    assert list_events(auditor) == ALL
 
 
 @pytest.mark.parametrize(
@@ -131,12 +138,12 @@ def test_events_are_listed_the_newest_first(ada: httpx.Client):
         ({"sinkAgentId": "nobody"}, []),
     ],
 )
-def test_each_filter_finds_what_it_names(ada: httpx.Client, query: dict[str, Any], places: list[int]):
-    assert listed(ada, **query) == [ALL[place] for place in places]
+def test_each_filter_finds_what_it_names(auditor: httpx.Client, query: dict[str, Any], places: list[int]):
+    assert list_events(auditor, **query) == [ALL[place] for place in places]
 
 
-def test_pages_are_counted_from_zero(ada: httpx.Client):
-    page = ada.get(EVENTS, params={"size": 2, "page": 1}).json()
+def test_pages_are_counted_from_zero(auditor: httpx.Client):
+    page = auditor.get(EVENTS, params={"size": 2, "page": 1}).json()
     assert [one["auditType"] for one in page["content"]] == [kind for kind, _ in ALL[2:4]]
     del page["content"]
     assert page == {
@@ -149,14 +156,14 @@ def test_pages_are_counted_from_zero(ada: httpx.Client):
     }
 
 
-def test_one_event_is_shown_by_its_id(ada: httpx.Client):
-    event = ada.get(EVENTS).json()["content"][0]
-    assert ada.get(f"{EVENTS}/{event['eventId']}").json() == event
-    assert ada.get(f"{EVENTS}/evt_nothing").status_code == 404
+def test_one_event_is_shown_by_its_id(auditor: httpx.Client):
+    event = auditor.get(EVENTS).json()["content"][0]
+    assert auditor.get(f"{EVENTS}/{event['eventId']}").json() == event
+    assert auditor.get(f"{EVENTS}/evt_nothing").status_code == 404
 
 
-def test_a_call_is_followed_step_by_step(ada: httpx.Client):
-    trace = ada.get(f"{TRACES}/call-1").json()
+def test_a_call_is_followed_step_by_step(auditor: httpx.Client):
+    trace = auditor.get(f"{TRACES}/call-1").json()
     steps = trace.pop("steps")
     assert trace == {
         "correlationId": "call-1",
@@ -170,31 +177,31 @@ def test_a_call_is_followed_step_by_step(ada: httpx.Client):
         ("COMMUNICATION_AUDIT", 700, None),
         ("COMMUNICATION_AUDIT", 2_000_700, None),
     ]
-    assert ada.get(f"{TRACES}/call-3").status_code == 404
+    assert auditor.get(f"{TRACES}/call-3").status_code == 404
 
 
-def test_traces_are_listed_the_newest_first_and_filtered_by_their_events(ada: httpx.Client):
-    page = ada.get(TRACES).json()
+def test_traces_are_listed_the_newest_first_and_filtered_by_their_events(auditor: httpx.Client):
+    page = auditor.get(TRACES).json()
     assert [(one["correlationId"], one["stepCount"]) for one in page["content"]] == [
         ("call-2", 2),
         ("call-1", 3),
     ]
-    masked = ada.get(TRACES, params={"auditAction": "MASK"}).json()
+    masked = auditor.get(TRACES, params={"auditAction": "MASK"}).json()
     assert [(one["correlationId"], one["stepCount"]) for one in masked["content"]] == [("call-1", 3)]
 
 
-def test_the_export_is_json_lines_in_the_order_of_writing(ada: httpx.Client):
-    reply = ada.get(EXPORT)
+def test_the_export_is_json_lines_in_the_order_of_writing(auditor: httpx.Client):
+    reply = auditor.get(EXPORT)
     assert reply.headers["content-type"] == "application/x-ndjson"
     events = [json.loads(line) for line in reply.text.splitlines()]
     assert [(one["auditType"], one["correlationId"]) for one in events] == ALL[::-1]
-    assert events[::-1] == ada.get(EVENTS).json()["content"]
+    assert events[::-1] == auditor.get(EVENTS).json()["content"]
 
 
-def test_the_export_takes_the_same_filters(ada: httpx.Client):
-    reply = ada.get(EXPORT, params={"auditType": ["HITL", "HITL_GUARD"]})
+def test_the_export_takes_the_same_filters(auditor: httpx.Client):
+    reply = auditor.get(EXPORT, params={"auditType": ["HITL", "HITL_GUARD"]})
     assert [json.loads(line)["auditType"] for line in reply.text.splitlines()] == ["HITL", "HITL_GUARD"]
-    assert ada.get(EXPORT, params={"sinkAgentId": "nobody"}).text == ""
+    assert auditor.get(EXPORT, params={"sinkAgentId": "nobody"}).text == ""
 
 
 @pytest.mark.parametrize("path", [EVENTS, TRACES, EXPORT])
@@ -220,8 +227,10 @@ def test_the_export_takes_the_same_filters(ada: httpx.Client):
         ("sinkAgentId=" + "x" * 9000, "larger than"),
     ],
 )
-def test_a_wrong_value_is_refused_in_words(ada: httpx.Client, path: str, query: str, about: str):
-    reply = ada.get(f"{path}?{query}")
+def test_invalid_filter_value_is_refused_with_a_message(
+    auditor: httpx.Client, path: str, query: str, about: str
+):
+    reply = auditor.get(f"{path}?{query}")
     assert reply.status_code == 400, reply.text
     assert about in reply.json()["message"]
 
@@ -229,30 +238,30 @@ def test_a_wrong_value_is_refused_in_words(ada: httpx.Client, path: str, query: 
 @pytest.mark.parametrize(
     "query", ["page=-1", "page=x", "page=1.5", "size=0", "size=201", "page=50000&size=2"]
 )
-def test_a_page_that_cannot_be_is_refused(ada: httpx.Client, query: str):
-    assert ada.get(f"{EVENTS}?{query}").status_code == 400
-    assert ada.get(f"{EXPORT}?{query}").status_code == 400
+def test_invalid_page_number_is_refused(auditor: httpx.Client, query: str):
+    assert auditor.get(f"{EVENTS}?{query}").status_code == 400
+    assert auditor.get(f"{EXPORT}?{query}").status_code == 400
 
 
 @pytest.mark.parametrize(
     "value",
     ["' OR 1=1 --", "%25", "\x00", "*", "a\nb", "\ud800".encode("utf-8", "surrogatepass"), "🦜" * 100],
 )
-def test_a_strange_value_finds_nothing(ada: httpx.Client, value: Any):
+def test_unknown_filter_value_finds_nothing(auditor: httpx.Client, value: Any):
     for name in ("correlationId", "taskId", "sourceAgentId", "sourceUserId", "sinkAgentId"):
-        assert listed(ada, **{name: value}) == []
+        assert list_events(auditor, **{name: value}) == []
 
 
 @pytest.mark.parametrize("path", ["x" * 4000, "%00", "..%2f..%2fevents", "%F0%9F%A6%9C", "'"])
-def test_a_strange_id_is_not_found(ada: httpx.Client, path: str):
+def test_unknown_id_is_not_found(auditor: httpx.Client, path: str):
     for kind in (EVENTS, TRACES):
-        assert ada.get(f"{kind}/{path}").status_code == 404
+        assert auditor.get(f"{kind}/{path}").status_code == 404
 
 
 def test_tenants_never_see_each_others_events(clients: dict[str, httpx.Client]):
     oscar = clients["oscar"]
-    assert listed(oscar) == [("HITL", "call-1")]
-    assert listed(oscar, taskId="t-1") == [("HITL", "call-1")]
+    assert list_events(oscar) == [("HITL", "call-1")]
+    assert list_events(oscar, taskId="t-1") == [("HITL", "call-1")]
     assert oscar.get(f"{TRACES}/call-1").json()["stepCount"] == 1
     assert oscar.get(f"{TRACES}/call-2").status_code == 404
     assert [one["correlationId"] for one in oscar.get(TRACES).json()["content"]] == ["call-1"]
@@ -263,8 +272,8 @@ def test_tenants_never_see_each_others_events(clients: dict[str, httpx.Client]):
 
 
 def test_an_administrator_names_the_tenant(clients: dict[str, httpx.Client]):
-    assert listed(clients["root"], tenantId="acme") == ALL
-    assert listed(clients["root"], tenantId="other") == [("HITL", "call-1")]
+    assert list_events(clients["root"], tenantId="acme") == ALL
+    assert list_events(clients["root"], tenantId="other") == [("HITL", "call-1")]
 
 
 @pytest.mark.parametrize("path", [EVENTS, f"{EVENTS}/x", TRACES, f"{TRACES}/x", EXPORT, "/relay/v1/tenant"])
@@ -277,18 +286,18 @@ def test_the_audit_is_for_those_who_may_read_it(
     assert clients["ada"].post(path).status_code == 405
 
 
-def test_a_tenant_says_what_is_kept_of_its_audit(clients: dict[str, httpx.Client]):
+def test_tenant_sets_its_retention(clients: dict[str, httpx.Client]):
     kim, tenant = clients["kim"], "/relay/v1/tenant"
     assert kim.get(tenant).json() == {
         "keepEventsFor": "365d",
         "keepPayloadsFor": "30d",
         "payloads": "masked",
         "tenantId": "kept",
-        "settled": False,
+        "origin": "store",
         "rev": 0,
     }
     asked = {"keepEventsFor": "10d", "keepPayloadsFor": "1d", "payloads": "full"}
-    assert kim.put(tenant, json=asked).json() == {**asked, "tenantId": "kept", "settled": False, "rev": 1}
+    assert kim.put(tenant, json=asked).json() == {**asked, "tenantId": "kept", "origin": "store", "rev": 1}
     assert kim.get(tenant).json()["payloads"] == "full"
     assert clients["oscar"].get(tenant).json()["payloads"] == "masked"
     change = kim.get(EVENTS, params={"auditType": "POLICY_LIFECYCLE"}).json()["content"][0]
@@ -296,7 +305,7 @@ def test_a_tenant_says_what_is_kept_of_its_audit(clients: dict[str, httpx.Client
     assert change["metadata"]["after"] == asked
 
 
-def test_nobody_takes_back_unseen_what_another_said_is_kept(clients: dict[str, httpx.Client]):
+def test_retention_change_needs_the_current_revision(clients: dict[str, httpx.Client]):
     oscar, tenant = clients["oscar"], "/relay/v1/tenant"
     seen = str(oscar.get(tenant).json()["rev"])
     first = oscar.put(tenant, json={"payloads": "none"}, headers={"If-Match": seen})
@@ -314,18 +323,18 @@ def test_nobody_takes_back_unseen_what_another_said_is_kept(clients: dict[str, h
         ({"keepEvents": "1d"}, "keepEvents"),
     ],
 )
-def test_what_cannot_be_kept_so_is_refused(clients: dict[str, httpx.Client], body: Any, about: str):
+def test_invalid_retention_is_refused(clients: dict[str, httpx.Client], body: Any, about: str):
     reply = clients["kim"].put("/relay/v1/tenant", json=body)
     assert reply.status_code == 400
     assert about in reply.json()["message"]
 
 
-def test_whoever_only_reads_the_audit_cannot_say_what_is_kept(ada: httpx.Client):
-    assert ada.put("/relay/v1/tenant", json={"payloads": "none"}).status_code == 403
+def test_audit_reader_cannot_change_retention(auditor: httpx.Client):
+    assert auditor.put("/relay/v1/tenant", json={"payloads": "none"}).status_code == 403
 
 
-def test_what_the_settings_file_says_only_the_file_changes(clients: dict[str, httpx.Client]):
+def test_retention_from_settings_cannot_be_changed_by_the_api(clients: dict[str, httpx.Client]):
     fay = clients["fay"]
     assert fay.get("/relay/v1/tenant").json()["payloads"] == "none"
     assert fay.put("/relay/v1/tenant", json={"payloads": "full"}).status_code == 409
-    assert fay.get("/relay/v1/tenant").json()["settled"] is True
+    assert fay.get("/relay/v1/tenant").json()["origin"] == "settings"

@@ -13,15 +13,17 @@ import pytest
 from placet.errors import Unavailable, ValidationFailed
 from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.identity import Principal
+from placet.relay import write_queue
 from placet.relay.audit.audit_event import AuditEvent
 from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
 from placet.relay.audit.event_factory import MAX_ID
-from placet.relay.audit.stored_audit_log import BATCH, MAX_UNBUILT, StoredAuditLog
+from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.registry.tenant_membership import Membership
 from placet.relay.traffic.exchange import Exchange
+from placet.relay.write_queue import BATCH, MAX_UNBUILT
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.clock import FakeClock
-from tests.relay.audit.samples import call, reply, subscription
+from tests.relay.audit.samples import build_call, build_reply, build_subscription
 from tests.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +35,7 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
     return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
-class Flaky(InMemorySqliteStore):
+class FlakyStore(InMemorySqliteStore):
     """A store that is away for a while, and that never takes what is called poison."""
 
     def __init__(self) -> None:
@@ -52,25 +54,25 @@ class Flaky(InMemorySqliteStore):
         await super().add_audit_events(events)
 
 
-def noted(trail: StoredAuditLog, *names: str) -> None:
+def record_events(trail: StoredAuditLog, *names: str) -> None:
     for name in names:
-        trail.record(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name))
+        trail.record(trail.build_event("COMMUNICATION_AUDIT", build_subscription(), correlation_id=name))
 
 
-async def names(store: InMemorySqliteStore) -> list[str]:
+async def list_stored_names(store: InMemorySqliteStore) -> list[str]:
     found, _ = await store.list_audit_events("default", ALL, page=0, size=100_000, order="oldest")
     return [row.correlation_id for row in found]
 
 
 async def test_an_event_is_what_the_reference_says():
     clock = FakeClock()
-    row = StoredAuditLog(InMemorySqliteStore(), now=clock).row(
+    row = StoredAuditLog(InMemorySqliteStore(), now=clock).build_event(
         "REGEX_DETECTION",
-        subscription(),
+        build_subscription(),
         correlation_id="corr-1",
         action="MASK",
         transport="JSONRPC",
-        message="No SSNs found something, and its action is MASK.",
+        message="No SSNs matched, and its action is MASK.",
         task_id="t-1",
         context_id="c-1",
         message_id="m-1",
@@ -89,7 +91,7 @@ async def test_an_event_is_what_the_reference_says():
         "sentAt": "2026-01-01T05:59:59.998000Z",
         "createdAt": "2026-01-01T06:00:00Z",
         "durationMicros": 2000,
-        "message": "No SSNs found something, and its action is MASK.",
+        "message": "No SSNs matched, and its action is MASK.",
         "correlationId": "corr-1",
         "sourceAgent": {"id": "trip-planner", "name": "trip-planner"},
         "sourceUser": None,
@@ -114,9 +116,9 @@ async def test_an_event_is_what_the_reference_says():
     assert (row.correlation_id, row.task_id) == ("corr-1", "t-1")
 
 
-async def test_a_user_is_told_from_an_agent():
-    row = StoredAuditLog(InMemorySqliteStore(), now=FakeClock()).row(
-        "HITL", subscription("ada", kind="user"), correlation_id="c"
+async def test_user_and_agent_are_distinguished():
+    row = StoredAuditLog(InMemorySqliteStore(), now=FakeClock()).build_event(
+        "HITL", build_subscription("ada", kind="user"), correlation_id="c"
     )
     event = json.loads(row.body)
     assert (event["sourceAgent"], event["sourceUser"]) == (None, {"id": "ada", "name": "ada"})
@@ -126,7 +128,9 @@ async def test_a_user_is_told_from_an_agent():
 async def test_a_change_by_a_member_names_the_member():
     trail = StoredAuditLog(InMemorySqliteStore(), now=FakeClock())
     member = Membership(principal=Principal(name="ada"), tenant="acme")
-    event = json.loads(trail.change(member, "ada wrote a policy.", metadata={"policyId": "p"}).body)
+    event = json.loads(
+        trail.build_change_event(member, "ada wrote a policy.", metadata={"policyId": "p"}).body
+    )
     assert (event["tenantId"], event["auditType"], event["sourceUser"]["id"]) == (
         "acme",
         "POLICY_LIFECYCLE",
@@ -134,108 +138,114 @@ async def test_a_change_by_a_member_names_the_member():
     )
 
 
-async def test_an_id_that_no_store_would_keep_does_not_keep_its_event_out():
+async def test_event_with_unstorable_id_is_still_stored():
     store = InMemorySqliteStore()
     trail = StoredAuditLog(store, now=FakeClock())
-    row = trail.row("HITL", subscription(), correlation_id="c", task_id="t" * 100_000)
+    row = trail.build_event("HITL", build_subscription(), correlation_id="c", task_id="t" * 100_000)
     trail.record(row)
     await trail.flush()
     assert row.task_id == "t" * MAX_ID
-    assert await names(store) == ["c"]
+    assert await list_stored_names(store) == ["c"]
 
 
 async def test_an_event_that_is_too_large_is_kept_without_its_payload():
     trail = StoredAuditLog(InMemorySqliteStore(), now=FakeClock())
-    row = trail.row("HITL", subscription(), correlation_id="c", payload={"requestBody": "x" * 10**6})
+    row = trail.build_event(
+        "HITL", build_subscription(), correlation_id="c", payload={"requestBody": "x" * 10**6}
+    )
     event = json.loads(row.body)
     assert (event["payload"], event["metadata"]) == (None, {"payloadOmitted": "too large"})
 
 
 async def test_events_are_written_within_a_moment_and_in_order():
-    store = Flaky()
+    store = FlakyStore()
     trail = StoredAuditLog(store, now=FakeClock())
     wanted = [f"c{number}" for number in range(1000)]
-    noted(trail, *wanted)
+    record_events(trail, *wanted)
     async with asyncio.timeout(60):
         await store.tried.wait()
         await trail.flush()
-    assert await names(store) == wanted
+    assert await list_stored_names(store) == wanted
     assert max(store.batches) <= BATCH
     rows, _ = await store.list_audit_events("default", ALL, page=0, size=1000, order="oldest")
     assert [row.id for row in rows] == sorted(row.id for row in rows)
 
 
-async def test_nobody_has_to_ask_for_events_to_be_written():
-    store = Flaky()
+async def test_events_are_written_without_a_flush():
+    store = FlakyStore()
     trail = StoredAuditLog(store, now=FakeClock())
-    noted(trail, "c")
+    record_events(trail, "c")
     async with asyncio.timeout(60):
         await store.tried.wait()
     await trail.aclose()
 
 
 async def test_events_wait_for_a_store_that_is_away():
-    store = Flaky()
+    store = FlakyStore()
     store.away.set()
     trail = StoredAuditLog(store, now=FakeClock())
-    noted(trail, "first", "second")
+    record_events(trail, "first", "second")
     await store.tried.wait()
-    noted(trail, "third")
-    assert trail.behind
+    record_events(trail, "third")
+    assert trail.is_behind
     store.away.clear()
     async with asyncio.timeout(60):
         await trail.flush()
-    assert await names(store) == ["first", "second", "third"]
-    assert not trail.behind
+    assert await list_stored_names(store) == ["first", "second", "third"]
+    assert not trail.is_behind
 
 
-@pytest.mark.parametrize("bound", [{"max_waiting": 2}, {"max_waiting_bytes": 900}])
-async def test_nothing_passes_unrecorded_while_too_much_waits(bound: dict[str, Any]):
-    store = Flaky()
+@pytest.mark.parametrize(("limit", "value"), [("MAX_WAITING", 2), ("MAX_WAITING_BYTES", 900)])
+async def test_full_audit_queue_refuses_calls(limit: str, value: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(write_queue, limit, value)
+    store = FlakyStore()
     store.away.set()
-    trail = StoredAuditLog(store, now=FakeClock(), **bound)
-    noted(trail, "first", "second")
-    with pytest.raises(Unavailable, match="nothing may pass"):
-        noted(trail, "third")
+    trail = StoredAuditLog(store, now=FakeClock())
+    record_events(trail, "first", "second")
+    with pytest.raises(Unavailable, match="no calls are accepted"):
+        record_events(trail, "third")
     store.away.clear()
     async with asyncio.timeout(60):
         await trail.flush()
-    noted(trail, "fourth")
+    record_events(trail, "fourth")
     await trail.aclose()
-    assert await names(store) == ["first", "second", "fourth"]
+    assert await list_stored_names(store) == ["first", "second", "fourth"]
 
 
-async def test_an_event_the_store_never_takes_does_not_keep_the_others_out(caplog: pytest.LogCaptureFixture):
-    store = Flaky()
+async def test_rejected_event_does_not_block_others(caplog: pytest.LogCaptureFixture):
+    store = FlakyStore()
     trail = StoredAuditLog(store, now=FakeClock())
-    noted(trail, "before", "poison", "after")
+    record_events(trail, "before", "poison", "after")
     await trail.flush()
-    assert await names(store) == ["before", "after"]
+    assert await list_stored_names(store) == ["before", "after"]
     assert "audit_event_rejected" in caplog.text
 
 
-async def test_a_trail_that_is_closed_has_written_everything_and_takes_no_more():
-    store = Flaky()
+async def test_closed_audit_log_has_written_everything_and_refuses_more():
+    store = FlakyStore()
     trail = StoredAuditLog(store, now=FakeClock())
-    noted(trail, *(str(number) for number in range(500)))
+    record_events(trail, *(str(number) for number in range(500)))
     await trail.aclose()
-    assert len(await names(store)) == 500
+    assert len(await list_stored_names(store)) == 500
     with pytest.raises(Unavailable):
-        noted(trail, "late")
+        record_events(trail, "late")
 
 
-async def test_what_is_lost_at_the_end_is_said(caplog: pytest.LogCaptureFixture):
-    store = Flaky()
+async def test_lost_events_are_logged_on_close(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(write_queue, "CLOSE_TIMEOUT", timedelta(milliseconds=50))
+    store = FlakyStore()
     store.away.set()
-    trail = StoredAuditLog(store, now=FakeClock(), finish_within=timedelta(milliseconds=50))
-    noted(trail, "lost")
+    trail = StoredAuditLog(store, now=FakeClock())
+    record_events(trail, "lost")
     with caplog.at_level(logging.ERROR):
         await trail.aclose()
     assert "audit_events_lost count=1" in caplog.text
 
 
-async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_order():
-    store, clock, made = Flaky(), FakeClock(), list[str]()
+async def test_deferred_events_are_built_on_write_in_order():
+    store, clock, made = FlakyStore(), FakeClock(), list[str]()
     trail = StoredAuditLog(store, now=clock)
 
     def later(name: str) -> None:
@@ -243,58 +253,63 @@ async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_ord
 
         def make() -> AuditRow:
             made.append(name)
-            return trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name, stamp=stamp)
+            return trail.build_event(
+                "COMMUNICATION_AUDIT", build_subscription(), correlation_id=name, stamp=stamp
+            )
 
         trail.record_later(make, size=1000)
 
     later("first")
     began = clock()
     clock.advance(timedelta(seconds=1))
-    noted(trail, "second")
+    record_events(trail, "second")
     later("third")
     assert made == []
     clock.advance(timedelta(hours=1))
     await trail.flush()
     assert made == ["first", "third"]
-    assert await names(store) == ["first", "second", "third"]
+    assert await list_stored_names(store) == ["first", "second", "third"]
     rows, _ = await store.list_audit_events("default", ALL, page=0, size=10, order="oldest")
     assert [row.at - began for row in rows] == [timedelta(), timedelta(seconds=1), timedelta(seconds=1)]
     assert [row.id for row in rows] == sorted(row.id for row in rows)
 
 
-async def test_no_more_is_put_off_than_there_is_room_for():
-    store = Flaky()
+async def test_deferred_events_count_towards_the_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(write_queue, "MAX_WAITING", MAX_UNBUILT + 2)
+    store = FlakyStore()
     store.away.set()
-    trail, made = StoredAuditLog(store, now=FakeClock(), max_waiting=MAX_UNBUILT + 2), list[int]()
+    trail, made = StoredAuditLog(store, now=FakeClock()), list[int]()
 
     def later(number: int) -> None:
         def make() -> AuditRow:
             made.append(number)
-            return trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=f"c{number}")
+            return trail.build_event("COMMUNICATION_AUDIT", build_subscription(), correlation_id=f"c{number}")
 
         trail.record_later(make, size=1)
 
     for number in range(MAX_UNBUILT + 2):
         later(number)
     assert made == [MAX_UNBUILT, MAX_UNBUILT + 1]
-    with pytest.raises(Unavailable, match="nothing may pass"):
+    with pytest.raises(Unavailable, match="no calls are accepted"):
         later(-1)
     store.away.clear()
     async with asyncio.timeout(60):
         await trail.flush()
-    assert await names(store) == [f"c{number}" for number in range(MAX_UNBUILT + 2)]
+    assert await list_stored_names(store) == [f"c{number}" for number in range(MAX_UNBUILT + 2)]
     assert sorted(made) == list(range(MAX_UNBUILT + 2))
 
 
-async def test_a_call_that_cannot_be_told_in_full_is_told_without_its_messages(
+async def test_unrecordable_call_is_recorded_without_its_messages(
     caplog: pytest.LogCaptureFixture,
 ):
     store = InMemorySqliteStore()
     trail = StoredAuditLog(store, now=FakeClock())
-    asked = call("What is the weather?")
-    odd = reply(asked, id=["no", "text"])
-    exchange = Exchange(subscription=subscription(), call=asked, correlation_id="c", headers={}, size=100)
-    CallRecorder(trail).note(exchange, CallOutcome(size=200, reply=odd), timedelta(microseconds=5))
+    asked = build_call("What is the weather?")
+    odd = build_reply(asked, id=["no", "text"])
+    exchange = Exchange(
+        subscription=build_subscription(), call=asked, correlation_id="c", headers={}, size=100
+    )
+    CallRecorder(trail).record(exchange, CallOutcome(size=200, reply=odd), timedelta(microseconds=5))
     await trail.flush()
     rows, _ = await store.list_audit_events("default", ALL, page=0, size=10)
     event = json.loads(rows[0].body)

@@ -20,7 +20,7 @@ LASTS_S = 1.0
 ALL = 1_000_000
 
 
-def said_before_a_kill(path: Path) -> list[tuple[str, int, float]]:
+def read_output_before_kill(path: Path) -> list[tuple[str, int, float]]:
     """What a process said until it was killed, a second after its first words."""
     command = [sys.executable, str(AUDITING_PROCESS), str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -28,21 +28,21 @@ def said_before_a_kill(path: Path) -> list[tuple[str, int, float]]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         while not said or said[-1][2] - said[0][2] < LASTS_S:
-            said.append(_read(process.stdout.readline()))
+            said.append(_parse_line(process.stdout.readline()))
         process.send_signal(signal.SIGKILL)
-        said += [_read(line) for line in process.stdout.readlines() if line.endswith("\n")]
+        said += [_parse_line(line) for line in process.stdout.readlines() if line.endswith("\n")]
     return said
 
 
-def _read(line: str) -> tuple[str, int, float]:
+def _parse_line(line: str) -> tuple[str, int, float]:
     word, number, at = line.split()
     return word, int(number), float(at)
 
 
 @pytest.mark.anyio
-async def test_a_killed_process_loses_the_last_moment_at_most_and_nothing_of_a_hold(tmp_path: Path):
+async def test_killed_process_loses_only_unflushed_events_and_no_hold(tmp_path: Path):
     path = tmp_path / "audit.db"
-    said = said_before_a_kill(path)
+    said = read_output_before_kill(path)
     store = await SqliteStore.open(path)
     rows, _ = await store.list_audit_events("default", AuditFilter(), page=0, size=ALL, order="oldest")
     holds, _ = await store.list_holds("default", HoldFilter(), page=0, size=ALL, order="oldest")

@@ -20,32 +20,34 @@ from placet.relay.registry.tenant_membership import Membership
 from placet.relay.settings import RelaySettings, TenantSettings, check_relay
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
-from tests.relay.audit.samples import subscription
+from tests.relay.audit.samples import build_subscription
 
 pytestmark = pytest.mark.anyio
 BODY = {"requestBody": {"text": "hello"}, "requestHeaders": {"accept": "*/*"}, "method": "SendMessage"}
 
 
-def keeping(events: str = "10d", bodies: str = "2d", payloads: PayloadMode = "masked") -> RetentionPolicy:
+def build_retention_policy(
+    events: str = "10d", bodies: str = "2d", payloads: PayloadMode = "masked"
+) -> RetentionPolicy:
     return RetentionPolicy(keep_events_for=events, keep_payloads_for=bodies, payloads=payloads)
 
 
-class Desk:
+class RetentionKit:
     """A trail and its retention over one store."""
 
     def __init__(self, store: Store, clock: FakeClock, **settled: RetentionPolicy) -> None:
         self.store = store
         self.clock = clock
-        self.keeping = TenantRetention(store, settled=settled, now=clock)
-        self.trail = StoredAuditLog(store, now=clock, payloads_for=self.keeping.payloads_for)
+        self.keeping = TenantRetention(store, settings_policies=settled, now=clock)
+        self.trail = StoredAuditLog(store, now=clock, get_payload_mode=self.keeping.get_payload_mode)
         self.retention = RetentionJob(store, self.keeping, now=clock)
 
     async def note(self, tenant: str, *names: str, payload: dict[str, Any] | None = None) -> None:
         for name in names:
             self.trail.record(
-                self.trail.row(
+                self.trail.build_event(
                     "COMMUNICATION_AUDIT",
-                    subscription(tenant=tenant),
+                    build_subscription(tenant=tenant),
                     correlation_id=name,
                     payload=BODY if payload is None else payload,
                 )
@@ -59,91 +61,96 @@ class Desk:
         return [json.loads(row.body) for row in found]
 
 
-async def test_bodies_leave_their_events_in_time_and_events_the_store():
-    desk = Desk(open_memory_store(), FakeClock(), acme=keeping())
+async def test_bodies_and_events_are_erased_after_their_retention():
+    desk = RetentionKit(open_memory_store(), FakeClock(), acme=build_retention_policy())
     await desk.note("acme", "old")
     desk.clock.advance(timedelta(days=1))
     await desk.note("acme", "young")
     desk.clock.advance(timedelta(days=1, seconds=1))
-    assert await desk.retention.once() == 1
+    assert await desk.retention.run_once() == 1
     old, young = await desk.events("acme")
     assert old["payload"] == {"method": "SendMessage"}
     assert old["metadata"] == {"payloadRedactedAt": "2026-01-03T06:00:01Z"}
     assert young["payload"] == BODY
-    assert await desk.retention.once() == 0
+    assert await desk.retention.run_once() == 0
     desk.clock.advance(timedelta(days=8))
-    await desk.retention.once()
+    await desk.retention.run_once()
     assert [one["correlationId"] for one in await desk.events("acme")] == ["young"]
 
 
-async def test_each_tenant_keeps_what_it_wants_and_as_long():
-    desk = Desk(open_memory_store(), FakeClock(), short=keeping("1d", "1d"), long=keeping("100d", "100d"))
+async def test_each_tenant_has_its_own_retention():
+    desk = RetentionKit(
+        open_memory_store(),
+        FakeClock(),
+        short=build_retention_policy("1d", "1d"),
+        long=build_retention_policy("100d", "100d"),
+    )
     for tenant in ("short", "long", "default"):
         await desk.note(tenant, "call")
     desk.clock.advance(timedelta(days=40))
-    await desk.retention.once()
+    await desk.retention.run_once()
     assert await desk.events("short") == []
     assert (await desk.events("long"))[0]["payload"] == BODY
     assert (await desk.events("default"))[0]["payload"] == {"method": "SendMessage"}
 
 
-async def test_whoever_wants_no_bodies_any_more_has_none_any_more():
-    desk = Desk(open_memory_store(), FakeClock(), acme=keeping(payloads="none"))
+async def test_turning_bodies_off_erases_stored_bodies():
+    desk = RetentionKit(open_memory_store(), FakeClock(), acme=build_retention_policy(payloads="none"))
     await desk.note("acme", "call")
     desk.clock.advance(timedelta(seconds=1))
-    await desk.retention.once()
+    await desk.retention.run_once()
     assert "requestBody" not in (await desk.events("acme"))[0]["payload"]
 
 
-async def test_very_many_events_are_done_bit_by_bit(tmp_path):
+async def test_many_events_are_erased_in_batches(tmp_path):
     store = await SqliteStore.open(tmp_path / "audit.db")
-    desk = Desk(store, FakeClock(), acme=keeping())
+    desk = RetentionKit(store, FakeClock(), acme=build_retention_policy())
     count = BATCH * 2 + 7
     await desk.note("acme", *(str(number) for number in range(count)))
     desk.clock.advance(timedelta(days=3))
-    assert await desk.retention.once() == count
+    assert await desk.retention.run_once() == count
     assert all("requestBody" not in one["payload"] for one in await desk.events("acme"))
     desk.clock.advance(timedelta(days=8))
-    await desk.retention.once()
+    await desk.retention.run_once()
     assert await desk.events("acme") == []
     await store.aclose()
 
 
 async def test_an_event_without_a_body_stays_as_it_is():
-    desk = Desk(open_memory_store(), FakeClock(), acme=keeping())
+    desk = RetentionKit(open_memory_store(), FakeClock(), acme=build_retention_policy())
     await desk.note("acme", "call", payload={"method": "GetTask"})
     before = await desk.events("acme")
     desk.clock.advance(timedelta(days=3))
-    await desk.retention.once()
+    await desk.retention.run_once()
     assert await desk.events("acme") == before
 
 
-async def test_before_anything_was_read_no_bodies_are_kept():
-    desk = Desk(open_memory_store(), FakeClock())
-    assert desk.trail.payloads_for("acme") == "none"
+async def test_no_bodies_are_stored_before_settings_are_loaded():
+    desk = RetentionKit(open_memory_store(), FakeClock())
+    assert desk.trail.get_payload_mode("acme") == "none"
     await desk.keeping.start()
-    assert desk.trail.payloads_for("acme") == "masked"
+    assert desk.trail.get_payload_mode("acme") == "masked"
 
 
-async def test_what_one_server_was_told_another_one_knows(tmp_path):
+async def test_retention_change_reaches_other_servers(tmp_path):
     clock = FakeClock()
     member = Membership(principal=Principal(name="kim"), tenant="acme")
-    here = Desk(await SqliteStore.open(tmp_path / "audit.db"), clock)
-    there = Desk(await SqliteStore.open(tmp_path / "audit.db"), clock)
+    here = RetentionKit(await SqliteStore.open(tmp_path / "audit.db"), clock)
+    there = RetentionKit(await SqliteStore.open(tmp_path / "audit.db"), clock)
     await here.keeping.start()
     await there.keeping.start()
     told = msgspec.structs.replace(RetentionPolicy(), payloads="full")
     await here.keeping.save(member, told, here.trail)
     await there.keeping.load()
-    assert (here.trail.payloads_for("acme"), there.trail.payloads_for("acme")) == ("full", "full")
-    await there.keeping.save(member, keeping(), there.trail)
+    assert (here.trail.get_payload_mode("acme"), there.trail.get_payload_mode("acme")) == ("full", "full")
+    await there.keeping.save(member, build_retention_policy(), there.trail)
     assert [one["auditType"] for one in await here.events("acme")] == ["POLICY_LIFECYCLE"] * 2
     for desk in (here, there):
         await desk.store.aclose()
 
 
 async def test_the_settings_file_is_not_overruled():
-    desk = Desk(open_memory_store(), FakeClock(), acme=keeping())
+    desk = RetentionKit(open_memory_store(), FakeClock(), acme=build_retention_policy())
     member = Membership(principal=Principal(name="kim"), tenant="acme")
     with pytest.raises(RelayConflict, match="settings file"):
         await desk.keeping.save(member, RetentionPolicy(), desk.trail)
@@ -155,10 +162,10 @@ async def test_the_settings_file_is_not_overruled():
         ("acme", {"keep_events_for": "soon"}, "relay.tenants.acme: keep_events_for: "),
         ("acme", {"keep_payloads_for": "1y"}, "relay.tenants.acme: keep_payloads_for: "),
         ("acme", {"keep_events_for": "1d"}, "keep_payloads_for is longer than keep_events_for."),
-        ("Acme Ltd", {}, "a tenant is named by"),
+        ("Acme Ltd", {}, "a tenant's name has"),
     ],
 )
-async def test_a_settings_file_that_cannot_be_followed_is_refused(name: str, tenant: Any, words: str):
+async def test_invalid_retention_settings_are_refused(name: str, tenant: Any, words: str):
     settings = RelaySettings(tenants={name: TenantSettings(**tenant)})
     with pytest.raises(SettingsError) as refusal:
         check_relay(settings, allow_loopback=False)

@@ -8,12 +8,12 @@ import pytest
 
 from placet.ports.identity import Principal
 from placet.relay.api.access import RelayRequest
-from placet.relay.api.audit import MOST_STEPS, AuditApi
+from placet.relay.api.audit import MAX_STEPS, AuditApi
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.registry.tenant_membership import Membership
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
-from tests.relay.audit.samples import subscription
+from tests.relay.audit.samples import build_subscription
 
 pytestmark = pytest.mark.anyio
 REQUEST = RelayRequest(
@@ -30,8 +30,11 @@ async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
     trail = StoredAuditLog(store, now=clock)
     for _ in range(120):
         trail.record(
-            trail.row(
-                "COMMUNICATION_AUDIT", subscription(), correlation_id="again", payload={"requestBody": body}
+            trail.build_event(
+                "COMMUNICATION_AUDIT",
+                build_subscription(),
+                correlation_id="again",
+                payload={"requestBody": body},
             )
         )
     await trail.flush()
@@ -50,14 +53,16 @@ async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
 async def test_a_trace_shows_its_first_steps_and_counts_all_of_them(tmp_path):
     store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
     trail = StoredAuditLog(store, now=clock)
-    for number in range(MOST_STEPS + 7):
+    for number in range(MAX_STEPS + 7):
         clock.advance(timedelta(seconds=1))
         trail.record(
-            trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id="again", message=str(number))
+            trail.build_event(
+                "COMMUNICATION_AUDIT", build_subscription(), correlation_id="again", message=str(number)
+            )
         )
     found = await AuditApi(store, trail, now=clock).trace(REQUEST)
-    assert found.step_count == MOST_STEPS + 7
-    assert [step.message for step in found.steps] == [str(number) for number in range(MOST_STEPS)]
-    assert found.total_duration_micros == (MOST_STEPS - 1) * 1_000_000
+    assert found.step_count == MAX_STEPS + 7
+    assert [step.message for step in found.steps] == [str(number) for number in range(MAX_STEPS)]
+    assert found.total_duration_micros == (MAX_STEPS - 1) * 1_000_000
     await trail.aclose()
     await store.aclose()

@@ -14,7 +14,7 @@ from placet.relay.audit.event_factory import AuditEventFactory
 from placet.stores.sqlite.relay_filters import build_event_query
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
-from tests.relay.audit.samples import subscription
+from tests.relay.audit.samples import build_subscription
 
 pytestmark = pytest.mark.anyio
 COUNT = 100_000
@@ -22,14 +22,14 @@ RARE = 997
 """Every so manieth event is what the filters ask for."""
 
 
-def events() -> list[AuditRow]:
+def build_events() -> list[AuditRow]:
     clock = FakeClock()
     make = AuditEventFactory(clock)
-    common = make.row(
-        "COMMUNICATION_AUDIT", subscription(), correlation_id="", transport="JSONRPC", action="LOG"
+    common = make.build_event(
+        "COMMUNICATION_AUDIT", build_subscription(), correlation_id="", transport="JSONRPC", action="LOG"
     )
-    ada = subscription("ada", "bank", kind="user")
-    rare = make.row("HITL", ada, correlation_id="", transport="REST", action="BLOCK")
+    ada = build_subscription("ada", "bank", kind="user")
+    rare = make.build_event("HITL", ada, correlation_id="", transport="REST", action="BLOCK")
     found = []
     for number in range(COUNT):
         row = common if number % RARE else rare
@@ -50,7 +50,7 @@ def events() -> list[AuditRow]:
 async def store(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[SqliteStore]:
     path: Path = tmp_path_factory.mktemp("volume") / "audit.db"
     store = await SqliteStore.open(path)
-    rows = events()
+    rows = build_events()
     for start in range(0, COUNT, 20_000):
         await store.add_audit_events(rows[start : start + 20_000])
     yield store

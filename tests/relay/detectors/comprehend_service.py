@@ -76,7 +76,7 @@ def _entities(text: str) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def comprehend() -> Iterator[ComprehendService]:
+def run_comprehend_service() -> Iterator[ComprehendService]:
     service = ComprehendService()
     thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

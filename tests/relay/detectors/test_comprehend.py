@@ -12,38 +12,38 @@ from placet.relay.detectors.comprehend import DEFAULT_TIMEOUT, ComprehendDetecto
 from placet.relay.detectors.comprehend_entities import ENTITIES
 from placet.relay.policies.evaluation import Outcome
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
-from tests.relay.detectors.comprehend_service import ComprehendService, comprehend
-from tests.relay.detectors.looking import inspector, look
-from tests.relay.policies.samples import entity_draft, policy
+from tests.relay.detectors.comprehend_service import ComprehendService, run_comprehend_service
+from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts
+from tests.relay.policies.samples import build_entity_draft, build_policy
 
 CREDENTIALS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "not-a-real-one"}
 SSN = Rule(what="SSN", threshold=0.5)
 
 
-def connected(service: ComprehendService) -> ComprehendDetector:
+def connect(service: ComprehendService) -> ComprehendDetector:
     return ComprehendDetector(region="eu-central-1", endpoint_url=service.url, client_options=CREDENTIALS)
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[ComprehendService, ComprehendDetector]]:
+def shared_detector() -> Iterator[tuple[ComprehendService, ComprehendDetector]]:
     """boto3 takes its time to make a client, so most tests use one."""
-    with comprehend() as service:
-        detector = connected(service)
+    with run_comprehend_service() as service:
+        detector = connect(service)
         yield service, detector
         asyncio.run(detector.aclose())
 
 
 @pytest.fixture
-def service(shared: tuple[ComprehendService, ComprehendDetector]) -> ComprehendService:
-    service, _ = shared
+def service(shared_detector: tuple[ComprehendService, ComprehendDetector]) -> ComprehendService:
+    service, _ = shared_detector
     service.texts, service.trouble = [], None
     service.released.clear()
     return service
 
 
 @pytest.fixture
-def detector(shared: tuple[ComprehendService, ComprehendDetector]) -> ComprehendDetector:
-    _, detector = shared
+def detector(shared_detector: tuple[ComprehendService, ComprehendDetector]) -> ComprehendDetector:
+    _, detector = shared_detector
     detector.within = DEFAULT_TIMEOUT
     return detector
 
@@ -64,7 +64,7 @@ class TestComprehend(DetectorContract):
         self, request: pytest.FixtureRequest, detector: ComprehendDetector, service: ComprehendService
     ) -> ComprehendDetector:
         """One of its own for the test that closes it."""
-        return connected(service) if "closed" in request.node.name else detector
+        return connect(service) if "closed" in request.node.name else detector
 
 
 @pytest.mark.anyio
@@ -111,8 +111,8 @@ async def test_a_service_in_trouble_holds_the_message(
 ):
     service.trouble = trouble
     detector.within = timedelta(seconds=5 if trouble != "hangs" else 0.3)
-    policies = [policy(entity_draft("SSN", engine="COMPREHEND", action="LOG"))]
-    seen = await look(inspector(policies, detector), "my SSN is 536-22-8764")
+    policies = [build_policy(build_entity_draft("SSN", engine="COMPREHEND", action="LOG"))]
+    seen = await evaluate_texts(build_evaluator(policies, detector), "my SSN is 536-22-8764")
     assert (seen.outcome, seen.unchecked[0].reason) == (Outcome.HOLD, reason)
     service.released.set()
 
@@ -125,8 +125,8 @@ async def test_a_service_that_is_not_there_holds_the_message():
         client_options=CREDENTIALS,
         within=timedelta(seconds=3),
     )
-    policies = [policy(entity_draft("SSN", engine="COMPREHEND"))]
-    assert (await look(inspector(policies, detector), "hello")).outcome is Outcome.HOLD
+    policies = [build_policy(build_entity_draft("SSN", engine="COMPREHEND"))]
+    assert (await evaluate_texts(build_evaluator(policies, detector), "hello")).outcome is Outcome.HOLD
     await detector.aclose()
 
 

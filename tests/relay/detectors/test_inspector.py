@@ -20,16 +20,16 @@ from placet.relay.policies.evaluation import Outcome
 from placet.relay.policies.policy import Leg, parse_policy_draft
 from placet.relay.policies.policy_set import PolicySet
 from placet.testing.contracts.detector import DetectorContract, DetectorSample
-from tests.relay.detectors.looking import WAY, inspector, look
+from tests.relay.detectors.sample_evaluator import WAY, build_evaluator, evaluate_texts
 from tests.relay.policies.samples import (
     NOW,
-    binding,
-    entity_draft,
-    group,
-    plugin_draft,
-    policy,
-    regex_draft,
-    regex_policy,
+    build_binding,
+    build_entity_draft,
+    build_group,
+    build_plugin_draft,
+    build_policy,
+    build_regex_draft,
+    build_regex_policy,
 )
 
 
@@ -51,13 +51,13 @@ class WordDetector:
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
         if self.trouble == "cannot prepare":
             raise RuntimeError("no")
-        return _Words(self, rules)
+        return _WordRules(self, rules)
 
     async def aclose(self) -> None:
         self.closed = True
 
 
-class _Words:
+class _WordRules:
     def __init__(self, detector: WordDetector, rules: Sequence[Rule]) -> None:
         self._detector = detector
         self._rules = rules
@@ -112,39 +112,41 @@ class TestWords(DetectorContract):
 
 
 @pytest.mark.anyio
-async def test_a_registered_plug_in_is_asked(words: WordDetector):
-    found = inspector([policy(plugin_draft("x-words", words=["fool"]))], words)
-    assert (await look(found, "you fool")).outcome is Outcome.BLOCK
-    assert (await look(found, "my friend")).outcome is Outcome.PASS
+async def test_registered_plug_in_is_used(words: WordDetector):
+    found = build_evaluator([build_policy(build_plugin_draft("x-words", words=["fool"]))], words)
+    assert (await evaluate_texts(found, "you fool")).outcome is Outcome.BLOCK
+    assert (await evaluate_texts(found, "my friend")).outcome is Outcome.PASS
 
 
-class _Talkative(_Words):
+class _OverloadedRules(_WordRules):
     """Has methods that happen to be called as some of the relay's own."""
 
-    def clears(self, message: object) -> str:
+    def is_clear(self, message: object) -> str:
         return "yes, of its history"
 
-    def scan_now(self, *pages: object) -> Scan:
+    def scan_inline(self, *pages: object) -> Scan:
         return CLEAN
 
 
-class TalkativeDetector(WordDetector):
+class OverloadedDetector(WordDetector):
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
-        return _Talkative(self, rules)
+        return _OverloadedRules(self, rules)
 
 
-class Plain:
+class SinglePieceMessage:
     """A message in one piece."""
 
     plain = b'{"text":"you fool"}'
 
 
 @pytest.mark.anyio
-async def test_a_plug_in_is_asked_by_its_port_whatever_else_its_methods_are_called():
-    found = inspector([policy(plugin_draft("x-words", words=["fool"]))], TalkativeDetector())
+async def test_plug_in_is_called_only_through_its_port():
+    found = build_evaluator(
+        [build_policy(build_plugin_draft("x-words", words=["fool"]))], OverloadedDetector()
+    )
     exchange = {name: value for name, value in WAY.items() if name != "at"}
-    assert found.check_quickly(Plain(), **exchange, now=lambda: NOW) is QuickCheck.UNSURE
-    assert (await look(found, "you fool")).outcome is Outcome.BLOCK
+    assert found.check_quickly(SinglePieceMessage(), **exchange, now=lambda: NOW) is QuickCheck.UNSURE
+    assert (await evaluate_texts(found, "you fool")).outcome is Outcome.BLOCK
 
 
 @pytest.mark.anyio
@@ -154,28 +156,30 @@ async def test_a_plug_in_is_asked_by_its_port_whatever_else_its_methods_are_call
         (RuntimeError("secret text"), "x-words failed (RuntimeError)"),
         (TimeoutError(), "x-words took too long"),
         ("hangs", "x-words took too long"),
-        ([], "x-words gave no proper answer"),
-        ({}, "x-words gave no proper answer"),
-        (Scan(matches=["x"]), "x-words gave no proper answer"),  # type: ignore[list-item]
+        ([], "x-words returned an invalid result"),
+        ({}, "x-words returned an invalid result"),
+        (Scan(matches=["x"]), "x-words returned an invalid result"),  # type: ignore[list-item]
         (
             Scan(matches=[Match(rule=0, piece=0, start="0", end=1, entity="E")]),  # type: ignore[arg-type]
-            "x-words gave no proper answer",
+            "x-words returned an invalid result",
         ),
         (Scan(unchecked={0: "it is unsure"}), "it is unsure"),
         (
             Scan(matches=[Match(rule=0, piece=0, start=0, end=99, entity="E")]),
-            "its detector named a place that the message does not have",
+            "its detector returned a position that is not in the message",
         ),
-        ("cannot prepare", "no detector for x-words is ready here"),
+        ("cannot prepare", "no detector for x-words is ready"),
     ],
 )
-async def test_whatever_goes_wrong_in_a_detector_holds_the_message(
+async def test_any_detector_failure_holds_the_message(
     words: WordDetector, trouble: Any, reason: str, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.CRITICAL)
     words.trouble = trouble
     words.within = timedelta(milliseconds=50)
-    seen = await look(inspector([policy(plugin_draft("x-words", "LOG", words=["fool"]))], words), "hello")
+    seen = await evaluate_texts(
+        build_evaluator([build_policy(build_plugin_draft("x-words", "LOG", words=["fool"]))], words), "hello"
+    )
     assert seen.outcome is Outcome.HOLD
     assert [one.reason for one in seen.unchecked] == [reason]
 
@@ -185,16 +189,20 @@ async def test_the_log_says_where_a_detector_failed_and_nothing_of_the_message(
     words: WordDetector, caplog: pytest.LogCaptureFixture
 ):
     words.trouble = RuntimeError("my SSN is 536-22-8764")
-    await look(inspector([policy(plugin_draft("x-words", "LOG", words=["fool"]))], words), "hello")
+    await evaluate_texts(
+        build_evaluator([build_policy(build_plugin_draft("x-words", "LOG", words=["fool"]))], words), "hello"
+    )
     assert "RuntimeError < test_inspector.py" in caplog.text
     assert "536-22-8764" not in caplog.text
 
 
 @pytest.mark.anyio
 async def test_a_policy_whose_detector_is_gone_holds_every_message(patterns: RegexDetector):
-    seen = await look(inspector([policy(plugin_draft("x-gone", "LOG"))], patterns), "hello")
+    seen = await evaluate_texts(
+        build_evaluator([build_policy(build_plugin_draft("x-gone", "LOG"))], patterns), "hello"
+    )
     assert seen.outcome is Outcome.HOLD
-    assert seen.reason == "Ask a plug-in could not be checked: no detector for x-gone is ready here."
+    assert seen.reason == "Ask a plug-in could not be checked: no detector for x-gone is ready."
 
 
 @pytest.mark.anyio
@@ -202,28 +210,28 @@ async def test_after_a_block_no_further_detector_sees_the_message(
     patterns: RegexDetector, words: WordDetector
 ):
     policies = [
-        policy(plugin_draft("x-words", words=["fool"]), "later"),
-        regex_policy("secret", "BLOCK", "first"),
-        regex_policy("other", "LOG", "clean"),
+        build_policy(build_plugin_draft("x-words", words=["fool"]), "later"),
+        build_regex_policy("secret", "BLOCK", "first"),
+        build_regex_policy("other", "LOG", "clean"),
     ]
-    found = inspector(policies, patterns, words)
-    seen = await look(found, "a secret, you fool")
+    found = build_evaluator(policies, patterns, words)
+    seen = await evaluate_texts(found, "a secret, you fool")
     assert words.asked == 0
     assert [one.policy.policy_id for one in seen.not_reached] == ["later"]
     assert [one.policy.policy_id for one in seen.clean] == ["clean"]
-    await look(found, "you fool")
+    await evaluate_texts(found, "you fool")
     assert words.asked == 1
 
 
 @pytest.mark.anyio
-async def test_policies_of_other_pairs_are_compiled_together_and_judged_apart(patterns: RegexDetector):
-    policies = [regex_policy("secret", "BLOCK", "all"), regex_policy("money", "BLOCK", "bank")]
-    book = PolicySet(
+async def test_policies_of_all_pairs_compile_together_and_apply_separately(patterns: RegexDetector):
+    policies = [build_regex_policy("secret", "BLOCK", "all"), build_regex_policy("money", "BLOCK", "bank")]
+    bound = PolicySet(
         policies=policies,
-        groups=[group("g1", "all"), group("g2", "bank")],
-        bindings=[binding("b1", "g1"), binding("b2", "g2", "AGENT", agentId="bank")],
+        groups=[build_group("g1", "all"), build_group("g2", "bank")],
+        bindings=[build_binding("b1", "g1"), build_binding("b2", "g2", "AGENT", agentId="bank")],
     )
-    found = PolicyEvaluator(book, DetectorRegistry([patterns]))
+    found = PolicyEvaluator(bound, DetectorRegistry([patterns]))
     pieces = [Scannable("p", "money")]
     for sink, outcome in (("bank", Outcome.BLOCK), ("shop", Outcome.PASS)):
         seen = await found.inspect(pieces, **{**WAY, "sink": sink})
@@ -232,10 +240,10 @@ async def test_policies_of_other_pairs_are_compiled_together_and_judged_apart(pa
 
 
 @pytest.mark.anyio
-async def test_a_policy_starts_and_ends_by_the_clock_without_a_new_book(patterns: RegexDetector):
+async def test_a_policy_starts_and_ends_by_the_clock_without_a_new_policy_set(patterns: RegexDetector):
     later, end = NOW + timedelta(hours=1), NOW + timedelta(hours=2)
-    bounded = regex_policy("x", validFrom=later.isoformat(), validTo=end.isoformat())
-    found = inspector([bounded], patterns)
+    bounded = build_regex_policy("x", validFrom=later.isoformat(), validTo=end.isoformat())
+    found = build_evaluator([bounded], patterns)
     pieces = [Scannable("p", "x")]
     outcomes = [
         (await found.inspect(pieces, **{**WAY, "at": at})).outcome for at in (NOW, later, end, later, NOW)
@@ -244,8 +252,8 @@ async def test_a_policy_starts_and_ends_by_the_clock_without_a_new_book(patterns
 
 
 @pytest.mark.anyio
-async def test_a_leg_that_a_policy_does_not_name_is_not_looked_at(patterns: RegexDetector):
-    found = inspector([regex_policy("x", legs={"responseToSource": True})], patterns)
+async def test_leg_without_policies_is_not_inspected(patterns: RegexDetector):
+    found = build_evaluator([build_regex_policy("x", legs={"responseToSource": True})], patterns)
     outcomes = [(await found.inspect([Scannable("p", "x")], **{**WAY, "leg": leg})).outcome for leg in Leg]
     assert outcomes == [Outcome.PASS, Outcome.PASS, Outcome.PASS, Outcome.BLOCK]
 
@@ -253,12 +261,12 @@ async def test_a_leg_that_a_policy_does_not_name_is_not_looked_at(patterns: Rege
 @pytest.mark.anyio
 async def test_two_hundred_rules_cost_a_clean_message_microseconds(patterns: RegexDetector):
     policies = [
-        regex_policy(
+        build_regex_policy(
             rf"(?i)\b(key{place}|tok{place})[-_][a-z0-9]{{8,{20 + place % 30}}}\b", policy_id=f"p{place}"
         )
         for place in range(200)
     ]
-    found = inspector(policies, patterns)
+    found = build_evaluator(policies, patterns)
     pieces = [Scannable("p", ("the quick brown fox and key of the token tok12 " * 30)[:1024])]
     times: list[float] = []
     for _ in range(500):
@@ -269,16 +277,14 @@ async def test_two_hundred_rules_cost_a_clean_message_microseconds(patterns: Reg
 
 
 @pytest.mark.anyio
-async def test_a_draft_is_checked_by_its_detector_and_told_with_its_whole_path(
-    patterns: RegexDetector, words: WordDetector
-):
+async def test_draft_error_from_detector_has_full_path(patterns: RegexDetector, words: WordDetector):
     detectors = DetectorRegistry([patterns, words])
-    detectors.check(parse_policy_draft(regex_draft("x+")))
+    detectors.check(parse_policy_draft(build_regex_draft("x+")))
     for draft, path in (
-        (regex_draft("("), "policy.config.pattern.regex"),
-        (plugin_draft("x-words"), "policy.config.options.words"),
-        (plugin_draft("x-unknown"), "policy.config.type"),
-        (entity_draft("US_SSN"), "policy.config.type"),
+        (build_regex_draft("("), "policy.config.pattern.regex"),
+        (build_plugin_draft("x-words"), "policy.config.options.words"),
+        (build_plugin_draft("x-unknown"), "policy.config.type"),
+        (build_entity_draft("US_SSN"), "policy.config.type"),
     ):
         with pytest.raises(ValidationFailed) as refused:
             detectors.check(parse_policy_draft(draft))
@@ -290,7 +296,7 @@ def test_two_detectors_of_one_type_are_refused(words: WordDetector):
         DetectorRegistry([words, WordDetector()])
 
 
-def package(folder: Path, name: str, kind: str) -> None:
+def write_package(folder: Path, name: str, kind: str) -> None:
     """Another package on disk, as an installer leaves it."""
     folder.mkdir()
     (folder / f"plugin_{folder.name}.py").write_text(
@@ -306,19 +312,19 @@ def package(folder: Path, name: str, kind: str) -> None:
 def test_a_plug_in_of_another_package_is_known_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    package(tmp_path / "sound", "x-words", "x-words")
+    write_package(tmp_path / "sound", "x-words", "x-words")
     monkeypatch.syspath_prepend(tmp_path / "sound")
     assert [found.type for found in load_entry_points()] == ["x-words"]
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "problem"),
-    [("words", "words", "must be named"), ("x-other", "x-words", "says its type is")],
+    [("words", "words", "must start with"), ("x-other", "x-words", "has the type")],
 )
-def test_a_plug_in_that_is_not_what_it_says_is_refused(
+def test_plug_in_of_the_wrong_type_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str, problem: str
 ):
-    package(tmp_path / name.replace("-", ""), name, kind)
+    write_package(tmp_path / name.replace("-", ""), name, kind)
     monkeypatch.syspath_prepend(tmp_path / name.replace("-", ""))
     with pytest.raises(SettingsError, match=problem):
         load_entry_points()

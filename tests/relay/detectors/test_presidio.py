@@ -20,8 +20,8 @@ from placet.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, Pr
 from placet.relay.detectors.presidio_worker import build_analyzer
 from placet.relay.policies.evaluation import Outcome
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
-from tests.relay.detectors.looking import WAY, inspector, look
-from tests.relay.policies.samples import entity_draft, policy
+from tests.relay.detectors.sample_evaluator import WAY, build_evaluator, evaluate_texts
+from tests.relay.policies.samples import build_entity_draft, build_policy
 from tests.waiting import PATIENCE_S
 
 SSN = Rule(what="US_SSN", threshold=0.7)
@@ -29,7 +29,7 @@ START_UP = timedelta(seconds=60)
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[PresidioDetector]:
+def shared_detector() -> Iterator[PresidioDetector]:
     """One process for all tests of this file that leave it alive."""
     detector = PresidioDetector(within=START_UP)
     yield detector
@@ -38,8 +38,8 @@ def shared() -> Iterator[PresidioDetector]:
 
 class TestPresidio(DetectorContract):
     @pytest.fixture
-    def detector(self, shared: PresidioDetector) -> PresidioDetector:
-        return shared
+    def detector(self, shared_detector: PresidioDetector) -> PresidioDetector:
+        return shared_detector
 
     @pytest.fixture
     def sample(self) -> DetectorSample:
@@ -62,44 +62,50 @@ class TestPresidio(DetectorContract):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("written", ["５３６-２２-８７６４", "536\u201322\u20138764", "53\u200b6-22-8764"])
-async def test_a_number_is_found_however_it_is_written(shared: PresidioDetector, written: str) -> None:
-    found = inspector([policy(entity_draft("US_SSN"))], shared)
+async def test_a_number_is_found_however_it_is_written(
+    shared_detector: PresidioDetector, written: str
+) -> None:
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN"))], shared_detector)
     text = f"my SSN is {written}, thanks"
-    evaluation = await look(found, text)
+    evaluation = await evaluate_texts(found, text)
     assert evaluation.outcome is Outcome.HOLD
     [finding] = evaluation.findings
     assert text[finding.start : finding.end] == finding.text == written
 
 
 @pytest.mark.anyio
-async def test_a_long_text_with_dashes_of_a_typesetter_is_looked_at_once(shared: PresidioDetector) -> None:
-    found = inspector([policy(entity_draft("US_SSN"))], shared)
-    assert (await look(found, "so – far – so – good. " * 6_000)).outcome is Outcome.PASS
+async def test_long_text_with_typographic_dashes_is_scanned_once(
+    shared_detector: PresidioDetector,
+) -> None:
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN"))], shared_detector)
+    assert (await evaluate_texts(found, "so – far – so – good. " * 6_000)).outcome is Outcome.PASS
 
 
 @pytest.mark.anyio
-async def test_the_words_around_a_number_raise_its_score(shared: PresidioDetector):
+async def test_the_words_around_a_number_raise_its_score(shared_detector: PresidioDetector):
     rule = Rule(what="US_SSN")
     scores = [
-        (await scan(shared, [rule], text)).matches[0].score
+        (await scan(shared_detector, [rule], text)).matches[0].score
         for text in ("my SSN is 536-22-8764", "536-22-8764")
     ]
     assert scores == [0.85, 0.5]
 
 
 @pytest.mark.anyio
-async def test_the_seeds_policy_holds_a_message_with_a_social_security_number(shared: PresidioDetector):
-    found = inspector([policy(entity_draft("US_SSN", 0.7))], shared)
-    held = await look(found, "hello", "my SSN is 536-22-8764")
+async def test_the_seeds_policy_holds_a_message_with_a_social_security_number(
+    shared_detector: PresidioDetector,
+):
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN", 0.7))], shared_detector)
+    held = await evaluate_texts(found, "hello", "my SSN is 536-22-8764")
     assert held.outcome is Outcome.HOLD
     (finding,) = held.findings
     assert (finding.path, finding.start, finding.end) == ("message.parts[1].text", 10, 21)
-    assert (await look(found, "order 536-22-8764")).outcome is Outcome.PASS
+    assert (await evaluate_texts(found, "order 536-22-8764")).outcome is Outcome.PASS
 
 
 @pytest.mark.anyio
-async def test_in_data_the_name_of_a_member_counts_as_a_word_around(shared: PresidioDetector):
-    found = inspector([policy(entity_draft("US_SSN", 0.7))], shared)
+async def test_member_name_is_context_for_its_value(shared_detector: PresidioDetector):
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN", 0.7))], shared_detector)
     for path, outcome in (
         ("message.parts[0].data.customerSsn", Outcome.HOLD),
         ("message.parts[0].data.social_security[3]", Outcome.HOLD),
@@ -111,20 +117,22 @@ async def test_in_data_the_name_of_a_member_counts_as_a_word_around(shared: Pres
 
 
 @pytest.mark.anyio
-async def test_many_findings_in_a_long_text_take_seconds_not_minutes(shared: PresidioDetector):
+async def test_many_findings_in_a_long_text_take_seconds_not_minutes(shared_detector: PresidioDetector):
     text = "my SSN is 536-22-8764, " * 1_000
     started = time.monotonic()
-    found = await scan(shared, [SSN], text)
+    found = await scan(shared_detector, [SSN], text)
     assert time.monotonic() - started < 2 * PATIENCE_S
     assert {text[match.start : match.end] for match in found.matches} == {"536-22-8764"}
     assert len(found.matches) == 1_000
 
 
 @pytest.mark.anyio
-async def test_a_message_that_is_too_long_for_presidio_is_held(shared: PresidioDetector):
-    seen = await look(inspector([policy(entity_draft("US_SSN"))], shared), "a " * 150_000)
+async def test_a_message_that_is_too_long_for_presidio_is_held(shared_detector: PresidioDetector):
+    seen = await evaluate_texts(
+        build_evaluator([build_policy(build_entity_draft("US_SSN"))], shared_detector), "a " * 150_000
+    )
     assert seen.outcome is Outcome.HOLD
-    assert "longer than the 200000 characters" in seen.reason
+    assert "limit of 200000 characters" in seen.reason
 
 
 def test_the_table_of_entity_types_is_what_the_analyzer_has():
@@ -140,33 +148,33 @@ def test_the_table_of_entity_types_is_what_the_analyzer_has():
 
 
 @pytest.mark.parametrize("entity", sorted(MODEL_ENTITIES))
-def test_what_needs_a_model_is_refused_by_name(shared: PresidioDetector, entity: str):
+def test_entity_type_that_needs_a_model_is_refused_by_name(shared_detector: PresidioDetector, entity: str):
     with pytest.raises(ValidationFailed, match=f"{entity} is found only with a language model"):
-        shared.check(Rule(what=entity))
+        shared_detector.check(Rule(what=entity))
 
 
 @pytest.mark.anyio
 async def test_an_analysis_that_takes_too_long_is_ended_and_the_next_one_follows_at_once(
-    shared: PresidioDetector,
+    shared_detector: PresidioDetector,
 ):
-    await scan(shared, [SSN], "hello")
-    found = inspector([policy(entity_draft("US_SSN"))], shared)
+    await scan(shared_detector, [SSN], "hello")
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN"))], shared_detector)
     for _ in range(3):
-        shared.within = timedelta(milliseconds=50)
-        seen = await look(found, "my SSN is 536-22-8764, " * 8_000)
+        shared_detector.within = timedelta(milliseconds=50)
+        seen = await evaluate_texts(found, "my SSN is 536-22-8764, " * 8_000)
         assert (seen.outcome, seen.unchecked[0].reason) == (Outcome.HOLD, "PRESIDIO_DETECTION took too long")
-        shared.within = START_UP
+        shared_detector.within = START_UP
         started = time.monotonic()
-        assert (await scan(shared, [SSN], "my SSN is 536-22-8764")).matches
+        assert (await scan(shared_detector, [SSN], "my SSN is 536-22-8764")).matches
         assert time.monotonic() - started < PATIENCE_S
 
 
 @pytest.mark.anyio
-async def test_a_process_that_dies_is_told_and_started_again(shared: PresidioDetector):
-    prepared = shared.prepare([SSN])
+async def test_dead_worker_process_is_logged_and_restarted(shared_detector: PresidioDetector):
+    prepared = shared_detector.prepare([SSN])
     pieces = [Scannable("p", "my SSN is 536-22-8764")]
     assert (await prepared.scan(pieces)).matches
-    (process,) = shared._processes
+    process = shared_detector._process
     assert process._process is not None
     os.killpg(process._process.pid, signal.SIGKILL)
     with pytest.raises(Unavailable):

@@ -18,8 +18,8 @@ from placet.relay.policies.evaluation import Outcome
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Policy
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
-from tests.relay.detectors.looking import inspector, look
-from tests.relay.policies.samples import regex_policy
+from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts
+from tests.relay.policies.samples import build_regex_policy
 
 PATIENCE = timedelta(seconds=30)
 """For machines that do other things too."""
@@ -33,9 +33,9 @@ def is_sound(pattern: str) -> bool:
         return False
 
 
-def judge_one(policy: Policy, text: str) -> Finding:
+def find_only_finding(policy: Policy, text: str) -> Finding:
     """The only finding of the only policy."""
-    (finding,) = asyncio.run(look(inspector([policy], DETECTOR), text)).findings
+    (finding,) = asyncio.run(evaluate_texts(build_evaluator([policy], DETECTOR), text)).findings
     return finding
 
 
@@ -86,14 +86,14 @@ class TestTimedRegex(DetectorContract):
         r"\p{L}{200}",
     ],
 )
-def test_what_re2_does_not_have_goes_to_the_timed_engine(pattern: str):
+def test_patterns_outside_re2_run_in_the_timed_engine(pattern: str):
     assert compile_pattern(pattern).timed
 
 
 @pytest.mark.parametrize(
     "pattern", [r"\bkey\b", r"(?i)secret", r"(?<name>x)y", r"[[:alpha:]]+x", r"\Qa[b[\Ec", "[]x]", "[^]]"]
 )
-def test_everything_else_runs_in_linear_time(pattern: str):
+def test_patterns_in_re2_run_in_linear_time(pattern: str):
     assert compile_pattern(pattern).fast is not None
 
 
@@ -101,7 +101,7 @@ def test_everything_else_runs_in_linear_time(pattern: str):
     ("pattern", "reason"),
     [
         ("(", "does not compile"),
-        ("[a-z&&[^x]]", "only Java has"),
+        ("[a-z&&[^x]]", "only Java supports"),
         ("[a[bc]]", "inside"),
         ("a*", "empty"),
         (".*", "empty"),
@@ -146,9 +146,9 @@ async def test_no_pattern_of_re2_explodes(detector: RegexDetector, pattern: str,
     [r"(?=(a+)+$)b?a", r"^(a|aa)+(?!a)$", r"(a+)+\1$", r"(?=(.*a){25}x)a"],
 )
 async def test_a_pattern_that_backtracks_for_ever_is_stopped_and_holds(detector: RegexDetector, pattern: str):
-    policies = [regex_policy(pattern, "LOG", "evil"), regex_policy("(?<=x)y", "LOG", "good")]
+    policies = [build_regex_policy(pattern, "LOG", "evil"), build_regex_policy("(?<=x)y", "LOG", "good")]
     started = time.process_time()
-    found = await look(inspector(policies, detector), "a" * 5_000 + "b")
+    found = await evaluate_texts(build_evaluator(policies, detector), "a" * 5_000 + "b")
     assert time.process_time() - started < 15
     assert found.outcome is Outcome.HOLD
     assert [one.applied.policy.policy_id for one in found.unchecked] == ["evil"]
@@ -161,9 +161,11 @@ async def test_a_match_at_every_character_of_ten_megabytes_is_bounded_and_wholly
 ):
     text = "a" * 10_000_000
     detector.within = timedelta(seconds=2)
-    found = inspector([regex_policy("a", "MASK", "p1"), regex_policy("a.*b|a", "MASK", "p2")], detector)
+    found = build_evaluator(
+        [build_regex_policy("a", "MASK", "p1"), build_regex_policy("a.*b|a", "MASK", "p2")], detector
+    )
     started = time.process_time()
-    seen = await look(found, text)
+    seen = await evaluate_texts(found, text)
     assert time.process_time() - started < 30
     assert len(seen.findings) <= 2 * MAX_MATCHES
     assert seen.outcome in (Outcome.MASK, Outcome.HOLD)
@@ -175,7 +177,9 @@ async def test_a_match_at_every_character_of_ten_megabytes_is_bounded_and_wholly
 @pytest.mark.anyio
 async def test_a_zero_width_match_counts_and_masks_all(detector: RegexDetector):
     for pattern in (r"\b", r"(?=secret)"):
-        seen = await look(inspector([regex_policy(pattern, "MASK")], detector), "a secret")
+        seen = await evaluate_texts(
+            build_evaluator([build_regex_policy(pattern, "MASK")], detector), "a secret"
+        )
         assert seen.outcome is Outcome.MASK, pattern
         assert seen.mask([Scannable("p", "a secret")])[0].text == "[MASKED:REGEX]", pattern
 
@@ -184,16 +188,20 @@ async def test_a_zero_width_match_counts_and_masks_all(detector: RegexDetector):
 async def test_a_million_pieces_are_checked_or_held_in_bounded_time(detector: RegexDetector):
     detector.within = timedelta(milliseconds=200)
     started = time.process_time()
-    seen = await look(inspector([regex_policy("secret")], detector), *(["x"] * 1_000_000))
+    seen = await evaluate_texts(
+        build_evaluator([build_regex_policy("secret")], detector), *(["x"] * 1_000_000)
+    )
     assert time.process_time() - started < 10
     assert seen.outcome is Outcome.HOLD
 
 
 @pytest.mark.anyio
 async def test_ten_thousand_policies_are_looked_for_together(detector: RegexDetector):
-    policies = [regex_policy(rf"\bkey-{place:05}-[a-z]+", "LOG", f"p{place}") for place in range(10_000)]
-    found = inspector(policies, detector)
-    seen = await look(found, "here is key-04711-abc and key-09999-z")
+    policies = [
+        build_regex_policy(rf"\bkey-{place:05}-[a-z]+", "LOG", f"p{place}") for place in range(10_000)
+    ]
+    found = build_evaluator(policies, detector)
+    seen = await evaluate_texts(found, "here is key-04711-abc and key-09999-z")
     assert [one.policy.policy_id for one in seen.matched] == ["p4711", "p9999"]
     assert len(seen.clean) == 9_998
 
@@ -256,16 +264,16 @@ async def test_both_engines_read_letters_and_digits_alike(
 
 @pytest.mark.anyio
 async def test_a_flood_of_matches_in_many_pieces_is_bounded_and_holds(detector: RegexDetector):
-    policies = [regex_policy("a", "LOG", "p1"), regex_policy("(?<!x)a", "LOG", "p2")]
-    seen = await look(inspector(policies, detector), *(["a" * 900] * 200))
+    policies = [build_regex_policy("a", "LOG", "p1"), build_regex_policy("(?<!x)a", "LOG", "p2")]
+    seen = await evaluate_texts(build_evaluator(policies, detector), *(["a" * 900] * 200))
     assert seen.outcome is Outcome.HOLD
     assert {one.reason for one in seen.unchecked} == {"there are more than 50000 matches"}
     assert len(seen.findings) < 60_000
 
 
-def test_nobody_keeps_ten_megabytes_of_a_match():
+def test_stored_match_is_truncated():
     text = "a" * 10_000_000
-    found = judge_one(regex_policy("a+", "LOG"), text)
+    found = find_only_finding(build_regex_policy("a+", "LOG"), text)
     assert (found.end, len(found.text)) == (10_000_000, 1_000)
 
 

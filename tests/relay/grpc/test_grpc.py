@@ -18,6 +18,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
 from placet.errors import SettingsError
+from placet.http.listening import bind
 from placet.ports.audit_store import AuditFilter
 from placet.relay.settings import (
     AgentSettings,
@@ -26,19 +27,24 @@ from placet.relay.settings import (
     RelaySettings,
     parse_grpc_listen,
 )
-from placet.server.serving import bind
 from tests.certificates import make_tls_contexts
-from tests.relay.a2a.sdk_agent import SdkAgent, card_of, running_agent, served
-from tests.relay.holds.holding import DONE, decide, holding_server, reason, settled
-from tests.relay.traffic.test_pass_through import ERRANDS, TLS, Errand, only, seen
+from tests.relay.a2a.sdk_agent import SdkAgent, build_card, serve_app
+from tests.relay.holds.holding_server import (
+    DONE,
+    decide,
+    read_metadata,
+    run_holding_server,
+    wait_until_settled,
+)
+from tests.relay.traffic.test_pass_through import (
+    OPERATIONS,
+    TLS,
+    SdkCaller,
+    keep_interface,
+    remove_variable_parts,
+)
 from tests.server.running import RunningServer, running
 from tests.waiting import eventually
-
-
-@pytest.fixture(scope="module")
-def agent() -> Iterator[SdkAgent]:
-    with running_agent() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +59,10 @@ def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield found
 
 
-class GrpcErrand(Errand):
+class GrpcCaller(SdkCaller):
     """The SDK's client over gRPC, as the relay's card says."""
 
-    async def __aenter__(self) -> "GrpcErrand":
+    async def __aenter__(self) -> "GrpcCaller":
         self.channels: list[Any] = []
         self.http = httpx.AsyncClient(headers=self.headers, timeout=60, verify=TLS)
         self.card = await A2ACardResolver(self.http, self.url).get_agent_card()
@@ -76,14 +82,16 @@ class GrpcErrand(Errand):
             grpc_channel_factory=self.channel,
             supported_protocol_bindings=["GRPC"],
         )
-        return ClientFactory(config).create(only(self.card, "GRPC", "1.0"), interceptors=[Key(self.headers)])
+        return ClientFactory(config).create(
+            keep_interface(self.card, "GRPC", "1.0"), interceptors=[KeyInterceptor(self.headers)]
+        )
 
     def channel(self, url: str) -> Any:
         self.channels.append(grpc.aio.insecure_channel(url))
         return self.channels[-1]
 
 
-class Key(ClientCallInterceptor):
+class KeyInterceptor(ClientCallInterceptor):
     """Sends the caller's key with every call."""
 
     def __init__(self, headers: dict[str, str]) -> None:
@@ -100,24 +108,24 @@ class Key(ClientCallInterceptor):
         return None
 
 
-def over_grpc(server: RunningServer) -> GrpcErrand:
-    return GrpcErrand(f"{server.url}/relay/v1/agents/errands", server.api_key, "GRPC", "1.0")
+def open_grpc_caller(server: RunningServer) -> GrpcCaller:
+    return GrpcCaller(f"{server.url}/relay/v1/agents/errands", server.api_key, "GRPC", "1.0")
 
 
-@pytest.mark.parametrize("errand", ERRANDS, ids=lambda errand: errand.__name__)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
 def test_the_sdk_client_over_grpc_finds_what_it_finds_directly(
-    agent: SdkAgent, server: RunningServer, errand: Any
+    agent: SdkAgent, server: RunningServer, operation: Any
 ) -> None:
-    async def run(made: Errand) -> str:
+    async def run(made: SdkCaller) -> str:
         async with made:
-            return seen(await errand(made))
+            return remove_variable_parts(await operation(made))
 
-    direct = asyncio.run(run(Errand(agent.url, None, "JSONRPC", "1.0")))
-    relayed = asyncio.run(run(over_grpc(server)))
+    direct = asyncio.run(run(SdkCaller(agent.url, None, "JSONRPC", "1.0")))
+    relayed = asyncio.run(run(open_grpc_caller(server)))
     assert relayed == direct
 
 
-class Stub:
+class BareStub:
     """The bare service, for what the SDK's client would not send."""
 
     def __init__(self, server: RunningServer, key: str | None) -> None:
@@ -139,41 +147,42 @@ class Stub:
         return asyncio.run(run())
 
 
-def asking(tenant: str = "errands", task_id: str = "t") -> GetTaskRequest:
+def build_get_request(tenant: str = "errands", task_id: str = "t") -> GetTaskRequest:
     return GetTaskRequest(tenant=tenant, id=task_id)
 
 
 def test_nobody_calls_without_a_key(server: RunningServer) -> None:
     for key in (None, "wrong"):
-        assert Stub(server, key).refusal("GetTask", asking())[0] == "UNAUTHENTICATED"
+        assert BareStub(server, key).refusal("GetTask", build_get_request())[0] == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize("tenant", ["", "nobody", "../agents", "a" * 100, "errands\n"])
-def test_an_agent_that_is_not_there_for_the_caller_is_told_as_such(
-    server: RunningServer, tenant: str
-) -> None:
-    code, _ = Stub(server, server.api_key).refusal("GetTask", asking(tenant))
+def test_agent_without_subscription_is_not_found(server: RunningServer, tenant: str) -> None:
+    code, _ = BareStub(server, server.api_key).refusal("GetTask", build_get_request(tenant))
     assert code == ("NOT_FOUND" if tenant == "nobody" else "INVALID_ARGUMENT")
     stranger = server.create_key("stranger")
-    assert Stub(server, stranger).refusal("GetTask", asking("errands"))[0] == "NOT_FOUND"
+    assert BareStub(server, stranger).refusal("GetTask", build_get_request("errands"))[0] == "NOT_FOUND"
 
 
 def test_callers_are_kept_from_each_others_tasks(server: RunningServer) -> None:
     async def ask() -> str:
-        async with over_grpc(server) as made:
+        async with open_grpc_caller(server) as made:
             [sent] = await made.send("echo")
             return str(sent.task.id)
 
     task_id = asyncio.run(ask())
-    other = Stub(server, server.create_key("other"))
-    assert other.refusal("GetTask", asking(task_id=task_id)) == ("NOT_FOUND", "Task not found")
+    other = BareStub(server, server.create_key("other"))
+    assert other.refusal("GetTask", build_get_request(task_id=task_id)) == ("NOT_FOUND", "Task not found")
     assert other.refusal("CancelTask", CancelTaskRequest(tenant="errands", id=task_id))[0] == "NOT_FOUND"
 
 
 def test_a_task_can_be_found_by_a_json_client_too(server: RunningServer) -> None:
     async def run() -> tuple[Any, Any]:
         url = f"{server.url}/relay/v1/agents/errands"
-        async with over_grpc(server) as made, Errand(url, server.api_key, "HTTP+JSON", "1.0") as json_made:
+        async with (
+            open_grpc_caller(server) as made,
+            SdkCaller(url, server.api_key, "HTTP+JSON", "1.0") as json_made,
+        ):
             [sent] = await made.send("echo")
             listed = await made.unary.list_tasks(ListTasksRequest())
             assert sent.task.id in [one.id for one in listed.tasks]
@@ -186,17 +195,22 @@ def test_a_task_can_be_found_by_a_json_client_too(server: RunningServer) -> None
 def test_a_message_too_large_is_refused(server: RunningServer) -> None:
     text = "x" * (5 * 1024 * 1024)
     request = SendMessageRequest(tenant="errands", message=new_text_message(text, role=Role.ROLE_USER))
-    assert Stub(server, server.api_key).refusal("SendMessage", request)[0] == "RESOURCE_EXHAUSTED"
+    assert BareStub(server, server.api_key).refusal("SendMessage", request)[0] == "RESOURCE_EXHAUSTED"
 
 
 def test_an_older_version_is_refused(server: RunningServer) -> None:
-    code, words = Stub(server, server.api_key).refusal("GetTask", asking(), ("a2a-version", "2.0"))
-    assert (code, words) == ("FAILED_PRECONDITION", "This relay speaks A2A 1.0 and 0.3.")
+    code, words = BareStub(server, server.api_key).refusal(
+        "GetTask", build_get_request(), ("a2a-version", "2.0")
+    )
+    assert (code, words) == (
+        "FAILED_PRECONDITION",
+        "A2A-Version: this version is not supported. Use 1.0 or 0.3.",
+    )
 
 
 def test_a_caller_that_leaves_a_stream_ends_it(server: RunningServer) -> None:
     async def run() -> None:
-        async with over_grpc(server) as made:
+        async with open_grpc_caller(server) as made:
             message = new_text_message("wait", role=Role.ROLE_USER)
             async for _ in made.streaming.send_message(SendMessageRequest(message=message)):
                 break
@@ -207,9 +221,9 @@ def test_a_caller_that_leaves_a_stream_ends_it(server: RunningServer) -> None:
     eventually(lambda: len(relay.app.streams) == 0)
 
 
-def test_the_audit_says_how_the_caller_came(server: RunningServer) -> None:
+def test_audit_names_grpc_as_the_transport(server: RunningServer) -> None:
     async def ask() -> str:
-        async with over_grpc(server) as made:
+        async with open_grpc_caller(server) as made:
             [sent] = await made.send("echo")
             return str(sent.task.id)
 
@@ -223,10 +237,10 @@ def test_the_audit_says_how_the_caller_came(server: RunningServer) -> None:
     assert event.transport == "GRPC"
 
 
-def test_an_agent_without_json_rpc_is_called_otherwise(
+def test_agent_without_json_rpc_is_called_over_http_json(
     agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    card = MessageToDict(only(card_of(agent.url), "HTTP+JSON", "1.0"))
+    card = MessageToDict(keep_interface(build_card(agent.url), "HTTP+JSON", "1.0"))
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/card"
 
@@ -241,40 +255,40 @@ def test_an_agent_without_json_rpc_is_called_otherwise(
         grpc=GrpcSettings(listen="127.0.0.1:0"),
     )
 
-    async def run(made: Errand, errand: Any) -> str:
+    async def run(made: SdkCaller, operation: Any) -> str:
         async with made:
-            return seen(await errand(made))
+            return remove_variable_parts(await operation(made))
 
-    with served(cards, listener), running(tmp_path_factory.mktemp("rest"), relay=relay) as server:
-        for errand in ERRANDS:
-            direct = asyncio.run(run(Errand(agent.url, None, "HTTP+JSON", "1.0"), errand))
-            assert asyncio.run(run(over_grpc(server), errand)) == direct
+    with serve_app(cards, listener), running(tmp_path_factory.mktemp("rest"), relay=relay) as server:
+        for operation in OPERATIONS:
+            direct = asyncio.run(run(SdkCaller(agent.url, None, "HTTP+JSON", "1.0"), operation))
+            assert asyncio.run(run(open_grpc_caller(server), operation)) == direct
 
 
-def test_a_held_message_looks_over_grpc_as_it_does_elsewhere(
+def test_held_message_looks_the_same_over_grpc(
     agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with holding_server(
+    with run_holding_server(
         tmp_path_factory.mktemp("held"), {"errands": agent.url}, grpc=GrpcSettings(listen="127.0.0.1:0")
     ) as server:
 
         async def ask() -> Any:
-            async with over_grpc(server) as made:
+            async with open_grpc_caller(server) as made:
                 [held] = await made.send("echo a tulip")
                 return held.task
 
         async def look(task_id: str) -> Any:
-            async with over_grpc(server) as made:
+            async with open_grpc_caller(server) as made:
                 return await made.unary.get_task(GetTaskRequest(id=task_id))
 
         held = asyncio.run(ask())
-        assert reason(held)["relay_reason"] == "HITL_HELD"
-        settled(server, decide(server, held.id))
+        assert read_metadata(held)["relay_reason"] == "HITL_HELD"
+        wait_until_settled(server, decide(server, held.id))
         done = asyncio.run(look(held.id))
-        assert (done.status.state, "relay_reason" in reason(done)) == (DONE, False)
+        assert (done.status.state, "relay_reason" in read_metadata(done)) == (DONE, False)
 
 
-def test_beyond_this_machine_there_is_no_grpc_without_a_certificate() -> None:
+def test_grpc_outside_loopback_needs_a_certificate() -> None:
     for settings in (
         GrpcSettings(listen="0.0.0.0:50051"),
         GrpcSettings(listen="127.0.0.1"),
@@ -303,7 +317,7 @@ def test_a_certificate_is_shown(agent: SdkAgent, tmp_path: Path) -> None:
             trusted = grpc.ssl_channel_credentials(both.read_bytes())
             async with grpc.aio.secure_channel(address, trusted) as channel:
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await A2AServiceStub(channel).GetTask(asking(), timeout=60)
+                    await A2AServiceStub(channel).GetTask(build_get_request(), timeout=60)
                 return str(refused.value.code().name)
 
         assert asyncio.run(run()) == "UNAUTHENTICATED"

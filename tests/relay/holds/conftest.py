@@ -4,21 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from placet.server.serving import bind
-from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
-from tests.relay.holds.holding import holding_server
+from placet.http.listening import bind
+from tests.relay.a2a.sdk_agent import SdkAgent
+from tests.relay.holds.holding_server import run_holding_server
 from tests.server.running import RunningServer
 
 
 @pytest.fixture(scope="module")
-def agent() -> Iterator[SdkAgent]:
-    with running_agent() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with holding_server(tmp_path_factory.mktemp("relay"), {"errands": agent.url}) as found:
+    with run_holding_server(tmp_path_factory.mktemp("relay"), {"errands": agent.url}) as found:
         yield found
 
 

@@ -9,7 +9,14 @@ from msgspec.structs import replace
 from placet.ports.case_store import CaseCreation
 from placet.relay.holds.hold_service import case_owner
 from tests.relay.a2a.sdk_agent import SdkAgent
-from tests.relay.holds.holding import DONE, decide, done, errand, pending, settled
+from tests.relay.holds.holding_server import (
+    DONE,
+    decide,
+    find_pending_hold,
+    open_sdk_caller,
+    wait_until_done,
+    wait_until_settled,
+)
 from tests.server.running import RunningServer
 from tests.waiting import PATIENCE_S
 
@@ -48,7 +55,7 @@ def newest_case(server: RunningServer) -> str | None:
 
 
 def test_a_fault_while_a_message_is_held_leaves_no_case(server: RunningServer) -> None:
-    held = pending(server, send(server, "kept").json()["result"]["task"]["id"])
+    held = find_pending_hold(server, send(server, "kept").json()["result"]["task"]["id"])
     fail_to_hold(server, "lost-1")
     assert newest_case(server) == held.case_id
     assert server.run(server.parts.store.get_hold_of_case(held.case_id)) is not None
@@ -60,13 +67,13 @@ def test_a_message_sent_again_after_a_fault_is_held_once_and_can_be_approved(
     fail_to_hold(server, "lost-2")
     reached = len(agent.executor.texts)
     task_id = send(server, "lost-2").json()["result"]["task"]["id"]
-    assert pending(server, task_id).case_id == newest_case(server)
+    assert find_pending_hold(server, task_id).case_id == newest_case(server)
     assert len(agent.executor.texts) == reached
-    settled(server, decide(server, task_id))
+    wait_until_settled(server, decide(server, task_id))
 
     async def look() -> None:
-        async with errand(server) as made:
-            assert (await done(made, task_id)).status.state == DONE
+        async with open_sdk_caller(server) as made:
+            assert (await wait_until_done(made, task_id)).status.state == DONE
 
     asyncio.run(look())
     assert len(agent.executor.texts) == reached + 1

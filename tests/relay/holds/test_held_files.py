@@ -12,9 +12,9 @@ import pytest
 
 from placet.relay.holds.hold_body import decode_hold_body
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.raw_agent import answering, raw_agent
+from tests.relay.a2a.raw_agent import answer_with, run_raw_agent
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
-from tests.relay.holds.holding import decide, pending, policy, settled
+from tests.relay.holds.holding_server import build_policy_draft, decide, find_pending_hold, wait_until_settled
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S
 
@@ -27,7 +27,9 @@ PAGE = base64.b64encode(b"%PDF-1.4\n(5) Tj (36-22-8764) Tj").decode()
 def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder: Path = tmp_path_factory.mktemp("files")
     listed = [
-        policy("No numbers", r"\d{3}-\d{2}-\d{4}", "requestFromSource", "requestToSink", "responseToSource"),
+        build_policy_draft(
+            "No numbers", r"\d{3}-\d{2}-\d{4}", "requestFromSource", "requestToSink", "responseToSource"
+        ),
     ]
     (folder / "policies.json").write_text(json.dumps(listed))
     with pytest.MonkeyPatch.context() as patch:
@@ -56,11 +58,11 @@ def send(
     """The task that comes of a message with these parts."""
     message = {"messageId": message_id, "role": "ROLE_USER", "parts": list(parts)}
     named = message if task_id is None else {**message, "taskId": task_id}
-    found: dict[str, Any] = called(server, "SendMessage", {"message": named}, agent)["task"]
+    found: dict[str, Any] = call_agent(server, "SendMessage", {"message": named}, agent)["task"]
     return found
 
 
-def called(
+def call_agent(
     server: RunningServer, method: str, params: dict[str, Any], agent: str = "errands"
 ) -> dict[str, Any]:
     response = httpx.post(
@@ -84,37 +86,35 @@ def called(
         {"raw": base64.b64encode("536-22-8764".encode("utf-16")).decode(), "filename": "a.txt"},
     ],
 )
-def test_a_file_that_nobody_can_read_waits_for_a_person(
-    agent: SdkAgent, server: RunningServer, part: dict[str, Any]
-) -> None:
+def test_unreadable_file_is_held(agent: SdkAgent, server: RunningServer, part: dict[str, Any]) -> None:
     reached = len(agent.executor.texts)
     task = send(server, f"file-{uuid.uuid4()}", {"text": "echo this"}, part)
     assert task["metadata"]["relay_reason"] == "HITL_HELD"
     assert task["metadata"]["policy_name"] == "No numbers"
     assert len(agent.executor.texts) == reached
-    found = server.run(server.parts.store.get_case_and_offer(pending(server, task["id"]).case_id))
+    found = server.run(server.parts.store.get_case_and_offer(find_pending_hold(server, task["id"]).case_id))
     assert found is not None
     held = found[1].context["held_message"]
     assert held["files"]
-    assert held["unchecked"] == ["No numbers: there is a file in it that is no text"]
+    assert held["unchecked"] == ["No numbers: the message contains a file that is not text"]
 
 
 def test_an_approved_file_goes_on_and_is_not_held_again(agent: SdkAgent, server: RunningServer) -> None:
     task = send(server, "approved", {"text": "echo a picture"}, {"raw": PICTURE, "mediaType": "image/png"})
-    settled(server, decide(server, task["id"]))
-    told = called(server, "GetTask", {"id": task["id"]})
+    wait_until_settled(server, decide(server, task["id"]))
+    told = call_agent(server, "GetTask", {"id": task["id"]})
     assert told["status"]["state"] == "TASK_STATE_COMPLETED"
     assert agent.executor.texts.count("echo a picture") == 1
 
 
 def test_only_the_approved_file_passes_later_in_its_task(server: RunningServer) -> None:
     task = send(server, "chat", {"text": "ask"}, {"raw": PICTURE}, agent="clerk")
-    settled(server, decide(server, task["id"]))
-    told = called(server, "GetTask", {"id": task["id"]}, "clerk")
+    wait_until_settled(server, decide(server, task["id"]))
+    told = call_agent(server, "GetTask", {"id": task["id"]}, "clerk")
     assert told["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
     held = send(server, "more", {"text": "ask"}, {"raw": OTHER}, agent="clerk", task_id=task["id"])
     assert held["metadata"]["relay_reason"] == "HITL_HELD"
-    settled(server, decide(server, task["id"]))
+    wait_until_settled(server, decide(server, task["id"]))
     again = send(server, "again", {"text": "ask"}, {"raw": PICTURE}, agent="clerk", task_id=task["id"])
     assert again["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
 
@@ -135,7 +135,7 @@ def test_text_in_an_address_within_a_text_is_read(agent: SdkAgent, server: Runni
 )
 def test_a_reviewer_sees_how_it_reads_what_was_found(server: RunningServer, written: str) -> None:
     task = send(server, f"reads {len(written)}", {"text": f"echo {written}"})
-    hold = pending(server, task["id"])
+    hold = find_pending_hold(server, task["id"])
     found = server.run(server.parts.store.get_case_and_offer(hold.case_id))
     assert found is not None
     [text] = found[1].context["held_message"]["texts"]
@@ -167,9 +167,11 @@ def test_a_picture_in_a_stream_is_held_and_shown_once_it_is_approved(tmp_path: P
     stream = "".join(
         f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': one})}\n\n" for one in events
     ).encode()
-    (tmp_path / "policies.json").write_text(json.dumps([policy("No numbers", r"\d{9}", "responseToSource")]))
-    with raw_agent() as raw:
-        raw.behave = answering(200, stream, "text/event-stream")
+    (tmp_path / "policies.json").write_text(
+        json.dumps([build_policy_draft("No numbers", r"\d{9}", "responseToSource")])
+    )
+    with run_raw_agent() as raw:
+        raw.behave = answer_with(200, stream, "text/event-stream")
         settings = RelaySettings(
             agents={"errands": AgentSettings(url=raw.url)},
             callers={"acme": CallerSettings(agents=("errands",))},
@@ -191,6 +193,6 @@ def test_a_picture_in_a_stream_is_held_and_shown_once_it_is_approved(tmp_path: P
             ).text
             assert "HITL_HELD" in told
             assert PICTURE not in told
-            settled(server, decide(server, "drawn"))
-            task = called(server, "GetTask", {"id": "drawn"})
+            wait_until_settled(server, decide(server, "drawn"))
+            task = call_agent(server, "GetTask", {"id": "drawn"})
             assert task["artifacts"][0]["parts"] == [{"raw": PICTURE}]

@@ -17,8 +17,8 @@ from placet.desk.api_keys import DEFAULT_SCOPES, create_key
 from placet.stores.sqlite.store import SqliteStore
 from tests.cli.process import ServerProcess, serving
 from tests.relay.a2a.sdk_agent import SdkAgent
-from tests.relay.holds.holding import POLICIES
-from tests.relay.holds.test_outages import agent_at
+from tests.relay.holds.holding_server import POLICIES
+from tests.relay.holds.test_outages import run_agent_at
 from tests.relay.test_restart import call, send
 from tests.waiting import eventually
 
@@ -58,7 +58,7 @@ def configure(folder: Path, url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def killed(folder: Path) -> Iterator[ServerProcess]:
+def run_until_killed(folder: Path) -> Iterator[ServerProcess]:
     """A server that is killed in the end, whatever it is doing."""
     with serving(folder) as server:
         server.url()
@@ -73,16 +73,16 @@ def resolve(server: ServerProcess, key: str, task_id: str, action: str = "APPROV
         return client.post(f"/relay/v1/approvals/{approval['id']}/resolve", json={"action": action})
 
 
-def state(server: ServerProcess, key: str, task_id: str) -> str:
+def read_state(server: ServerProcess, key: str, task_id: str) -> str:
     found: str = call(server, key, "GetTask", id=task_id)["result"]["status"]["state"]
     return found
 
 
-def completed(server: ServerProcess, key: str, task_id: str) -> bool:
-    return eventually(lambda: state(server, key, task_id) == "TASK_STATE_COMPLETED")
+def wait_until_completed(server: ServerProcess, key: str, task_id: str) -> bool:
+    return eventually(lambda: read_state(server, key, task_id) == "TASK_STATE_COMPLETED")
 
 
-def due_now(folder: Path) -> None:
+def make_deliveries_due(folder: Path) -> None:
     """Let every delivery's lease or wait be over."""
     database = apsw.Connection(str(folder / "cases.db"))
     database.set_busy_timeout(15_000)
@@ -91,34 +91,34 @@ def due_now(folder: Path) -> None:
     database.close()
 
 
-def one_task(answer: dict[str, Any]) -> str:
+def read_task_id(answer: dict[str, Any]) -> str:
     found: str = answer["result"]["task"]["id"]
     return found
 
 
 def test_holds_survive_a_kill_and_are_decided_afterwards(agent: SdkAgent, folder: Path) -> None:
     ann, rita = configure(folder, agent.url)
-    with killed(folder) as server:
-        tasks = [one_task(send(server, ann, text)) for text in ("kept tulip", "ask", "shown marigold")]
+    with run_until_killed(folder) as server:
+        tasks = [read_task_id(send(server, ann, text)) for text in ("kept tulip", "ask", "shown marigold")]
     with serving(folder) as server:
         for task_id in tasks:
             task = call(server, ann, "GetTask", id=task_id)["result"]
             assert task["status"]["state"] == "TASK_STATE_WORKING"
             assert task["metadata"]["relay_reason"].startswith("HITL_HELD")
             assert resolve(server, rita, task_id).status_code == 200
-        assert all(completed(server, ann, task_id) for task_id in tasks)
+        assert all(wait_until_completed(server, ann, task_id) for task_id in tasks)
     assert [agent.executor.texts.count(text) for text in ("kept tulip", "ask", "shown marigold")] == [1, 1, 1]
 
 
 def test_a_kill_between_the_approval_and_an_agent_that_was_away(port: int, folder: Path) -> None:
     ann, rita = configure(folder, f"http://127.0.0.1:{port}")
-    with killed(folder) as server:
-        task_id = one_task(send(server, ann, "echo tulip"))
+    with run_until_killed(folder) as server:
+        task_id = read_task_id(send(server, ann, "echo tulip"))
         assert resolve(server, rita, task_id).status_code == 200
-    with agent_at(port) as agent, serving(folder) as server:
+    with run_agent_at(port) as agent, serving(folder) as server:
         server.url()
-        due_now(folder)
-        assert completed(server, ann, task_id)
+        make_deliveries_due(folder)
+        assert wait_until_completed(server, ann, task_id)
         assert agent.executor.texts == ["echo tulip"]
 
 
@@ -127,16 +127,16 @@ def test_a_kill_while_the_agent_works_forwards_again_under_the_same_message_id(
 ) -> None:
     ann, rita = configure(folder, agent.url)
     agent.executor.go_on.clear()
-    with killed(folder) as server:
-        task_id = one_task(send(server, ann, "late task of a tulip"))
+    with run_until_killed(folder) as server:
+        task_id = read_task_id(send(server, ann, "late task of a tulip"))
         assert resolve(server, rita, task_id).status_code == 200
         assert eventually(lambda: "late task of a tulip" in agent.executor.texts)
     agent.executor.go_on.set()
     with serving(folder) as server:
         server.url()
-        assert state(server, ann, task_id) == "TASK_STATE_WORKING"
-        due_now(folder)
-        assert completed(server, ann, task_id)
+        assert read_state(server, ann, task_id) == "TASK_STATE_WORKING"
+        make_deliveries_due(folder)
+        assert wait_until_completed(server, ann, task_id)
         assert resolve_again(server, rita, task_id) == 409
     ids = agent.executor.ids_of("late task of a tulip")
     assert len(ids) == 2
@@ -151,7 +151,7 @@ def resolve_again(server: ServerProcess, key: str, task_id: str) -> int:
         return client.post(path, json={"action": "REJECTED"}).status_code
 
 
-def ran_as(folder: Path, task_id: str) -> bool:
+def has_upstream_task(folder: Path, task_id: str) -> bool:
     """Whether the agent's name for the task is known."""
     database = apsw.Connection(str(folder / "cases.db"))
     database.set_busy_timeout(15_000)
@@ -165,20 +165,20 @@ def test_a_kill_while_a_stream_is_read_asks_the_agent_for_its_task_and_does_not_
 ) -> None:
     ann, rita = configure(folder, agent.url)
     agent.executor.go_on.clear()
-    with killed(folder) as server:
+    with run_until_killed(folder) as server:
         message = {"messageId": "s", "role": "ROLE_USER", "parts": [{"text": "late task, a streamed tulip"}]}
-        task_id = first_event(server, ann, message)["result"]["task"]["id"]
+        task_id = read_first_event(server, ann, message)["result"]["task"]["id"]
         assert resolve(server, rita, task_id).status_code == 200
-        assert eventually(lambda: ran_as(folder, task_id))
+        assert eventually(lambda: has_upstream_task(folder, task_id))
     agent.executor.go_on.set()
     with serving(folder) as server:
         server.url()
-        due_now(folder)
-        assert completed(server, ann, task_id)
+        make_deliveries_due(folder)
+        assert wait_until_completed(server, ann, task_id)
     assert agent.executor.texts.count("late task, a streamed tulip") == 1
 
 
-def first_event(server: ServerProcess, key: str, message: dict[str, Any]) -> dict[str, Any]:
+def read_first_event(server: ServerProcess, key: str, message: dict[str, Any]) -> dict[str, Any]:
     """The first event of a stream, which is left then."""
     document = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
     headers = {"A2A-Version": "1.0"}

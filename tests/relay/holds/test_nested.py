@@ -13,30 +13,30 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types.a2a_pb2 import Task
 
+from placet.http.listening import bind
 from placet.ports.hold_store import HoldFilter, HoldRow
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.server.serving import bind
-from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
-from tests.relay.holds.holding import (
+from tests.relay.a2a.sdk_agent import SampleExecutor, SdkAgent, build_sdk_app, serve_app
+from tests.relay.holds.holding_server import (
     DONE,
     FAILED,
     WORKING,
     decide,
-    errand,
-    policies_file,
-    reason,
-    settled,
-    task_of,
-    texts,
+    get_task,
+    list_artifact_texts,
+    open_sdk_caller,
+    read_metadata,
+    wait_until_settled,
+    write_policies,
 )
-from tests.relay.traffic.test_pass_through import Errand
+from tests.relay.traffic.test_pass_through import SdkCaller
 from tests.server.running import RunningServer, running
 from tests.waiting import eventually
 
 ENDED = {"TASK_STATE_COMPLETED", "TASK_STATE_CANCELED", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"}
 
 
-class Delegating(Errands):
+class DelegatingExecutor(SampleExecutor):
     """Has another agent do what it is told, and polls for its answer as clients of the relay do."""
 
     def __init__(self) -> None:
@@ -78,15 +78,15 @@ class Delegating(Errands):
 
 
 @contextmanager
-def delegating() -> Iterator[tuple[SdkAgent, Delegating]]:
+def run_delegating_agent() -> Iterator[tuple[SdkAgent, DelegatingExecutor]]:
     listener = bind("127.0.0.1", 0)
-    executor = Delegating()
+    executor = DelegatingExecutor()
     agent = SdkAgent(f"http://127.0.0.1:{listener.getsockname()[1]}", executor)
-    with served(agent.watching(sdk_app(agent.url, executor)), listener):
+    with serve_app(agent.watching(build_sdk_app(agent.url, executor)), listener):
         yield agent, executor
 
 
-def held_between(server: RunningServer) -> HoldRow:
+def wait_for_inner_hold(server: RunningServer) -> HoldRow:
     def look() -> HoldRow | None:
         asked = HoldFilter(status="PENDING", source="front", sink="errands")
         holds, _ = server.run(server.parts.store.list_holds("default", asked, page=0, size=2))
@@ -96,16 +96,16 @@ def held_between(server: RunningServer) -> HoldRow:
 
 
 @contextmanager
-def chain(agent: SdkAgent, folder: Path) -> Iterator[tuple[RunningServer, Delegating]]:
+def run_agent_chain(agent: SdkAgent, folder: Path) -> Iterator[tuple[RunningServer, DelegatingExecutor]]:
     """A caller, an agent that calls another, and that other, all through one relay."""
-    with delegating() as (front, executor):
+    with run_delegating_agent() as (front, executor):
         relay = RelaySettings(
             agents={"front": AgentSettings(url=front.url), "errands": AgentSettings(url=agent.url)},
             callers={
                 "acme": CallerSettings(agents=("front",), kind="user"),
                 "front": CallerSettings(agents=("errands",)),
             },
-            policies=policies_file(folder),
+            policies=write_policies(folder),
             early_return="1s",
         )
         with running(folder, relay=relay) as server:
@@ -114,35 +114,35 @@ def chain(agent: SdkAgent, folder: Path) -> Iterator[tuple[RunningServer, Delega
             yield server, executor
 
 
-def test_a_caller_waits_truthfully_while_an_agents_own_call_is_held(agent: SdkAgent, tmp_path: Path) -> None:
-    with chain(agent, tmp_path) as (server, front):
+def test_caller_sees_working_while_its_agents_own_call_is_held(agent: SdkAgent, tmp_path: Path) -> None:
+    with run_agent_chain(agent, tmp_path) as (server, front):
 
         async def run() -> None:
-            async with errand(server, agent="front") as made:
+            async with open_sdk_caller(server, agent="front") as made:
                 [sent] = await made.send("nested")
                 assert sent.task.status.state == WORKING
-                assert reason(sent.task) == {"relay_reason": "TIMEOUT"}
-                hold = held_between(server)
+                assert read_metadata(sent.task) == {"relay_reason": "TIMEOUT"}
+                hold = wait_for_inner_hold(server)
                 assert front.seen[0]["metadata"]["relay_reason"] == "HITL_HELD"
-                assert (await task_of(made, sent.task.id)).status.state == WORKING
-                settled(server, decide(server, hold.task_id))
-                ended = await no_longer_working(made, sent.task.id)
+                assert (await get_task(made, sent.task.id)).status.state == WORKING
+                wait_until_settled(server, decide(server, hold.task_id))
+                ended = await wait_until_not_working(made, sent.task.id)
                 assert ended.status.state == DONE
-                assert texts(ended) == ["it says: nested tulip 0"]
+                assert list_artifact_texts(ended) == ["it says: nested tulip 0"]
                 assert agent.executor.texts.count("nested tulip") == 1
 
         asyncio.run(run())
 
 
-def test_a_refusal_reaches_the_caller_as_its_agent_tells_it(agent: SdkAgent, tmp_path: Path) -> None:
-    with chain(agent, tmp_path) as (server, _):
+def test_rejection_reaches_the_caller_through_its_agent(agent: SdkAgent, tmp_path: Path) -> None:
+    with run_agent_chain(agent, tmp_path) as (server, _):
 
         async def run() -> None:
-            async with errand(server, agent="front") as made:
+            async with open_sdk_caller(server, agent="front") as made:
                 [sent] = await made.send("refused")
-                hold = held_between(server)
-                settled(server, decide(server, hold.task_id, "reject"))
-                ended = await no_longer_working(made, sent.task.id)
+                hold = wait_for_inner_hold(server)
+                wait_until_settled(server, decide(server, hold.task_id, "reject"))
+                ended = await wait_until_not_working(made, sent.task.id)
                 assert ended.status.state == FAILED
                 assert ended.status.message.parts[0].text == "the other one may not"
                 assert "refused tulip" not in agent.executor.texts
@@ -150,9 +150,9 @@ def test_a_refusal_reaches_the_caller_as_its_agent_tells_it(agent: SdkAgent, tmp
         asyncio.run(run())
 
 
-async def no_longer_working(made: Errand, task_id: str) -> Task:
+async def wait_until_not_working(made: SdkCaller, task_id: str) -> Task:
     async with asyncio.timeout(60):
         while True:
-            task = await task_of(made, task_id)
+            task = await get_task(made, task_id)
             if task.status.state != WORKING:
                 return task

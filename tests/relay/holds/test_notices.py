@@ -10,16 +10,19 @@ from placet.errors import SettingsError
 from placet.protocol.callback import verify_callback
 from placet.relay.settings import NoticeSettings, RelaySettings, check_relay
 from tests.relay.a2a.sdk_agent import SdkAgent
-from tests.relay.holds.holding import DONE, decide, done, errand, holding_server, pending, reason, settled
-from tests.relay.push.receiver import Receiver, receiving
+from tests.relay.holds.holding_server import (
+    DONE,
+    decide,
+    find_pending_hold,
+    open_sdk_caller,
+    read_metadata,
+    run_holding_server,
+    wait_until_done,
+    wait_until_settled,
+)
+from tests.relay.push.receiver import Receiver
 from tests.server.running import RunningServer
 from tests.waiting import eventually
-
-
-@pytest.fixture(scope="module")
-def receiver() -> Iterator[Receiver]:
-    with receiving() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +31,20 @@ def server(
 ) -> Iterator[RunningServer]:
     notices = {"default": NoticeSettings(url=f"{receiver.url}/holds", key="acme")}
     folder = tmp_path_factory.mktemp("relay")
-    with holding_server(folder, {"errands": agent.url}, notices=notices) as found:
+    with run_holding_server(folder, {"errands": agent.url}, notices=notices) as found:
         yield found
 
 
 @pytest.mark.parametrize(("text", "hidden"), [("echo tulip", "echo tulip"), ("ask", "which one")])
-def test_every_hold_is_told_once_and_signed(
+def test_every_hold_sends_one_signed_notice(
     server: RunningServer, receiver: Receiver, text: str, hidden: str
 ) -> None:
     async def run() -> None:
         receiver.told.clear()
-        async with errand(server) as made:
+        async with open_sdk_caller(server) as made:
             [sent] = await made.send(text)
-            assert reason(sent.task)
-            hold = pending(server, sent.task.id)
+            assert read_metadata(sent.task)
+            hold = find_pending_hold(server, sent.task.id)
             told = await asyncio.to_thread(eventually, lambda: next(iter(receiver.at("/holds")), None))
             assert told.body["type"] == "relay.held"
             assert (told.body["approvalId"], told.body["caseId"]) == (hold.id, hold.case_id)
@@ -59,20 +62,20 @@ def test_every_hold_is_told_once_and_signed(
                 secrets=[endpoint.secret],
                 now=server.parts.desk.now(),
             )
-            settled(server, decide(server, sent.task.id))
-            assert (await done(made, sent.task.id)).status.state == DONE
+            wait_until_settled(server, decide(server, sent.task.id))
+            assert (await wait_until_done(made, sent.task.id)).status.state == DONE
             assert len(receiver.at("/holds")) == 1
 
     asyncio.run(run())
 
 
-def test_a_receiver_that_is_away_holds_up_nothing(server: RunningServer, receiver: Receiver) -> None:
+def test_unreachable_notice_receiver_delays_nothing(server: RunningServer, receiver: Receiver) -> None:
     async def run() -> None:
         receiver.statuses.append(503)
-        async with errand(server) as made:
+        async with open_sdk_caller(server) as made:
             [sent] = await made.send("echo tulip again")
-            settled(server, decide(server, sent.task.id))
-            assert (await done(made, sent.task.id)).status.state == DONE
+            wait_until_settled(server, decide(server, sent.task.id))
+            assert (await wait_until_done(made, sent.task.id)).status.state == DONE
 
     asyncio.run(run())
 
@@ -82,13 +85,11 @@ def test_a_receiver_that_is_away_holds_up_nothing(server: RunningServer, receive
     [
         ("default", "http://hooks.example/holds", "ops", "https"),
         ("default", "https://169.254.169.254/holds", "ops", "relay.notices.default"),
-        ("No Tenant", "https://hooks.example/holds", "ops", "a tenant is named"),
-        ("default", "https://hooks.example/holds", " ", "no name of an API key"),
+        ("No Tenant", "https://hooks.example/holds", "ops", "a tenant's name"),
+        ("default", "https://hooks.example/holds", " ", "not the name of an API key"),
     ],
 )
-def test_a_receiver_that_may_not_be_called_is_refused_at_the_start(
-    tenant: str, url: str, key: str, words: str
-) -> None:
+def test_forbidden_notice_receiver_is_refused_at_start(tenant: str, url: str, key: str, words: str) -> None:
     settings = RelaySettings(notices={tenant: NoticeSettings(url=url, key=key)})
     with pytest.raises(SettingsError, match=words):
         check_relay(settings, allow_loopback=False)

@@ -10,23 +10,23 @@ import apsw
 import pytest
 
 from placet.desk.answer import Answer
-from placet.ports.outbox_store import Delivery
-from placet.protocol.callback import RETRY_SCHEDULE
+from placet.desk.delivery_retries import RETRY_SCHEDULE
+from placet.http.listening import bind
+from placet.ports.outbox_store import Delivery, DeliveryFilter
 from placet.relay.holds.frozen_message import FrozenMessage
 from placet.relay.holds.hold_body import decode_hold_body
-from placet.server.serving import bind
-from tests.relay.a2a.raw_agent import raw_agent, writing
-from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
-from tests.relay.holds.holding import (
+from tests.relay.a2a.raw_agent import run_raw_agent, write_bytes
+from tests.relay.a2a.sdk_agent import SampleExecutor, SdkAgent, build_sdk_app, serve_app
+from tests.relay.holds.holding_server import (
     DONE,
     WORKING,
     decide,
-    errand,
-    holding_server,
-    pending,
-    reason,
-    settled,
-    task_of,
+    find_pending_hold,
+    get_task,
+    open_sdk_caller,
+    read_metadata,
+    run_holding_server,
+    wait_until_settled,
 )
 from tests.server.running import RunningServer
 from tests.waiting import eventually
@@ -35,18 +35,18 @@ GATEWAY_LATE = b"HTTP/1.1 504 Late\r\ncontent-length: 0\r\n\r\n"
 
 
 @contextmanager
-def agent_at(port: int) -> Iterator[SdkAgent]:
+def run_agent_at(port: int) -> Iterator[SdkAgent]:
     """An agent that begins to listen here now."""
     listener = bind("127.0.0.1", port)
-    agent = SdkAgent(f"http://127.0.0.1:{port}", Errands())
-    with served(agent.watching(sdk_app(agent.url, agent.executor)), listener):
+    agent = SdkAgent(f"http://127.0.0.1:{port}", SampleExecutor())
+    with serve_app(agent.watching(build_sdk_app(agent.url, agent.executor)), listener):
         yield agent
 
 
 @pytest.fixture
-def away(port: int, tmp_path: Path) -> Iterator[RunningServer]:
+def server_without_agent(port: int, tmp_path: Path) -> Iterator[RunningServer]:
     """A relay whose agent does not listen."""
-    with holding_server(tmp_path, {"errands": f"http://127.0.0.1:{port}"}) as found:
+    with run_holding_server(tmp_path, {"errands": f"http://127.0.0.1:{port}"}) as found:
         yield found
 
 
@@ -65,12 +65,12 @@ def call(server: RunningServer, method: str, *, key: str | None = None, **params
     return answer.json()["result"]
 
 
-def delivery(server: RunningServer, case_id: str) -> Delivery:
-    [found] = server.run(server.parts.store.list_deliveries(case_id=case_id))
+def find_delivery(server: RunningServer, case_id: str) -> Delivery:
+    [found] = server.run(server.parts.store.list_deliveries(DeliveryFilter(case_id=case_id)))
     return found
 
 
-def forge(folder: Path, hold_id: str, envelope: bytes, body: bytes) -> None:
+def overwrite_hold(folder: Path, hold_id: str, envelope: bytes, body: bytes) -> None:
     """Write into the database as nobody should."""
     database = apsw.Connection(str(folder / "cases.db"))
     database.set_busy_timeout(15_000)
@@ -78,101 +78,103 @@ def forge(folder: Path, hold_id: str, envelope: bytes, body: bytes) -> None:
     database.close()
 
 
-def tried(server: RunningServer, case_id: str, times: int) -> Delivery:
+def wait_for_attempts(server: RunningServer, case_id: str, times: int) -> Delivery:
     def look() -> Delivery | None:
-        found = delivery(server, case_id)
+        found = find_delivery(server, case_id)
         return found if found.attempts >= times else None
 
     return eventually(look)
 
 
-def test_an_approved_message_waits_for_an_agent_that_is_away(port: int, away: RunningServer) -> None:
-    task_id = send(away, "echo tulip")
-    hold = decide(away, task_id)
-    owed = tried(away, hold.case_id, 1)
+def test_an_approved_message_waits_for_an_agent_that_is_away(
+    port: int, server_without_agent: RunningServer
+) -> None:
+    task_id = send(server_without_agent, "echo tulip")
+    hold = decide(server_without_agent, task_id)
+    owed = wait_for_attempts(server_without_agent, hold.case_id, 1)
     assert owed.state == "waiting"
     assert owed.last_error == "The agent could not be reached."
-    task = call(away, "GetTask", id=task_id)
+    task = call(server_without_agent, "GetTask", id=task_id)
     assert task["status"]["state"] == "TASK_STATE_WORKING"
     assert task["metadata"] == {"relay_reason": "TIMEOUT"}
-    with agent_at(port) as agent:
-        away.advance(seconds=10)
-        away.deliver()
-        settled(away, hold)
-        assert call(away, "GetTask", id=task_id)["status"]["state"] == "TASK_STATE_COMPLETED"
+    with run_agent_at(port) as agent:
+        server_without_agent.advance(seconds=10)
+        server_without_agent.deliver()
+        wait_until_settled(server_without_agent, hold)
+        assert call(server_without_agent, "GetTask", id=task_id)["status"]["state"] == "TASK_STATE_COMPLETED"
         assert agent.executor.texts == ["echo tulip"]
-        assert eventually(lambda: delivery(away, hold.case_id).state == "delivered")
+        assert eventually(lambda: find_delivery(server_without_agent, hold.case_id).state == "delivered")
 
 
-def test_an_agent_that_stays_away_fails_the_task_for_all_to_see(away: RunningServer) -> None:
-    task_id = send(away, "echo tulip")
-    hold = decide(away, task_id)
+def test_unreachable_agent_fails_the_task(server_without_agent: RunningServer) -> None:
+    task_id = send(server_without_agent, "echo tulip")
+    hold = decide(server_without_agent, task_id)
     for attempt in range(1, len(RETRY_SCHEDULE) + 1):
-        tried(away, hold.case_id, attempt)
-        away.advance(hours=30)
-        away.deliver()
-    failed = delivery(away, hold.case_id)
+        wait_for_attempts(server_without_agent, hold.case_id, attempt)
+        server_without_agent.advance(hours=30)
+        server_without_agent.deliver()
+    failed = find_delivery(server_without_agent, hold.case_id)
     assert (failed.state, failed.attempts) == ("failed", len(RETRY_SCHEDULE))
-    task = call(away, "GetTask", id=task_id)
+    task = call(server_without_agent, "GetTask", id=task_id)
     assert task["status"]["state"] == "TASK_STATE_FAILED"
     assert "could not be reached" in task["status"]["message"]["parts"][0]["text"]
-    kept = away.run(away.parts.store.get_hold(hold.id))
+    kept = server_without_agent.run(server_without_agent.parts.store.get_hold(hold.id))
     assert kept is not None
     assert kept.status == "APPROVED"
     assert decode_hold_body(kept).failure == "The agent could not be reached."
 
 
 def test_bytes_that_changed_since_they_were_shown_are_not_forwarded(agent: SdkAgent, tmp_path: Path) -> None:
-    with holding_server(tmp_path, {"errands": agent.url}) as server:
+    with run_holding_server(tmp_path, {"errands": agent.url}) as server:
         task_id = send(server, "echo tulip")
-        hold = pending(server, task_id)
+        hold = find_pending_hold(server, task_id)
         changed = hold.envelope.replace(b"echo tulip", b"echo money")
-        forge(tmp_path, hold.id, changed, hold.body)
-        settled(server, decide(server, task_id))
+        overwrite_hold(tmp_path, hold.id, changed, hold.body)
+        wait_until_settled(server, decide(server, task_id))
         task = call(server, "GetTask", id=task_id)
         assert task["status"]["state"] == "TASK_STATE_FAILED"
-        assert "not what was shown" in task["status"]["message"]["parts"][0]["text"]
+        assert "differs from what the reviewer approved" in task["status"]["message"]["parts"][0]["text"]
         assert agent.executor.texts.count("echo money") == 0
 
 
 def test_a_digest_that_was_changed_with_the_bytes_is_refused_too(agent: SdkAgent, tmp_path: Path) -> None:
-    with holding_server(tmp_path, {"errands": agent.url}) as server:
+    with run_holding_server(tmp_path, {"errands": agent.url}) as server:
         task_id = send(server, "echo tulip")
-        hold = pending(server, task_id)
+        hold = find_pending_hold(server, task_id)
         changed = hold.envelope.replace(b"echo tulip", b"echo money")
         honest = FrozenMessage(frame=decode_hold_body(hold).frame, data=changed).digest
         body = hold.body.replace(decode_hold_body(hold).digest.encode(), honest.encode())
-        forge(tmp_path, hold.id, changed, body)
-        settled(server, decide(server, task_id))
+        overwrite_hold(tmp_path, hold.id, changed, body)
+        wait_until_settled(server, decide(server, task_id))
         assert call(server, "GetTask", id=task_id)["status"]["state"] == "TASK_STATE_FAILED"
         assert agent.executor.texts.count("echo money") == 0
 
 
-def test_a_slow_agent_holds_up_nobody_and_is_asked_once(agent: SdkAgent, tmp_path: Path) -> None:
-    with holding_server(tmp_path, {"errands": agent.url}) as server:
+def test_slow_agent_delays_no_other_call_and_is_called_once(agent: SdkAgent, tmp_path: Path) -> None:
+    with run_holding_server(tmp_path, {"errands": agent.url}) as server:
 
         async def run() -> None:
-            async with errand(server) as made:
+            async with open_sdk_caller(server) as made:
                 agent.executor.go_on.clear()
                 [slow] = await made.send("late task tulip")
                 waiting = decide(server, slow.task.id)
                 [quick] = await made.send("quick tulip")
-                settled(server, decide(server, quick.task.id))
-                assert (await task_of(made, quick.task.id)).status.state == DONE
-                meanwhile = await task_of(made, slow.task.id)
+                wait_until_settled(server, decide(server, quick.task.id))
+                assert (await get_task(made, quick.task.id)).status.state == DONE
+                meanwhile = await get_task(made, slow.task.id)
                 assert meanwhile.status.state == WORKING
-                assert reason(meanwhile) == {"relay_reason": "TIMEOUT"}
+                assert read_metadata(meanwhile) == {"relay_reason": "TIMEOUT"}
                 server.advance(seconds=61)  # the lease is over, the call goes on
                 agent.executor.go_on.set()
-                settled(server, waiting)
-                assert (await task_of(made, slow.task.id)).status.state == DONE
+                wait_until_settled(server, waiting)
+                assert (await get_task(made, slow.task.id)).status.state == DONE
                 assert agent.executor.texts.count("late task tulip") == 1
 
         asyncio.run(run())
 
 
-def test_a_caller_that_is_gone_is_not_served_by_an_old_approval(agent: SdkAgent, tmp_path: Path) -> None:
-    with holding_server(tmp_path, {"errands": agent.url}) as server:
+def test_approval_for_a_removed_caller_is_not_forwarded(agent: SdkAgent, tmp_path: Path) -> None:
+    with run_holding_server(tmp_path, {"errands": agent.url}) as server:
         key = server.create_key("guest")
         with server.client(server.create_key("root", "admin")) as root:
             guest = {"name": "guest", "agents": ["errands"]}
@@ -180,42 +182,42 @@ def test_a_caller_that_is_gone_is_not_served_by_an_old_approval(agent: SdkAgent,
             message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "gone tulip"}]}
             task_id = call(server, "SendMessage", key=key, message=message)["task"]["id"]
             root.delete("/relay/v1/registry/callers/guest").raise_for_status()
-        kept = settled(server, decide(server, task_id))
+        kept = wait_until_settled(server, decide(server, task_id))
         assert decode_hold_body(kept).failure == "The caller may no longer call this agent."
         assert "gone tulip" not in agent.executor.texts
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{", GATEWAY_LATE])
 def test_a_message_that_may_have_arrived_is_sent_once_more_at_most(tmp_path: Path, answer: bytes) -> None:
-    with raw_agent() as agent, holding_server(tmp_path, {"errands": agent.url}) as server:
-        agent.behave = writing(answer)
+    with run_raw_agent() as agent, run_holding_server(tmp_path, {"errands": agent.url}) as server:
+        agent.behave = write_bytes(answer)
         task_id = send(server, "echo tulip")
         hold = decide(server, task_id)
         for attempt in (1, 2):
-            tried(server, hold.case_id, attempt)
+            wait_for_attempts(server, hold.case_id, attempt)
             server.advance(hours=30)
             server.deliver()
-        settled(server, hold)
+        wait_until_settled(server, hold)
         task = call(server, "GetTask", id=task_id)
         assert task["status"]["state"] == "TASK_STATE_FAILED"
-        assert "is not known" in task["status"]["message"]["parts"][0]["text"]
+        assert "may or may not have received it" in task["status"]["message"]["parts"][0]["text"]
         assert len(agent.requests) == 2
 
 
-def test_an_approved_message_goes_to_nobody_but_whom_the_reviewer_saw(tmp_path: Path) -> None:
+def test_approved_message_goes_only_to_the_agent_the_reviewer_saw(tmp_path: Path) -> None:
     with (
-        raw_agent() as agent,
-        raw_agent() as other,
-        holding_server(tmp_path, {"errands": agent.url, "others": other.url}) as server,
+        run_raw_agent() as agent,
+        run_raw_agent() as other,
+        run_holding_server(tmp_path, {"errands": agent.url, "others": other.url}) as server,
     ):
         task_id = send(server, "echo tulip")
-        hold = pending(server, task_id)
+        hold = find_pending_hold(server, task_id)
         database = apsw.Connection(str(tmp_path / "cases.db"))
         database.set_busy_timeout(10_000)
         database.execute("UPDATE holds SET sink = 'others' WHERE id = ?", (hold.id,))
         database.close()
         answer = Answer(action="approve", data={}, path="browser_submit", actor="link:reviewer")
         server.run(server.parts.desk.answer(hold.case_id, answer))
-        settled(server, hold)
+        wait_until_settled(server, hold)
         assert not agent.requests
         assert not other.requests

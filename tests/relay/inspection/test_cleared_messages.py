@@ -43,7 +43,7 @@ DETECTOR = RegexDetector()
 PREPARED: dict[tuple[str, ...], PreparedPatterns] = {}
 
 
-def prepared(patterns: tuple[str, ...]) -> PreparedPatterns:
+def prepare_patterns(patterns: tuple[str, ...]) -> PreparedPatterns:
     if patterns not in PREPARED:
         made = DETECTOR.prepare([Rule(what=one) for one in patterns])
         assert isinstance(made, PreparedPatterns)
@@ -51,19 +51,19 @@ def prepared(patterns: tuple[str, ...]) -> PreparedPatterns:
     return PREPARED[patterns]
 
 
-def found_in_full(rules: PreparedPatterns, message: A2ACall | A2AReply) -> bool:
+def is_found_in_full_scan(rules: PreparedPatterns, message: A2ACall | A2AReply) -> bool:
     pieces = message.pieces()
     joined = join_texts(pieces, [get_text_group(one.path) for one in pieces])
     scan = asyncio.run(rules.scan([Scannable(one.path, one.text) for one in joined.scannables]))
     return bool(scan.matches or scan.unchecked)
 
 
-def check(rules: PreparedPatterns, message: A2ACall | A2AReply) -> bool:
+def is_cleared(rules: PreparedPatterns, message: A2ACall | A2AReply) -> bool:
     plain = message.plain
-    cleared = plain is not None and rules.clears(plain)
+    cleared = plain is not None and rules.is_clear(plain)
     if cleared:
-        assert not message.opaque()
-        assert not found_in_full(rules, message)
+        assert not message.unreadable_paths()
+        assert not is_found_in_full_scan(rules, message)
     return cleared
 
 
@@ -76,7 +76,7 @@ some_patterns = st.sampled_from(PATTERNS).map(lambda one: (one,)) | st.sampled_f
 @example((r"\d{3}-\d\d",), [{"text": "123-"}, {"text": "45"}], None, None)
 @example((r"100000",), [{"data": {"a": 1e5}}], None, None)
 @example((r"^cat",), [{"text": "cat"}], None, None)
-def test_nothing_passes_in_a_call_that_would_have_been_found(
+def test_quick_check_of_a_call_misses_no_match(
     patterns: tuple[str, ...], parts: list[dict[str, Any]], metadata: Any, beside: Any
 ) -> None:
     message = {"messageId": "m", "role": "ROLE_USER", "parts": parts, "metadata": metadata}
@@ -85,11 +85,11 @@ def test_nothing_passes_in_a_call_that_would_have_been_found(
     call = parse_call(
         method="POST", path="", query="", version="1.0", content_type="application/json", body=body
     )
-    check(prepared(patterns), call)
+    is_cleared(prepare_patterns(patterns), call)
 
 
 @given(some_patterns, parts, values, texts)
-def test_nothing_passes_in_an_answer_that_would_have_been_found(
+def test_quick_check_of_a_reply_misses_no_match(
     patterns: tuple[str, ...], parts: list[dict[str, Any]], metadata: Any, state: str
 ) -> None:
     task = {
@@ -99,7 +99,7 @@ def test_nothing_passes_in_an_answer_that_would_have_been_found(
         "metadata": metadata,
     }
     for dialect, document in ((REST_1_0, {"task": task}), (RPC_1_0, {"id": 1, "result": {"task": task}})):
-        check(prepared(patterns), parse_reply(dialect, "send", msgspec.json.encode(document)))
+        is_cleared(prepare_patterns(patterns), parse_reply(dialect, "send", msgspec.json.encode(document)))
 
 
 @given(texts)
@@ -107,18 +107,18 @@ def test_a_plain_message_is_cleared(text: str) -> None:
     assume(not set(text) & set('\\"\n\t') and "cat" not in text and not text.startswith("data:"))
     document = {"id": 1, "result": {"task": {"id": "t", "artifacts": [{"parts": [{"text": text}]}]}}}
     reply = parse_reply(RPC_1_0, "send", msgspec.json.encode(document))
-    assert check(prepared((r"\bcat\b", r"[^a]cat")), reply)
+    assert is_cleared(prepare_patterns((r"\bcat\b", r"[^a]cat")), reply)
 
 
 @pytest.mark.parametrize(
     "beside",
     [{"headers": {"accept": "cat"}}, {"query": "a=cat"}, {"tenant": "cat"}, {"path_task": "cat"}],
 )
-def test_what_travels_beside_the_document_is_looked_at_in_full(beside: dict[str, Any]) -> None:
+def test_message_with_text_outside_its_document_is_not_cleared(beside: dict[str, Any]) -> None:
     assert A2ACall(dialect=RPC_1_0, operation="get", document={"params": {}}, **beside).plain is None
 
 
-def test_deep_and_large_documents_are_looked_at_in_full() -> None:
+def test_deep_and_large_documents_get_a_full_inspection() -> None:
     deep: Any = "x"
     for _ in range(70):
         deep = [deep]

@@ -14,9 +14,9 @@ from placet.relay.inspection.detection_events import MAX_POLICIES, build_detecti
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policies.policy import Leg, Policy
 from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
-from tests.relay.detectors.looking import inspector, look
-from tests.relay.inspection.judged import MemoryTrail
-from tests.relay.policies.samples import plugin_draft, policy, regex_policy
+from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts
+from tests.relay.inspection.inspected_relay import MemoryAuditLog
+from tests.relay.policies.samples import build_plugin_draft, build_policy, build_regex_policy
 
 CALL = parse_call(
     method="POST",
@@ -42,7 +42,7 @@ EXCHANGE = InspectionRequest(
 )
 
 
-class Blind:
+class BlindDetector:
     """A detector that finds nothing, or cannot look."""
 
     type = "x-blind.eye"
@@ -64,15 +64,18 @@ class Blind:
         return None
 
 
-def told(policies: list[Policy], text: str, blind: Blind) -> list[dict[str, Any]]:
-    found = asyncio.run(look(inspector(policies, RegexDetector(), blind), text))
-    rows = build_detection_events(MemoryTrail(), Leg.REQUEST_TO_SINK, EXCHANGE, found)
+def list_detection_events(policies: list[Policy], text: str, blind: BlindDetector) -> list[dict[str, Any]]:
+    found = asyncio.run(evaluate_texts(build_evaluator(policies, RegexDetector(), blind), text))
+    rows = build_detection_events(MemoryAuditLog(), Leg.REQUEST_TO_SINK, EXCHANGE, found)
     return [msgspec.json.decode(row.body) for row in rows]
 
 
-def test_a_block_names_who_matched_and_who_was_not_asked_any_more() -> None:
-    policies = [regex_policy("secret", "BLOCK", "p1"), policy(plugin_draft("x-blind.eye"), "p2")]
-    [event] = told(policies, "a secret", Blind())
+def test_block_event_names_matched_and_skipped_policies() -> None:
+    policies = [
+        build_regex_policy("secret", "BLOCK", "p1"),
+        build_policy(build_plugin_draft("x-blind.eye"), "p2"),
+    ]
+    [event] = list_detection_events(policies, "a secret", BlindDetector())
     assert (event["auditType"], event["auditAction"]) == ("REGEX_DETECTION", "BLOCK")
     assert event["sourceUser"]["id"] == "ada"
     assert (event["messageId"], event["contextId"]) == ("m", "c")
@@ -85,8 +88,11 @@ def test_a_block_names_who_matched_and_who_was_not_asked_any_more() -> None:
 
 
 def test_each_detector_has_an_event_of_its_own_and_a_failure_is_an_error() -> None:
-    policies = [regex_policy("secret", "LOG", "p1"), policy(plugin_draft("x-blind.eye", "LOG"), "p2")]
-    found = told(policies, "a secret", Blind(Scan(unchecked={0: "it is dark"})))
+    policies = [
+        build_regex_policy("secret", "LOG", "p1"),
+        build_policy(build_plugin_draft("x-blind.eye", "LOG"), "p2"),
+    ]
+    found = list_detection_events(policies, "a secret", BlindDetector(Scan(unchecked={0: "it is dark"})))
     assert [(one["auditType"], one["auditAction"]) for one in found] == [
         ("REGEX_DETECTION", "LOG"),
         ("X_BLIND_EYE_DETECTION", "ERROR"),
@@ -97,12 +103,12 @@ def test_each_detector_has_an_event_of_its_own_and_a_failure_is_an_error() -> No
 
 
 def test_a_message_in_which_nothing_was_found_has_no_event() -> None:
-    assert told([regex_policy("secret")], "nothing", Blind()) == []
+    assert list_detection_events([build_regex_policy("secret")], "nothing", BlindDetector()) == []
 
 
-def test_thousands_of_policies_make_no_endless_event() -> None:
-    policies = [regex_policy("secret", "LOG", f"p{number}") for number in range(MAX_POLICIES + 50)]
-    [event] = told(policies, "a secret", Blind())
+def test_event_for_thousands_of_policies_is_bounded() -> None:
+    policies = [build_regex_policy("secret", "LOG", f"p{number}") for number in range(MAX_POLICIES + 50)]
+    [event] = list_detection_events(policies, "a secret", BlindDetector())
     assert len(event["metadata"]["matched"]) == MAX_POLICIES
     assert event["metadata"]["matches"] == MAX_POLICIES + 50
 

@@ -12,7 +12,7 @@ from placet.desk import clock
 from placet.errors import SettingsError
 from placet.relay.policies.records import build_revision_record
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
+from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
 from tests.server.running import RunningServer, running
 
 POLICIES = """
@@ -30,12 +30,12 @@ REPLY = {"jsonrpc": "2.0", "id": 7, "result": {"message": {"role": "ROLE_AGENT",
 
 @pytest.fixture(scope="module")
 def agent() -> Iterator[RawAgent]:
-    with raw_agent() as found:
-        found.behave = answering(200, json.dumps(REPLY).encode())
+    with run_raw_agent() as found:
+        found.behave = answer_with(200, json.dumps(REPLY).encode())
         yield found
 
 
-def settings(agent: RawAgent, policies: Path) -> RelaySettings:
+def build_settings(agent: RawAgent, policies: Path) -> RelaySettings:
     return RelaySettings(
         agents={"raw": AgentSettings(url=agent.url)},
         callers={"acme": CallerSettings(agents=("raw",))},
@@ -47,7 +47,7 @@ def settings(agent: RawAgent, policies: Path) -> RelaySettings:
 def server(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.toml").write_text(POLICIES)
-    with running(folder, relay=settings(agent, folder / "policies.toml")) as found:
+    with running(folder, relay=build_settings(agent, folder / "policies.toml")) as found:
         yield found
 
 
@@ -64,12 +64,12 @@ def test_policies_of_the_file_are_in_force(server: RunningServer, agent: RawAgen
     refused = send(server, f"keep {KEY}").json()["error"]
     assert (refused["code"], refused["message"]) == (
         -32080,
-        "A policy does not let this message pass: Block private keys.",
+        "A policy blocked this message: Block private keys.",
     )
     assert len(agent.requests) == asked
 
 
-def test_policies_that_cannot_be_read_leave_the_earlier_ones_in_force_and_are_told_of(
+def test_unreadable_policies_leave_the_earlier_ones_in_force_and_are_reported(
     server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     relay = server.parts.relay
@@ -82,7 +82,7 @@ def test_policies_that_cannot_be_read_leave_the_earlier_ones_in_force_and_are_to
     server.run(relay.policy_cache.reload("default"))
     with server.client() as anyone:
         told = anyone.get("/readyz").json()
-    assert told["concerns"] == ["The newest policies of 1 tenants are not in force."]
+    assert told["concerns"] == ["The newest policies of 1 tenants are not in force. See the log."]
     assert "error" in send(server, KEY).json()
     assert "policy_load_failed" in caplog.text
 
@@ -95,6 +95,6 @@ def test_a_server_does_not_start_with_policies_that_are_not_sound(
     file.write_text(content)
     with (
         pytest.raises(SettingsError, match=r"relay\.policies"),
-        running(tmp_path, relay=settings(agent, file)),
+        running(tmp_path, relay=build_settings(agent, file)),
     ):
         pytest.fail("it started")

@@ -26,14 +26,14 @@ from placet.relay.policies.records import (
     build_policy_record,
     build_revision_record,
 )
-from tests.relay.policies.samples import NOW, binding, group, regex_policy
+from tests.relay.policies.samples import NOW, build_binding, build_group, build_regex_policy
 
 TENANT = "acme"
 
 
-async def bind(store: Store, *policies: Policy, rev: int = 1, tenant: str = TENANT) -> None:
+async def store_bound_policies(store: Store, *policies: Policy, rev: int = 1, tenant: str = TENANT) -> None:
     """Put these policies in force for everyone of the tenant, in one change."""
-    bound = group("g", *(one.policy_id for one in policies))
+    bound = build_group("g", *(one.policy_id for one in policies))
     await store.change_records(
         save=[
             *(
@@ -41,14 +41,14 @@ async def bind(store: Store, *policies: Policy, rev: int = 1, tenant: str = TENA
                 for one in policies
             ),
             build_group_record(tenant, bound, rev=rev, now=NOW),
-            *([build_binding_record(tenant, binding("b", "g"), rev=1, now=NOW)] if rev == 1 else []),
+            *([build_binding_record(tenant, build_binding("b", "g"), rev=1, now=NOW)] if rev == 1 else []),
             build_revision_record(tenant, rev=rev, now=NOW),
         ]
     )
 
 
 @asynccontextmanager
-async def shelf_of(
+async def open_policy_cache(
     store: Store | None,
     *,
     settings_policies: list[Policy] | None = None,
@@ -66,21 +66,21 @@ async def shelf_of(
         await found.aclose()
 
 
-async def outcome(inspector: PolicyEvaluator | None, text: str) -> str:
+async def evaluate_text(inspector: PolicyEvaluator | None, text: str) -> str:
     assert inspector is not None
     pieces = [Scannable("message.parts[0].text", text)]
     found = await inspector.inspect(pieces, source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=clock.now())
     return found.outcome.value
 
 
-async def until(policy_cache: PolicyCache, text: str, wanted: str, tenant: str = TENANT) -> None:
+async def wait_for_outcome(policy_cache: PolicyCache, text: str, wanted: str, tenant: str = TENANT) -> None:
     async with asyncio.timeout(60):
-        while await outcome(policy_cache.find(tenant), text) != wanted:  # noqa: ASYNC110 - told by nobody
+        while await evaluate_text(policy_cache.find(tenant), text) != wanted:  # noqa: ASYNC110 - told by nobody
             await asyncio.sleep(0.005)
 
 
 @contextmanager
-def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+def capture_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     with caplog.at_level(logging.WARNING, logger="placet.relay"):
         yield
 
@@ -88,53 +88,55 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest.mark.anyio
 async def test_stored_policies_are_in_force_for_their_tenant_only() -> None:
     store = open_memory_store()
-    await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as policy_cache:
+    await store_bound_policies(store, build_regex_policy("secret"))
+    async with open_policy_cache(store) as policy_cache:
         await policy_cache.open()
-        assert await outcome(policy_cache.find(TENANT), "a secret") == "BLOCK"
-        assert await outcome(await policy_cache.inspector("other"), "a secret") == "PASS"
+        assert await evaluate_text(policy_cache.find(TENANT), "a secret") == "BLOCK"
+        assert await evaluate_text(await policy_cache.load_evaluator("other"), "a secret") == "PASS"
 
 
 @pytest.mark.anyio
 async def test_policies_of_the_settings_are_in_force_for_the_default_tenant_besides_stored_ones() -> None:
     store = open_memory_store()
-    await bind(store, regex_policy("secret", "MASK"), tenant="default")
-    async with shelf_of(store, settings_policies=[regex_policy("password", "BLOCK", "file")]) as policy_cache:
+    await store_bound_policies(store, build_regex_policy("secret", "MASK"), tenant="default")
+    async with open_policy_cache(
+        store, settings_policies=[build_regex_policy("password", "BLOCK", "file")]
+    ) as policy_cache:
         await policy_cache.open()
         found = policy_cache.find("default")
-        assert [await outcome(found, text) for text in ("secret", "password")] == ["MASK", "BLOCK"]
-        assert await outcome(await policy_cache.inspector("other"), "password") == "PASS"
+        assert [await evaluate_text(found, text) for text in ("secret", "password")] == ["MASK", "BLOCK"]
+        assert await evaluate_text(await policy_cache.load_evaluator("other"), "password") == "PASS"
 
 
 @pytest.mark.anyio
 async def test_a_change_is_in_force_once_a_reload_returns() -> None:
     store = open_memory_store()
-    await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as policy_cache:
+    await store_bound_policies(store, build_regex_policy("secret"))
+    async with open_policy_cache(store) as policy_cache:
         await policy_cache.open()
-        await bind(store, regex_policy("password", policy_id="p2"), rev=2)
+        await store_bound_policies(store, build_regex_policy("password", policy_id="p2"), rev=2)
         await policy_cache.reload(TENANT)
         found = policy_cache.find(TENANT)
-        assert [await outcome(found, text) for text in ("secret", "password")] == ["PASS", "BLOCK"]
+        assert [await evaluate_text(found, text) for text in ("secret", "password")] == ["PASS", "BLOCK"]
 
 
 @pytest.mark.anyio
-async def test_a_change_is_followed_by_itself() -> None:
+async def test_stored_change_is_loaded_in_the_background() -> None:
     store = open_memory_store()
-    await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as policy_cache:
+    await store_bound_policies(store, build_regex_policy("secret"))
+    async with open_policy_cache(store) as policy_cache:
         await policy_cache.open()
-        await bind(store, regex_policy("password", policy_id="p2"), rev=2)
-        await until(policy_cache, "password", "BLOCK")
+        await store_bound_policies(store, build_regex_policy("password", policy_id="p2"), rev=2)
+        await wait_for_outcome(policy_cache, "password", "BLOCK")
 
 
 @pytest.mark.anyio
-async def test_a_tenant_that_appears_later_is_met_with_its_policies() -> None:
+async def test_policies_of_a_new_tenant_are_loaded() -> None:
     store = open_memory_store()
-    async with shelf_of(store) as policy_cache:
+    async with open_policy_cache(store) as policy_cache:
         await policy_cache.open()
-        await bind(store, regex_policy("secret"), tenant="new")
-        assert await outcome(await policy_cache.inspector("new"), "secret") == "BLOCK"
+        await store_bound_policies(store, build_regex_policy("secret"), tenant="new")
+        assert await evaluate_text(await policy_cache.load_evaluator("new"), "secret") == "BLOCK"
 
 
 @pytest.mark.anyio
@@ -153,64 +155,66 @@ async def test_the_old_policies_serve_until_the_new_ones_are_ready() -> None:
             return super().prepare(rules)
 
     store, detector = open_memory_store(), Gated()
-    await bind(store, regex_policy("secret"))
-    async with shelf_of(store, detectors=DetectorRegistry([detector])) as policy_cache:
+    await store_bound_policies(store, build_regex_policy("secret"))
+    async with open_policy_cache(store, detectors=DetectorRegistry([detector])) as policy_cache:
         await policy_cache.open()
         detector.may_go_on.clear()
         detector.preparing.clear()
-        await bind(store, regex_policy("password", policy_id="p2"), rev=2)
+        await store_bound_policies(store, build_regex_policy("password", policy_id="p2"), rev=2)
         await asyncio.wait_for(detector.preparing.wait(), 10)
         found = policy_cache.find(TENANT)
-        assert [await outcome(found, text) for text in ("secret", "password")] == ["BLOCK", "PASS"]
+        assert [await evaluate_text(found, text) for text in ("secret", "password")] == ["BLOCK", "PASS"]
         detector.may_go_on.set()
-        await until(policy_cache, "password", "BLOCK")
+        await wait_for_outcome(policy_cache, "password", "BLOCK")
 
 
 @pytest.mark.anyio
-async def test_policies_that_cannot_be_made_ready_leave_the_old_ones_in_force_and_say_so(
+async def test_policies_that_fail_to_compile_leave_the_old_ones_and_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = open_memory_store()
-    await bind(store, regex_policy("secret"))
-    async with shelf_of(store) as policy_cache:
+    await store_bound_policies(store, build_regex_policy("secret"))
+    async with open_policy_cache(store) as policy_cache:
         await policy_cache.open()
         assert not policy_cache.failures
-        dangling = build_group_record(TENANT, group("g", "nowhere"), rev=2, now=NOW)
-        with logged(caplog):
+        dangling = build_group_record(TENANT, build_group("g", "nowhere"), rev=2, now=NOW)
+        with capture_logs(caplog):
             await store.change_records(save=[dangling, build_revision_record(TENANT, rev=2, now=NOW)])
             await policy_cache.reload(TENANT)
-        assert "earlier ones stay in force" in policy_cache.failures[TENANT]
+        assert "earlier policies stay in force" in policy_cache.failures[TENANT]
         assert "policy_load_failed" in caplog.text
-        assert await outcome(policy_cache.find(TENANT), "secret") == "BLOCK"
+        assert await evaluate_text(policy_cache.find(TENANT), "secret") == "BLOCK"
 
-        repaired = build_group_record(TENANT, group("g", "p1"), rev=3, now=NOW)
+        repaired = build_group_record(TENANT, build_group("g", "p1"), rev=3, now=NOW)
         await store.change_records(save=[repaired, build_revision_record(TENANT, rev=3, now=NOW)])
         await policy_cache.reload(TENANT)
         assert not policy_cache.failures
 
 
 @pytest.mark.anyio
-async def test_nothing_passes_where_stored_policies_cannot_be_read_at_the_start(
+async def test_policies_that_cannot_be_loaded_at_start_block_their_tenant(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = open_memory_store()
-    await bind(store, regex_policy("secret"))
+    await store_bound_policies(store, build_regex_policy("secret"))
     broken = replace(
         build_revision_record(TENANT, rev=2, now=NOW), kind="binding", id="broken", rev=1, body=b"{"
     )
     await store.save_record(broken)
-    async with shelf_of(store) as policy_cache:
-        with logged(caplog):
+    async with open_policy_cache(store) as policy_cache:
+        with capture_logs(caplog):
             await policy_cache.open()
         assert policy_cache.find(TENANT) is None
-        assert await policy_cache.inspector(TENANT) is None
-        assert "nothing passes" in policy_cache.failures[TENANT]
+        assert await policy_cache.load_evaluator(TENANT) is None
+        assert "no messages pass" in policy_cache.failures[TENANT]
         assert policy_cache.find("default") is not None
 
 
 def test_policies_of_the_settings_that_cannot_be_checked_here_stop_the_start() -> None:
     with pytest.raises(SettingsError, match="no detector for"):
-        PolicyCache(None, DetectorRegistry([]), now=clock.now, settings_policies=[regex_policy("secret")])
+        PolicyCache(
+            None, DetectorRegistry([]), now=clock.now, settings_policies=[build_regex_policy("secret")]
+        )
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "[[policies]]\nname = 'x'"])
@@ -226,7 +230,7 @@ def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
         read_settings_policies(str(tmp_path / "none.toml"), now=NOW)
 
 
-def test_a_policy_of_a_file_keeps_its_id_as_long_as_it_says_the_same(tmp_path: Path) -> None:
+def test_file_policy_keeps_its_id_until_it_changes(tmp_path: Path) -> None:
     file = tmp_path / "policies.toml"
     config = "[config]\ntype = 'REGEX_DETECTION'\nenabledLegs = {requestToSink = true}\n"
     file.write_text(f"name = 'x'\n{config}pattern = {{regex = 'a', action = 'LOG'}}\n")

@@ -11,9 +11,15 @@ from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policies.policy import Leg, PolicyAction
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
-from tests.relay.inspection.judged import Callers, Got, Judged, judged_relay, put_in_force
-from tests.relay.policies.samples import regex_draft
+from tests.relay.a2a.sdk_agent import SdkAgent
+from tests.relay.inspection.inspected_relay import (
+    CallResult,
+    DialectCallers,
+    InspectedRelay,
+    run_inspected_relay,
+    store_policies,
+)
+from tests.relay.policies.samples import build_regex_draft
 from tests.relay.traffic.test_pass_through import BINDINGS, TIMESTAMP, UUID
 
 SECRET = "SECRET-1234"
@@ -24,46 +30,40 @@ CASES = [(False, action, leg) for action, leg in ACTIONS] + [
 ]
 
 
-def caller_of(action: PolicyAction, leg: Leg) -> str:
+def name_caller(action: PolicyAction, leg: Leg) -> str:
     return f"{action.lower()}.{leg}"
 
 
-def filled() -> Store:
+def build_store() -> Store:
     """A policy for each action on each leg, each for a caller of its own."""
     store = open_memory_store()
     drafts = {
-        caller_of(action, leg): regex_draft(
+        name_caller(action, leg): build_regex_draft(
             r"SECRET-\d+",
             action.value,
             legs={leg.value: True},
-            name=f"No secrets {caller_of(action, leg)}",
+            name=f"No secrets {name_caller(action, leg)}",
         )
         for action, leg in ACTIONS
     }
-    asyncio.run(put_in_force(store, drafts, "errands"))
+    asyncio.run(store_policies(store, drafts, "errands"))
     return store
 
 
 @pytest.fixture(scope="module")
-def agent() -> Iterator[SdkAgent]:
-    with running_agent() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def relay(agent: SdkAgent) -> Iterator[Judged]:
-    callers = [caller_of(action, leg) for action, leg in ACTIONS]
+def relay(agent: SdkAgent) -> Iterator[InspectedRelay]:
+    callers = [name_caller(action, leg) for action, leg in ACTIONS]
     settings = RelaySettings(
         agents={"errands": AgentSettings(url=agent.url)},
         callers={name: CallerSettings(agents=("errands",)) for name in (*callers, "free")},
     )
-    with judged_relay(settings, filled(), DetectorRegistry([RegexDetector()])) as found:
+    with run_inspected_relay(settings, build_store(), DetectorRegistry([RegexDetector()])) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def callers(relay: Judged) -> Iterator[Callers]:
-    found = Callers(relay, "errands")
+def callers(relay: InspectedRelay) -> Iterator[DialectCallers]:
+    found = DialectCallers(relay, "errands")
     yield found
     found.close()
 
@@ -72,8 +72,8 @@ def callers(relay: Judged) -> Iterator[Callers]:
 @pytest.mark.parametrize(("stream", "action", "leg"), CASES)
 def test_each_action_on_each_leg(
     *,
-    relay: Judged,
-    callers: Callers,
+    relay: InspectedRelay,
+    callers: DialectCallers,
     agent: SdkAgent,
     action: PolicyAction,
     leg: Leg,
@@ -81,7 +81,7 @@ def test_each_action_on_each_leg(
     dialect: tuple[str, str],
 ) -> None:
     agent.seen.clear()
-    caller = caller_of(action, leg)
+    caller = name_caller(action, leg)
     found = callers.call(caller, f"echo {SECRET}", dialect, stream=stream)
     said = found.said
     reached = any(one.get("x-correlation-id") == found.correlation_id for one in agent.seen)
@@ -89,7 +89,7 @@ def test_each_action_on_each_leg(
         assert not found.events
         assert found.error is not None
         # The SDK's client of 1.0 over HTTP tells only the status of a reason that it does not know.
-        assert "does not let this message pass" in found.error or "403 Forbidden" in found.error
+        assert "blocked this message" in found.error or "403 Forbidden" in found.error
         assert SECRET not in found.error
     elif action is PolicyAction.HUMAN_REVIEW_REQUIRED:
         assert SECRET not in said
@@ -115,10 +115,10 @@ def test_each_action_on_each_leg(
 
 @pytest.mark.parametrize("leg", [leg for leg in Leg if leg not in REQUESTS])
 @pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
-def test_what_is_cut_in_pieces_by_a_stream_is_masked(
-    callers: Callers, leg: Leg, dialect: tuple[str, str]
+def test_match_split_over_stream_events_is_masked(
+    callers: DialectCallers, leg: Leg, dialect: tuple[str, str]
 ) -> None:
-    found = callers.call(caller_of(PolicyAction.MASK, leg), f"spell a {SECRET} b", dialect, stream=True)
+    found = callers.call(name_caller(PolicyAction.MASK, leg), f"spell a {SECRET} b", dialect, stream=True)
     chunks = [
         part["text"]
         for event in found.events
@@ -129,20 +129,20 @@ def test_what_is_cut_in_pieces_by_a_stream_is_masked(
 
 
 @pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
-def test_what_is_cut_in_pieces_by_a_stream_is_refused_before_any_of_it_is_told(
-    callers: Callers, dialect: tuple[str, str]
+def test_match_split_over_stream_events_is_blocked_before_any_text_is_sent(
+    callers: DialectCallers, dialect: tuple[str, str]
 ) -> None:
-    caller = caller_of(PolicyAction.BLOCK, Leg.RESPONSE_TO_SOURCE)
+    caller = name_caller(PolicyAction.BLOCK, Leg.RESPONSE_TO_SOURCE)
     found = callers.call(caller, f"spell {SECRET}", dialect, stream=True)
     assert found.error is not None
     assert "SEC" not in found.error
 
 
 @pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
-def test_what_is_cut_in_pieces_by_a_stream_is_held_as_the_answer_it_comes_to(
-    relay: Judged, callers: Callers, dialect: tuple[str, str]
+def test_match_split_over_stream_events_is_held_as_one_reply(
+    relay: InspectedRelay, callers: DialectCallers, dialect: tuple[str, str]
 ) -> None:
-    caller = caller_of(PolicyAction.HUMAN_REVIEW_REQUIRED, Leg.RESPONSE_FROM_SINK)
+    caller = name_caller(PolicyAction.HUMAN_REVIEW_REQUIRED, Leg.RESPONSE_FROM_SINK)
     found = callers.call(caller, f"spell {SECRET}", dialect, stream=True)
     assert "SEC" not in found.said
     assert found.events[-1]["task"]["metadata"]["relay_reason"] == "HITL_HELD"
@@ -162,19 +162,21 @@ def test_what_is_cut_in_pieces_by_a_stream_is_held_as_the_answer_it_comes_to(
 @pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
 @pytest.mark.parametrize("text", ["spell nothing", "echo nothing", "chat"])
 def test_a_stream_in_which_nothing_is_found_passes_as_it_is(
-    callers: Callers, text: str, dialect: tuple[str, str]
+    callers: DialectCallers, text: str, dialect: tuple[str, str]
 ) -> None:
-    caller = caller_of(PolicyAction.BLOCK, Leg.RESPONSE_TO_SOURCE)
+    caller = name_caller(PolicyAction.BLOCK, Leg.RESPONSE_TO_SOURCE)
     looked_at = callers.call(caller, text, dialect, stream=True)
     assert looked_at.error is None
-    assert _plain(looked_at) == _plain(callers.call("free", text, dialect, stream=True))
+    assert _replace_ids_and_times(looked_at) == _replace_ids_and_times(
+        callers.call("free", text, dialect, stream=True)
+    )
 
 
-def _plain(found: Got) -> str:
+def _replace_ids_and_times(found: CallResult) -> str:
     return TIMESTAMP.sub("then", UUID.sub("id", repr(found.events)))
 
 
-def test_a_caller_without_policies_is_not_looked_at(relay: Judged, callers: Callers) -> None:
+def test_caller_without_policies_is_not_inspected(relay: InspectedRelay, callers: DialectCallers) -> None:
     found = callers.call("free", f"echo {SECRET}", stream=True)
     assert SECRET in found.said
     assert relay.trail.of(found.correlation_id, "REGEX_DETECTION") == []

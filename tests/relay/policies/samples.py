@@ -22,7 +22,7 @@ ALL_LEGS = {
 }
 
 
-def regex_draft(regex: str, action: str = "BLOCK", **over: Any) -> dict[str, Any]:
+def build_regex_draft(regex: str, action: str = "BLOCK", **over: Any) -> dict[str, Any]:
     """A policy as a client sends it."""
     config = {
         "type": "REGEX_DETECTION",
@@ -32,7 +32,7 @@ def regex_draft(regex: str, action: str = "BLOCK", **over: Any) -> dict[str, Any
     return {"name": over.pop("name", f"No {regex}"[:100]), "config": config, **over}
 
 
-def entity_draft(
+def build_entity_draft(
     entity: str, threshold: float = 0.7, action: str = "HUMAN_REVIEW_REQUIRED", *, engine: str = "PRESIDIO"
 ) -> dict[str, Any]:
     """A policy for an entity type."""
@@ -44,27 +44,27 @@ def entity_draft(
     return {"name": f"Review {entity}", "config": config}
 
 
-def plugin_draft(kind: str, action: str = "BLOCK", **options: Any) -> dict[str, Any]:
+def build_plugin_draft(kind: str, action: str = "BLOCK", **options: Any) -> dict[str, Any]:
     """A policy for a plug-in."""
     config = {"type": kind, "enabledLegs": ALL_LEGS, "action": action, "options": options}
     return {"name": "Ask a plug-in", "config": config}
 
 
-def policy(draft: dict[str, Any], policy_id: str = "p1", *, now: datetime = NOW) -> Policy:
+def build_policy(draft: dict[str, Any], policy_id: str = "p1", *, now: datetime = NOW) -> Policy:
     return create_policy(parse_policy_draft(draft), policy_id=policy_id, now=now)
 
 
-def regex_policy(regex: str, action: str = "BLOCK", policy_id: str = "p1", **over: Any) -> Policy:
-    return policy(regex_draft(regex, action, **over), policy_id)
+def build_regex_policy(regex: str, action: str = "BLOCK", policy_id: str = "p1", **over: Any) -> Policy:
+    return build_policy(build_regex_draft(regex, action, **over), policy_id)
 
 
-def group(group_id: str, *policy_ids: str) -> PolicyGroup:
+def build_group(group_id: str, *policy_ids: str) -> PolicyGroup:
     entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(policy_ids)]
     return create_group(
         parse_group_draft({"name": group_id, "policies": entries}), group_id=group_id, now=NOW
     )
 
 
-def binding(binding_id: str, group_id: str, level: str = "TENANT", **over: Any) -> Binding:
+def build_binding(binding_id: str, group_id: str, level: str = "TENANT", **over: Any) -> Binding:
     raw = {"groupId": group_id, "bindingLevel": level, **over}
     return create_binding(parse_binding_draft(raw), binding_id=binding_id, now=NOW)

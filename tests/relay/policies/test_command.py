@@ -12,7 +12,7 @@ from placet.cli.main import cli
 from placet.errors import ValidationFailed
 from tests.cli.process import placet
 from tests.docs.markdown import ROOT, blocks
-from tests.relay.policies.samples import entity_draft, plugin_draft, regex_draft
+from tests.relay.policies.samples import build_entity_draft, build_plugin_draft, build_regex_draft
 
 PAGE = ROOT / "docs" / "howto" / "relay-policies.md"
 
@@ -39,7 +39,7 @@ def tried(folder: Path, policies: Any, text: str, *more: str) -> tuple[int, Any]
     ],
 )
 def test_each_outcome_has_its_exit_code(tmp_path: Path, action: str, outcome: str, code: int):
-    exited, told = tried(tmp_path, regex_draft("secret", action), "a secret", "--leg", "requestToSink")
+    exited, told = tried(tmp_path, build_regex_draft("secret", action), "a secret", "--leg", "requestToSink")
     assert (exited, told["outcome"]) == (code, outcome)
     (leg,) = told["legs"]
     assert leg["findings"][0]["text"] == "secret"
@@ -47,13 +47,13 @@ def test_each_outcome_has_its_exit_code(tmp_path: Path, action: str, outcome: st
 
 
 def test_a_clean_text_passes_on_every_leg(tmp_path: Path):
-    exited, told = tried(tmp_path, {"policies": [regex_draft("secret")]}, "nothing")
+    exited, told = tried(tmp_path, {"policies": [build_regex_draft("secret")]}, "nothing")
     assert exited == 0
     assert [leg["outcome"] for leg in told["legs"]] == ["PASS"] * 4
 
 
-def test_legs_are_told_apart(tmp_path: Path):
-    _, told = tried(tmp_path, [regex_draft("x", legs={"responseToSource": True})], "x")
+def test_command_evaluates_each_leg_separately(tmp_path: Path):
+    _, told = tried(tmp_path, [build_regex_draft("x", legs={"responseToSource": True})], "x")
     assert [leg["outcome"] for leg in told["legs"]] == ["PASS", "PASS", "PASS", "BLOCK"]
 
 
@@ -73,32 +73,32 @@ def test_the_pages_policies_hold_mask_and_block_as_it_says(tmp_path: Path):
 
 
 @pytest.mark.parametrize("code", [0, 1, 10, 11, 12])
-def test_the_page_tells_every_exit_code(code: int):
+def test_page_lists_every_exit_code(code: int):
     assert PAGE.read_text("utf-8").count(f"| {code} |") == 1
 
 
-def test_text_from_standard_input_is_shown_without_what_a_terminal_obeys(tmp_path: Path):
-    done = run(tmp_path, json.dumps(regex_draft(".+", "BLOCK")), "--text", "-", stdin="\x1b[31mred")
+def test_text_from_standard_input_is_shown_without_control_characters(tmp_path: Path):
+    done = run(tmp_path, json.dumps(build_regex_draft(".+", "BLOCK")), "--text", "-", stdin="\x1b[31mred")
     assert done.exit_code == 12
     assert "\x1b" not in done.stdout
     assert "red" in done.stdout
 
 
-def test_what_could_not_be_checked_is_told(tmp_path: Path):
-    policies = [regex_draft("(?=(a+)+$)b?a", "LOG", name="Slow")]
+def test_unchecked_policy_is_reported(tmp_path: Path):
+    policies = [build_regex_draft("(?=(a+)+$)b?a", "LOG", name="Slow")]
     done = run(tmp_path, json.dumps(policies), "--text", "a" * 3_000 + "b", "--leg", "requestToSink")
     assert done.exit_code == 11
     assert "Slow: could not be checked, " in done.stdout
 
 
 WRONG = [
-    ("{", "is not JSON"),
-    ("[]", "holds no policies"),
+    ("{", "is not valid JSON"),
+    ("[]", "contains no policies"),
     (json.dumps([{"name": "x"}]), "policies[0]: `config` is missing"),
-    (json.dumps([regex_draft("x"), regex_draft("(")]), "policies[1].config.pattern.regex"),
-    (json.dumps(entity_draft("PERSON")), "PERSON is found only with a language model"),
-    (json.dumps(entity_draft("US_SSN", engine="COMPREHEND")), "not an entity type of Comprehend"),
-    (json.dumps(plugin_draft("x-nobody")), "no detector for x-nobody"),
+    (json.dumps([build_regex_draft("x"), build_regex_draft("(")]), "policies[1].config.pattern.regex"),
+    (json.dumps(build_entity_draft("PERSON")), "PERSON is found only with a language model"),
+    (json.dumps(build_entity_draft("US_SSN", engine="COMPREHEND")), "not an entity type of Comprehend"),
+    (json.dumps(build_plugin_draft("x-nobody")), "no detector for x-nobody"),
 ]
 
 
@@ -109,13 +109,13 @@ def test_a_file_that_is_not_sound_is_refused_with_what_is_wrong(tmp_path: Path, 
     assert said in done.exception.message
 
 
-def test_toml_that_is_none_is_told(tmp_path: Path):
+def test_invalid_toml_is_reported(tmp_path: Path):
     done = run(tmp_path, "= 1", "--text", "x", name="p.toml")
     assert isinstance(done.exception, ValidationFailed)
-    assert "is not TOML" in done.exception.message
+    assert "is not valid TOML" in done.exception.message
 
 
-def test_a_file_that_is_not_there_is_told_in_one_sentence(tmp_path: Path):
+def test_missing_file_gives_a_one_line_error(tmp_path: Path):
     done = placet(tmp_path, "policy", "test", "gone.json", "--text", "x")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "placet: gone.json cannot be read: No such file or directory.\n"

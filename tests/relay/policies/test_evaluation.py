@@ -18,23 +18,23 @@ from placet.relay.policies.evaluation import (
 from placet.relay.policies.finding import redact_findings
 from placet.relay.policies.policy import Leg
 from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
-from tests.relay.policies.samples import NOW, entity_draft, policy, regex_policy
+from tests.relay.policies.samples import NOW, build_entity_draft, build_policy, build_regex_policy
 
 TEXT = "my SSN is 536-22-8764"
 PIECES = [Scannable("message.parts[0].text", TEXT)]
 
 
-def applied(*actions: str) -> tuple[AppliedPolicy, ...]:
-    policies = [regex_policy("x", action, f"p{n}", name=f"P{n}") for n, action in enumerate(actions)]
-    book = PolicySet.for_everyone(policies, now=NOW)
-    return book.find_applicable(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
+def build_applied_policies(*actions: str) -> tuple[AppliedPolicy, ...]:
+    policies = [build_regex_policy("x", action, f"p{n}", name=f"P{n}") for n, action in enumerate(actions)]
+    bound = PolicySet.for_everyone(policies, now=NOW)
+    return bound.find_applicable(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
 
 
-def match(rule: int, start: int = 10, end: int = 21, **over: Any) -> Match:
+def build_match(rule: int, start: int = 10, end: int = 21, **over: Any) -> Match:
     return Match(**{"rule": rule, "piece": 0, "start": start, "end": end, "entity": "US_SSN", **over})
 
 
-def stage(rules: int, *matches: Match, first: int = 0, **unchecked: str) -> DetectorResult:
+def build_detector_result(rules: int, *matches: Match, first: int = 0, **unchecked: str) -> DetectorResult:
     doubts = {int(name.removeprefix("rule")): reason for name, reason in unchecked.items()}
     places = {number: first + number for number in range(rules)}
     return DetectorResult(
@@ -53,38 +53,47 @@ def stage(rules: int, *matches: Match, first: int = 0, **unchecked: str) -> Dete
     ],
 )
 def test_each_action_has_its_outcome(action: str, outcome: Outcome):
-    assert evaluate_scans(applied(action), [stage(1, match(0))], PIECES).outcome is outcome
+    assert (
+        evaluate_scans(
+            build_applied_policies(action), [build_detector_result(1, build_match(0))], PIECES
+        ).outcome
+        is outcome
+    )
 
 
 def test_the_strictest_outcome_wins_and_the_first_of_equals_is_named():
-    policies = applied("LOG", "BLOCK", "HUMAN_REVIEW_REQUIRED", "BLOCK")
-    found = evaluate_scans(policies, [stage(4, *(match(rule) for rule in range(4)))], PIECES)
+    policies = build_applied_policies("LOG", "BLOCK", "HUMAN_REVIEW_REQUIRED", "BLOCK")
+    found = evaluate_scans(
+        policies, [build_detector_result(4, *(build_match(rule) for rule in range(4)))], PIECES
+    )
     assert found.outcome is Outcome.BLOCK
     assert found.decided_by is policies[1]
     assert found.matched == policies
 
 
 def test_a_finding_says_which_policy_found_what_and_where():
-    policies = applied("MASK")
-    (finding,) = evaluate_scans(policies, [stage(1, match(0, score=0.85))], PIECES).findings
+    policies = build_applied_policies("MASK")
+    (finding,) = evaluate_scans(
+        policies, [build_detector_result(1, build_match(0, score=0.85))], PIECES
+    ).findings
     assert finding.text == TEXT[finding.start : finding.end] == "536-22-8764"
     assert (finding.policy_id, finding.policy_name, finding.policy_version) == ("p0", "P0", "1")
     assert (finding.policy_level, finding.score, finding.path) == ("TENANT", 0.85, PIECES[0].path)
-    assert finding.without_text().text == "[MASKED:US_SSN]"
+    assert redact_findings([finding])[0].text == "[MASKED:US_SSN]"
 
 
-def test_what_was_found_in_a_name_is_not_told_by_the_paths_below_it():
+def test_paths_do_not_reveal_a_matched_member_name():
     (piece,) = PIECES
     places = [f"message.metadata.{piece.text[10:]}", f"message.metadata.{piece.text[10:]}.note"]
     pieces = [Scannable(places[0], piece.text[10:]), Scannable(places[1], "a secret note")]
-    matches = [match(0, 0, 11), match(0, 2, 8, piece=1)]
-    found = evaluate_scans(applied("LOG"), [stage(1, *matches)], pieces)
+    matches = [build_match(0, 0, 11), build_match(0, 2, 8, piece=1)]
+    found = evaluate_scans(build_applied_policies("LOG"), [build_detector_result(1, *matches)], pieces)
     assert [one.path for one in redact_findings(found.findings)] == ["message.metadata.[MASKED]"] * 2
 
 
-def test_the_audit_learns_of_every_policy_what_became_of_it():
-    policies = applied("LOG", "BLOCK", "LOG", "WARN")
-    found = evaluate_scans(policies, [stage(3, match(1), rule2="it broke")], PIECES)
+def test_every_policy_has_an_audit_result():
+    policies = build_applied_policies("LOG", "BLOCK", "LOG", "WARN")
+    found = evaluate_scans(policies, [build_detector_result(3, build_match(1), rule2="it broke")], PIECES)
     assert found.matched == (policies[1],)
     assert found.clean == (policies[0],)
     assert [(one.applied, one.reason) for one in found.unchecked] == [(policies[2], "it broke")]
@@ -93,19 +102,27 @@ def test_the_audit_learns_of_every_policy_what_became_of_it():
 
 @pytest.mark.parametrize("action", ["LOG", "WARN", "MASK", "HUMAN_REVIEW_REQUIRED", "BLOCK"])
 def test_a_policy_that_could_not_be_checked_holds_the_message(action: str):
-    found = evaluate_scans(applied(action), [stage(1, rule0="it took too long")], PIECES)
+    found = evaluate_scans(
+        build_applied_policies(action), [build_detector_result(1, rule0="it took too long")], PIECES
+    )
     assert found.outcome is Outcome.HOLD
     assert found.reason == "P0 could not be checked: it took too long."
 
 
-def test_a_block_outranks_a_doubt():
-    found = evaluate_scans(applied("LOG", "BLOCK"), [stage(2, match(1), rule0="it broke")], PIECES)
+def test_block_outranks_an_unchecked_policy():
+    found = evaluate_scans(
+        build_applied_policies("LOG", "BLOCK"),
+        [build_detector_result(2, build_match(1), rule0="it broke")],
+        PIECES,
+    )
     assert found.outcome is Outcome.BLOCK
-    assert found.reason == "P1 found something, and its action is BLOCK."
+    assert found.reason == "P1 matched, and its action is BLOCK."
 
 
-def test_a_policy_that_fails_after_it_found_something_is_told_as_both():
-    found = evaluate_scans(applied("LOG"), [stage(1, match(0), rule0="it broke")], PIECES)
+def test_policy_that_fails_after_a_match_is_reported_as_both():
+    found = evaluate_scans(
+        build_applied_policies("LOG"), [build_detector_result(1, build_match(0), rule0="it broke")], PIECES
+    )
     assert found.outcome is Outcome.HOLD
     assert found.matched == tuple(one.applied for one in found.unchecked)
 
@@ -121,72 +138,79 @@ def test_a_policy_that_fails_after_it_found_something_is_told_as_both():
         {"score": float("nan")},
     ],
 )
-def test_a_place_that_the_message_does_not_have_is_a_doubt_not_a_finding(lie: dict[str, Any]):
-    found = evaluate_scans(applied("LOG"), [stage(1, match(0, **lie))], PIECES)
+def test_match_outside_the_message_counts_as_unchecked(lie: dict[str, Any]):
+    found = evaluate_scans(
+        build_applied_policies("LOG"), [build_detector_result(1, build_match(0, **lie))], PIECES
+    )
     assert (found.outcome, found.findings) == (Outcome.HOLD, ())
 
 
 def test_what_scores_below_the_threshold_is_no_match():
-    book = PolicySet.for_everyone([policy(entity_draft("US_SSN", 0.7))], now=NOW)
-    policies = book.find_applicable(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
+    bound = PolicySet.for_everyone([build_policy(build_entity_draft("US_SSN", 0.7))], now=NOW)
+    policies = bound.find_applicable(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
     for score, outcome in ((0.69, Outcome.PASS), (0.7, Outcome.HOLD)):
-        assert evaluate_scans(policies, [stage(1, match(0, score=score))], PIECES).outcome is outcome
+        assert (
+            evaluate_scans(policies, [build_detector_result(1, build_match(0, score=score))], PIECES).outcome
+            is outcome
+        )
 
 
-def test_only_a_block_that_counts_ends_the_looking():
-    policies = applied("BLOCK", "HUMAN_REVIEW_REQUIRED")
-    assert is_final(policies, stage(2, match(0)), PIECES)
-    assert not is_final(policies, stage(2, match(1)), PIECES)
-    assert not is_final(policies, stage(2, match(0, end=99)), PIECES)
+def test_only_an_effective_block_stops_the_evaluation():
+    policies = build_applied_policies("BLOCK", "HUMAN_REVIEW_REQUIRED")
+    assert is_final(policies, build_detector_result(2, build_match(0)), PIECES)
+    assert not is_final(policies, build_detector_result(2, build_match(1)), PIECES)
+    assert not is_final(policies, build_detector_result(2, build_match(0, end=99)), PIECES)
 
 
 def test_a_message_without_findings_passes():
-    policies = applied("BLOCK")
-    assert evaluate_scans(policies, [stage(1)], PIECES) == build_clean_evaluation(policies)
-    assert build_clean_evaluation(policies).reason == "No policy found anything."
+    policies = build_applied_policies("BLOCK")
+    assert evaluate_scans(policies, [build_detector_result(1)], PIECES) == build_clean_evaluation(policies)
+    assert build_clean_evaluation(policies).reason == "No policy matched."
     assert build_clean_evaluation(()).reason == "No policy applies."
 
 
 def test_findings_beyond_the_limit_are_covered_by_the_last_one():
     text = "a" * 3 * MAX_FINDINGS
     pieces = [Scannable("p", text)]
-    matches = [match(0, place, place + 1) for place in reversed(range(len(text)))]
-    found = evaluate_scans(applied("MASK"), [stage(1, *matches)], pieces)
+    matches = [build_match(0, place, place + 1) for place in reversed(range(len(text)))]
+    found = evaluate_scans(build_applied_policies("MASK"), [build_detector_result(1, *matches)], pieces)
     assert len(found.findings) == MAX_FINDINGS
     assert found.findings[-1].end == len(text)
     assert "a" not in found.mask(pieces)[0].text
 
 
-def masked(text: str, *spans: tuple[int, int, str]) -> str:
+def mask_text(text: str, *spans: tuple[int, int, str]) -> str:
     pieces = [Scannable("other", "untouched"), Scannable("p", text)]
-    matches = [match(0, start, end, entity=entity, piece=1) for start, end, entity in spans]
-    first, second = evaluate_scans(applied("MASK"), [stage(1, *matches)], pieces).mask(pieces)
+    matches = [build_match(0, start, end, entity=entity, piece=1) for start, end, entity in spans]
+    first, second = evaluate_scans(
+        build_applied_policies("MASK"), [build_detector_result(1, *matches)], pieces
+    ).mask(pieces)
     assert first == pieces[0]
     return second.text
 
 
 def test_masks_take_the_place_of_what_was_found():
-    assert masked(TEXT, (10, 21, "US_SSN")) == "my SSN is [MASKED:US_SSN]"
-    assert masked("ab", (0, 1, "A"), (1, 2, "B")) == "[MASKED:A][MASKED:B]"
+    assert mask_text(TEXT, (10, 21, "US_SSN")) == "my SSN is [MASKED:US_SSN]"
+    assert mask_text("ab", (0, 1, "A"), (1, 2, "B")) == "[MASKED:A][MASKED:B]"
 
 
 def test_findings_that_overlap_share_a_mask_that_names_the_widest():
-    assert masked("0123456789", (1, 4, "A"), (3, 9, "B"), (5, 6, "C")) == "0[MASKED:B]9"
-    assert masked("0123456789", (2, 8, "A"), (2, 8, "B")) == "01[MASKED:A]89"
+    assert mask_text("0123456789", (1, 4, "A"), (3, 9, "B"), (5, 6, "C")) == "0[MASKED:B]9"
+    assert mask_text("0123456789", (2, 8, "A"), (2, 8, "B")) == "01[MASKED:A]89"
 
 
 def test_a_finding_without_width_masks_the_whole_text():
-    assert masked("some secret", (5, 5, "REGEX")) == "[MASKED:REGEX]"
+    assert mask_text("some secret", (5, 5, "REGEX")) == "[MASKED:REGEX]"
 
 
 @pytest.mark.parametrize("entity", ["", "a b", "x]", "\u202e", "E" * 61, "two\nlines"])
-def test_a_mask_never_carries_a_name_that_could_do_harm(entity: str):
-    assert masked("secret", (0, 6, entity)) == "[MASKED]"
+def test_mask_never_contains_an_unsafe_name(entity: str):
+    assert mask_text("secret", (0, 6, entity)) == "[MASKED]"
 
 
 def test_only_what_mask_policies_found_is_masked_also_when_the_message_is_held():
-    policies = applied("MASK", "HUMAN_REVIEW_REQUIRED")
-    found = evaluate_scans(policies, [stage(2, match(0, 3, 6), match(1))], PIECES)
+    policies = build_applied_policies("MASK", "HUMAN_REVIEW_REQUIRED")
+    found = evaluate_scans(policies, [build_detector_result(2, build_match(0, 3, 6), build_match(1))], PIECES)
     assert found.outcome is Outcome.HOLD
     assert found.mask(PIECES)[0].text == "my [MASKED:US_SSN] is 536-22-8764"
 
@@ -198,7 +222,7 @@ def test_only_what_mask_policies_found_is_masked_also_when_the_message_is_held()
 def test_no_character_of_a_finding_survives_its_mask(text: str, spans: list[tuple[int, int]]):
     marked = "".join(chr(0xE000 + place) for place in range(len(text)))
     cut = [(min(a, b, len(text)), min(max(a, b), len(text)), "E") for a, b in spans]
-    left = masked(marked, *cut)
+    left = mask_text(marked, *cut)
     hidden = {marked[place] for start, end, _ in cut for place in range(start, end)}
     assert not hidden & set(left)
     if all(start < end for start, end, _ in cut):

@@ -21,7 +21,7 @@ PATIENCE_S = 90
 CONFIG = "[relay]\nenabled = true\n"
 
 
-class Walk:
+class PageWalkthrough:
     """Everything a reader typed, and what they saw."""
 
     def __init__(self, folder: Path, url: str, key: str) -> None:
@@ -54,7 +54,7 @@ class Walk:
 
 
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+def walkthrough(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWalkthrough]:
     folder = tmp_path_factory.mktemp("page")
     (policies,) = blocks(PAGE, "toml")
     (folder / "policies.toml").write_text(policies)
@@ -62,7 +62,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     (folder / "placet.toml").write_text(CONFIG)
     key = placet(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
     with serving(folder, "--config", "placet.toml") as server:
-        one = Walk(folder, server.url(), key)
+        one = PageWalkthrough(folder, server.url(), key)
         yield one
         one.api.close()
 
@@ -72,26 +72,26 @@ def test_the_policy_in_json_is_the_first_of_the_file():
     assert tomllib.loads(policies)["policies"][0] == json.loads(blocks(PAGE, "json")[0])
 
 
-def test_the_commands_of_the_page_put_policies_in_force(walk: Walk):
+def test_the_commands_of_the_page_put_policies_in_force(walkthrough: PageWalkthrough):
     add_and_bind, tried, replayed, _ = blocks(PAGE, "bash")
-    walk.run(add_and_bind + tried)
-    assert len(walk.content("/policies")) == 3
-    (binding,) = walk.content("/policy-bindings")
+    walkthrough.run(add_and_bind + tried)
+    assert len(walkthrough.content("/policies")) == 3
+    (binding,) = walkthrough.content("/policy-bindings")
     assert binding["bindingLevel"] == "TENANT"
-    assert walk.run(replayed).startswith("Of 0 messages that could be looked at, ")
+    assert walkthrough.run(replayed).startswith("Of 0 examined messages, ")
 
 
-def test_the_calls_of_the_page_do_the_same_by_the_api(walk: Walk):
+def test_the_calls_of_the_page_do_the_same_by_the_api(walkthrough: PageWalkthrough):
     *_, calls = blocks(PAGE, "bash")
-    said = walk.run(calls, remote=True)
+    said = walkthrough.run(calls, remote=True)
     assert '"outcome":"HOLD"' in said
-    assert '"summary":"Of 0 messages that could be looked at' in said
-    bound = [one for one in walk.content("/policy-bindings") if one["bindingLevel"] == "AGENT"]
+    assert '"summary":"Of 0 examined messages' in said
+    bound = [one for one in walkthrough.content("/policy-bindings") if one["bindingLevel"] == "AGENT"]
     assert [one["agentId"] for one in bound] == ["weather"]
 
 
-def test_every_address_of_the_page_is_there(walk: Walk):
+def test_every_address_of_the_page_is_there(walkthrough: PageWalkthrough):
     told = PAGE.read_text("utf-8")
     for address in ("policies", "policy-groups", "policy-bindings"):
         assert f"/relay/v1/{address}" in told
-        assert walk.api.get(f"/{address}").status_code == 200
+        assert walkthrough.api.get(f"/{address}").status_code == 200

@@ -10,35 +10,35 @@ from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.policies.evaluation import Evaluation, Outcome, exempt_approved
 from placet.relay.policies.policy import Policy
 from placet.relay.policies.text_joining import TextGroupMember, get_text_group, join_texts, split_findings
-from tests.relay.detectors.looking import WAY, inspector
-from tests.relay.policies.samples import regex_policy
+from tests.relay.detectors.sample_evaluator import WAY, build_evaluator
+from tests.relay.policies.samples import build_regex_policy
 
-SSN = regex_policy(r"\d{3}-\d{2}-\d{4}", "MASK", "ssn")
+SSN = build_regex_policy(r"\d{3}-\d{2}-\d{4}", "MASK", "ssn")
 
 
-def judged(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> Evaluation:
+def evaluate_texts(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> Evaluation:
     pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
     joined = join_texts(pieces, [TextGroupMember("m", only_joined) for _ in pieces])
-    found = asyncio.run(inspector(policies, RegexDetector()).inspect(joined.scannables, **WAY))
+    found = asyncio.run(build_evaluator(policies, RegexDetector()).inspect(joined.scannables, **WAY))
     return split_findings(found, joined, pieces)
 
 
-def masked(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> list[str]:
+def mask_texts(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> list[str]:
     pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
-    found = judged(texts, policies, only_joined=only_joined)
+    found = evaluate_texts(texts, policies, only_joined=only_joined)
     return [piece.text for piece in found.mask(pieces)]
 
 
 def test_a_match_across_texts_is_masked_in_each_of_them() -> None:
-    assert masked(["a 536-", "22", "-8764 z"], [SSN]) == [
+    assert mask_texts(["a 536-", "22", "-8764 z"], [SSN]) == [
         "a [MASKED:REGEX]",
         "[MASKED:REGEX]",
         "[MASKED:REGEX] z",
     ]
 
 
-def test_a_match_in_one_text_is_told_once() -> None:
-    found = judged(["it is 536-22-8764.", "Thanks"], [SSN])
+def test_match_in_one_text_is_reported_once() -> None:
+    found = evaluate_texts(["it is 536-22-8764.", "Thanks"], [SSN])
     [finding] = found.findings
     assert (finding.path, finding.start, finding.end) == ("message.parts[0].text", 6, 17)
     assert finding.text == "536-22-8764"
@@ -46,20 +46,20 @@ def test_a_match_in_one_text_is_told_once() -> None:
 
 def test_offsets_are_true_in_every_text_of_a_match() -> None:
     texts = ["é536-2", "2-87", "64🙂"]
-    found = judged(texts, [SSN])
+    found = evaluate_texts(texts, [SSN])
     assert [texts[one.piece][one.start : one.end] for one in found.findings] == ["536-2", "2-87", "64"]
     assert [one.text for one in found.findings] == ["536-2", "2-87", "64"]
 
 
 def test_a_continued_text_is_read_as_a_whole_only() -> None:
-    cat = regex_policy(r"\bcat\b", "BLOCK")
-    assert judged(["cat", "egory"], [cat], only_joined=True).outcome is Outcome.PASS
-    assert judged(["cat", "egory"], [cat]).outcome is Outcome.BLOCK
+    cat = build_regex_policy(r"\bcat\b", "BLOCK")
+    assert evaluate_texts(["cat", "egory"], [cat], only_joined=True).outcome is Outcome.PASS
+    assert evaluate_texts(["cat", "egory"], [cat]).outcome is Outcome.BLOCK
 
 
 def test_a_match_without_width_masks_all_that_is_read_together() -> None:
-    ahead = regex_policy(r"(?=secret)", "MASK")
-    assert masked(["a sec", "ret b"], [ahead]) == ["[MASKED:REGEX]", "[MASKED:REGEX]"]
+    ahead = build_regex_policy(r"(?=secret)", "MASK")
+    assert mask_texts(["a sec", "ret b"], [ahead]) == ["[MASKED:REGEX]", "[MASKED:REGEX]"]
 
 
 def test_texts_that_do_not_belong_together_are_not_joined() -> None:
@@ -81,12 +81,12 @@ def test_texts_that_do_not_belong_together_are_not_joined() -> None:
 )
 def test_text_parts_are_known_by_their_path(path: str, of: str | None) -> None:
     found = get_text_group(path)
-    assert (found.of if found else None) == of
+    assert (found.group if found else None) == of
 
 
-def test_what_a_person_let_pass_is_not_held_again_but_still_masked() -> None:
-    hold = regex_policy(r"536", "HUMAN_REVIEW_REQUIRED", "hold")
-    found = judged(["a 536-22-8764"], [SSN, hold])
+def test_approved_text_is_not_held_again_but_still_masked() -> None:
+    hold = build_regex_policy(r"536", "HUMAN_REVIEW_REQUIRED", "hold")
+    found = evaluate_texts(["a 536-22-8764"], [SSN, hold])
     assert found.outcome is Outcome.HOLD
     spared = exempt_approved(found, {0}, all_approved=True)
     assert (spared.outcome, [one.action.value for one in spared.findings]) == (Outcome.MASK, ["MASK"])
@@ -97,7 +97,9 @@ def test_what_a_person_let_pass_is_not_held_again_but_still_masked() -> None:
 def test_many_matches_without_width_cost_no_more_than_one() -> None:
     pieces = [Scannable(f"message.parts[{place}].text", "rose ") for place in range(5_000)]
     joined = join_texts(pieces, [TextGroupMember("m", True) for _ in pieces])
-    looking = inspector([regex_policy(r"(?=rose)", "LOG")], RegexDetector()).inspect(joined.scannables, **WAY)
+    looking = build_evaluator([build_regex_policy(r"(?=rose)", "LOG")], RegexDetector()).inspect(
+        joined.scannables, **WAY
+    )
     found = asyncio.run(looking)
     assert len(found.findings) == 1_000
     started = time.thread_time()

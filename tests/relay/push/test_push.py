@@ -18,25 +18,13 @@ from a2a.types.a2a_pb2 import (
 )
 
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
-from tests.relay.push.receiver import Receiver, receiving
-from tests.relay.traffic.test_pass_through import BINDINGS, Errand, seen
+from tests.relay.a2a.sdk_agent import SdkAgent
+from tests.relay.push.receiver import Receiver
+from tests.relay.traffic.test_pass_through import BINDINGS, SdkCaller, remove_variable_parts
 from tests.server.running import RunningServer, running
 
 DONE = {"1.0": "TASK_STATE_COMPLETED", "0.3": "completed"}
 ASKED = {"1.0": "TASK_STATE_INPUT_REQUIRED", "0.3": "input-required"}
-
-
-@pytest.fixture(scope="module")
-def agent() -> Iterator[SdkAgent]:
-    with running_agent() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def receiver() -> Iterator[Receiver]:
-    with receiving() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +37,11 @@ def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield found
 
 
-def errand(server: RunningServer, binding: str, version: str) -> Errand:
-    return Errand(f"{server.url}/relay/v1/agents/errands", server.api_key, binding, version)
+def open_sdk_caller(server: RunningServer, binding: str, version: str) -> SdkCaller:
+    return SdkCaller(f"{server.url}/relay/v1/agents/errands", server.api_key, binding, version)
 
 
-def config(receiver: Receiver, path: str, **fields: Any) -> TaskPushNotificationConfig:
+def build_config(receiver: Receiver, path: str, **fields: Any) -> TaskPushNotificationConfig:
     return TaskPushNotificationConfig(
         url=receiver.url + path,
         token="the caller's own",
@@ -62,7 +50,9 @@ def config(receiver: Receiver, path: str, **fields: Any) -> TaskPushNotification
     )
 
 
-async def send(made: Errand, text: str, wanted: TaskPushNotificationConfig, *, stream: bool = False) -> Any:
+async def send_with_push_config(
+    made: SdkCaller, text: str, wanted: TaskPushNotificationConfig, *, stream: bool = False
+) -> Any:
     configuration = SendMessageConfiguration(task_push_notification_config=wanted)
     message = new_text_message(text, role=Role.ROLE_USER)
     request = SendMessageRequest(message=message, configuration=configuration)
@@ -72,14 +62,14 @@ async def send(made: Errand, text: str, wanted: TaskPushNotificationConfig, *, s
 
 @pytest.mark.parametrize("stream", [False, True], ids=["send", "stream"])
 @pytest.mark.parametrize(("binding", "version"), BINDINGS)
-def test_a_caller_that_asks_with_its_message_is_told_with_its_own_credentials(
+def test_push_config_in_a_message_is_used_with_the_callers_credentials(
     server: RunningServer, receiver: Receiver, binding: str, version: str, stream: bool
 ) -> None:
     path = f"/inline/{binding}/{version}/{stream}"
 
     async def run() -> Any:
-        async with errand(server, binding, version) as made:
-            return await send(made, "echo", config(receiver, path), stream=stream)
+        async with open_sdk_caller(server, binding, version) as made:
+            return await send_with_push_config(made, "echo", build_config(receiver, path), stream=stream)
 
     answer = asyncio.run(run())[0]
     told = receiver.wait_for(path, DONE[version])
@@ -97,7 +87,7 @@ def test_a_caller_that_asks_with_its_message_is_told_with_its_own_credentials(
     assert states[-1] == DONE[version]
 
 
-async def configs(made: Errand, receiver: Receiver) -> list[Any]:
+async def exercise_config_methods(made: SdkCaller, receiver: Receiver) -> list[Any]:
     """Everything a client can do with configs, as it sees it."""
     [asked] = await made.send("ask")
     task_id = asked.task.id
@@ -111,7 +101,7 @@ async def configs(made: Errand, receiver: Receiver) -> list[Any]:
 
     client = made.unary
     for name in ("one", "two", "one"):
-        wanted = config(receiver, f"/{name}", task_id=task_id, id=name)
+        wanted = build_config(receiver, f"/{name}", task_id=task_id, id=name)
         await do(client.create_task_push_notification_config(wanted))
     nameless = TaskPushNotificationConfig(task_id=task_id, url=f"{receiver.url}/nameless")
     await do(client.create_task_push_notification_config(nameless))
@@ -131,27 +121,29 @@ async def configs(made: Errand, receiver: Receiver) -> list[Any]:
 def test_configs_read_back_as_they_were_made(
     agent: SdkAgent, server: RunningServer, receiver: Receiver, binding: str, version: str
 ) -> None:
-    async def run(made: Errand) -> str:
+    async def run(made: SdkCaller) -> str:
         async with made:
-            return seen(await configs(made, receiver))
+            return remove_variable_parts(await exercise_config_methods(made, receiver))
 
-    direct = asyncio.run(run(Errand(agent.url, None, binding, version)))
-    relayed = asyncio.run(run(errand(server, binding, version)))
+    direct = asyncio.run(run(SdkCaller(agent.url, None, binding, version)))
+    relayed = asyncio.run(run(open_sdk_caller(server, binding, version)))
     assert relayed == direct
     assert server.url not in relayed
 
 
 @pytest.mark.parametrize(("binding", "version"), BINDINGS)
-def test_a_config_made_later_is_told_and_a_deleted_one_is_not(
+def test_later_config_is_notified_and_a_deleted_one_is_not(
     server: RunningServer, receiver: Receiver, binding: str, version: str
 ) -> None:
     paths = [f"/{name}/{binding}/{version}" for name in ("kept", "gone")]
 
     async def run() -> str:
-        async with errand(server, binding, version) as made:
+        async with open_sdk_caller(server, binding, version) as made:
             [asked] = await made.send("ask")
             for path in paths:
-                wanted = config(receiver, path, task_id=asked.task.id, id=path.strip("/").replace("/", "-"))
+                wanted = build_config(
+                    receiver, path, task_id=asked.task.id, id=path.strip("/").replace("/", "-")
+                )
                 await made.unary.create_task_push_notification_config(wanted)
             if (binding, version) != ("HTTP+JSON", "0.3"):  # which cannot delete
                 gone = DeleteTaskPushNotificationConfigRequest(

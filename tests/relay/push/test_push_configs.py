@@ -47,7 +47,7 @@ places: st.SearchStrategy[Any] = st.recursive(
     operation=st.sampled_from(["send", "stream", "push_create"]),
     name=st.sampled_from(sorted(CONFIG_PARENT_FIELDS)),
 )
-def test_no_callers_address_slips_by(inner: Any, dialect: Dialect, operation: Any, name: str) -> None:
+def test_every_push_address_is_replaced(inner: Any, dialect: Dialect, operation: Any, name: str) -> None:
     params = {"message": {"parts": [{"text": THEIRS}]}, name: inner}
     document = {"jsonrpc": "2.0", "id": 1, "params": params} if dialect.rpc else params
     call = A2ACall(dialect=dialect, operation=operation, document=document)
@@ -59,24 +59,24 @@ def test_no_callers_address_slips_by(inner: Any, dialect: Dialect, operation: An
     assert changed.params["message"] == params["message"]
     reachable = json.dumps([one for key, one in changed.params.items() if key != "message"])
     if address is None:
-        assert not list(_configs(inner))
+        assert not list(_list_configs(inner))
     else:
         assert address.url == THEIRS
         for secret in ("secret-token", "secret-credential"):
-            assert secret not in json.dumps(list(_configs(changed.params[name])))
+            assert secret not in json.dumps(list(_list_configs(changed.params[name])))
         assert OURS in reachable
 
 
-def _configs(value: Any) -> Any:
+def _list_configs(value: Any) -> Any:
     """Every config that stands where an agent may look."""
     if isinstance(value, list):
         for one in value:
-            yield from _configs(one)
+            yield from _list_configs(one)
     elif isinstance(value, dict):
         if "url" in value:
             yield value
         for key in CONFIG_PARENT_FIELDS & value.keys():
-            yield from _configs(value[key])
+            yield from _list_configs(value[key])
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_config_made_in_one_version_reads_well_in_the_other(made: Any, read: D
     }
 
 
-def test_an_answer_without_a_bottom_is_refused() -> None:
+def test_endlessly_nested_answer_is_refused() -> None:
     deep: Any = {"url": OURS}
     for _ in range(400):
         deep = {"configs": [deep]}

@@ -38,24 +38,24 @@ SETTINGS = RelaySettings(
 )
 
 
-def of(name: str) -> Principal:
+def build_principal(name: str) -> Principal:
     return Principal(name=name)
 
 
 @pytest.fixture
-def roster() -> RegistrySnapshot:
+def registry() -> RegistrySnapshot:
     return snapshot_from_settings(SETTINGS, {"KEY": "Bearer x"})
 
 
-def test_a_member_may_do_what_its_groups_allow_together(roster: RegistrySnapshot) -> None:
-    ada = roster.membership(of("ada"))
+def test_a_member_may_do_what_its_groups_allow_together(registry: RegistrySnapshot) -> None:
+    ada = registry.membership(build_principal("ada"))
     assert (ada.tenant, ada.permissions) == ("default", frozenset({"AUDIT:READ", "POLICIES:WRITE"}))
-    assert roster.membership(of("planner")).permissions == {"POLICIES:WRITE"}
-    assert roster.membership(of("postman")).permissions == frozenset()
-    assert roster.membership(of("nansen"), "north").tenant == "north"
+    assert registry.membership(build_principal("planner")).permissions == {"POLICIES:WRITE"}
+    assert registry.membership(build_principal("postman")).permissions == frozenset()
+    assert registry.membership(build_principal("nansen"), "north").tenant == "north"
 
 
-def test_nobody_acts_elsewhere_but_an_administrator(roster: RegistrySnapshot) -> None:
+def test_only_an_administrator_acts_in_another_tenant(registry: RegistrySnapshot) -> None:
     for name, tenant in (
         ("ada", "north"),
         ("nansen", "default"),
@@ -63,38 +63,38 @@ def test_nobody_acts_elsewhere_but_an_administrator(roster: RegistrySnapshot) ->
         ("stranger", "default"),
     ):
         with pytest.raises(NotPermitted):
-            roster.membership(of(name), tenant)
+            registry.membership(build_principal(name), tenant)
     with pytest.raises(NotPermitted):
-        roster.membership(Principal(name=None))
-    assert roster.membership(ADMIN).tenant == "default"
-    south = roster.membership(ADMIN, "south")
+        registry.membership(Principal(name=None))
+    assert registry.membership(ADMIN).tenant == "default"
+    south = registry.membership(ADMIN, "south")
     assert (south.tenant, south.permissions) == ("south", PERMISSIONS)
     for tenant in ("", "*", "Not One", "a" * 64):
         with pytest.raises(ValidationFailed):
-            roster.membership(ADMIN, tenant)
+            registry.membership(ADMIN, tenant)
 
 
-def test_callers_reach_agents_of_their_own_tenant_only(roster: RegistrySnapshot) -> None:
-    found = roster.subscription("planner", "weather")
+def test_callers_reach_agents_of_their_own_tenant_only(registry: RegistrySnapshot) -> None:
+    found = registry.subscription("planner", "weather")
     assert (found.tenant, found.sink.tenant, found.sink.url) == (
         "default",
         "default",
         "https://weather.example",
     )
-    assert roster.subscription("postman", "mail").tenant == "north"
+    assert registry.subscription("postman", "mail").tenant == "north"
     for caller, agent in (("planner", "mail"), ("postman", "weather"), ("ada", "weather"), ("x", "mail")):
         with pytest.raises(CaseNotFound):
-            roster.subscription(caller, agent)
+            registry.subscription(caller, agent)
     with pytest.raises(CaseNotFound):
-        roster.agent("mail")  # without a key only the default tenant has agents
+        registry.agent("mail")  # without a key only the default tenant has agents
 
 
-def test_an_agent_without_its_credential_cannot_be_had() -> None:
+def test_agent_without_its_credential_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="KEY"):
         snapshot_from_settings(SETTINGS, {}).subscription("planner", "weather")
 
 
-class Beside:
+class SharedStoreMembers:
     """A store that others write to, and members who look at it."""
 
     def __init__(self) -> None:
@@ -115,53 +115,55 @@ class Beside:
         self.time += REFRESH_INTERVAL_S
 
 
-def group(tenant: str, name: str, **fields: Any) -> ConfigRecord:
+def build_group_record(tenant: str, name: str, **fields: Any) -> ConfigRecord:
     return build_record("group", (tenant, name), GroupSettings(**fields), rev=1, now=NOW)
 
 
-async def test_what_the_store_has_is_seen_within_a_moment() -> None:
-    here = Beside()
+async def test_stored_change_is_loaded_after_the_refresh_interval() -> None:
+    here = SharedStoreMembers()
     with pytest.raises(NotPermitted):
-        await here.members.membership(of("bob"))
-    await here.write(group("west", "all", members=("bob",), permissions=("AGENTS:READ",)))
+        await here.members.membership(build_principal("bob"))
+    await here.write(build_group_record("west", "all", members=("bob",), permissions=("AGENTS:READ",)))
     with pytest.raises(NotPermitted):
-        await here.members.membership(of("bob"))
+        await here.members.membership(build_principal("bob"))
     here.pass_time()
-    assert (await here.members.membership(of("bob"))).permissions == {"AGENTS:READ"}
+    assert (await here.members.membership(build_principal("bob"))).permissions == {"AGENTS:READ"}
 
 
-async def test_whoever_is_named_in_two_tenants_belongs_to_none() -> None:
-    here = Beside()
+async def test_principal_named_in_two_tenants_belongs_to_none() -> None:
+    here = SharedStoreMembers()
     assert (await here.members.subscription("planner", "weather")).tenant == "default"
-    await here.write(group("north", "thieves", members=("planner",), permissions=("AUDIT:READ",)))
+    await here.write(
+        build_group_record("north", "thieves", members=("planner",), permissions=("AUDIT:READ",))
+    )
     here.pass_time()
     with pytest.raises(NotPermitted):
-        await here.members.membership(of("planner"))
+        await here.members.membership(build_principal("planner"))
     with pytest.raises(CaseNotFound):
         await here.members.subscription("planner", "weather")
 
 
-async def test_the_settings_are_right_where_both_name_the_same() -> None:
-    here = Beside()
+async def test_settings_override_the_store() -> None:
+    here = SharedStoreMembers()
     other = AgentSettings(url="https://elsewhere.example")
     await here.write(
         build_record("agent", ("default", "weather"), other, rev=1, now=NOW),
-        group("default", "readers", members=("eve",), permissions=("GROUPS:WRITE",)),
+        build_group_record("default", "readers", members=("eve",), permissions=("GROUPS:WRITE",)),
     )
     here.pass_time()
     assert (await here.members.subscription("planner", "weather")).sink.url == "https://weather.example"
     with pytest.raises(NotPermitted):
-        await here.members.membership(of("eve"))
+        await here.members.membership(build_principal("eve"))
 
 
-async def test_a_record_that_does_not_fit_gives_nobody_anything() -> None:
-    here = Beside()
+async def test_invalid_record_grants_nothing() -> None:
+    here = SharedStoreMembers()
     inside = AgentSettings(url="https://10.0.0.1")
     forged = msgspec.json.encode({"members": ["eve"], "permissions": ["AUDIT:READ"], "tenant": "north"})
     await here.write(
         build_record("agent", ("default", "inside"), inside, rev=1, now=NOW),
         build_record("caller", ("default", "bob"), CallerSettings(agents=("inside",)), rev=1, now=NOW),
-        group("default", "odd", members=("eve",), permissions=("EVERYTHING",)),
+        build_group_record("default", "odd", members=("eve",), permissions=("EVERYTHING",)),
         ConfigRecord(tenant="default", kind="group", id="torn", rev=1, body=b"{", saved_at=NOW),
         ConfigRecord(tenant="south", kind="group", id="forged", rev=1, body=forged, saved_at=NOW),
     )
@@ -169,7 +171,7 @@ async def test_a_record_that_does_not_fit_gives_nobody_anything() -> None:
     with pytest.raises(CaseNotFound):
         await here.members.subscription("bob", "inside")
     # The tenant is the record's, whatever its body says.
-    assert (await here.members.membership(of("eve"))).tenant == "south"
+    assert (await here.members.membership(build_principal("eve"))).tenant == "south"
 
 
 @pytest.mark.parametrize(

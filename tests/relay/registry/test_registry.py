@@ -11,7 +11,7 @@ import pytest
 
 from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
-from tests.relay.a2a.raw_agent import RawAgent, raw_agent
+from tests.relay.a2a.raw_agent import RawAgent
 from tests.relay.registry.registering import register
 from tests.server.running import RunningServer, running
 from tests.waiting import eventually
@@ -21,7 +21,7 @@ SUBSCRIPTIONS = "/relay/v1/registry/subscriptions"
 ALL = sorted(PERMISSIONS)
 
 
-class Everyone:
+class ClientsByRole:
     """One server and a client for each kind of key."""
 
     def __init__(self, server: RunningServer, stack: ExitStack) -> None:
@@ -36,13 +36,7 @@ class Everyone:
 
 
 @pytest.fixture(scope="module")
-def agent() -> Iterator[RawAgent]:
-    with raw_agent() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def everyone(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everyone]:
+def clients(raw_agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClientsByRole]:
     relay = RelaySettings(
         enabled=True,
         agents={"settled": AgentSettings(url="https://settled.example")},
@@ -53,71 +47,73 @@ def everyone(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("WEATHER_KEY", "Bearer sun")
         server = stack.enter_context(running(folder, relay=relay))
-        yield Everyone(server, stack)
+        yield ClientsByRole(server, stack)
 
 
 @pytest.fixture
-def admin(everyone: Everyone) -> httpx.Client:
-    return everyone.admin
+def admin(clients: ClientsByRole) -> httpx.Client:
+    return clients.admin
 
 
 @pytest.fixture
-def keeper(everyone: Everyone) -> httpx.Client:
-    return everyone.keeper
+def keeper(clients: ClientsByRole) -> httpx.Client:
+    return clients.keeper
 
 
-def card(client: httpx.Client, agent_id: str) -> httpx.Response:
+def get_card(client: httpx.Client, agent_id: str) -> httpx.Response:
     return client.get(f"/relay/v1/agents/{agent_id}/.well-known/agent-card.json")
 
 
-def refused(response: httpx.Response, status: int, code: str) -> None:
+def check_refusal(response: httpx.Response, status: int, code: str) -> None:
     assert (response.status_code, response.json()["error"]) == (status, code), response.text
 
 
 def test_an_agent_and_its_caller_are_registered_and_called_at_once(
-    everyone: Everyone, admin: httpx.Client, agent: RawAgent
+    clients: ClientsByRole, admin: httpx.Client, raw_agent: RawAgent
 ) -> None:
-    caller = everyone.client("new-caller")
-    refused(card(caller, "fresh"), 404, "not_found")
-    made = admin.post(AGENTS, json={"agentId": "fresh", "url": agent.url})
+    caller = clients.client("new-caller")
+    check_refusal(get_card(caller, "fresh"), 404, "not_found")
+    made = admin.post(AGENTS, json={"agentId": "fresh", "url": raw_agent.url})
     assert made.status_code == 201, made.text
     assert made.json() == {
         "agentId": "fresh",
         "tenantId": "default",
-        "url": agent.url,
+        "url": raw_agent.url,
         "cardUrl": None,
         "credentials": {},
         "missingVariables": [],
         "forwardHeaders": [],
         "inputRequired": "hold",
         "unreadableFiles": "hold",
-        "relayUrl": f"{everyone.server.url}/relay/v1/agents/fresh",
+        "relayUrl": f"{clients.server.url}/relay/v1/agents/fresh",
         "callers": [],
         "origin": "store",
         "rev": 1,
     }
     assert admin.post(CALLERS, json={"name": "new-caller", "agents": ["fresh"]}).status_code == 201
-    assert card(caller, "fresh").json()["name"] == "Raw"
+    assert get_card(caller, "fresh").json()["name"] == "Raw"
     assert admin.get(f"{AGENTS}/fresh").json()["callers"] == ["new-caller"]
     assert admin.delete(f"{SUBSCRIPTIONS}/new-caller/fresh").status_code == 204
-    refused(card(caller, "fresh"), 404, "not_found")
+    check_refusal(get_card(caller, "fresh"), 404, "not_found")
     assert admin.put(f"{SUBSCRIPTIONS}/new-caller/fresh").json()["sink"] == "fresh"
-    assert card(caller, "fresh").status_code == 200
+    assert get_card(caller, "fresh").status_code == 200
     assert admin.delete(f"{AGENTS}/fresh").status_code == 204
-    refused(card(caller, "fresh"), 404, "not_found")
+    check_refusal(get_card(caller, "fresh"), 404, "not_found")
     assert admin.get(f"{CALLERS}/new-caller").json()["agents"] == []
 
 
 def test_an_agent_that_moves_is_called_where_it_is_now(
-    everyone: Everyone, admin: httpx.Client, agent: RawAgent
+    clients: ClientsByRole, admin: httpx.Client, raw_agent: RawAgent
 ) -> None:
-    caller = everyone.client("follower")
-    admin.post(AGENTS, json={"agentId": "mover", "url": f"{agent.url}/nowhere", "cardUrl": agent.url + "/x"})
+    caller = clients.client("follower")
+    admin.post(
+        AGENTS, json={"agentId": "mover", "url": f"{raw_agent.url}/nowhere", "cardUrl": raw_agent.url + "/x"}
+    )
     admin.post(CALLERS, json={"name": "follower", "agents": ["mover"]})
-    assert card(caller, "mover").status_code == 503
-    moved = admin.put(f"{AGENTS}/mover", json={"url": agent.url})
+    assert get_card(caller, "mover").status_code == 503
+    moved = admin.put(f"{AGENTS}/mover", json={"url": raw_agent.url})
     assert (moved.status_code, moved.json()["rev"]) == (200, 2)
-    assert card(caller, "mover").status_code == 200
+    assert get_card(caller, "mover").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -140,72 +136,74 @@ def test_an_agent_that_moves_is_called_where_it_is_now(
     ],
     ids=repr,
 )
-def test_what_no_agent_may_be_is_refused(admin: httpx.Client, draft: dict[str, Any]) -> None:
-    refused(admin.post(AGENTS, json={"agentId": "bad", **draft}), 400, "invalid_request")
+def test_invalid_agent_is_refused(admin: httpx.Client, draft: dict[str, Any]) -> None:
+    check_refusal(admin.post(AGENTS, json={"agentId": "bad", **draft}), 400, "invalid_request")
     assert admin.get(f"{AGENTS}/bad").status_code == 404
 
 
-def test_only_an_administrator_sends_the_servers_credentials_anywhere(
-    admin: httpx.Client, keeper: httpx.Client
-) -> None:
+def test_only_an_administrator_sets_credentials_of_agents(admin: httpx.Client, keeper: httpx.Client) -> None:
     draft = {"url": "https://weather.example", "credentials": {"Authorization": "WEATHER_KEY"}}
-    refused(keeper.post(AGENTS, json={"agentId": "spy", **draft}), 403, "not_permitted")
+    check_refusal(keeper.post(AGENTS, json={"agentId": "spy", **draft}), 403, "not_permitted")
     made = admin.post(AGENTS, json={"agentId": "guarded", **draft})
     assert made.json()["credentials"] == {"Authorization": "WEATHER_KEY"}
     assert "sun" not in made.text
     elsewhere = {**draft, "url": "https://spy.example"}
-    refused(keeper.put(f"{AGENTS}/guarded", json=elsewhere), 403, "not_permitted")
-    refused(
+    check_refusal(keeper.put(f"{AGENTS}/guarded", json=elsewhere), 403, "not_permitted")
+    check_refusal(
         keeper.put(f"{AGENTS}/guarded", json={**draft, "cardUrl": "https://spy.example"}),
         403,
         "not_permitted",
     )
     unlisted = {**draft, "credentials": {}}
-    refused(
+    check_refusal(
         keeper.put(f"{AGENTS}/guarded", json={**unlisted, "url": "https://spy.example"}), 403, "not_permitted"
     )
     harmless = keeper.put(f"{AGENTS}/guarded", json={**draft, "forwardHeaders": ["X-Region"]})
     assert harmless.json()["forwardHeaders"] == ["X-Region"]
 
 
-def test_an_agent_without_its_credential_is_not_called(everyone: Everyone, admin: httpx.Client) -> None:
-    caller = everyone.client("poor")
+def test_an_agent_without_its_credential_is_not_called(clients: ClientsByRole, admin: httpx.Client) -> None:
+    caller = clients.client("poor")
     draft = {"url": "https://weather.example", "credentials": {"Authorization": "NOBODY_SET_THIS"}}
     made = admin.post(AGENTS, json={"agentId": "keyless", **draft})
     assert made.json()["missingVariables"] == ["NOBODY_SET_THIS"]
     admin.post(CALLERS, json={"name": "poor", "agents": ["keyless"]})
-    refused(card(caller, "keyless"), 503, "unavailable")
+    check_refusal(get_card(caller, "keyless"), 503, "unavailable")
 
 
-def test_what_the_settings_say_is_changed_there_only(admin: httpx.Client) -> None:
+def test_registry_entries_of_the_settings_cannot_be_changed_by_the_api(admin: httpx.Client) -> None:
     assert admin.get(f"{AGENTS}/settled").json()["origin"] == "settings"
-    refused(admin.put(f"{AGENTS}/settled", json={"url": "https://other.example"}), 409, "conflict")
-    refused(admin.delete(f"{AGENTS}/settled"), 409, "conflict")
-    refused(admin.post(AGENTS, json={"agentId": "settled", "url": "https://a.example"}), 409, "conflict")
-    refused(admin.put(f"{CALLERS}/settler", json={"agents": []}), 409, "conflict")
-    refused(admin.delete(f"{SUBSCRIPTIONS}/settler/settled"), 409, "conflict")
-    refused(admin.put(f"{GROUPS}/keepers", json={"permissions": []}), 409, "conflict")
-    refused(admin.delete(f"{GROUPS}/keepers"), 409, "conflict")
+    check_refusal(admin.put(f"{AGENTS}/settled", json={"url": "https://other.example"}), 409, "conflict")
+    check_refusal(admin.delete(f"{AGENTS}/settled"), 409, "conflict")
+    check_refusal(
+        admin.post(AGENTS, json={"agentId": "settled", "url": "https://a.example"}), 409, "conflict"
+    )
+    check_refusal(admin.put(f"{CALLERS}/settler", json={"agents": []}), 409, "conflict")
+    check_refusal(admin.delete(f"{SUBSCRIPTIONS}/settler/settled"), 409, "conflict")
+    check_refusal(admin.put(f"{GROUPS}/keepers", json={"permissions": []}), 409, "conflict")
+    check_refusal(admin.delete(f"{GROUPS}/keepers"), 409, "conflict")
 
 
-def test_groups_say_who_may_do_what(everyone: Everyone, admin: httpx.Client) -> None:
-    reviewer = everyone.client("reviewer")
-    refused(reviewer.get(AGENTS), 403, "not_permitted")
+def test_groups_say_who_may_do_what(clients: ClientsByRole, admin: httpx.Client) -> None:
+    reviewer = clients.client("reviewer")
+    check_refusal(reviewer.get(AGENTS), 403, "not_permitted")
     made = admin.post(
         GROUPS, json={"name": "looking", "members": ["reviewer"], "permissions": ["AGENTS:READ"]}
     )
     assert made.status_code == 201, made.text
     assert reviewer.get(AGENTS).status_code == 200
-    refused(reviewer.post(AGENTS, json={"agentId": "x", "url": "https://x.example"}), 403, "not_permitted")
-    refused(reviewer.get(GROUPS), 403, "not_permitted")
+    check_refusal(
+        reviewer.post(AGENTS, json={"agentId": "x", "url": "https://x.example"}), 403, "not_permitted"
+    )
+    check_refusal(reviewer.get(GROUPS), 403, "not_permitted")
     changed = admin.put(
         f"{GROUPS}/looking", json={"members": ["reviewer"], "permissions": ["GROUPS:READ", "GROUPS:READ"]}
     )
     assert changed.json()["permissions"] == ["GROUPS:READ"]
-    refused(reviewer.get(AGENTS), 403, "not_permitted")
+    check_refusal(reviewer.get(AGENTS), 403, "not_permitted")
     assert {one["name"] for one in reviewer.get(GROUPS).json()["content"]} >= {"keepers", "looking"}
     assert admin.delete(f"{GROUPS}/looking").status_code == 204
-    refused(reviewer.get(GROUPS), 403, "not_permitted")
+    check_refusal(reviewer.get(GROUPS), 403, "not_permitted")
 
 
 @pytest.mark.parametrize(
@@ -220,82 +218,86 @@ def test_groups_say_who_may_do_what(everyone: Everyone, admin: httpx.Client) -> 
     ],
     ids=repr,
 )
-def test_what_no_group_may_be_is_refused(admin: httpx.Client, draft: dict[str, Any]) -> None:
-    refused(admin.post(GROUPS, json=draft), 400, "invalid_request")
+def test_invalid_group_is_refused(admin: httpx.Client, draft: dict[str, Any]) -> None:
+    check_refusal(admin.post(GROUPS, json=draft), 400, "invalid_request")
 
 
-def test_only_an_administrator_brings_a_key_into_a_tenant(everyone: Everyone, keeper: httpx.Client) -> None:
+def test_only_an_administrator_brings_a_key_into_a_tenant(
+    clients: ClientsByRole, keeper: httpx.Client
+) -> None:
     for path, draft in ((GROUPS, {"name": "more", "members": ["stranger"]}), (CALLERS, {"name": "stranger"})):
-        refused(keeper.post(path, json=draft), 403, "not_permitted")
+        check_refusal(keeper.post(path, json=draft), 403, "not_permitted")
     mine = keeper.post(GROUPS, json={"name": "mine", "members": ["keeper"], "permissions": ["AUDIT:READ"]})
     assert mine.status_code == 201, mine.text
-    refused(everyone.stranger.get(AGENTS), 403, "not_permitted")
+    check_refusal(clients.stranger.get(AGENTS), 403, "not_permitted")
 
 
-def test_a_principal_belongs_to_one_tenant(everyone: Everyone, admin: httpx.Client) -> None:
+def test_a_principal_belongs_to_one_tenant(clients: ClientsByRole, admin: httpx.Client) -> None:
     north: Any = {"params": {"tenantId": "north"}}
     made = admin.post(GROUPS, json={"name": "north-only", "members": ["amundsen"]}, **north)
     assert made.json()["tenantId"] == "north"
-    refused(admin.post(GROUPS, json={"name": "south", "members": ["amundsen"]}), 409, "conflict")
-    refused(admin.post(CALLERS, json={"name": "amundsen"}), 409, "conflict")
+    check_refusal(admin.post(GROUPS, json={"name": "south", "members": ["amundsen"]}), 409, "conflict")
+    check_refusal(admin.post(CALLERS, json={"name": "amundsen"}), 409, "conflict")
     assert admin.post(CALLERS, json={"name": "amundsen"}, **north).status_code == 201
 
 
-def test_tenants_are_walls(everyone: Everyone, admin: httpx.Client, agent: RawAgent) -> None:
+def test_tenants_cannot_see_each_other(
+    clients: ClientsByRole, admin: httpx.Client, raw_agent: RawAgent
+) -> None:
     west: Any = {"params": {"tenantId": "west"}}
-    boss, caller = everyone.client("west-boss"), everyone.client("west-caller")
+    boss, caller = clients.client("west-boss"), clients.client("west-caller")
     admin.post(GROUPS, json={"name": "bosses", "members": ["west-boss"], "permissions": ALL}, **west)
     # The same id in two tenants is two agents.
     assert admin.post(AGENTS, json={"agentId": "twin", "url": "https://east.example"}).status_code == 201
-    assert boss.post(AGENTS, json={"agentId": "twin", "url": agent.url}).status_code == 201
+    assert boss.post(AGENTS, json={"agentId": "twin", "url": raw_agent.url}).status_code == 201
     admin.post(CALLERS, json={"name": "west-caller", "agents": ["twin"]}, **west)
-    assert card(caller, "twin").json()["name"] == "Raw"
+    assert get_card(caller, "twin").json()["name"] == "Raw"
     assert boss.get(f"{AGENTS}/twin").json()["tenantId"] == "west"
     assert boss.get(f"{AGENTS}/settled").status_code == 404
     assert [one["name"] for one in boss.get(GROUPS).json()["content"]] == ["bosses"]
-    refused(boss.get(AGENTS, params={"tenantId": "default"}), 403, "not_permitted")
+    check_refusal(boss.get(AGENTS, params={"tenantId": "default"}), 403, "not_permitted")
     assert boss.get(AGENTS, params={"tenantId": "west"}).status_code == 200
-    refused(boss.post(CALLERS, json={"name": "x", "agents": ["settled"]}), 403, "not_permitted")
+    check_refusal(boss.post(CALLERS, json={"name": "x", "agents": ["settled"]}), 403, "not_permitted")
     assert boss.delete(f"{AGENTS}/twin").status_code == 204
     assert admin.get(f"{AGENTS}/twin").json()["url"] == "https://east.example"
 
 
-def test_no_caller_is_subscribed_to_what_is_not_there(admin: httpx.Client) -> None:
-    refused(admin.post(CALLERS, json={"name": "lost", "agents": ["nobody"]}), 400, "invalid_request")
+def test_subscription_to_an_unknown_agent_is_refused(admin: httpx.Client) -> None:
+    check_refusal(admin.post(CALLERS, json={"name": "lost", "agents": ["nobody"]}), 400, "invalid_request")
     assert (
         admin.post(CALLERS, json={"name": "lost", "agents": ["settled"], "kind": "user"}).status_code == 201
     )
-    refused(admin.put(f"{SUBSCRIPTIONS}/lost/nobody"), 400, "invalid_request")
-    refused(admin.put(f"{SUBSCRIPTIONS}/nobody/settled"), 404, "not_found")
-    refused(admin.delete(f"{SUBSCRIPTIONS}/lost/nobody"), 404, "not_found")
+    check_refusal(admin.put(f"{SUBSCRIPTIONS}/lost/nobody"), 400, "invalid_request")
+    check_refusal(admin.put(f"{SUBSCRIPTIONS}/nobody/settled"), 404, "not_found")
+    check_refusal(admin.delete(f"{SUBSCRIPTIONS}/lost/nobody"), 404, "not_found")
     listed = admin.get(SUBSCRIPTIONS, params={"source": "lost"}).json()
     assert [(one["sink"], one["sourceKind"]) for one in listed["content"]] == [("settled", "user")]
 
 
-def test_who_saw_an_earlier_state_changes_nothing(admin: httpx.Client) -> None:
+def test_stale_revision_is_refused(admin: httpx.Client) -> None:
     admin.post(AGENTS, json={"agentId": "busy", "url": "https://one.example"})
     late: Any = {"json": {"url": "https://two.example"}, "headers": {"If-Match": '"7"'}}
-    refused(admin.put(f"{AGENTS}/busy", **late), 409, "conflict")
+    check_refusal(admin.put(f"{AGENTS}/busy", **late), 409, "conflict")
     assert admin.put(f"{AGENTS}/busy", **late | {"headers": {"If-Match": '"1"'}}).json()["rev"] == 2
-    refused(admin.delete(f"{AGENTS}/busy", headers={"If-Match": "1"}), 409, "conflict")
+    check_refusal(admin.delete(f"{AGENTS}/busy", headers={"If-Match": "1"}), 409, "conflict")
 
 
 def test_lists_come_in_pages(admin: httpx.Client) -> None:
     page = admin.get(AGENTS, params={"size": 1, "page": 1}).json()
     assert (len(page["content"]), page["number"], page["size"], page["first"]) == (1, 1, 1, False)
-    refused(admin.get(AGENTS, params={"size": 0}), 400, "invalid_request")
-    refused(admin.get(f"{AGENTS}?page=1&page=2"), 400, "invalid_request")
-    refused(admin.get(AGENTS, params={"tenantId": "No Such"}), 400, "invalid_request")
+    check_refusal(admin.get(AGENTS, params={"size": 0}), 400, "invalid_request")
+    check_refusal(admin.get(f"{AGENTS}?page=1&page=2"), 400, "invalid_request")
+    check_refusal(admin.get(AGENTS, params={"tenantId": "No Such"}), 400, "invalid_request")
 
 
 def test_what_another_process_registers_is_seen_soon(
-    everyone: Everyone, admin: httpx.Client, tmp_path: Path
+    clients: ClientsByRole, admin: httpx.Client, tmp_path: Path
 ) -> None:
-    asyncio.run(register(everyone.server.parts.settings.db, "from-outside", "https://outside.example"))
+    asyncio.run(register(clients.server.parts.settings.db, "from-outside", "https://outside.example"))
     eventually(lambda: admin.get(f"{AGENTS}/from-outside").status_code == 200)
 
 
-def test_every_change_is_in_the_audit(everyone: Everyone, admin: httpx.Client) -> None:
+def test_every_change_is_in_the_audit(clients: ClientsByRole, admin: httpx.Client) -> None:
     admin.post(AGENTS, json={"agentId": "told", "url": "https://told.example"})
     told = [
         one
@@ -307,18 +309,18 @@ def test_every_change_is_in_the_audit(everyone: Everyone, admin: httpx.Client) -
     assert [(one["sourceUser"]["id"], one["metadata"]["operation"]) for one in told] == [("root", "CREATED")]
 
 
-def test_an_address_names_its_methods(admin: httpx.Client, everyone: Everyone) -> None:
+def test_unsupported_method_lists_the_allowed_ones(admin: httpx.Client, clients: ClientsByRole) -> None:
     response = admin.patch(f"{AGENTS}/x")
-    refused(response, 405, "method_not_allowed")
+    check_refusal(response, 405, "method_not_allowed")
     assert set(response.headers["allow"].split(", ")) == {"GET", "HEAD", "PUT", "DELETE"}
-    refused(admin.get("/relay/v1/registry/nothing"), 404, "not_found")
+    check_refusal(admin.get("/relay/v1/registry/nothing"), 404, "not_found")
     assert admin.head(AGENTS).status_code == 200
 
 
-def test_concurrent_registrations_all_count(everyone: Everyone, admin: httpx.Client) -> None:
+def test_concurrent_registrations_all_count(clients: ClientsByRole, admin: httpx.Client) -> None:
     async def many() -> list[int]:
         headers = dict(admin.headers)
-        async with httpx.AsyncClient(base_url=everyone.server.url, headers=headers, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=clients.server.url, headers=headers, timeout=60) as client:
             drafts = [{"agentId": f"one-{number}", "url": "https://x.example"} for number in range(8)]
             replies = await asyncio.gather(*(client.post(AGENTS, json=draft) for draft in drafts))
             return [reply.status_code for reply in replies]
@@ -326,21 +328,21 @@ def test_concurrent_registrations_all_count(everyone: Everyone, admin: httpx.Cli
     assert asyncio.run(many()) == [201] * 8
 
 
-def test_the_store_alone_makes_a_relay(tmp_path: Path, agent: RawAgent) -> None:
+def test_registry_in_the_store_starts_the_relay(tmp_path: Path, raw_agent: RawAgent) -> None:
     with running(tmp_path) as server, server.client(server.create_key("root", "admin")) as admin:
-        refused(admin.get(AGENTS), 404, "not_found")
+        check_refusal(admin.get(AGENTS), 404, "not_found")
         assert server.parts.relay is None
-        asyncio.run(register(server.parts.settings.db, "first", agent.url))
+        asyncio.run(register(server.parts.settings.db, "first", raw_agent.url))
         eventually(lambda: admin.get(AGENTS).status_code == 200)
         assert server.parts.relay is not None
-        assert admin.get(f"{AGENTS}/first").json()["url"] == agent.url
+        assert admin.get(f"{AGENTS}/first").json()["url"] == raw_agent.url
 
 
-def test_a_relay_that_cannot_begin_serves_nothing(tmp_path: Path, agent: RawAgent) -> None:
+def test_relay_that_cannot_start_serves_nothing(tmp_path: Path, raw_agent: RawAgent) -> None:
     relay = RelaySettings(policies=str(tmp_path / "nowhere.toml"))
     with running(tmp_path, relay=relay) as server, server.client(server.create_key("root", "admin")) as admin:
-        asyncio.run(register(server.parts.settings.db, "first", agent.url))
+        asyncio.run(register(server.parts.settings.db, "first", raw_agent.url))
         eventually(lambda: admin.get(AGENTS).status_code == 500)
         assert server.parts.relay is None
-        assert card(admin, "first").status_code in (404, 500)
+        assert get_card(admin, "first").status_code in (404, 500)
         assert server.run(server.parts.store.list_records("agent"))

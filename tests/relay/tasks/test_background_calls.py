@@ -15,10 +15,12 @@ from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.tasks import background_calls
 from placet.relay.tasks.background_calls import LEASE, BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle
 from placet.relay.tasks.task_repository import StoredTaskRepository, Task
 from placet.relay.tasks.task_view import ABANDONED
+from placet.relay.write_queue import WriteQueue
 from placet.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +30,7 @@ ANN = Subscription(
 )
 
 
-def call_of(method: str, **params: Any) -> A2ACall:
+def build_call(method: str, **params: Any) -> A2ACall:
     document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     body = msgspec.json.encode(document)
     return parse_call(
@@ -36,37 +38,39 @@ def call_of(method: str, **params: Any) -> A2ACall:
     )
 
 
-class Kit:
-    """A book, a clock, and calls that are overdue."""
+class BackgroundCallKit:
+    """A task repository, a clock, and calls that are overdue."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.book = StoredTaskRepository(open_memory_store(), now=self.clock)
-        self.own = RelayTasks(self.book, self.clock)
-        self.calls = BackgroundCalls(self.book, self.clock, renew_s=0.01)
+        store = open_memory_store()
+        self.repository = StoredTaskRepository(store, now=self.clock, queue=WriteQueue(store))
+        self.own = RelayTasks(self.repository, self.clock)
+        self.calls = BackgroundCalls(self.repository, self.clock)
         self.job: asyncio.Future[A2AReply | None] = asyncio.get_running_loop().create_future()
 
     async def keep(self) -> str:
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
-        call = call_of("SendMessage", message=message)
-        return (await self.calls.keep(ANN, call, self.job, None, TaskHandle())).id
+        call = build_call("SendMessage", message=message)
+        return (await self.calls.create_task(ANN, call, self.job, None, TaskHandle())).id
 
     async def get(self, task_id: str) -> dict[str, Any]:
         entry = await self.own.find(ANN, task_id)
         assert entry is not None
-        found: dict[str, Any] = self.own.build_answer(call_of("GetTask", id=task_id), entry)["result"]
+        found: dict[str, Any] = self.own.build_answer(build_call("GetTask", id=task_id), entry)["result"]
         return found
 
 
 @pytest.fixture
-async def kit() -> AsyncIterator[Kit]:
-    found = Kit()
+async def kit(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BackgroundCallKit]:
+    monkeypatch.setattr(background_calls, "LEASE_RENEWAL_S", 0.01)
+    found = BackgroundCallKit()
     yield found
     await found.calls.aclose()
-    await found.book.aclose()
+    await found.repository.aclose()
 
 
-async def test_a_task_whose_server_has_stopped_is_told_as_failed(kit: Kit) -> None:
+async def test_task_of_a_stopped_server_is_failed(kit: BackgroundCallKit) -> None:
     task_id = await kit.keep()
     await kit.calls.aclose()
     before = await kit.get(task_id)
@@ -80,31 +84,31 @@ async def test_a_task_whose_server_has_stopped_is_told_as_failed(kit: Kit) -> No
     entry = await kit.own.find(ANN, task_id)
     assert entry is not None
     with pytest.raises(A2AError, match="has ended"):
-        await kit.own.answer(ANN, call_of("CancelTask", id=task_id), entry)
+        await kit.own.answer(ANN, build_call("CancelTask", id=task_id), entry)
 
 
-async def test_a_server_that_stops_gives_up_the_call_itself(kit: Kit) -> None:
+async def test_a_server_that_stops_gives_up_the_call_itself(kit: BackgroundCallKit) -> None:
     await kit.keep()
     await asyncio.sleep(0)
     await kit.calls.aclose()
     assert kit.job.cancelled()
 
 
-async def test_a_task_is_told_as_working_for_as_long_as_somebody_waits(kit: Kit) -> None:
+async def test_task_is_working_while_a_caller_waits(kit: BackgroundCallKit) -> None:
     task_id = await kit.keep()
     for _ in range(3):
         kit.clock.advance(LEASE - timedelta(seconds=1))
         entry = await kit.own.find(ANN, task_id)
         assert entry is not None
         assert not entry.is_abandoned(kit.clock())
-        await renewed(kit, task_id)
+        await wait_for_renewal(kit, task_id)
     assert (await kit.get(task_id))["status"]["state"] == "TASK_STATE_WORKING"
     kit.job.set_result(None)
     await kit.calls.wait(ANN, task_id)
     assert (await kit.get(task_id))["status"]["state"] == "TASK_STATE_FAILED"
 
 
-async def renewed(kit: Kit, task_id: str) -> None:
+async def wait_for_renewal(kit: BackgroundCallKit, task_id: str) -> None:
     for _ in range(3000):
         entry = await kit.own.find(ANN, task_id)
         if entry is not None and entry.until == kit.clock() + LEASE:
@@ -113,7 +117,7 @@ async def renewed(kit: Kit, task_id: str) -> None:
     pytest.fail("nobody says any more that the call goes on")
 
 
-async def test_a_status_keeps_the_time_at_which_it_began(kit: Kit) -> None:
+async def test_a_status_keeps_the_time_at_which_it_began(kit: BackgroundCallKit) -> None:
     task_id = await kit.keep()
     kit.job.set_exception(A2AError("unreachable", "The agent cannot be reached."))
     await kit.calls.wait(ANN, task_id)
@@ -122,7 +126,9 @@ async def test_a_status_keeps_the_time_at_which_it_began(kit: Kit) -> None:
     assert (await kit.get(task_id))["status"]["timestamp"] == ended
 
 
-async def test_a_late_answer_about_a_task_that_waits_for_a_person_leaves_it_waiting(kit: Kit) -> None:
+async def test_a_late_answer_about_a_task_that_waits_for_a_person_leaves_it_waiting(
+    kit: BackgroundCallKit,
+) -> None:
     held = Task(
         id="held",
         owner="ann",
@@ -131,7 +137,7 @@ async def test_a_late_answer_about_a_task_that_waits_for_a_person_leaves_it_wait
         hold_metadata={"relay_reason": "HITL_HELD"},
         approved=("a text",),
     )
-    await kit.book.write("default", "errands", "task", held)
+    await kit.repository.write("default", "errands", "task", held)
     task_id = await kit.keep()
     task = {"id": "held", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
     document = {"jsonrpc": "2.0", "id": 1, "result": {"task": task}}

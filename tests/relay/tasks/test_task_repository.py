@@ -1,4 +1,4 @@
-"""The book of tasks over a store: at hand at once, on disk a moment later, and each tenant's own."""
+"""The task repository: entries are readable at once, stored a moment later, and separate by tenant."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,6 +13,8 @@ from placet.ports.row_validation import MAX_TEXT_LENGTH
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
 from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskEnding, row_from_task
+from placet.relay.write_queue import WriteQueue
+from placet.stores.sqlite import group_commit
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.group_commit import GroupCommitWriter
 from placet.stores.sqlite.migrate import prepare_file
@@ -36,25 +38,26 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    writer = GroupCommitWriter(connect_writer(path), busy_for_ms=50)
+async def store(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
+    monkeypatch.setattr(group_commit, "BUSY_FOR_MS", 50)
+    writer = GroupCommitWriter(connect_writer(path))
     sqlite = SqliteStore(Reader(connect_reader(path)), writer, ThreadedReader(path))
     yield sqlite
     await sqlite.aclose()
 
 
 @pytest.fixture
-async def book(store: SqliteStore) -> AsyncIterator[StoredTaskRepository]:
-    found = StoredTaskRepository(store, now=clock.now)
+async def repository(store: SqliteStore) -> AsyncIterator[StoredTaskRepository]:
+    found = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store))
     yield found
     await found.aclose()
 
 
-def entry(id: str, owner: str = "ann", upstream_id: str | None = "theirs") -> Task:
+def build_task(id: str, owner: str = "ann", upstream_id: str | None = "theirs") -> Task:
     return Task(id=id, owner=owner, upstream_id=upstream_id)
 
 
-def on_disk(path: Path) -> list[str]:
+def list_stored_ids(path: Path) -> list[str]:
     """Ids in the order they were first written."""
     connection = apsw.Connection(str(path))
     found = [id for (id,) in connection.execute("SELECT id FROM relay_tasks ORDER BY number")]
@@ -62,127 +65,133 @@ def on_disk(path: Path) -> list[str]:
     return found
 
 
-async def reach_the_disk(path: Path, count: int) -> list[str]:
-    await asyncio.to_thread(eventually, lambda: len(on_disk(path)) >= count)
-    return on_disk(path)
+async def wait_until_stored(path: Path, count: int) -> list[str]:
+    await asyncio.to_thread(eventually, lambda: len(list_stored_ids(path)) >= count)
+    return list_stored_ids(path)
 
 
-async def told(book: StoredTaskRepository, id: str) -> Task:
+async def find_task(repository: StoredTaskRepository, id: str) -> Task:
     """An entry that the relay tells of itself, but for the time since when it does."""
-    found = await book.find("acme", "clerk", "task", id)
+    found = await repository.find("acme", "clerk", "task", id)
     assert found is not None
     assert found.since is not None
     return replace(found, since=None)
 
 
-async def test_a_name_is_known_at_once_and_on_disk_a_moment_later(
-    book: StoredTaskRepository, path: Path
+async def test_task_is_readable_at_once_and_stored_later(
+    repository: StoredTaskRepository, path: Path
 ) -> None:
     for number in range(300):
-        await book.write("acme", "clerk", "task", entry(f"task {number}"))
-    assert await book.find("acme", "clerk", "task", "task 299") == entry("task 299")
-    assert await reach_the_disk(path, 300) == [f"task {number}" for number in range(300)]
+        await repository.write("acme", "clerk", "task", build_task(f"task {number}"))
+    assert await repository.find("acme", "clerk", "task", "task 299") == build_task("task 299")
+    assert await wait_until_stored(path, 300) == [f"task {number}" for number in range(300)]
 
 
-async def test_what_was_written_is_known_after_a_restart(book: StoredTaskRepository, path: Path) -> None:
-    full = replace(entry("one"), shown_as="other", context_id="talk", ending=ENDED, approved=("digest",))
-    await book.write("acme", "clerk", "task", full)
-    await book.aclose()
+async def test_what_was_written_is_known_after_a_restart(
+    repository: StoredTaskRepository, path: Path
+) -> None:
+    full = replace(
+        build_task("one"), caller_task_id="other", context_id="talk", ending=ENDED, approved=("digest",)
+    )
+    await repository.write("acme", "clerk", "task", full)
+    await repository.aclose()
     again = await SqliteStore.open(path)
-    assert await told(StoredTaskRepository(again, now=clock.now), "one") == full
+    assert await find_task(StoredTaskRepository(again, now=clock.now, queue=WriteQueue(again)), "one") == full
     await again.aclose()
 
 
-async def test_names_of_different_tenants_agents_and_kinds_are_different(book: StoredTaskRepository) -> None:
-    await book.write("acme", "clerk", "task", entry("one"))
+async def test_names_of_different_tenants_agents_and_kinds_are_different(
+    repository: StoredTaskRepository,
+) -> None:
+    await repository.write("acme", "clerk", "task", build_task("one"))
     for flushed in (False, True):
-        assert await book.find("acme", "clerk", "task", "one") == entry("one"), flushed
-        assert await book.find("other", "clerk", "task", "one") is None
-        assert await book.find("acme", "cook", "task", "one") is None
-        assert await book.find("acme", "clerk", "context", "one") is None
-        await book.flush()
+        assert await repository.find("acme", "clerk", "task", "one") == build_task("one"), flushed
+        assert await repository.find("other", "clerk", "task", "one") is None
+        assert await repository.find("acme", "cook", "task", "one") is None
+        assert await repository.find("acme", "clerk", "context", "one") is None
+        await repository.flush()
 
 
-async def test_a_name_may_be_on_disk_before_anybody_goes_on(book: StoredTaskRepository, path: Path) -> None:
-    await book.write("acme", "clerk", "task", entry("task"))
-    await book.write("acme", "clerk", "context", entry("talk"), at_once=True)
-    assert on_disk(path) == ["task", "talk"]
+async def test_write_at_once_also_stores_earlier_tasks(repository: StoredTaskRepository, path: Path) -> None:
+    await repository.write("acme", "clerk", "task", build_task("task"))
+    await repository.write("acme", "clerk", "context", build_task("talk"), at_once=True)
+    assert list_stored_ids(path) == ["task", "talk"]
 
 
-async def test_the_last_entry_of_a_name_stands(
-    book: StoredTaskRepository, store: SqliteStore, path: Path
+async def test_last_write_of_a_task_wins(
+    repository: StoredTaskRepository, store: SqliteStore, path: Path
 ) -> None:
     for upstream in (None, "theirs"):
-        await book.write("acme", "clerk", "task", entry("one", upstream_id=upstream))
-    await book.flush()
-    assert on_disk(path) == ["one"]
-    fresh = StoredTaskRepository(store, now=clock.now)
-    for known in (book, fresh):
-        assert await known.find("acme", "clerk", "task", "one") == entry("one")
+        await repository.write("acme", "clerk", "task", build_task("one", upstream_id=upstream))
+    await repository.flush()
+    assert list_stored_ids(path) == ["one"]
+    fresh = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store))
+    for known in (repository, fresh):
+        assert await known.find("acme", "clerk", "task", "one") == build_task("one")
 
 
-async def test_only_so_much_is_at_hand_and_the_rest_is_read_again(store: SqliteStore) -> None:
-    small = StoredTaskRepository(store, now=clock.now, room=2_000)
+async def test_cache_is_bounded_and_reads_evicted_tasks_again(store: SqliteStore) -> None:
+    small = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store), cache_bytes=2_000)
     for number in range(50):
-        await small.write("acme", "clerk", "task", entry(f"task {number}"))
+        await small.write("acme", "clerk", "task", build_task(f"task {number}"))
     await small.flush()
     for number in (*range(50), 0):
-        assert await small.find("acme", "clerk", "task", f"task {number}") == entry(f"task {number}")
+        assert await small.find("acme", "clerk", "task", f"task {number}") == build_task(f"task {number}")
     await small.aclose()
 
 
-async def test_what_another_process_wrote_is_read_anew(
-    book: StoredTaskRepository, store: SqliteStore, path: Path
+async def test_task_written_by_another_process_is_read(
+    repository: StoredTaskRepository, store: SqliteStore, path: Path
 ) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     store.add_change_listener(heard.put_nowait)
-    await book.write("acme", "clerk", "task", entry("one"))
-    await book.flush()
+    await repository.write("acme", "clerk", "task", build_task("one"))
+    await repository.flush()
     other = await SqliteStore.open(path)
-    elsewhere = StoredTaskRepository(other, now=clock.now)
-    changed = replace(entry("one"), ending=ENDED)
+    elsewhere = StoredTaskRepository(other, now=clock.now, queue=WriteQueue(other))
+    changed = replace(build_task("one"), ending=ENDED)
     await elsewhere.write("acme", "clerk", "task", changed, at_once=True)
     async with asyncio.timeout(PATIENCE_S):
         assert await heard.get() is None
-    assert await told(book, "one") == changed
+    assert await find_task(repository, "one") == changed
     await elsewhere.aclose()
     await other.aclose()
 
 
-async def test_what_is_written_with_a_hold_stands_from_then_on(
-    book: StoredTaskRepository, store: SqliteStore
+async def test_task_written_with_a_hold_replaces_the_cached_one(
+    repository: StoredTaskRepository, store: SqliteStore
 ) -> None:
-    await book.write("acme", "clerk", "task", entry("one"))
-    masked = replace(entry("one"), approved=("digest",))
+    await repository.write("acme", "clerk", "task", build_task("one"))
+    masked = replace(build_task("one"), approved=("digest",))
     rows = [row_from_task("acme", "clerk", "task", masked, clock.now())]
     await create_held_case(store, sample_hold(), tasks=rows)
-    book.adopt(rows)
-    assert await book.find("acme", "clerk", "task", "one") == masked
-    await book.flush()
-    fresh = StoredTaskRepository(store, now=clock.now)
+    repository.adopt(rows)
+    assert await repository.find("acme", "clerk", "task", "one") == masked
+    await repository.flush()
+    fresh = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store))
     assert await fresh.find("acme", "clerk", "task", "one") == masked
 
 
-async def test_while_the_disk_takes_nothing_no_conversation_begins_and_no_name_is_lost(
-    book: StoredTaskRepository, path: Path
+async def test_failing_disk_refuses_new_tasks_and_loses_none(
+    repository: StoredTaskRepository, path: Path
 ) -> None:
     rival = apsw.Connection(str(path))
     rival.execute("BEGIN IMMEDIATE")
-    await book.write("acme", "clerk", "task", entry("task"))
-    with pytest.raises(A2AError, match="try again") as refusal:
-        await book.write("acme", "clerk", "context", entry("talk"), at_once=True)
+    await repository.write("acme", "clerk", "task", build_task("task"))
+    with pytest.raises(A2AError, match="Try again") as refusal:
+        await repository.write("acme", "clerk", "context", build_task("talk"), at_once=True)
     assert refusal.value.kind == "busy"
-    assert await book.find("acme", "clerk", "task", "task") == entry("task")
+    assert await repository.find("acme", "clerk", "task", "task") == build_task("task")
     rival.execute("ROLLBACK")
     rival.close()
-    assert await reach_the_disk(path, 2) == ["task", "talk"]
+    assert await wait_until_stored(path, 2) == ["task", "talk"]
 
 
 @pytest.mark.parametrize("id", ["a\ud800b", "n" * (MAX_TEXT_LENGTH + 1)])
-async def test_a_name_that_no_store_keeps_is_refused(book: StoredTaskRepository, path: Path, id: str) -> None:
-    assert await book.find("acme", "clerk", "task", id) is None
+async def test_unstorable_task_id_is_refused(repository: StoredTaskRepository, path: Path, id: str) -> None:
+    assert await repository.find("acme", "clerk", "task", id) is None
     with pytest.raises(A2AError) as refusal:
-        await book.write("acme", "clerk", "task", entry(id))
+        await repository.write("acme", "clerk", "task", build_task(id))
     assert refusal.value.kind == "params"
-    await book.write("acme", "clerk", "task", entry("fine"))
-    assert await reach_the_disk(path, 1) == ["fine"]
+    await repository.write("acme", "clerk", "task", build_task("fine"))
+    assert await wait_until_stored(path, 1) == ["fine"]

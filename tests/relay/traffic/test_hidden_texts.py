@@ -12,29 +12,29 @@ from placet.bootstrap.storage import open_memory_store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
-from tests.relay.inspection.judged import Judged, judged_relay, put_in_force
-from tests.relay.policies.samples import plugin_draft, regex_draft
+from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
+from tests.relay.inspection.inspected_relay import InspectedRelay, run_inspected_relay, store_policies
+from tests.relay.policies.samples import build_plugin_draft, build_regex_draft
 
 SAID = "tulip-1234"
 REQUESTS = {"requestFromSource": True}
 RESPONSES = {"responseToSource": True}
-UNCHECKED = plugin_draft("x-gone", "LOG")
+UNCHECKED = build_plugin_draft("x-gone", "LOG")
 """Nobody can look for this, so that a person has to."""
 DRAFTS: dict[str, dict[str, Any]] = {
-    "asks": regex_draft("tuli[p]", "BLOCK", legs=REQUESTS),
-    "masks": regex_draft("tuli[p]", "MASK", legs=REQUESTS),
-    "hears": regex_draft("tuli[p]", "BLOCK", legs=RESPONSES),
-    "hears-masked": regex_draft("tuli[p]", "MASK", legs=RESPONSES),
-    "hears-halves": regex_draft("tuli[p]", "HUMAN_REVIEW_REQUIRED", legs=RESPONSES),
+    "asks": build_regex_draft("tuli[p]", "BLOCK", legs=REQUESTS),
+    "masks": build_regex_draft("tuli[p]", "MASK", legs=REQUESTS),
+    "hears": build_regex_draft("tuli[p]", "BLOCK", legs=RESPONSES),
+    "hears-masked": build_regex_draft("tuli[p]", "MASK", legs=RESPONSES),
+    "hears-halves": build_regex_draft("tuli[p]", "HUMAN_REVIEW_REQUIRED", legs=RESPONSES),
     "hears-late": UNCHECKED | {"config": UNCHECKED["config"] | {"enabledLegs": RESPONSES}},
 }
 
 
-class Line:
+class CallersAndAgent:
     """Any of the callers, before the agent."""
 
-    def __init__(self, agent: RawAgent, relay: Judged, client: httpx.Client) -> None:
+    def __init__(self, agent: RawAgent, relay: InspectedRelay, client: httpx.Client) -> None:
         self.agent = agent
         self.trail = relay.trail
         self.holder = relay.holder
@@ -58,86 +58,90 @@ class Line:
 
 
 @pytest.fixture(scope="module")
-def line() -> Iterator[Line]:
+def connection() -> Iterator[CallersAndAgent]:
     store = open_memory_store()
-    asyncio.run(put_in_force(store, DRAFTS, "raw"))
-    with raw_agent() as agent:
+    asyncio.run(store_policies(store, DRAFTS, "raw"))
+    with run_raw_agent() as agent:
         settings = RelaySettings(
             agents={"raw": AgentSettings(url=agent.url)},
             callers={name: CallerSettings(agents=("raw",)) for name in DRAFTS},
         )
-        with judged_relay(settings, store, DetectorRegistry([RegexDetector()])) as relay:
+        with run_inspected_relay(settings, store, DetectorRegistry([RegexDetector()])) as relay:
             url = f"{relay.url}/relay/v1/agents/raw"
             with httpx.Client(base_url=url, timeout=60) as client:
-                found = Line(agent, relay, client)
+                found = CallersAndAgent(agent, relay, client)
                 for name in DRAFTS:  # from now on each has a task
-                    agent.behave = answering(200, encoded(rpc(task=task(name))))
-                    assert found.call(name, sending()).status_code == 200
+                    agent.behave = answer_with(200, encode(build_rpc_answer(task=build_task(name))))
+                    assert found.call(name, build_send_call()).status_code == 200
                 yield found
 
 
-def encoded(document: Any) -> bytes:
+def encode(document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def rpc(**result: Any) -> dict[str, Any]:
+def build_rpc_answer(**result: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "result": result}
 
 
-def task(caller: str, **more: Any) -> dict[str, Any]:
+def build_task(caller: str, **more: Any) -> dict[str, Any]:
     status = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:00:00Z"}
     return {"id": f"t-{caller}", "contextId": f"c-{caller}", "status": status, **more}
 
 
-def message(**more: Any) -> dict[str, Any]:
+def build_message(**more: Any) -> dict[str, Any]:
     return {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}], **more}
 
 
-def sending(method: str = "SendMessage", **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message(), **params}}
+def build_send_call(method: str = "SendMessage", **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": build_message(), **params}}
 
 
-def about(method: str, **params: Any) -> dict[str, Any]:
+def build_task_call(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
 ASKED = {
-    "beside the params": {**sending(), "note": SAID},
-    "a name beside the params": {**sending(), SAID: 1},
-    "the id of the request": {**sending(), "id": SAID},
-    "configuration": sending(configuration={"x": SAID}),
-    "output modes": sending(configuration={"acceptedOutputModes": [SAID]}),
-    "no configuration at all": sending(configuration=[SAID]),
-    "a push config": sending(
+    "beside the params": {**build_send_call(), "note": SAID},
+    "a name beside the params": {**build_send_call(), SAID: 1},
+    "the id of the request": {**build_send_call(), "id": SAID},
+    "configuration": build_send_call(configuration={"x": SAID}),
+    "output modes": build_send_call(configuration={"acceptedOutputModes": [SAID]}),
+    "no configuration at all": build_send_call(configuration=[SAID]),
+    "a push config": build_send_call(
         configuration={"pushNotificationConfig": {"url": "http://127.0.0.1:9/", "x": SAID}}
     ),
-    "a push config that is none": sending(
+    "a push config that is none": build_send_call(
         configuration={"pushNotificationConfig": {"url": "", "token": SAID}}
     ),
-    "tenant": sending(tenant=SAID),
-    "extensions": sending(message=message(extensions=[SAID])),
-    "objects for extensions": sending(message=message(extensions=[{"x": SAID}])),
-    "a list for a kind": sending(message=message(kind=[{"x": SAID}])),
-    "the id of the message": sending(message=message(messageId=SAID)),
-    "a conversation": sending(message=message(contextId=SAID)),
-    "role": sending(message=message(role=SAID)),
-    "a file in its address": sending(message=message(parts=[{"url": "data:text/plain;base64,dHVsaXA="}])),
-    "a file in a longer address": sending(message=message(parts=[{"url": "DATA:,%74ulip"}])),
-    "media type": sending(message=message(parts=[{"text": "hi", "mediaType": SAID}])),
-    "ids where none belong": sending(message=message(parts=[{"text": "hi", "taskId": [SAID]}])),
-    "beside a task that is fetched": about("GetTask", id="t-asks", metadata={"x": SAID}),
-    "why a task is canceled": about("CancelTask", id="t-asks", metadata={"x": SAID}),
-    "a message that nobody sends": about("GetTask", id="t-asks", message={"parts": [{"text": SAID}]}),
-    "a page": about("ListTasks", pageToken=SAID),
+    "tenant": build_send_call(tenant=SAID),
+    "extensions": build_send_call(message=build_message(extensions=[SAID])),
+    "objects for extensions": build_send_call(message=build_message(extensions=[{"x": SAID}])),
+    "a list for a kind": build_send_call(message=build_message(kind=[{"x": SAID}])),
+    "the id of the message": build_send_call(message=build_message(messageId=SAID)),
+    "a conversation": build_send_call(message=build_message(contextId=SAID)),
+    "role": build_send_call(message=build_message(role=SAID)),
+    "a file in its address": build_send_call(
+        message=build_message(parts=[{"url": "data:text/plain;base64,dHVsaXA="}])
+    ),
+    "a file in a longer address": build_send_call(message=build_message(parts=[{"url": "DATA:,%74ulip"}])),
+    "media type": build_send_call(message=build_message(parts=[{"text": "hi", "mediaType": SAID}])),
+    "ids where none belong": build_send_call(message=build_message(parts=[{"text": "hi", "taskId": [SAID]}])),
+    "beside a task that is fetched": build_task_call("GetTask", id="t-asks", metadata={"x": SAID}),
+    "why a task is canceled": build_task_call("CancelTask", id="t-asks", metadata={"x": SAID}),
+    "a message that nobody sends": build_task_call(
+        "GetTask", id="t-asks", message={"parts": [{"text": SAID}]}
+    ),
+    "a page": build_task_call("ListTasks", pageToken=SAID),
 }
 
 
 @pytest.mark.parametrize("place", ASKED)
-def test_nothing_reaches_an_agent_unseen(line: Line, place: str):
-    line.agent.behave = answering(200, encoded(rpc(task=task("asks"))))
-    answer = line.call("asks", ASKED[place])
-    assert "refused" in answer.text.lower() or "does not let" in answer.text, answer.text
-    assert line.reached == "[]"
+def test_no_text_reaches_an_agent_uninspected(connection: CallersAndAgent, place: str):
+    connection.agent.behave = answer_with(200, encode(build_rpc_answer(task=build_task("asks"))))
+    answer = connection.call("asks", ASKED[place])
+    assert "refused" in answer.text.lower() or "A policy blocked" in answer.text, answer.text
+    assert connection.reached == "[]"
 
 
 @pytest.mark.parametrize(
@@ -155,41 +159,41 @@ def test_nothing_reaches_an_agent_unseen(line: Line, place: str):
         ("/message:send", {"tracestate": f"x={SAID}"}),
     ],
 )
-def test_what_travels_beside_a_message_is_looked_at(line: Line, path: str, headers: dict[str, str]):
-    line.agent.behave = answering(200, encoded({"task": task("asks")}))
-    assert line.call("asks", {"message": message()}, path, headers).status_code == 403
-    assert line.reached == "[]"
+def test_headers_and_query_are_inspected(connection: CallersAndAgent, path: str, headers: dict[str, str]):
+    connection.agent.behave = answer_with(200, encode({"task": build_task("asks")}))
+    assert connection.call("asks", {"message": build_message()}, path, headers).status_code == 403
+    assert connection.reached == "[]"
 
 
 @pytest.mark.parametrize("charset", ["utf-7", "utf-16", "shift_jis"])
-def test_an_agent_cannot_be_told_to_read_other_letters_than_were_looked_at(line: Line, charset: str):
-    line.agent.behave = answering(200, encoded({"task": task("asks")}))
+def test_charset_of_the_request_cannot_change_the_inspected_text(connection: CallersAndAgent, charset: str):
+    connection.agent.behave = answer_with(200, encode({"task": build_task("asks")}))
     coded = {
-        "message": message(parts=[{"text": "+AHQAdQBsAGkAcA-"}])
+        "message": build_message(parts=[{"text": "+AHQAdQBsAGkAcA-"}])
     }  # the word that is looked for, in UTF-7
     kind = {"Content-Type": f"application/json; charset={charset}"}
-    assert line.call("asks", coded, "/message:send", kind).status_code == 200
-    [(head_of_request, _)] = line.agent.requests
+    assert connection.call("asks", coded, "/message:send", kind).status_code == 200
+    [(head_of_request, _)] = connection.agent.requests
     assert "\r\ncontent-type: application/json\r\n" in head_of_request
 
 
-def test_a_header_that_agents_read_in_different_ways_does_not_reach_them(line: Line):
-    line.agent.behave = answering(200, encoded({"task": task("asks")}))
+def test_ambiguous_header_is_not_forwarded(connection: CallersAndAgent):
+    connection.agent.behave = answer_with(200, encode({"task": build_task("asks")}))
     headers = [
         (b"Authorization", b"Bearer asks"),
         (b"A2A-Version", b"1.0"),
         (b"Accept-Language", b"t\xc3\xbc"),
     ]
-    line.agent.requests.clear()
-    answer = line.client.post("/message:send", json={"message": message()}, headers=headers)
+    connection.agent.requests.clear()
+    answer = connection.client.post("/message:send", json={"message": build_message()}, headers=headers)
     assert answer.status_code == 200
-    assert "accept-language" not in line.reached
+    assert "accept-language" not in connection.reached
 
 
-def test_the_audit_has_no_id_in_which_something_was_found(line: Line):
+def test_audit_omits_ids_with_matches(connection: CallersAndAgent):
     for place in ("the id of the message", "a conversation"):
-        line.call("asks", ASKED[place], headers={"X-Correlation-Id": place.replace(" ", "-")})
-        told = line.trail.of(place.replace(" ", "-"))
+        connection.call("asks", ASKED[place], headers={"X-Correlation-Id": place.replace(" ", "-")})
+        told = connection.trail.of(place.replace(" ", "-"))
         assert len(told) == 2
         assert SAID not in repr(told)
 
@@ -199,12 +203,12 @@ def test_the_audit_has_no_id_in_which_something_was_found(line: Line):
     [f"/message:send?{name}=" for name in ("taskId", "TASKID")]
     + [f"/tasks/t-hears:cancel?{name}=" for name in ("id", "ID", "task_id")],
 )
-def test_a_task_in_the_query_must_be_the_callers_too(line: Line, path: str):
-    line.agent.behave = answering(200, encoded({"task": task("hears")}))
-    document = {"message": message()} if "send" in path else {}
-    assert line.call("hears", document, path + "t-asks").status_code == 404
-    assert line.reached == "[]"
-    assert line.call("hears", document, path + "t-hears").status_code == 200
+def test_a_task_in_the_query_must_be_the_callers_too(connection: CallersAndAgent, path: str):
+    connection.agent.behave = answer_with(200, encode({"task": build_task("hears")}))
+    document = {"message": build_message()} if "send" in path else {}
+    assert connection.call("hears", document, path + "t-asks").status_code == 404
+    assert connection.reached == "[]"
+    assert connection.call("hears", document, path + "t-hears").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -216,153 +220,171 @@ def test_a_task_in_the_query_must_be_the_callers_too(line: Line, path: str):
         ("GET", "/tasks/%2e%2e"),
     ],
 )
-def test_no_address_leads_up_from_the_agent(line: Line, method: str, path: str):
-    line.agent.requests.clear()
-    document = {"message": message()} if method == "POST" else None
+def test_path_cannot_leave_the_agents_address(connection: CallersAndAgent, method: str, path: str):
+    connection.agent.requests.clear()
+    document = {"message": build_message()} if method == "POST" else None
     headers = {"Authorization": "Bearer hears", "A2A-Version": "1.0"}
-    answer = line.client.request(method, path, json=document, headers=headers)
+    answer = connection.client.request(method, path, json=document, headers=headers)
     assert answer.status_code == 404
-    assert line.reached == "[]"
+    assert connection.reached == "[]"
 
 
 ADDRESS = {"url": "http://127.0.0.1:9/"}
 FOREIGN = {"id": "t-asks"}
 LOOKALIKES = {
-    "a task": sending(message=message(TaskId="t-asks")),
-    "a task in letters that are none of ours": sending(message=message(**{"ta\u017f\u212aId": "t-asks"})),
-    "tasks that are referred to": sending(message=message(REFERENCETASKIDS=["t-asks"])),
-    "a conversation": sending(message=message(contextid="c-asks")),
-    "a task beside a message": sending(TASKID="t-asks"),
-    "a task that is asked for": about("GetTask", id="t-hears", ID="t-asks"),
-    "another method": {**about("GetTask", id="t-hears"), "Method": "CancelTask"},
-    "other params": {**about("GetTask", id="t-hears"), "Params": FOREIGN},
-    "another message": sending(Message=message(taskId="t-asks")),
-    "an address": sending(configuration={"PushNotificationConfig": ADDRESS}),
-    "an address elsewhere": sending(Configuration={"pushNotificationConfig": ADDRESS}),
-    "another address": sending(
+    "a task": build_send_call(message=build_message(TaskId="t-asks")),
+    "a task in letters that are none of ours": build_send_call(
+        message=build_message(**{"ta\u017f\u212aId": "t-asks"})
+    ),
+    "tasks that are referred to": build_send_call(message=build_message(REFERENCETASKIDS=["t-asks"])),
+    "a conversation": build_send_call(message=build_message(contextid="c-asks")),
+    "a task beside a message": build_send_call(TASKID="t-asks"),
+    "a task that is asked for": build_task_call("GetTask", id="t-hears", ID="t-asks"),
+    "another method": {**build_task_call("GetTask", id="t-hears"), "Method": "CancelTask"},
+    "other params": {**build_task_call("GetTask", id="t-hears"), "Params": FOREIGN},
+    "another message": build_send_call(Message=build_message(taskId="t-asks")),
+    "an address": build_send_call(configuration={"PushNotificationConfig": ADDRESS}),
+    "an address elsewhere": build_send_call(Configuration={"pushNotificationConfig": ADDRESS}),
+    "another address": build_send_call(
         configuration={"pushNotificationConfig": ADDRESS | {"URL": "http://x.example/"}}
     ),
-    "parts": sending(message=message(Parts=[{"text": "hi"}])),
-    "a text": sending(message=message(parts=[{"Text": "hi"}])),
-    "a file": sending(message=message(parts=[{"Raw": "dHVsaXA="}])),
-    "a file of the older version": sending(message=message(parts=[{"file": {"Bytes": "dHVsaXA="}}])),
+    "parts": build_send_call(message=build_message(Parts=[{"text": "hi"}])),
+    "a text": build_send_call(message=build_message(parts=[{"Text": "hi"}])),
+    "a file": build_send_call(message=build_message(parts=[{"Raw": "dHVsaXA="}])),
+    "a file of the older version": build_send_call(
+        message=build_message(parts=[{"file": {"Bytes": "dHVsaXA="}}])
+    ),
 }
 
 
 @pytest.mark.parametrize("place", LOOKALIKES)
-def test_no_agent_reads_a_name_that_the_relay_took_for_another(line: Line, place: str):
-    line.agent.behave = answering(200, encoded(rpc(task=task("hears"))))
-    answer = line.call("hears", LOOKALIKES[place])
+def test_member_name_in_another_case_is_refused(connection: CallersAndAgent, place: str):
+    connection.agent.behave = answer_with(200, encode(build_rpc_answer(task=build_task("hears"))))
+    answer = connection.call("hears", LOOKALIKES[place])
     assert answer.json()["error"]["code"] == -32602
-    assert "spelled" in answer.text
-    assert line.reached == "[]"
+    assert "use the exact case" in answer.text
+    assert connection.reached == "[]"
 
 
-def test_names_that_are_nobodys_business_pass_in_any_letters(line: Line):
-    line.agent.behave = answering(200, encoded(rpc(task=task("hears"))))
+def test_member_names_outside_the_protocol_pass_in_any_case(connection: CallersAndAgent):
+    connection.agent.behave = answer_with(200, encode(build_rpc_answer(task=build_task("hears"))))
     own = {"Id": 1, "URL": "x", "TaskId": "t"}
-    asked = sending(message=message(metadata=own, parts=[{"data": own}]), metadata=own, vendor=own)
-    assert "result" in line.call("hears", asked).json()
-    assert line.reached.count("TaskId") == 4
+    asked = build_send_call(
+        message=build_message(metadata=own, parts=[{"data": own}]), metadata=own, vendor=own
+    )
+    assert "result" in connection.call("hears", asked).json()
+    assert connection.reached.count("TaskId") == 4
 
 
 @pytest.mark.parametrize("place", ["the id of the message", "a conversation", "the id of the request"])
-def test_what_cannot_be_masked_is_refused(line: Line, place: str):
-    answer = line.call("masks", ASKED[place])
-    assert "nothing can be masked" in answer.text
-    assert line.reached == "[]"
+def test_what_cannot_be_masked_is_refused(connection: CallersAndAgent, place: str):
+    answer = connection.call("masks", ASKED[place])
+    assert "cannot be masked" in answer.text
+    assert connection.reached == "[]"
 
 
-def test_a_mask_goes_where_it_can(line: Line):
-    line.agent.behave = answering(200, encoded(rpc(task=task("masks"))))
-    line.call("masks", {**sending(configuration={"x": SAID}), "note": SAID})
-    assert line.reached.count("MASKED") == 2
-    assert SAID not in line.reached
+def test_a_mask_goes_where_it_can(connection: CallersAndAgent):
+    connection.agent.behave = answer_with(200, encode(build_rpc_answer(task=build_task("masks"))))
+    connection.call("masks", {**build_send_call(configuration={"x": SAID}), "note": SAID})
+    assert connection.reached.count("MASKED") == 2
+    assert SAID not in connection.reached
 
 
 SPOKEN = {"role": "ROLE_AGENT", "messageId": "m", "parts": [{"text": SAID}]}
 TOLD: dict[str, tuple[str, dict[str, Any]]] = {
     "a text for a result": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "result": SAID}),
     "a list for a result": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "result": [SAID]}),
-    "beside the result": ("SendMessage", {**rpc(task=task("hears")), "note": SAID}),
+    "beside the result": ("SendMessage", {**build_rpc_answer(task=build_task("hears")), "note": SAID}),
     "beside no error": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "error": None, "note": SAID}),
-    "the id of the answer": ("SendMessage", {**rpc(task=task("hears")), "id": SAID}),
-    "the protocol": ("SendMessage", {**rpc(task=task("hears")), "jsonrpc": SAID}),
-    "an object for a history": ("SendMessage", rpc(task=task("hears", history={"x": SAID}))),
-    "a text for a history": ("SendMessage", rpc(task=task("hears", history=SAID))),
-    "state": ("SendMessage", rpc(task=task("hears", status={"state": SAID}))),
+    "the protocol": ("SendMessage", {**build_rpc_answer(task=build_task("hears")), "jsonrpc": SAID}),
+    "an object for a history": (
+        "SendMessage",
+        build_rpc_answer(task=build_task("hears", history={"x": SAID})),
+    ),
+    "a text for a history": ("SendMessage", build_rpc_answer(task=build_task("hears", history=SAID))),
+    "state": ("SendMessage", build_rpc_answer(task=build_task("hears", status={"state": SAID}))),
     "time": (
         "SendMessage",
-        rpc(task=task("hears", status={"state": "TASK_STATE_WORKING", "timestamp": SAID})),
+        build_rpc_answer(task=build_task("hears", status={"state": "TASK_STATE_WORKING", "timestamp": SAID})),
     ),
-    "tasks beside the task": ("SendMessage", rpc(task=task("hears"), tasks=[SPOKEN])),
-    "a text for a message": ("SendMessage", rpc(task=task("hears"), message=SAID)),
-    "a list for a task": ("SendMessage", rpc(task=[{"x": SAID}])),
-    "a list for a message": ("SendMessage", rpc(message=[{"x": SAID}])),
-    "a token": ("SendMessage", rpc(task=task("hears"), nextPageToken=SAID)),
-    "an update that is none": ("SendMessage", rpc(task=task("hears"), statusUpdate=SAID)),
-    "work that is none": ("SendMessage", rpc(task=task("hears"), artifactUpdate=[SAID])),
+    "tasks beside the task": ("SendMessage", build_rpc_answer(task=build_task("hears"), tasks=[SPOKEN])),
+    "a text for a message": ("SendMessage", build_rpc_answer(task=build_task("hears"), message=SAID)),
+    "a list for a task": ("SendMessage", build_rpc_answer(task=[{"x": SAID}])),
+    "a list for a message": ("SendMessage", build_rpc_answer(message=[{"x": SAID}])),
+    "a token": ("SendMessage", build_rpc_answer(task=build_task("hears"), nextPageToken=SAID)),
+    "an update that is none": ("SendMessage", build_rpc_answer(task=build_task("hears"), statusUpdate=SAID)),
+    "work that is none": ("SendMessage", build_rpc_answer(task=build_task("hears"), artifactUpdate=[SAID])),
     "a text for yes or no": (
         "SendMessage",
-        rpc(statusUpdate={"taskId": "t-hears", "status": {"state": "TASK_STATE_WORKING"}, "final": SAID}),
+        build_rpc_answer(
+            statusUpdate={"taskId": "t-hears", "status": {"state": "TASK_STATE_WORKING"}, "final": SAID}
+        ),
     ),
-    "an artifact's id": ("SendMessage", rpc(task=task("hears", artifacts=[{"artifactId": SAID}]))),
-    "an artifact's extensions": ("SendMessage", rpc(task=task("hears", artifacts=[{"extensions": [SAID]}]))),
-    "kind": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "result": task("hears", kind=SAID)}),
-    "a message beside a task": ("GetTask", rpc(task=task("hears"), message=SPOKEN)),
-    "a message for a task": ("GetTask", rpc(message=SPOKEN)),
-    "a text for tasks": ("ListTasks", rpc(tasks=SAID)),
-    "an object for tasks": ("ListTasks", rpc(tasks={"x": SAID})),
-    "a task beside tasks": ("ListTasks", rpc(tasks=[], task=SPOKEN)),
-    "a message beside tasks": ("ListTasks", rpc(tasks=[], message=SPOKEN)),
+    "an artifact's id": (
+        "SendMessage",
+        build_rpc_answer(task=build_task("hears", artifacts=[{"artifactId": SAID}])),
+    ),
+    "an artifact's extensions": (
+        "SendMessage",
+        build_rpc_answer(task=build_task("hears", artifacts=[{"extensions": [SAID]}])),
+    ),
+    "kind": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "result": build_task("hears", kind=SAID)}),
+    "a message beside a task": ("GetTask", build_rpc_answer(task=build_task("hears"), message=SPOKEN)),
+    "a message for a task": ("GetTask", build_rpc_answer(message=SPOKEN)),
+    "a text for tasks": ("ListTasks", build_rpc_answer(tasks=SAID)),
+    "an object for tasks": ("ListTasks", build_rpc_answer(tasks={"x": SAID})),
+    "a task beside tasks": ("ListTasks", build_rpc_answer(tasks=[], task=SPOKEN)),
+    "a message beside tasks": ("ListTasks", build_rpc_answer(tasks=[], message=SPOKEN)),
 }
 
 
 @pytest.mark.parametrize("place", TOLD)
-def test_nothing_reaches_a_caller_unseen(line: Line, place: str):
+def test_no_text_reaches_a_caller_uninspected(connection: CallersAndAgent, place: str):
     method, told = TOLD[place]
-    line.agent.behave = answering(200, encoded(told))
+    connection.agent.behave = answer_with(200, encode(told))
     asked = (
-        sending()
+        build_send_call()
         if method == "SendMessage"
-        else about(method, **{"id": "t-hears"} if "Get" in method else {})
+        else build_task_call(method, **{"id": "t-hears"} if "Get" in method else {})
     )
-    answer = line.call("hears", asked)
-    assert line.reached != "[]"
+    answer = connection.call("hears", asked)
+    assert connection.reached != "[]"
     assert SAID not in answer.text
-    assert "does not let" in answer.text
+    assert "A policy blocked" in answer.text
 
 
-def test_the_id_of_a_call_does_not_have_an_answer_held_again(line: Line):
-    line.agent.behave = answering(
-        200, encoded({**rpc(task=task("hears-late", metadata={"x": "y"})), "id": "7a"})
+def test_request_id_does_not_cause_a_second_hold(connection: CallersAndAgent):
+    connection.agent.behave = answer_with(
+        200, encode({**build_rpc_answer(task=build_task("hears-late", metadata={"x": "y"})), "id": "7a"})
     )
-    first = line.call("hears-late", {**about("GetTask", id="t-hears-late"), "id": "7a"})
+    first = connection.call("hears-late", {**build_task_call("GetTask", id="t-hears-late"), "id": "7a"})
     assert "relay_reason" in first.text
-    line.holder.let_pass.update({"t-hears-late", "c-hears-late", "x", "y"})
-    again = line.call("hears-late", {**about("GetTask", id="t-hears-late"), "id": "7a"})
+    connection.holder.let_pass.update({"t-hears-late", "c-hears-late", "x", "y"})
+    again = connection.call("hears-late", {**build_task_call("GetTask", id="t-hears-late"), "id": "7a"})
     assert again.json()["result"]["task"]["metadata"] == {"x": "y"}
 
 
-def test_two_halves_that_a_person_let_pass_are_not_the_whole(line: Line):
+def test_approval_of_two_halves_does_not_approve_the_whole(connection: CallersAndAgent):
     work = [{"parts": [{"text": "tu"}, {"text": "lip"}]}]
-    line.agent.behave = answering(200, encoded(rpc(task=task("hears-halves", artifacts=work))))
-    asked = about("GetTask", id="t-hears-halves")
-    line.holder.let_pass.update({"tu", "lip"})
-    assert "relay_reason" in line.call("hears-halves", asked).text
-    line.holder.let_pass.add("tulip")
-    assert line.call("hears-halves", asked).json()["result"]["task"]["artifacts"] == work
+    connection.agent.behave = answer_with(
+        200, encode(build_rpc_answer(task=build_task("hears-halves", artifacts=work)))
+    )
+    asked = build_task_call("GetTask", id="t-hears-halves")
+    connection.holder.let_pass.update({"tu", "lip"})
+    assert "relay_reason" in connection.call("hears-halves", asked).text
+    connection.holder.let_pass.add("tulip")
+    assert connection.call("hears-halves", asked).json()["result"]["task"]["artifacts"] == work
 
 
-def test_headers_of_an_agent_say_nothing_of_its_own(line: Line):
-    line.agent.behave = answering(
+def test_unknown_text_in_headers_of_an_agent_is_dropped(connection: CallersAndAgent):
+    connection.agent.behave = answer_with(
         200,
-        encoded(rpc(task=task("hears"))),
+        encode(build_rpc_answer(task=build_task("hears"))),
         a2a_extensions=f"urn:known, {SAID}",
         retry_after=SAID,
         a2a_version=SAID,
     )
-    answer = line.call("hears", sending(), headers={"A2A-Extensions": "urn:known"})
+    answer = connection.call("hears", build_send_call(), headers={"A2A-Extensions": "urn:known"})
     assert answer.headers["a2a-extensions"] == "urn:known"
     assert SAID not in repr(answer.headers)
 
@@ -372,28 +394,32 @@ def test_headers_of_an_agent_say_nothing_of_its_own(line: Line):
     "before",
     [b": %b\n", b": %b\n\n", b"id: %b\n", b"event: %b\n", b"other: %b\n", b"\xef\xbb\xbfdata: %b\n"],
 )
-def test_nothing_stands_between_the_events_of_a_stream(line: Line, caller: str, before: bytes):
-    event = b"data: " + encoded(rpc(task=task(caller))) + b"\n\n"
-    begun = rpc(statusUpdate={"taskId": f"t-{caller}", "status": {"state": "TASK_STATE_WORKING"}})
-    early = b"data: " + encoded(begun) + b"\n\n"
+def test_text_between_stream_events_is_dropped(connection: CallersAndAgent, caller: str, before: bytes):
+    event = b"data: " + encode(build_rpc_answer(task=build_task(caller))) + b"\n\n"
+    begun = build_rpc_answer(
+        statusUpdate={"taskId": f"t-{caller}", "status": {"state": "TASK_STATE_WORKING"}}
+    )
+    early = b"data: " + encode(begun) + b"\n\n"
     spoken = before % SAID.encode()
-    line.agent.behave = writing(head(200, content_type="text/event-stream") + spoken + early + spoken + event)
-    answer = line.call(caller, sending("SendStreamingMessage"))
+    connection.agent.behave = write_bytes(
+        build_head(200, content_type="text/event-stream") + spoken + early + spoken + event
+    )
+    answer = connection.call(caller, build_send_call("SendStreamingMessage"))
     assert "TASK_STATE_COMPLETED" in answer.text
     assert SAID not in answer.text
 
 
 @pytest.mark.parametrize("append", [True, 1, "true"])
-def test_pieces_of_work_are_read_together_however_they_say_so(line: Line, append: Any):
+def test_artifact_chunks_are_inspected_together_in_every_spelling(connection: CallersAndAgent, append: Any):
     def piece(text: str, **more: Any) -> bytes:
         artifact = {"artifactId": "a", "parts": [{"text": text}]}
         update = {"taskId": "t-hears", "contextId": "c-hears", "artifact": artifact, **more}
-        return b"data: " + encoded(rpc(artifactUpdate=update)) + b"\n\n"
+        return b"data: " + encode(build_rpc_answer(artifactUpdate=update)) + b"\n\n"
 
-    end = b"data: " + encoded(rpc(task=task("hears"))) + b"\n\n"
-    line.agent.behave = writing(
-        head(200, content_type="text/event-stream") + piece("tu") + piece("lip", append=append) + end
+    end = b"data: " + encode(build_rpc_answer(task=build_task("hears"))) + b"\n\n"
+    connection.agent.behave = write_bytes(
+        build_head(200, content_type="text/event-stream") + piece("tu") + piece("lip", append=append) + end
     )
-    answer = line.call("hears", sending("SendStreamingMessage"))
-    assert "does not let" in answer.text
+    answer = connection.call("hears", build_send_call("SendStreamingMessage"))
+    assert "A policy blocked" in answer.text
     assert "lip" not in answer.text.replace("tuli[p]", "")

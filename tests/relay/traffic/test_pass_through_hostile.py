@@ -9,7 +9,14 @@ import httpx
 import pytest
 
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answering, head, raw_agent, silent, writing
+from tests.relay.a2a.raw_agent import (
+    Behaviour,
+    RawAgent,
+    answer_with,
+    build_head,
+    stay_silent,
+    write_bytes,
+)
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S, eventually
 
@@ -21,22 +28,18 @@ SEND = {
     "params": {"message": {"parts": [{"text": "hi"}]}},
 }
 STREAM = SEND | {"method": "SendStreamingMessage"}
-EVENTS = head(200, content_type="text/event-stream")
+EVENTS = build_head(200, content_type="text/event-stream")
 V1 = {"A2A-Version": "1.0"}
 TASK = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_WORKING"}}
 
 
-@pytest.fixture(scope="module")
-def agent() -> Iterator[RawAgent]:
-    with raw_agent() as found:
-        yield found
-
-
-def relaying(agent: RawAgent, **patience: Any) -> RelaySettings:
+def build_settings(raw_agent: RawAgent, **patience: Any) -> RelaySettings:
     return RelaySettings(
-        agents={"raw": AgentSettings(url=agent.url)}
+        agents={"raw": AgentSettings(url=raw_agent.url)}
         | {
-            f"lost-{number}": AgentSettings(url=agent.url, card_url=f"{agent.url}/.well-known/lost-{number}")
+            f"lost-{number}": AgentSettings(
+                url=raw_agent.url, card_url=f"{raw_agent.url}/.well-known/lost-{number}"
+            )
             for number in range(len(ELSEWHERE))
         },
         callers={
@@ -49,7 +52,7 @@ def relaying(agent: RawAgent, **patience: Any) -> RelaySettings:
 
 
 @contextmanager
-def calling(server: RunningServer) -> Iterator[httpx.Client]:
+def open_client(server: RunningServer) -> Iterator[httpx.Client]:
     with server.client(server.api_key, verify=False) as found:
         found.base_url = httpx.URL(f"{server.url}/relay/v1/agents/raw")
         found.headers["A2A-Version"] = "1.0"
@@ -57,66 +60,70 @@ def calling(server: RunningServer) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def server(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("relay"), relay=relaying(agent)) as found:
+def server(raw_agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("relay"), relay=build_settings(raw_agent)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def client(server: RunningServer) -> Iterator[httpx.Client]:
-    with calling(server) as found:
+    with open_client(server) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def hurried(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def impatient_client(raw_agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A caller of a relay that waits for no agent longer than a second or two."""
-    relay = relaying(agent, early_return="1s", call_timeout="2s", stream_idle="1s")
-    with running(tmp_path_factory.mktemp("hurried"), relay=relay) as server, calling(server) as found:
+    relay = build_settings(raw_agent, early_return="1s", call_timeout="2s", stream_idle="1s")
+    with running(tmp_path_factory.mktemp("hurried"), relay=relay) as server, open_client(server) as found:
         yield found
 
 
-def result(value: Any) -> bytes:
+def encode_result(value: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 7, "result": value}).encode()
 
 
-GOOD = result({"task": TASK})
+GOOD = encode_result({"task": TASK})
 
 
 @pytest.mark.parametrize(
     ("behaviour", "code", "words"),
     [
-        (answering(200, b"x" * (LIMIT + 1)), -32006, "larger than"),
-        (writing(head(200, content_type="application/json"), b"[" * 4096), -32006, "larger than"),
-        (answering(200, b"<html>", "text/html"), -32006, "not JSON"),
-        (answering(200, GOOD, "text/plain"), -32006, "not JSON"),
-        (answering(200, b"{"), -32006, "not valid JSON"),
-        (answering(200, b"[" * 5000), -32006, "not valid JSON"),
-        (answering(200, b"\xff\xfe{}"), -32006, "not valid JSON"),
-        (answering(200, b"[]"), -32006, "not a JSON object"),
-        (answering(200, b'{"jsonrpc": "2.0", "id": 7}'), -32006, "neither a result nor an error"),
-        (answering(200, b'{"result": {}, "error": {}}'), -32006, "neither a result nor an error"),
-        (answering(200, result({"task": TASK | {"id": "t" * 513}})), -32006, "longer than 512"),
-        (answering(200, result({"task": TASK | {"contextId": "c" * 513}})), -32006, "longer than 512"),
-        (answering(200, GOOD, content_encoding="gzip"), -32006, "compressed"),
-        (answering(302, b"", location="http://169.254.169.254/"), -32006, "redirect"),
-        (answering(401, b"{}", www_authenticate="Bearer"), -32081, "credentials"),
-        (writing(EVENTS + b"data: {}\n\n"), -32006, "stream where none"),
-        (writing(b"HTTP/1.1 200 Fine\r\ncontent-le"), -32081, ""),
-        (writing(b"SMTP 220 hello\r\n\r\n"), -32006, "proper HTTP"),
-        (writing(head(200, content_type="application/json", x="y" * 20_000)), -32006, "proper HTTP"),
+        (answer_with(200, b"x" * (LIMIT + 1)), -32006, "larger than"),
+        (write_bytes(build_head(200, content_type="application/json"), b"[" * 4096), -32006, "larger than"),
+        (answer_with(200, b"<html>", "text/html"), -32006, "not JSON"),
+        (answer_with(200, GOOD, "text/plain"), -32006, "not JSON"),
+        (answer_with(200, b"{"), -32006, "not valid JSON"),
+        (answer_with(200, b"[" * 5000), -32006, "not valid JSON"),
+        (answer_with(200, b"\xff\xfe{}"), -32006, "not valid JSON"),
+        (answer_with(200, b"[]"), -32006, "not a JSON object"),
+        (answer_with(200, b'{"jsonrpc": "2.0", "id": 7}'), -32006, "either a result or an error"),
+        (answer_with(200, b'{"result": {}, "error": {}}'), -32006, "either a result or an error"),
+        (answer_with(200, encode_result({"task": TASK | {"id": "t" * 513}})), -32006, "more than 512"),
+        (answer_with(200, encode_result({"task": TASK | {"contextId": "c" * 513}})), -32006, "more than 512"),
+        (answer_with(200, GOOD, content_encoding="gzip"), -32006, "compressed"),
+        (answer_with(302, b"", location="http://169.254.169.254/"), -32006, "redirect"),
+        (answer_with(401, b"{}", www_authenticate="Bearer"), -32081, "credentials"),
+        (write_bytes(EVENTS + b"data: {}\n\n"), -32006, "does not ask for one"),
+        (write_bytes(b"HTTP/1.1 200 Fine\r\ncontent-le"), -32081, ""),
+        (write_bytes(b"SMTP 220 hello\r\n\r\n"), -32006, "not valid HTTP"),
         (
-            writing(head(200, content_type="application/json", content_length="500") + b"{"),
-            -32081,
-            "broke off",
+            write_bytes(build_head(200, content_type="application/json", x="y" * 20_000)),
+            -32006,
+            "not valid HTTP",
         ),
-        (writing(b""), -32081, ""),
+        (
+            write_bytes(build_head(200, content_type="application/json", content_length="500") + b"{"),
+            -32081,
+            "ended before it was complete",
+        ),
+        (write_bytes(b""), -32081, ""),
     ],
 )
-def test_an_answer_that_is_none_is_refused_in_clear_words(
-    agent: RawAgent, client: httpx.Client, behaviour: Behaviour, code: int, words: str
+def test_invalid_reply_is_refused_with_a_message(
+    raw_agent: RawAgent, client: httpx.Client, behaviour: Behaviour, code: int, words: str
 ) -> None:
-    agent.behave = behaviour
+    raw_agent.behave = behaviour
     response = client.post("", json=SEND)
     assert response.status_code == 200
     error = response.json()["error"]
@@ -125,49 +132,51 @@ def test_an_answer_that_is_none_is_refused_in_clear_words(
 
 
 @pytest.mark.parametrize("status", [600, 999])
-def test_a_status_that_http_does_not_have_is_an_error_like_any_other(
-    agent: RawAgent, client: httpx.Client, status: int
-) -> None:
-    agent.behave = answering(status, json.dumps({"task": TASK}).encode())
+def test_invalid_http_status_is_an_error(raw_agent: RawAgent, client: httpx.Client, status: int) -> None:
+    raw_agent.behave = answer_with(status, json.dumps({"task": TASK}).encode())
     response = client.post("/message:send", json=SEND["params"])
     assert response.status_code == 502
-    assert "proper HTTP" in response.json()["error"]["message"]
+    assert "not valid HTTP" in response.json()["error"]["message"]
 
 
-def test_over_http_json_the_same_is_a_status_and_a_reason(agent: RawAgent, client: httpx.Client) -> None:
-    agent.behave = answering(200, b"<html>", "text/html")
+def test_invalid_reply_over_http_json_has_status_and_reason(
+    raw_agent: RawAgent, client: httpx.Client
+) -> None:
+    raw_agent.behave = answer_with(200, b"<html>", "text/html")
     response = client.post("/message:send", json=SEND["params"])
     assert response.status_code == 502
     assert response.json()["error"]["details"][0]["reason"] == "INVALID_AGENT_RESPONSE"
 
 
-def test_an_agent_that_never_answers_leaves_a_task_that_fails(agent: RawAgent, hurried: httpx.Client) -> None:
-    agent.behave = silent()
-    agent.hung_up.clear()
-    task = hurried.post("", json=SEND).json()["result"]["task"]
+def test_an_agent_that_never_answers_leaves_a_task_that_fails(
+    raw_agent: RawAgent, impatient_client: httpx.Client
+) -> None:
+    raw_agent.behave = stay_silent()
+    raw_agent.hung_up.clear()
+    task = impatient_client.post("", json=SEND).json()["result"]["task"]
     assert task["metadata"] == {"relay_reason": "TIMEOUT"}
     get = {"jsonrpc": "2.0", "id": 8, "method": "GetTask", "params": {"id": task["id"]}}
 
     def failed() -> Any:
-        found = hurried.post("", json=get).json()["result"]
+        found = impatient_client.post("", json=get).json()["result"]
         return found if found["status"]["state"] == "TASK_STATE_FAILED" else None
 
     ended = eventually(failed)
     assert "in time" in ended["status"]["message"]["parts"][0]["text"]
     assert "metadata" not in ended
-    assert agent.hung_up.wait(PATIENCE_S)
+    assert raw_agent.hung_up.wait(PATIENCE_S)
 
 
-def test_a_slow_answer_to_anything_else_is_not_waited_for(agent: RawAgent, hurried: httpx.Client) -> None:
-    agent.behave = answering(200, GOOD)
-    assert hurried.post("", json=SEND).json()["result"]["task"]["id"] == "t-1"
-    agent.behave = silent(head(200, content_type="application/json") + b"{")
-    response = hurried.get("/tasks/t-1")
+def test_slow_reply_to_other_methods_times_out(raw_agent: RawAgent, impatient_client: httpx.Client) -> None:
+    raw_agent.behave = answer_with(200, GOOD)
+    assert impatient_client.post("", json=SEND).json()["result"]["task"]["id"] == "t-1"
+    raw_agent.behave = stay_silent(build_head(200, content_type="application/json") + b"{")
+    response = impatient_client.get("/tasks/t-1")
     assert response.status_code == 504
     assert response.json()["error"]["status"] == "DEADLINE_EXCEEDED"
 
 
-def events_of(response: httpx.Response) -> list[Any]:
+def parse_events(response: httpx.Response) -> list[Any]:
     blocks = response.text.split("\n\n")
     return [
         json.loads(line[6:]) for block in blocks for line in block.split("\n") if line.startswith("data: ")
@@ -177,75 +186,75 @@ def events_of(response: httpx.Response) -> list[Any]:
 @pytest.mark.parametrize(
     ("behaviour", "code"),
     [
-        (writing(EVENTS + b"data: " + GOOD + b"\n\ndata: ", b"x" * 4096), -32006),
-        (writing(EVENTS + b"data: " + GOOD + b"\n\n" + b":" * 100, b"x" * 4096), -32006),
-        (writing(EVENTS + b"data: " + GOOD + b"\n\ndata: {"), None),
+        (write_bytes(EVENTS + b"data: " + GOOD + b"\n\ndata: ", b"x" * 4096), -32006),
+        (write_bytes(EVENTS + b"data: " + GOOD + b"\n\n" + b":" * 100, b"x" * 4096), -32006),
+        (write_bytes(EVENTS + b"data: " + GOOD + b"\n\ndata: {"), None),
     ],
     ids=["an endless event", "an endless comment", "an event without an end"],
 )
-def test_a_stream_that_goes_wrong_ends_with_words(
-    agent: RawAgent, client: httpx.Client, behaviour: Behaviour, code: int | None
+def test_broken_stream_ends_with_an_error(
+    raw_agent: RawAgent, client: httpx.Client, behaviour: Behaviour, code: int | None
 ) -> None:
-    agent.behave = behaviour
-    events = events_of(client.post("", json=STREAM))
+    raw_agent.behave = behaviour
+    events = parse_events(client.post("", json=STREAM))
     assert events[0]["result"]["task"]["id"] == "t-1"
     assert [event["error"]["code"] for event in events[1:]] == ([code] if code else [])
 
 
-def test_a_stream_that_falls_silent_ends_with_words(agent: RawAgent, hurried: httpx.Client) -> None:
-    agent.behave = silent(EVENTS + b"data: " + GOOD + b"\n\n")
-    first, last = events_of(hurried.post("", json=STREAM))
+def test_silent_stream_ends_with_an_error(raw_agent: RawAgent, impatient_client: httpx.Client) -> None:
+    raw_agent.behave = stay_silent(EVENTS + b"data: " + GOOD + b"\n\n")
+    first, last = parse_events(impatient_client.post("", json=STREAM))
     assert first["result"]["task"]["id"] == "t-1"
     assert last["error"]["code"] == -32082
 
 
 @pytest.mark.parametrize("heartbeat", [b"data:\n\n", b"data: \n\n", b"event: ping\ndata\n\n", b":\n\n"])
-def test_a_heartbeat_that_says_nothing_ends_no_stream(
-    agent: RawAgent, client: httpx.Client, heartbeat: bytes
-) -> None:
-    agent.behave = writing(EVENTS + heartbeat + b"data: " + GOOD + b"\n\n" + heartbeat)
+def test_heartbeat_does_not_end_a_stream(raw_agent: RawAgent, client: httpx.Client, heartbeat: bytes) -> None:
+    raw_agent.behave = write_bytes(EVENTS + heartbeat + b"data: " + GOOD + b"\n\n" + heartbeat)
     answer = client.post("", json=STREAM).text
     told = [line[5:].strip() for line in answer.split("\n") if line.startswith("data:")]
     assert [json.loads(one) for one in told if one] == [json.loads(GOOD)]
 
 
 @pytest.mark.parametrize("first", [b"data: nonsense\n\n", b"data: []\n\n"])
-def test_a_stream_of_nonsense_ends_at_once(agent: RawAgent, client: httpx.Client, first: bytes) -> None:
-    agent.behave = writing(EVENTS + first, b"data: more\n\n")
-    [event] = events_of(client.post("", json=STREAM))
+def test_invalid_stream_ends_at_once(raw_agent: RawAgent, client: httpx.Client, first: bytes) -> None:
+    raw_agent.behave = write_bytes(EVENTS + first, b"data: more\n\n")
+    [event] = parse_events(client.post("", json=STREAM))
     assert event["error"]["code"] == -32006
 
 
 @pytest.mark.parametrize("odd", [{"contextId": 5}, {"context_id": "c-9"}, {"id": []}])
-def test_a_caller_is_not_blamed_for_an_answer_that_is_misshapen(
-    agent: RawAgent, client: httpx.Client, odd: dict[str, Any]
+def test_malformed_reply_is_reported_as_the_agents_error(
+    raw_agent: RawAgent, client: httpx.Client, odd: dict[str, Any]
 ) -> None:
-    misshapen = result({"task": TASK | odd})
-    agent.behave = answering(200, misshapen)
+    misshapen = encode_result({"task": TASK | odd})
+    raw_agent.behave = answer_with(200, misshapen)
     told = client.post("", json=SEND).json()["error"]
     assert told["code"] == -32006
-    agent.behave = writing(EVENTS + b"data: " + misshapen + b"\n\n")
-    assert events_of(client.post("", json=STREAM))[0]["error"] == told
+    raw_agent.behave = write_bytes(EVENTS + b"data: " + misshapen + b"\n\n")
+    assert parse_events(client.post("", json=STREAM))[0]["error"] == told
 
 
-def test_a_caller_that_leaves_ends_the_stream_at_the_agent(agent: RawAgent, client: httpx.Client) -> None:
-    agent.hung_up.clear()
-    agent.behave = writing(EVENTS + b"data: " + GOOD + b"\n\n", b": still here\n\n" * 100)
+def test_a_caller_that_leaves_ends_the_stream_at_the_agent(raw_agent: RawAgent, client: httpx.Client) -> None:
+    raw_agent.hung_up.clear()
+    raw_agent.behave = write_bytes(EVENTS + b"data: " + GOOD + b"\n\n", b": still here\n\n" * 100)
     with client.stream("POST", "", json=STREAM) as response:
         assert next(response.iter_lines()).startswith("data: ")
-    assert agent.hung_up.wait(PATIENCE_S)
+    assert raw_agent.hung_up.wait(PATIENCE_S)
 
 
 def test_an_agent_cannot_answer_with_somebody_elses_task(
-    agent: RawAgent, client: httpx.Client, server: RunningServer
+    raw_agent: RawAgent, client: httpx.Client, server: RunningServer
 ) -> None:
-    agent.behave = answering(200, result({"task": TASK | {"id": "t-2", "contextId": "c-2"}}))
+    raw_agent.behave = answer_with(200, encode_result({"task": TASK | {"id": "t-2", "contextId": "c-2"}}))
     assert client.post("", json=SEND).json()["result"]["task"]["id"] == "t-2"
     other = {"Authorization": f"Bearer {server.create_key('other')}"}
-    assert "somebody else" in client.post("", json=SEND, headers=other).json()["error"]["message"]
-    agent.behave = writing(EVENTS + b"data: " + result({"statusUpdate": {"taskId": "t-2"}}) + b"\n\n")
-    [event] = events_of(client.post("", json=STREAM, headers=other))
-    assert "somebody else" in event["error"]["message"]
+    assert "another caller" in client.post("", json=SEND, headers=other).json()["error"]["message"]
+    raw_agent.behave = write_bytes(
+        EVENTS + b"data: " + encode_result({"statusUpdate": {"taskId": "t-2"}}) + b"\n\n"
+    )
+    [event] = parse_events(client.post("", json=STREAM, headers=other))
+    assert "another caller" in event["error"]["message"]
 
 
 ELSEWHERE = [
@@ -258,17 +267,17 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("number", range(len(ELSEWHERE)), ids=ELSEWHERE.__getitem__)
-def test_a_card_cannot_send_the_relay_elsewhere(
-    agent: RawAgent, client: httpx.Client, server: RunningServer, number: int
+def test_card_cannot_redirect_the_relay(
+    raw_agent: RawAgent, client: httpx.Client, server: RunningServer, number: int
 ) -> None:
     lost = {"url": ELSEWHERE[number], "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-    here = {"url": agent.url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
-    agent.cards[f"/.well-known/lost-{number}"] = {"name": "Lost", "supportedInterfaces": [lost, here]}
+    here = {"url": raw_agent.url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+    raw_agent.cards[f"/.well-known/lost-{number}"] = {"name": "Lost", "supportedInterfaces": [lost, here]}
     url = f"{server.url}/relay/v1/agents/lost-{number}"
     shown = client.get(f"{url}/.well-known/agent-card.json").json()["supportedInterfaces"]
     assert shown == [here | {"url": url}]
     response = client.post(url, json=SEND)
-    assert response.json()["error"]["message"] == "The agent does not speak JSONRPC."
+    assert response.json()["error"]["message"] == "The agent does not support JSONRPC."
 
 
 @pytest.mark.parametrize(
@@ -306,16 +315,16 @@ def test_a_card_cannot_send_the_relay_elsewhere(
         (b"\xff" * 10, "application/json", -32700),
     ],
 )
-def test_a_call_that_is_none_never_reaches_the_agent(
-    agent: RawAgent, client: httpx.Client, body: bytes, kind: str, code: int | None
+def test_invalid_call_never_reaches_the_agent(
+    raw_agent: RawAgent, client: httpx.Client, body: bytes, kind: str, code: int | None
 ) -> None:
-    before = len(agent.requests)
+    before = len(raw_agent.requests)
     response = client.post("", content=body, headers={"content-type": kind})
     if code is None:
         assert response.status_code == 413
     else:
         assert response.json()["error"]["code"] == code
-    assert len(agent.requests) == before
+    assert len(raw_agent.requests) == before
 
 
 @pytest.mark.parametrize(
@@ -330,16 +339,16 @@ def test_a_call_that_is_none_never_reaches_the_agent(
     ],
 )
 def test_no_other_address_of_the_agent_can_be_reached(
-    agent: RawAgent, client: httpx.Client, path: str
+    raw_agent: RawAgent, client: httpx.Client, path: str
 ) -> None:
-    before = len(agent.requests)
+    before = len(raw_agent.requests)
     response = client.get(path, headers=V1)
     assert response.status_code == 404
-    assert len(agent.requests) == before
+    assert len(raw_agent.requests) == before
 
 
 @pytest.mark.parametrize("version", ["2.0", "1.1", "0.2", "one", "1.0, 0.3"])
-def test_a_version_nobody_speaks_is_refused(client: httpx.Client, version: str) -> None:
+def test_unknown_version_is_refused(client: httpx.Client, version: str) -> None:
     response = client.post("", json=SEND, headers={"A2A-Version": version})
     assert response.json()["error"]["code"] == -32009
 
@@ -353,43 +362,43 @@ def test_the_older_versions_paths_under_the_newer_version_are_refused(client: ht
     "url",
     ["http://169.254.169.254/", "http://10.1.2.3/", "https://localhost.localdomain/", "ftp://a.example/"],
 )
-def test_an_agent_is_not_told_to_call_inside(agent: RawAgent, client: httpx.Client, url: str) -> None:
-    agent.behave = answering(200, GOOD)
+def test_private_push_address_is_refused(raw_agent: RawAgent, client: httpx.Client, url: str) -> None:
+    raw_agent.behave = answer_with(200, GOOD)
     client.post("", json=SEND)
-    before = len(agent.requests)
+    before = len(raw_agent.requests)
     sent = {"taskPushNotificationConfig": {"url": url}}
     response = client.post("", json=SEND | {"params": SEND["params"] | {"configuration": sent}})  # type: ignore[operator]
     assert response.json()["error"]["code"] == -32602
     made = {"taskId": "t-1", "url": url}
     response = client.post("", json=SEND | {"method": "CreateTaskPushNotificationConfig", "params": made})
     assert response.json()["error"]["code"] == -32602
-    assert len(agent.requests) == before
+    assert len(raw_agent.requests) == before
 
 
-def test_what_is_said_twice_travels_once(agent: RawAgent, client: httpx.Client) -> None:
-    agent.behave = answering(200, GOOD)
+def test_only_the_last_of_duplicate_members_is_forwarded(raw_agent: RawAgent, client: httpx.Client) -> None:
+    raw_agent.behave = answer_with(200, GOOD)
     twice = b'{"text": "secret", "text": "hi"}'
     body = json.dumps(SEND).encode().replace(b'{"text": "hi"}', twice)
     client.post("", content=body, headers={"content-type": "application/json"})
-    assert b"secret" not in agent.requests[-1][1]
+    assert b"secret" not in raw_agent.requests[-1][1]
 
 
-def test_a_method_that_an_address_does_not_take_is_told_as_such(
-    agent: RawAgent, client: httpx.Client
-) -> None:
+def test_unsupported_http_method_is_refused(raw_agent: RawAgent, client: httpx.Client) -> None:
     assert client.get("").status_code == 405
     assert client.delete("/message:send").status_code == 405
-    agent.behave = answering(200, GOOD)
+    raw_agent.behave = answer_with(200, GOOD)
     client.post("", json=SEND)
     for status in (404, 405):
-        agent.behave = answering(status, b"Not here", "text/plain")
+        raw_agent.behave = answer_with(status, b"Not here", "text/plain")
         response = client.post("/tasks/t-1:subscribe")
         assert response.status_code == status
         assert response.json()["error"]["details"][0]["reason"] == "METHOD_NOT_FOUND"
 
 
-def test_of_an_agents_headers_only_those_of_a2a_pass(agent: RawAgent, client: httpx.Client) -> None:
-    agent.behave = answering(200, GOOD, a2a_extensions="https://e.example", set_cookie="a=b", server="x")
+def test_only_a2a_headers_of_the_agent_are_forwarded(raw_agent: RawAgent, client: httpx.Client) -> None:
+    raw_agent.behave = answer_with(
+        200, GOOD, a2a_extensions="https://e.example", set_cookie="a=b", server="x"
+    )
     asked = {"A2A-Extensions": "https://e.example"}
     headers = client.post("", json=SEND, headers=asked).headers
     assert headers["a2a-extensions"] == "https://e.example"

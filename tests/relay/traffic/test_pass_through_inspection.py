@@ -8,15 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.bootstrap.storage import open_memory_store
-from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
-from placet.desk import clock
-from placet.http.asgi import read_body
-from placet.ports.identity import Principal
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.bootstrap import build_relay_app
 from placet.relay.inspection.message_inspector import (
     PASS,
     AnswerVerdict,
@@ -28,19 +22,16 @@ from placet.relay.inspection.message_inspector import (
     Verdict,
 )
 from placet.relay.policies.policy import Leg
-from placet.relay.push.encryption import SecretBox
-from placet.relay.push.push_proxy import PushProxy
-from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.registry.subscriptions import Subscription
-from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.server.serving import bind
-from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
-from tests.relay.a2a.sdk_agent import served
+from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
+from tests.relay.a2a.sdk_agent import serve_app
+from tests.relay.inspection.inspected_relay import MemoryAuditLog
+from tests.relay.relay_app import bind_free_port, build_app, settings_for_one_agent
 
 TASK = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
 REPLY = {"jsonrpc": "2.0", "id": 7, "result": {"task": TASK}}
 EVENT = {"jsonrpc": "2.0", "id": 7, "result": {"statusUpdate": {"taskId": "t", "contextId": "c"}}}
-STREAM = head(200, content_type="text/event-stream") + b"".join(
+STREAM = build_head(200, content_type="text/event-stream") + b"".join(
     b"data: " + json.dumps(event).encode() + b"\n\n" for event in (REPLY, EVENT, EVENT)
 )
 CALL = {
@@ -52,7 +43,7 @@ CALL = {
 Say = Callable[[Leg, InspectionRequest], Verdict]
 
 
-class Watcher:
+class RecordingInspector:
     """An inspector that notes what it is asked and says what a test wants."""
 
     def __init__(self) -> None:
@@ -80,54 +71,28 @@ class Watcher:
         raise AssertionError("no stream is withheld")
 
 
-async def anyone(scope: Any) -> Principal:
-    return Principal(name="acme")
-
-
-async def anywhere(url: str) -> None:
-    return None
-
-
-async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
-    return await read_body(scope, receive, limit=limit)
-
-
 @pytest.fixture(scope="module")
-def parts() -> Iterator[tuple[str, RawAgent, Watcher]]:
+def parts() -> Iterator[tuple[str, RawAgent, RecordingInspector]]:
     """The relay by itself, between an agent and whoever looks at its messages."""
-    listener = bind("127.0.0.1", 0)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    watcher = Watcher()
-    with raw_agent() as agent:
-        relay = build_relay_app(
-            RelaySettings(
-                agents={"raw": AgentSettings(url=agent.url)},
-                callers={"acme": CallerSettings(agents=("raw",))},
-            ),
-            environ={},
+    listener, url = bind_free_port()
+    watcher = RecordingInspector()
+    with run_raw_agent() as agent:
+        relay = build_app(
+            settings_for_one_agent("raw", agent.url),
             public_url=url,
-            allow_loopback=True,
-            resolver=GuardedResolver(SystemLookup(), allow_loopback=True),
-            authenticate=anyone,
-            read_body=read_at_most,
-            pushes=PushProxy(
-                WebhookRepository(open_memory_store(), SecretBox("s"), public_url=url, now=clock.now),
-                check=anywhere,
-            ),
-            now=clock.now,
-            monotonic=clock.monotonic,
             inspector=watcher,
+            audit_log=MemoryAuditLog(),
         )
-        with served(relay, listener, close=relay.aclose):
+        with serve_app(relay, listener, close=relay.aclose):
             yield f"{url}/relay/v1/agents/raw", agent, watcher
 
 
 @pytest.fixture
-def watcher(parts: Any) -> Watcher:
-    found: Watcher = parts[2]
+def inspector(parts: Any) -> RecordingInspector:
+    found: RecordingInspector = parts[2]
     found.asked.clear()
     found.say = lambda leg, exchange: PASS
-    parts[1].behave = answering(200, json.dumps(REPLY).encode())
+    parts[1].behave = answer_with(200, json.dumps(REPLY).encode())
     parts[1].requests.clear()
     return found
 
@@ -139,45 +104,45 @@ def client(parts: Any) -> Iterator[httpx.Client]:
         yield found
 
 
-def test_a_call_is_looked_at_on_four_legs_in_order(watcher: Watcher, client: httpx.Client) -> None:
+def test_call_is_inspected_on_four_legs_in_order(inspector: RecordingInspector, client: httpx.Client) -> None:
     response = client.post("", json=CALL, headers={"X-Correlation-Id": "order-7"})
     assert response.json() == REPLY
-    assert [leg for leg, _ in watcher.asked] == list(Leg)
-    assert {exchange.correlation_id for _, exchange in watcher.asked} == {"order-7"}
-    assert {exchange.subscription.source.name for _, exchange in watcher.asked} == {"acme"}
-    assert [exchange.reply is not None for _, exchange in watcher.asked] == [False, False, True, True]
+    assert [leg for leg, _ in inspector.asked] == list(Leg)
+    assert {exchange.correlation_id for _, exchange in inspector.asked} == {"order-7"}
+    assert {exchange.subscription.source.name for _, exchange in inspector.asked} == {"acme"}
+    assert [exchange.reply is not None for _, exchange in inspector.asked] == [False, False, True, True]
 
 
-def test_each_event_of_a_stream_is_looked_at_on_the_way_back(
-    parts: Any, watcher: Watcher, client: httpx.Client
+def test_each_stream_event_is_inspected_on_the_response_legs(
+    parts: Any, inspector: RecordingInspector, client: httpx.Client
 ) -> None:
-    parts[1].behave = writing(STREAM)
+    parts[1].behave = write_bytes(STREAM)
     response = client.post("", json=CALL | {"method": "SendStreamingMessage"})
     assert response.text.count("data: ") == 3
-    assert [leg for leg, _ in watcher.asked] == [*list(Leg)[:2], *list(Leg)[2:] * 3]
+    assert [leg for leg, _ in inspector.asked] == [*list(Leg)[:2], *list(Leg)[2:] * 3]
 
 
 @pytest.mark.parametrize("leg", Leg)
-def test_what_is_refused_goes_no_further(
-    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
+def test_refused_message_is_not_forwarded(
+    parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
     refusal = RefuseVerdict(A2AError("refused", "Not this."))
-    watcher.say = lambda asked, exchange: refusal if asked is leg else PASS
+    inspector.say = lambda asked, exchange: refusal if asked is leg else PASS
     error = client.post("", json=CALL).json()["error"]
     assert (error["code"], error["message"]) == (-32080, "Not this.")
     assert bool(parts[1].requests) is (leg in list(Leg)[2:])
 
 
 @pytest.mark.parametrize("leg", Leg)
-def test_an_error_while_looking_never_becomes_a_pass(
-    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
+def test_inspection_error_never_becomes_a_pass(
+    parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
     def fail(asked: Leg, exchange: InspectionRequest) -> Verdict:
         if asked is leg:
             raise RuntimeError("the detector is broken: secret")
         return PASS
 
-    watcher.say = fail
+    inspector.say = fail
     response = client.post("", json=CALL)
     assert "could not be checked" in response.json()["error"]["message"]
     assert "secret" not in response.text
@@ -185,8 +150,8 @@ def test_an_error_while_looking_never_becomes_a_pass(
 
 
 @pytest.mark.parametrize("leg", Leg)
-def test_what_is_changed_travels_changed(
-    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
+def test_changed_message_is_forwarded_changed(
+    parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
     def mask(asked: Leg, exchange: InspectionRequest) -> Verdict:
         if asked is not leg:
@@ -194,7 +159,7 @@ def test_what_is_changed_travels_changed(
         looked_at = exchange.reply or exchange.call
         return ChangeVerdict({**(looked_at.document or {}), "masked": True})
 
-    watcher.say = mask
+    inspector.say = mask
     answer = client.post("", json=CALL).json()
     sent = json.loads(parts[1].requests[-1][1])
     assert ("masked" in sent, "masked" in answer) == (
@@ -204,13 +169,13 @@ def test_what_is_changed_travels_changed(
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("leg", Leg)
-def test_the_relay_can_answer_itself(
-    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg, streamed: bool
+def test_inspector_can_answer_in_place_of_the_agent(
+    parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg, streamed: bool
 ) -> None:
     held = {"jsonrpc": "2.0", "id": 7, "result": {"task": TASK | {"id": f"held-{leg}-{streamed}"}}}
-    watcher.say = lambda asked, exchange: AnswerVerdict(held) if asked is leg else PASS
+    inspector.say = lambda asked, exchange: AnswerVerdict(held) if asked is leg else PASS
     if streamed:
-        parts[1].behave = writing(STREAM)
+        parts[1].behave = write_bytes(STREAM)
         response = client.post("", json=CALL | {"method": "SendStreamingMessage"})
         events = [json.loads(line[6:]) for line in response.text.splitlines() if line.startswith("data: ")]
         assert events == [held]

@@ -16,17 +16,17 @@ from placet.ports.store import Store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answering, head, raw_agent, writing
-from tests.relay.inspection.judged import Judged, judged_relay, put_in_force
-from tests.relay.policies.samples import regex_draft
+from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answer_with, build_head, write_bytes
+from tests.relay.inspection.inspected_relay import InspectedRelay, run_inspected_relay, store_policies
+from tests.relay.policies.samples import build_regex_draft
 from tests.waiting import PATIENCE_S, eventually
 
 LEGS = {"responseFromSink": True}
 DRAFTS = {
-    "masked": regex_draft("SECRET", "MASK", legs=LEGS),
-    "blocked": regex_draft("SECRET", "BLOCK", legs=LEGS),
-    "held": regex_draft("SECRET", "HUMAN_REVIEW_REQUIRED", legs=LEGS),
-    "logged": regex_draft("SECRET", "LOG", legs=LEGS),
+    "masked": build_regex_draft("SECRET", "MASK", legs=LEGS),
+    "blocked": build_regex_draft("SECRET", "BLOCK", legs=LEGS),
+    "held": build_regex_draft("SECRET", "HUMAN_REVIEW_REQUIRED", legs=LEGS),
+    "logged": build_regex_draft("SECRET", "LOG", legs=LEGS),
 }
 CALL = {
     "jsonrpc": "2.0",
@@ -36,35 +36,37 @@ CALL = {
 }
 
 
-def result(**inner: Any) -> dict[str, Any]:
+def build_result(**inner: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 7, "result": inner}
 
 
-def begun(task: str) -> dict[str, Any]:
-    return result(task={"id": task, "contextId": task, "status": {"state": "TASK_STATE_WORKING"}})
+def build_first_event(task: str) -> dict[str, Any]:
+    return build_result(task={"id": task, "contextId": task, "status": {"state": "TASK_STATE_WORKING"}})
 
 
-def chunk(task: str, text: str, *, append: bool = True, artifact: str = "a") -> dict[str, Any]:
+def build_chunk(task: str, text: str, *, append: bool = True, artifact: str = "a") -> dict[str, Any]:
     piece = {"artifactId": artifact, "parts": [{"text": text}]}
-    return result(artifactUpdate={"taskId": task, "contextId": task, "artifact": piece, "append": append})
+    return build_result(
+        artifactUpdate={"taskId": task, "contextId": task, "artifact": piece, "append": append}
+    )
 
 
-def status(task: str, state: str, text: str | None = None) -> dict[str, Any]:
+def build_status(task: str, state: str, text: str | None = None) -> dict[str, Any]:
     told: dict[str, Any] = {"state": f"TASK_STATE_{state}"}
     if text is not None:
         told["message"] = {"messageId": "said", "role": "ROLE_AGENT", "parts": [{"text": text}]}
-    return result(statusUpdate={"taskId": task, "contextId": task, "status": told})
+    return build_result(statusUpdate={"taskId": task, "contextId": task, "status": told})
 
 
-def framed(*events: dict[str, Any]) -> bytes:
+def frame_events(*events: dict[str, Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
 
 
-def streaming(*events: dict[str, Any]) -> Behaviour:
-    return writing(head(200, content_type="text/event-stream") + framed(*events))
+def stream_events(*events: dict[str, Any]) -> Behaviour:
+    return write_bytes(build_head(200, content_type="text/event-stream") + frame_events(*events))
 
 
-class Gate:
+class PausedStream:
     """An agent's stream that stops in the middle until a test lets it go on."""
 
     def __init__(self, first: bytes, then: bytes) -> None:
@@ -75,7 +77,7 @@ class Gate:
     async def __call__(
         self, agent: RawAgent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        writer.write(head(200, content_type="text/event-stream") + self.first)
+        writer.write(build_head(200, content_type="text/event-stream") + self.first)
         await writer.drain()
         await asyncio.to_thread(self.open.wait, PATIENCE_S)
         writer.write(self.then)
@@ -85,18 +87,12 @@ class Gate:
 @pytest.fixture(scope="module")
 def store() -> Store:
     found = open_memory_store()
-    asyncio.run(put_in_force(found, DRAFTS, "raw"))
+    asyncio.run(store_policies(found, DRAFTS, "raw"))
     return found
 
 
-@pytest.fixture(scope="module")
-def raw() -> Iterator[RawAgent]:
-    with raw_agent() as agent:
-        yield agent
-
-
 @contextmanager
-def relaying(agent: RawAgent, store: Store, early_return_s: float) -> Iterator[Judged]:
+def run_relay(agent: RawAgent, store: Store, early_return_s: float) -> Iterator[InspectedRelay]:
     settings = RelaySettings(
         agents={"raw": AgentSettings(url=agent.url)},
         callers={name: CallerSettings(agents=("raw",)) for name in (*DRAFTS, "later")},
@@ -106,44 +102,44 @@ def relaying(agent: RawAgent, store: Store, early_return_s: float) -> Iterator[J
         "heartbeat_for": timedelta(seconds=0.1),
         "max_message_bytes": 20_000,
     }
-    with judged_relay(settings, store, DetectorRegistry([RegexDetector()]), **limits) as relay:
+    with run_inspected_relay(settings, store, DetectorRegistry([RegexDetector()]), **limits) as relay:
         yield relay
 
 
 @pytest.fixture(scope="module")
-def relay(raw: RawAgent, store: Store) -> Iterator[Judged]:
+def relay(raw_agent: RawAgent, store: Store) -> Iterator[InspectedRelay]:
     """One that waits for all of a stream, however slow the machine."""
-    with relaying(raw, store, early_return_s=6 * PATIENCE_S) as found:
+    with run_relay(raw_agent, store, early_return_s=6 * PATIENCE_S) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def hasty(raw: RawAgent, store: Store) -> Iterator[Judged]:
+def early_return_relay(raw_agent: RawAgent, store: Store) -> Iterator[InspectedRelay]:
     """One that answers before the stream is over."""
-    with relaying(raw, store, early_return_s=0.4) as found:
+    with run_relay(raw_agent, store, early_return_s=0.4) as found:
         yield found
 
 
 @pytest.fixture
-def agent(raw: RawAgent) -> RawAgent:
-    raw.hung_up.clear()
-    return raw
+def agent(raw_agent: RawAgent) -> RawAgent:
+    raw_agent.hung_up.clear()
+    return raw_agent
 
 
-def calling(relay: Judged) -> httpx.Client:
+def open_client(relay: InspectedRelay) -> httpx.Client:
     url = f"{relay.url}/relay/v1/agents/raw"
     return httpx.Client(base_url=url, headers={"A2A-Version": "1.0"}, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
-def client(relay: Judged) -> Iterator[httpx.Client]:
-    with calling(relay) as found:
+def client(relay: InspectedRelay) -> Iterator[httpx.Client]:
+    with open_client(relay) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def hasty_client(hasty: Judged) -> Iterator[httpx.Client]:
-    with calling(hasty) as found:
+def early_return_client(early_return_relay: InspectedRelay) -> Iterator[httpx.Client]:
+    with open_client(early_return_relay) as found:
         yield found
 
 
@@ -151,58 +147,59 @@ def call(client: httpx.Client, caller: str, **over: Any) -> str:
     return client.post("", json=CALL | over, headers={"Authorization": f"Bearer {caller}"}).text
 
 
-def events_of(text: str) -> list[dict[str, Any]]:
+def parse_events(text: str) -> list[dict[str, Any]]:
     found = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
     return [one.get("result", one) for one in found]
 
 
-def test_a_match_in_two_events_is_masked_whatever_stands_between_them(
+def test_match_over_two_events_is_masked_despite_events_between(
     agent: RawAgent, client: httpx.Client
 ) -> None:
-    other = chunk("t1", "other", append=False, artifact="b")
-    agent.behave = streaming(
-        begun("t1"),
-        chunk("t1", "a SEC", append=False),
+    other = build_chunk("t1", "other", append=False, artifact="b")
+    agent.behave = stream_events(
+        build_first_event("t1"),
+        build_chunk("t1", "a SEC", append=False),
         other,
-        status("t1", "WORKING", "still here"),
-        chunk("t1", "RET b"),
-        status("t1", "COMPLETED"),
+        build_status("t1", "WORKING", "still here"),
+        build_chunk("t1", "RET b"),
+        build_status("t1", "COMPLETED"),
     )
     found = call(client, "masked")
     assert "SEC" not in found
-    assert [next(iter(one)) for one in events_of(found)] == [
+    assert [next(iter(one)) for one in parse_events(found)] == [
         *("task", "artifactUpdate", "artifactUpdate", "statusUpdate", "artifactUpdate", "statusUpdate")
     ]
-    assert other["result"] in events_of(found)
+    assert other["result"] in parse_events(found)
 
 
-def test_what_an_agent_says_in_one_state_after_the_other_is_read_together(
-    agent: RawAgent, client: httpx.Client
-) -> None:
-    said = (status("t2", "WORKING", "SEC"), status("t2", "WORKING", "RET"))
-    agent.behave = streaming(begun("t2"), *said, status("t2", "COMPLETED"))
+def test_status_messages_are_inspected_together(agent: RawAgent, client: httpx.Client) -> None:
+    said = (build_status("t2", "WORKING", "SEC"), build_status("t2", "WORKING", "RET"))
+    agent.behave = stream_events(build_first_event("t2"), *said, build_status("t2", "COMPLETED"))
     found = call(client, "masked")
     assert "[MASKED:REGEX]" in found
     assert "RET" not in found
 
 
-def test_a_piece_of_work_that_is_sent_anew_is_read_anew(agent: RawAgent, client: httpx.Client) -> None:
-    anew = (chunk("t3", "SEC", append=False), chunk("t3", "RET", append=False))
-    agent.behave = streaming(begun("t3"), *anew, status("t3", "COMPLETED"))
+def test_replaced_artifact_is_inspected_again(agent: RawAgent, client: httpx.Client) -> None:
+    anew = (build_chunk("t3", "SEC", append=False), build_chunk("t3", "RET", append=False))
+    agent.behave = stream_events(build_first_event("t3"), *anew, build_status("t3", "COMPLETED"))
     assert "MASKED" not in call(client, "masked")
 
 
-def test_an_appended_piece_is_read_with_what_a_task_had_before(agent: RawAgent, client: httpx.Client) -> None:
-    task = begun("t4")
+def test_appended_chunk_is_inspected_with_earlier_text(agent: RawAgent, client: httpx.Client) -> None:
+    task = build_first_event("t4")
     task["result"]["task"]["artifacts"] = [{"artifactId": "a", "parts": [{"text": "SEC"}]}]
-    agent.behave = streaming(task, chunk("t4", "RET"), status("t4", "COMPLETED"))
+    agent.behave = stream_events(task, build_chunk("t4", "RET"), build_status("t4", "COMPLETED"))
     found = call(client, "masked")
     assert "SEC" not in found
     assert "RET" not in found
 
 
-def test_a_stream_that_is_only_logged_passes_as_it_comes(agent: RawAgent, client: httpx.Client) -> None:
-    gate = Gate(framed(begun("t5"), chunk("t5", "first", append=False)), framed(status("t5", "COMPLETED")))
+def test_stream_with_log_policies_is_not_withheld(agent: RawAgent, client: httpx.Client) -> None:
+    gate = PausedStream(
+        frame_events(build_first_event("t5"), build_chunk("t5", "first", append=False)),
+        frame_events(build_status("t5", "COMPLETED")),
+    )
     agent.behave = gate
     headers = {"Authorization": "Bearer logged"}
     with client.stream("POST", "", json=CALL, headers=headers) as response:
@@ -212,15 +209,17 @@ def test_a_stream_that_is_only_logged_passes_as_it_comes(agent: RawAgent, client
     assert gate.open.is_set()
 
 
-def test_a_policy_that_comes_into_force_looks_at_the_rest_of_a_stream(
-    relay: Judged, store: Store, agent: RawAgent, client: httpx.Client
+def test_new_policy_inspects_the_rest_of_a_stream(
+    relay: InspectedRelay, store: Store, agent: RawAgent, client: httpx.Client
 ) -> None:
-    first = framed(begun("t13"), chunk("t13", "first SECRET", append=False))
-    gate = Gate(first, framed(chunk("t13", "then SECRET"), status("t13", "COMPLETED")))
+    first = frame_events(build_first_event("t13"), build_chunk("t13", "first SECRET", append=False))
+    gate = PausedStream(
+        first, frame_events(build_chunk("t13", "then SECRET"), build_status("t13", "COMPLETED"))
+    )
     agent.behave = gate
 
     async def change() -> None:
-        await put_in_force(store, {"later": DRAFTS["masked"]}, "raw", rev=2)
+        await store_policies(store, {"later": DRAFTS["masked"]}, "raw", rev=2)
         await relay.policy_cache.reload("default")
 
     lines = []
@@ -234,11 +233,11 @@ def test_a_policy_that_comes_into_force_looks_at_the_rest_of_a_stream(
     assert any("then [MASKED:REGEX]" in line for line in lines)
 
 
-def test_a_caller_hears_of_its_task_at_once_and_of_the_waiting_after_a_while(
-    agent: RawAgent, client: httpx.Client
-) -> None:
-    then = framed(chunk("t6", "told at last"), status("t6", "COMPLETED"))
-    gate = Gate(framed(begun("t6"), chunk("t6", "not yet", append=False)), then)
+def test_caller_gets_its_task_at_once_and_heartbeats_later(agent: RawAgent, client: httpx.Client) -> None:
+    then = frame_events(build_chunk("t6", "told at last"), build_status("t6", "COMPLETED"))
+    gate = PausedStream(
+        frame_events(build_first_event("t6"), build_chunk("t6", "not yet", append=False)), then
+    )
     agent.behave = gate
     lines = []
     with client.stream("POST", "", json=CALL, headers={"Authorization": "Bearer blocked"}) as response:
@@ -248,90 +247,94 @@ def test_a_caller_hears_of_its_task_at_once_and_of_the_waiting_after_a_while(
                 assert not any("not yet" in one for one in lines)
                 gate.open.set()
     assert "t6" in lines[0]
-    assert [next(iter(one)) for one in events_of("\n".join(lines))] == [
+    assert [next(iter(one)) for one in parse_events("\n".join(lines))] == [
         *("task", "artifactUpdate", "artifactUpdate", "statusUpdate")
     ]
 
 
 def test_after_the_early_return_the_caller_has_a_task_to_come_back_to(
-    hasty: Judged, agent: RawAgent, hasty_client: httpx.Client
+    early_return_relay: InspectedRelay, agent: RawAgent, early_return_client: httpx.Client
 ) -> None:
-    then = framed(chunk("t7", "RET"), status("t7", "COMPLETED"))
-    gate = Gate(framed(begun("t7"), chunk("t7", "SEC", append=False)), then)
+    then = frame_events(build_chunk("t7", "RET"), build_status("t7", "COMPLETED"))
+    gate = PausedStream(frame_events(build_first_event("t7"), build_chunk("t7", "SEC", append=False)), then)
     agent.behave = gate
-    response = hasty_client.post(
+    response = early_return_client.post(
         "", json=CALL, headers={"Authorization": "Bearer held", "X-Correlation-Id": "early-known"}
     )
-    *_, last = events_of(response.text)
+    *_, last = parse_events(response.text)
     assert "SEC" not in response.text
     assert (last["task"]["id"], last["task"]["status"]["state"]) == ("t7", "TASK_STATE_WORKING")
     assert last["task"]["metadata"] == {"relay_reason": "TIMEOUT"}
     gate.open.set()
-    held = eventually(lambda: hasty.holder.held.get("early-known"))
+    held = eventually(lambda: early_return_relay.holder.held.get("early-known"))
     assert held[1].reply is not None
     assert held[1].reply.final
 
 
-def test_a_task_that_the_agent_has_not_named_yet_gets_a_name_of_the_relays(
-    agent: RawAgent, hasty_client: httpx.Client
+def test_task_without_agents_id_gets_the_relays_id(
+    agent: RawAgent, early_return_client: httpx.Client
 ) -> None:
     message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "a SECRET b"}]}
-    gate = Gate(b": nothing yet\n\n", framed(result(message=message)))
+    gate = PausedStream(b": nothing yet\n\n", frame_events(build_result(message=message)))
     agent.behave = gate
-    [last] = events_of(call(hasty_client, "masked"))
+    [last] = parse_events(call(early_return_client, "masked"))
     assert last["task"]["metadata"] == {"relay_reason": "TIMEOUT"}
     gate.open.set()
     get = {"jsonrpc": "2.0", "id": 8, "method": "GetTask", "params": {"id": last["task"]["id"]}}
 
     def ended() -> str | None:
-        text = hasty_client.post("", json=get, headers={"Authorization": "Bearer masked"}).text
+        text = early_return_client.post("", json=get, headers={"Authorization": "Bearer masked"}).text
         return text if "COMPLETED" in text else None
 
     assert "a [MASKED:REGEX] b" in eventually(ended)
 
 
-def test_a_stream_that_breaks_off_is_told_as_far_as_it_came(agent: RawAgent, client: httpx.Client) -> None:
-    body = framed(begun("t8"), chunk("t8", "a SEC", append=False), chunk("t8", "RET b"))
-    agent.behave = writing(
-        head(200, content_type="text/event-stream", content_length=str(len(body) + 10)) + body
+def test_interrupted_stream_is_delivered_up_to_the_break(agent: RawAgent, client: httpx.Client) -> None:
+    body = frame_events(
+        build_first_event("t8"), build_chunk("t8", "a SEC", append=False), build_chunk("t8", "RET b")
     )
-    *told, last = events_of(call(client, "masked"))
+    agent.behave = write_bytes(
+        build_head(200, content_type="text/event-stream", content_length=str(len(body) + 10)) + body
+    )
+    *told, last = parse_events(call(client, "masked"))
     assert [next(iter(one)) for one in told] == ["task", "artifactUpdate", "artifactUpdate"]
     assert "SEC" not in repr(told)
-    assert last["error"]["message"] == "The agent's answer broke off."
+    assert last["error"]["message"] == "The agent's response ended before it was complete."
 
 
-def test_a_stream_that_is_too_large_to_be_judged_is_not_told_in_part(
-    agent: RawAgent, client: httpx.Client
-) -> None:
-    first = head(200, content_type="text/event-stream") + framed(begun("t9"))
-    agent.behave = writing(first, framed(chunk("t9", "x" * 1000)))
-    *told, last = events_of(call(client, "masked"))
+def test_oversized_stream_is_not_delivered_in_part(agent: RawAgent, client: httpx.Client) -> None:
+    first = build_head(200, content_type="text/event-stream") + frame_events(build_first_event("t9"))
+    agent.behave = write_bytes(first, frame_events(build_chunk("t9", "x" * 1000)))
+    *told, last = parse_events(call(client, "masked"))
     assert [next(iter(one)) for one in told] == ["task"]
     assert "too large" in last["error"]["message"]
     assert agent.hung_up.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "INPUT_REQUIRED"])
-def test_a_stream_is_judged_when_its_task_ends_or_waits_even_if_the_agent_goes_on(
+def test_stream_is_inspected_when_its_task_ends_or_waits(
     agent: RawAgent, client: httpx.Client, state: str
 ) -> None:
     task = f"t10-{state}"
-    first = framed(begun(task), chunk(task, "all of it", append=False), status(task, state))
-    agent.behave = writing(head(200, content_type="text/event-stream") + first, framed(chunk(task, "SEC")))
+    first = frame_events(
+        build_first_event(task), build_chunk(task, "all of it", append=False), build_status(task, state)
+    )
+    agent.behave = write_bytes(
+        build_head(200, content_type="text/event-stream") + first, frame_events(build_chunk(task, "SEC"))
+    )
     found = call(client, "blocked")
-    assert [next(iter(one)) for one in events_of(found)] == ["task", "artifactUpdate", "statusUpdate"]
+    assert [next(iter(one)) for one in parse_events(found)] == ["task", "artifactUpdate", "statusUpdate"]
     assert agent.hung_up.wait(PATIENCE_S)
 
 
 def test_a_caller_that_leaves_ends_its_stream_at_the_agent(agent: RawAgent, client: httpx.Client) -> None:
-    first = head(200, content_type="text/event-stream") + framed(begun("t11"))
-    agent.behave = writing(first, b": on and on\n\n")
+    first = build_head(200, content_type="text/event-stream") + frame_events(build_first_event("t11"))
+    agent.behave = write_bytes(first, b": on and on\n\n")
     with client.stream("POST", "", json=CALL, headers={"Authorization": "Bearer held"}) as response:
         next(response.iter_lines())
     assert agent.hung_up.wait(PATIENCE_S)
 
 
-def test_an_answer_that_is_no_stream_is_judged_too(agent: RawAgent, client: httpx.Client) -> None:
-    agent.behave = answering(200, json.dumps(chunk("t12", "a SECRET", append=False)).encode())
+def test_reply_without_a_stream_is_inspected(agent: RawAgent, client: httpx.Client) -> None:
+    agent.behave = answer_with(200, json.dumps(build_chunk("t12", "a SECRET", append=False)).encode())
     assert "SECRET" not in call(client, "masked")

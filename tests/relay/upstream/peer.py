@@ -46,16 +46,16 @@ class Peer:
             writer.close()
 
 
-async def nowhere(host: str) -> list[str]:
+async def resolve_agent_host(host: str) -> list[str]:
     return ["127.0.0.1"] if host == "agent.example" else []
 
 
 @asynccontextmanager
-async def client_of(peer: Peer) -> AsyncIterator[AgentHttpClient]:
+async def open_client(peer: Peer) -> AsyncIterator[AgentHttpClient]:
     server = await asyncio.start_server(peer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
-    client = AgentHttpClient(GuardedResolver(nowhere, allow_loopback=True))
+    client = AgentHttpClient(GuardedResolver(resolve_agent_host, allow_loopback=True))
     try:
         async with asyncio.timeout(60):
             yield client
@@ -66,8 +66,8 @@ async def client_of(peer: Peer) -> AsyncIterator[AgentHttpClient]:
 
 
 @asynccontextmanager
-async def asking(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[UpstreamResponse]]]:
-    async with client_of(peer) as client:
+async def open_request_function(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[UpstreamResponse]]]:
+    async with open_client(peer) as client:
 
         async def ask(
             method: str = "POST", body: bytes = b"{}", url: URL | None = None, **headers: str
@@ -77,14 +77,14 @@ async def asking(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[UpstreamRe
         yield ask
 
 
-async def whole(response: UpstreamResponse) -> bytes:
+async def read_whole_body(response: UpstreamResponse) -> bytes:
     found = b""
     while piece := await response.read_some():
         found += piece
     return found
 
 
-class Ends:
+class EndedExchanges:
     """Counts exchanges that have ended."""
 
     count = 0

@@ -6,7 +6,7 @@ import pytest
 
 from placet.relay.upstream import http_client as agent_http
 from placet.relay.upstream.errors import InvalidHttpResponse, ResponseTruncated
-from tests.relay.upstream.peer import OK, Peer, asking, client_of, whole
+from tests.relay.upstream.peer import OK, Peer, open_client, open_request_function, read_whole_body
 
 pytestmark = pytest.mark.anyio
 
@@ -24,17 +24,17 @@ pytestmark = pytest.mark.anyio
         (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b""),
     ],
 )
-async def test_every_way_to_say_how_long_an_answer_is(answer: bytes, body: bytes) -> None:
+async def test_every_length_encoding_is_read(answer: bytes, body: bytes) -> None:
     peer = Peer(answer)
-    async with asking(peer) as ask:
-        assert await whole(await ask()) == body
-        assert await whole(await ask()) == b"ok"
+    async with open_request_function(peer) as ask:
+        assert await read_whole_body(await ask()) == body
+        assert await read_whole_body(await ask()) == b"ok"
     assert peer.connections == 1
 
 
 async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
-    async with asking(Peer(b"HTTP/1.1 200 OK\r\n\r\nall of it", hang_up=True)) as ask:
-        assert await whole(await ask()) == b"all of it"
+    async with open_request_function(Peer(b"HTTP/1.1 200 OK\r\n\r\nall of it", hang_up=True)) as ask:
+        assert await read_whole_body(await ask()) == b"all of it"
 
 
 @pytest.mark.parametrize(
@@ -44,40 +44,40 @@ async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n",
     ],
 )
-async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(answer: bytes) -> None:
-    async with asking(Peer(answer, hang_up=True)) as ask:
+async def test_interrupted_answer_is_not_complete(answer: bytes) -> None:
+    async with open_request_function(Peer(answer, hang_up=True)) as ask:
         response = await ask()
         with pytest.raises(ResponseTruncated):
-            await whole(response)
+            await read_whole_body(response)
 
 
 @pytest.mark.parametrize("before", [b"0\r\nx: ", b"1;x="], ids=["trailer", "chunk extension"])
-async def test_an_agent_cannot_fill_memory_with_what_is_no_body(before: bytes) -> None:
+async def test_endless_chunk_framing_is_refused(before: bytes) -> None:
     endless = before + b"y" * (4 * agent_http.MAX_BUFFERED)
     peer = Peer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n" + endless)
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         response = await ask()
         with pytest.raises(InvalidHttpResponse):
-            await whole(response)
-        assert await whole(await ask()) == b"ok"
+            await read_whole_body(response)
+        assert await read_whole_body(await ask()) == b"ok"
     assert peer.connections == 2
 
 
-async def test_a_stream_of_many_small_chunks_is_not_taken_for_an_endless_head() -> None:
+async def test_many_small_chunks_are_not_counted_as_headers() -> None:
     peer = Peer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         response = await ask()
         for _ in range(3):
             peer.say(b"6;x=" + b"y" * 30_000)
             peer.say(b"\r\npieces\r\n")
             assert await response.read_some() == b"pieces"
         peer.say(b"0\r\n\r\n")
-        assert await whole(response) == b""
+        assert await read_whole_body(response) == b""
 
 
 async def test_an_answer_without_a_length_that_the_relay_itself_cuts_off_is_not_whole() -> None:
     peer = Peer(b"HTTP/1.1 200 OK\r\n\r\nhalf of it")
-    async with client_of(peer) as client:
+    async with open_client(peer) as client:
         response = await client.request("GET", peer.url, {}, b"")
         assert await response.read_some() == b"half of it"
         await client.aclose()
@@ -86,7 +86,7 @@ async def test_an_answer_without_a_length_that_the_relay_itself_cuts_off_is_not_
 
 
 async def test_a_connection_that_ends_before_an_answer_is_an_error_of_the_network() -> None:
-    async with asking(Peer(b"", hang_up=True)) as ask:
+    async with open_request_function(Peer(b"", hang_up=True)) as ask:
         with pytest.raises(ConnectionResetError):
             await ask()
 
@@ -132,19 +132,19 @@ async def test_a_connection_that_ends_before_an_answer_is_an_error_of_the_networ
         ),
     ],
 )
-async def test_what_is_no_http_is_refused(answer: bytes) -> None:
+async def test_invalid_http_is_refused(answer: bytes) -> None:
     peer = Peer(answer)
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         with pytest.raises(InvalidHttpResponse):
-            await whole(await ask())
-        assert await whole(await ask()) == b"ok"
+            await read_whole_body(await ask())
+        assert await read_whole_body(await ask()) == b"ok"
     assert peer.connections == 2
 
 
-async def test_an_agent_is_read_no_faster_than_its_answer_is_taken_in() -> None:
+async def test_reading_pauses_until_the_answer_is_consumed() -> None:
     size = 8 * agent_http.MAX_BUFFERED
     peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size)
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         response = await ask()
         most = total = 0
         while piece := await response.read_some():
@@ -152,5 +152,5 @@ async def test_an_agent_is_read_no_faster_than_its_answer_is_taken_in() -> None:
             await asyncio.sleep(0)
         assert total == size
         assert most < size
-        assert await whole(await ask()) == b"ok"
+        assert await read_whole_body(await ask()) == b"ok"
     assert peer.connections == 1

@@ -16,7 +16,7 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
     return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
-class Late:
+class MissedDeadlines:
     """Who was late, in order."""
 
     def __init__(self, within_s: float, *, last: str) -> None:
@@ -36,8 +36,8 @@ class Late:
         return self.names
 
 
-async def test_only_what_is_not_over_in_time_is_late_and_in_its_order() -> None:
-    late = Late(0.02, last="last")
+async def test_only_expired_deadlines_fire_in_order() -> None:
+    late = MissedDeadlines(0.02, last="last")
     for name in ("first", "soon over", "second", "last"):
         late.deadlines.add(name)
     late.deadlines.remove("soon over")
@@ -45,8 +45,8 @@ async def test_only_what_is_not_over_in_time_is_late_and_in_its_order() -> None:
     assert await late.wait() == ["first", "second", "last"]
 
 
-async def test_time_is_watched_again_after_nobody_was_waiting() -> None:
-    late = Late(0.01, last="later")
+async def test_timer_restarts_after_an_idle_period() -> None:
+    late = MissedDeadlines(0.01, last="later")
     late.deadlines.add("at once")
     late.deadlines.remove("at once")
     await asyncio.sleep(0.03)
@@ -54,8 +54,8 @@ async def test_time_is_watched_again_after_nobody_was_waiting() -> None:
     assert await late.wait() == ["later"]
 
 
-async def test_whoever_begins_anew_has_all_of_the_time_again() -> None:
-    late = Late(0.02, last="one")
+async def test_restarted_deadline_has_its_full_time() -> None:
+    late = MissedDeadlines(0.02, last="one")
     for name in ("one", "other", "one"):
         late.deadlines.add(name)
     assert await late.wait() == ["other", "one"]

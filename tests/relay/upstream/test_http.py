@@ -11,17 +11,25 @@ from placet.relay.upstream import http_client as agent_http
 from placet.relay.upstream.deadlines import Deadlines
 from placet.relay.upstream.errors import ConnectTimeout, InvalidHttpResponse
 from placet.relay.upstream.http_client import AgentHttpClient, PendingRequest
-from tests.relay.upstream.peer import OK, Ends, Peer, asking, client_of, nowhere, whole
+from tests.relay.upstream.peer import (
+    OK,
+    EndedExchanges,
+    Peer,
+    open_client,
+    open_request_function,
+    read_whole_body,
+    resolve_agent_host,
+)
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_connection_is_used_again_once_its_answer_is_whole() -> None:
     peer = Peer()
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         for _ in range(3):
             response = await ask(accept="application/json")
-            assert (response.status, await whole(response)) == (200, b"ok")
+            assert (response.status, await read_whole_body(response)) == (200, b"ok")
     assert peer.connections == 1
     host = f"host: 127.0.0.1:{peer.url.port}".encode()
     assert peer.requests[0].split(b"\r\n") == [
@@ -36,11 +44,11 @@ async def test_a_connection_is_used_again_once_its_answer_is_whole() -> None:
 
 async def test_requests_at_once_have_a_connection_each() -> None:
     peer = Peer()
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         responses = await asyncio.gather(*(ask() for _ in range(20)))
-        assert [await whole(one) for one in responses] == [b"ok"] * 20
+        assert [await read_whole_body(one) for one in responses] == [b"ok"] * 20
         again = await asyncio.gather(*(ask() for _ in range(20)))
-        assert [await whole(one) for one in again] == [b"ok"] * 20
+        assert [await read_whole_body(one) for one in again] == [b"ok"] * 20
     assert 1 <= peer.connections <= 20
 
 
@@ -53,32 +61,32 @@ async def test_requests_at_once_have_a_connection_each() -> None:
         OK + b"forged",
     ],
 )
-async def test_a_connection_that_is_over_or_says_more_than_it_was_asked_is_not_used_again(
+async def test_closed_or_unsolicited_connection_is_not_reused(
     answer: bytes,
 ) -> None:
     peer = Peer(answer)
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         first = await ask()
         with suppress(InvalidHttpResponse):  # it was all read together, and not all of it was HTTP
-            assert await whole(first) == b"ok"
-        assert await whole(await ask()) == b"ok"
+            assert await read_whole_body(first) == b"ok"
+        assert await read_whole_body(await ask()) == b"ok"
     assert peer.connections == 2
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged", b"\r\n"])
-async def test_what_an_agent_says_between_two_requests_is_no_answer_to_the_second(
+async def test_bytes_between_requests_are_no_answer_to_the_second(
     said: bytes,
 ) -> None:
     peer = Peer()
-    async with client_of(peer) as client:
-        await whole(await client.request("POST", peer.url, {}, b"{}"))
+    async with open_client(peer) as client:
+        await read_whole_body(await client.request("POST", peer.url, {}, b"{}"))
         peer.say(said)  # and nobody has had the time to read it
-        assert client.send("POST", peer.url, {}, b"{}", 5.0, Ends()) is None
-        assert await whole(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
+        assert client.send("POST", peer.url, {}, b"{}", 5.0, EndedExchanges()) is None
+        assert await read_whole_body(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
     assert peer.connections == 2
 
 
-async def test_an_agent_that_answers_without_reading_its_requests_does_not_have_them_pile_up() -> None:
+async def test_unread_requests_do_not_accumulate() -> None:
     peer = Peer()
 
     async def answer_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -89,12 +97,12 @@ async def test_an_agent_that_answers_without_reading_its_requests_does_not_have_
         writer.close()
 
     server = await asyncio.start_server(answer_at_once, "127.0.0.1", 0, limit=1024)
-    client = AgentHttpClient(GuardedResolver(nowhere, allow_loopback=True))
+    client = AgentHttpClient(GuardedResolver(resolve_agent_host, allow_loopback=True))
     url = URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
     large = b"x" * (32 * 2**20)  # more than sockets hold
     async with asyncio.timeout(60):
         for _ in range(2):
-            assert await whole(await client.request("POST", url, {}, large)) == b"ok"
+            assert await read_whole_body(await client.request("POST", url, {}, large)) == b"ok"
     peer.left.set()
     await client.aclose()
     server.close()
@@ -102,41 +110,41 @@ async def test_an_agent_that_answers_without_reading_its_requests_does_not_have_
     assert peer.connections == 2
 
 
-async def test_whoever_gives_up_leaves_no_answer_to_the_next() -> None:
+async def test_abandoned_request_leaves_no_answer_for_the_next() -> None:
     peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok")
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         response = await ask()
         response.close()
         peer.answers.append(b"HTTP/1.1 100 Continue\r\n\r\n")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await ask()
-        assert await whole(await ask()) == b"ok"
+        assert await read_whole_body(await ask()) == b"ok"
     assert peer.connections == 3
 
 
 async def test_a_name_is_looked_up_and_one_without_an_address_is_an_error_of_the_network() -> None:
     peer = Peer()
-    async with asking(peer) as ask:
+    async with open_request_function(peer) as ask:
         known = URL(f"http://agent.example:{peer.url.port}/", encoded=True)
-        assert await whole(await ask(url=known)) == b"ok"
+        assert await read_whole_body(await ask(url=known)) == b"ok"
         assert f"host: agent.example:{peer.url.port}".encode() in peer.requests[0]
         with pytest.raises(OSError, match="no address"):
             await ask(url=URL("http://other.example/", encoded=True))
 
 
 @pytest.mark.parametrize("value", ["a\r\nb: c", "a\nb: c"])
-async def test_no_header_can_bring_another(value: str) -> None:
+async def test_header_injection_is_refused(value: str) -> None:
     peer = Peer()
-    async with asking(peer) as ask:
-        with pytest.raises(OSError, match="line end"):
+    async with open_request_function(peer) as ask:
+        with pytest.raises(OSError, match="line break"):
             await ask(x=value)
-        with pytest.raises(OSError, match="no address"):
+        with pytest.raises(OSError, match="not allowed"):
             await ask(url=URL(f"{peer.url.origin()}/a b", encoded=True))
     assert not peer.requests
 
 
-async def test_a_connection_that_does_not_come_about_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_connection_has_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_http, "CONNECT_FOR_S", 0.05)
 
     async def never(host: str) -> list[str]:
@@ -148,21 +156,21 @@ async def test_a_connection_that_does_not_come_about_is_told_apart(monkeypatch: 
         await client.request("GET", URL("http://agent.example/"), {}, b"")
 
 
-async def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_http, "KEEP_FOR_S", 0.02)
     peer = Peer()
-    async with asking(peer) as ask:
-        assert await whole(await ask()) == b"ok"
+    async with open_request_function(peer) as ask:
+        assert await read_whole_body(await ask()) == b"ok"
         await peer.left.wait()
-        assert await whole(await ask()) == b"ok"
+        assert await read_whole_body(await ask()) == b"ok"
     assert peer.connections == 2
 
 
-async def test_over_a_connection_that_is_there_a_request_is_sent_at_once() -> None:
-    peer, ends = Peer(), Ends()
-    async with client_of(peer) as client:
+async def test_request_on_an_open_connection_is_sent_at_once() -> None:
+    peer, ends = Peer(), EndedExchanges()
+    async with open_client(peer) as client:
         assert client.send("POST", peer.url, {}, b"{}", 5.0, ends) is None
-        await whole(await client.request("POST", peer.url, {}, b"{}", 5.0, ends))
+        await read_whole_body(await client.request("POST", peer.url, {}, b"{}", 5.0, ends))
         asked = client.send("POST", peer.url, {}, b"{}", 5.0, ends)
         assert asked is not None
         assert client.send("POST", peer.url, {}, b"{}", 5.0, ends) is None
@@ -170,10 +178,10 @@ async def test_over_a_connection_that_is_there_a_request_is_sent_at_once() -> No
     assert (peer.connections, ends.count) == (1, 2)
 
 
-async def test_whoever_stops_waiting_for_a_while_has_the_answer_afterwards() -> None:
-    peer, ends = Peer(OK, b""), Ends()
-    async with client_of(peer) as client:
-        await whole(await client.request("POST", peer.url, {}, b"{}"))
+async def test_paused_wait_still_gets_the_answer() -> None:
+    peer, ends = Peer(OK, b""), EndedExchanges()
+    async with open_client(peer) as client:
+        await read_whole_body(await client.request("POST", peer.url, {}, b"{}"))
         asked = client.send("POST", peer.url, {}, b"{}", 5.0, ends)
         assert asked is not None
         early = Deadlines(0.02, PendingRequest.interrupt)
@@ -185,16 +193,16 @@ async def test_whoever_stops_waiting_for_a_while_has_the_answer_afterwards() -> 
         assert not response.whole
         assert response.read_now() is None
         peer.say(b"te")
-        assert await whole(response) == b"late"
-        assert await whole(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
+        assert await read_whole_body(response) == b"late"
+        assert await read_whole_body(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
     assert (peer.connections, ends.count) == (1, 1)
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-async def test_whoever_is_cancelled_ends_the_exchange_and_its_connection(interrupted: bool) -> None:
-    peer, ends = Peer(OK, b""), Ends()
-    async with client_of(peer) as client:
-        await whole(await client.request("POST", peer.url, {}, b"{}"))
+async def test_cancellation_ends_the_exchange_and_its_connection(interrupted: bool) -> None:
+    peer, ends = Peer(OK, b""), EndedExchanges()
+    async with open_client(peer) as client:
+        await read_whole_body(await client.request("POST", peer.url, {}, b"{}"))
         asked = client.send("POST", peer.url, {}, b"{}", 5.0, ends)
         assert asked is not None
         waiting = asyncio.create_task(asked.head())
@@ -205,26 +213,26 @@ async def test_whoever_is_cancelled_ends_the_exchange_and_its_connection(interru
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await peer.left.wait()
-        assert await whole(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
+        assert await read_whole_body(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
     assert (peer.connections, ends.count) == (2, 1)
 
 
 async def test_an_answer_that_is_not_whole_in_time_fails_its_head_or_its_body() -> None:
-    peer, ends = Peer(b"", b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nla"), Ends()
-    async with client_of(peer) as client:
+    peer, ends = Peer(b"", b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nla"), EndedExchanges()
+    async with open_client(peer) as client:
         with pytest.raises(TimeoutError):
             await client.request("POST", peer.url, {}, b"{}", 0.02, ends)
         response = await client.request("POST", peer.url, {}, b"{}", 0.05, ends)
         with pytest.raises(TimeoutError):
-            await whole(response)
-        await whole(await client.request("POST", peer.url, {}, b"{}", 5.0, ends))
+            await read_whole_body(response)
+        await read_whole_body(await client.request("POST", peer.url, {}, b"{}", 5.0, ends))
     assert (peer.connections, ends.count) == (3, 3)
 
 
 async def test_an_exchange_that_cannot_begin_has_ended() -> None:
-    peer, ends = Peer(), Ends()
-    async with client_of(peer) as client:
-        with pytest.raises(OSError, match="line end"):
+    peer, ends = Peer(), EndedExchanges()
+    async with open_client(peer) as client:
+        with pytest.raises(OSError, match="line break"):
             await client.request("POST", peer.url, {"x": "a\r\nb: c"}, b"{}", 5.0, ends)
         with pytest.raises(OSError, match="no address"):
             await client.request("POST", URL("http://other.example/"), {}, b"{}", 5.0, ends)

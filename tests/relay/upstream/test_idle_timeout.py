@@ -16,7 +16,7 @@ def anyio_backend() -> tuple[str, dict[str, Any]]:
     return "asyncio", {"loop_factory": VirtualTimeLoop}
 
 
-async def test_what_comes_in_time_is_given_and_what_does_not_is_a_timeout() -> None:
+async def test_late_data_raises_a_timeout() -> None:
     patience = IdleTimeout(0.02)
     for _ in range(5):
         assert await patience.wait(asyncio.sleep(0.005, "there")) == "there"
@@ -33,7 +33,7 @@ async def test_time_between_waits_does_not_count() -> None:
     patience.close()
 
 
-async def test_a_task_that_is_cancelled_is_not_told_of_a_timeout() -> None:
+async def test_cancelled_task_gets_no_timeout() -> None:
     patience = IdleTimeout(5)
     waiting = asyncio.create_task(patience.wait(asyncio.Event().wait()))
     await asyncio.sleep(0)

@@ -23,8 +23,8 @@ from placet.errors import AddressRefused, SettingsError
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.settings import Settings
 from tests.certificates import make_tls_contexts
-from tests.relay.a2a.raw_agent import RawAgent, answering
-from tests.relay.things import message_of
+from tests.relay.a2a.raw_agent import RawAgent, answer_with
+from tests.relay.sample_records import build_message_call
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ CLERK = "/relay/v1/agents/clerk"
 V1 = {"A2A-Version": "1.0"}
 
 
-class Net:
+class FakeNetwork:
     """Names and addresses as this test has them, and where connections went."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,12 +58,12 @@ class Net:
 
 
 @pytest.fixture
-def net(monkeypatch: pytest.MonkeyPatch) -> Net:
-    return Net(monkeypatch)
+def network(monkeypatch: pytest.MonkeyPatch) -> FakeNetwork:
+    return FakeNetwork(monkeypatch)
 
 
 @asynccontextmanager
-async def agent_at(host: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RawAgent]:
+async def run_agent_at(host: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RawAgent]:
     """An agent with a certificate for this host, from an authority that this process knows."""
     served, _ = make_tls_contexts(host, folder)
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "server.pem"))
@@ -71,7 +71,9 @@ async def agent_at(host: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     server = await asyncio.start_server(agent.serve, "127.0.0.1", 0, ssl=served)
     found = RawAgent(f"https://{host}:{server.sockets[0].getsockname()[1]}")
     agent.url, agent.card = found.url, found.card
-    agent.behave = answering(200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"done": True}}).encode())
+    agent.behave = answer_with(
+        200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"done": True}}).encode()
+    )
     try:
         yield agent
     finally:
@@ -80,7 +82,9 @@ async def agent_at(host: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @asynccontextmanager
-async def serving(folder: Path, url: str, networks: tuple[str, ...] = LISTED) -> AsyncIterator["Server"]:
+async def run_server(
+    folder: Path, url: str, networks: tuple[str, ...] = LISTED
+) -> AsyncIterator["RelayServer"]:
     """A server that relays to the agent at this address."""
     relay = RelaySettings(
         agents={"clerk": AgentSettings(url=url)},
@@ -94,13 +98,13 @@ async def serving(folder: Path, url: str, networks: tuple[str, ...] = LISTED) ->
             await create_key(parts.store, "app", now=clock.now()),
             await create_key(parts.store, "root", now=clock.now(), scopes=("admin",)),
         ]
-        async with asyncio.timeout(60), Server(parts, *keys) as server:
+        async with asyncio.timeout(60), RelayServer(parts, *keys) as server:
             yield server
     finally:
         await parts.stop()
 
 
-class Server:
+class RelayServer:
     """The server's doors."""
 
     def __init__(self, parts: ServerParts, app: str, root: str) -> None:
@@ -114,7 +118,7 @@ class Server:
             headers={"Authorization": f"Bearer {key}"},
         )
 
-    async def __aenter__(self) -> "Server":
+    async def __aenter__(self) -> "RelayServer":
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -122,39 +126,39 @@ class Server:
         await self.root.aclose()
 
     async def call(self) -> httpx.Response:
-        return await self.app.post(CLERK, json=message_of("hello"), headers=V1)
+        return await self.app.post(CLERK, json=build_message_call("hello"), headers=V1)
 
 
 @pytest.mark.parametrize("host", [OURS, NAME])
 async def test_an_agent_in_a_listed_network_is_called_at_the_address_that_was_checked(
-    host: str, net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: str, network: FakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with agent_at(host, tmp_path, monkeypatch) as agent, serving(tmp_path, agent.url) as server:
+    async with run_agent_at(host, tmp_path, monkeypatch) as agent, run_server(tmp_path, agent.url) as server:
         card = await server.app.get(f"{CLERK}/.well-known/agent-card.json")
         assert card.status_code == 200, card.text
         assert card.json()["supportedInterfaces"]
         answer = await server.call()
         assert answer.json()["result"] == {"done": True}
         assert [json.loads(body)["method"] for _, body in agent.requests] == ["SendMessage"]
-    assert set(net.went) == {OURS}
+    assert set(network.went) == {OURS}
 
 
 @pytest.mark.parametrize("moved", [OTHER, "127.0.0.1", "169.254.169.254", "93.184.216.34"])
-async def test_a_name_of_ones_own_that_leads_out_of_the_listed_networks_is_not_followed(
-    moved: str, net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_name_that_resolves_outside_the_listed_networks_is_refused(
+    moved: str, network: FakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net.names[NAME] = moved
-    async with agent_at(NAME, tmp_path, monkeypatch) as agent, serving(tmp_path, agent.url) as server:
+    network.names[NAME] = moved
+    async with run_agent_at(NAME, tmp_path, monkeypatch) as agent, run_server(tmp_path, agent.url) as server:
         answer = await server.call()
         assert answer.json()["error"]["code"] == -32081, answer.text
         assert agent.requests == []
-    assert net.went == []
+    assert network.went == []
 
 
 async def test_an_agent_may_be_registered_in_a_listed_network_and_in_no_other(
-    net: Net, tmp_path: Path
+    network: FakeNetwork, tmp_path: Path
 ) -> None:
-    async with serving(tmp_path, f"https://{OURS}") as server:
+    async with run_server(tmp_path, f"https://{OURS}") as server:
 
         async def register(name: str, **where: str) -> httpx.Response:
             return await server.root.post("/relay/v1/registry/agents", json={"agentId": name, **where})
@@ -163,35 +167,38 @@ async def test_an_agent_may_be_registered_in_a_listed_network_and_in_no_other(
         for place, url in enumerate((f"https://{OTHER}", "https://127.0.0.1", "https://169.254.169.254")):
             refused = await register(f"bad-{place}", url=url)
             assert refused.status_code == 400, refused.text
-        assert "relay.networks lists" in (await register("x", url=f"https://{OTHER}")).json()["message"]
+        assert (
+            "add the network to relay.networks"
+            in (await register("x", url=f"https://{OTHER}")).json()["message"]
+        )
         assert (await register("y", url=f"https://{OURS}", cardUrl=f"https://{OTHER}/c")).status_code == 400
 
 
 async def test_an_agent_whose_network_is_no_longer_listed_is_left_out(
-    net: Net, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    network: FakeNetwork, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     draft = {"agentId": "later", "url": f"https://{OURS}"}
-    async with serving(tmp_path, f"https://{OURS}") as server:
+    async with run_server(tmp_path, f"https://{OURS}") as server:
         assert (await server.root.post("/relay/v1/registry/agents", json=draft)).is_success
     with caplog.at_level(logging.WARNING, "placet.relay"):
-        async with serving(tmp_path, "https://clerk.example.com", networks=()) as server:
+        async with run_server(tmp_path, "https://clerk.example.com", networks=()) as server:
             await server.root.get("/relay/v1/registry/agents")
     assert "registry_entry_skipped name=later tenant=default" in caplog.text
 
 
 @pytest.mark.parametrize("url", [f"https://{OURS}/in", f"https://{PUBLIC}/in", f"https://{NAME}/in"])
-async def test_nothing_but_agents_is_called_in_a_listed_network(
-    url: str, net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_listed_networks_are_open_to_agents_only(
+    url: str, network: FakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with agent_at(OURS, tmp_path, monkeypatch) as agent, serving(tmp_path, agent.url) as server:
+    async with run_agent_at(OURS, tmp_path, monkeypatch) as agent, run_server(tmp_path, agent.url) as server:
         assert (await server.call()).json()["result"] == {"done": True}
-        net.went.clear()
+        network.went.clear()
 
         callback = {"type": "confirmation", "prompt": "Go?", "callback_url": url}
         refused = await server.app.post("/v1/cases", json=callback)
         assert (refused.status_code, "callback address is refused" in refused.text) == (400, True)
 
-        pushed = message_of("hello")
+        pushed = build_message_call("hello")
         pushed["params"]["configuration"] = {"taskPushNotificationConfig": {"url": url}}
         answer = await server.app.post(CLERK, json=pushed, headers=V1)
         assert "The push notification's URL" in answer.json()["error"]["message"]
@@ -203,10 +210,10 @@ async def test_nothing_but_agents_is_called_in_a_listed_network(
         assert opened.status_code == (202 if PUBLIC in url else 400), opened.text
         with pytest.raises(AddressRefused):  # what a form starts from is fetched so
             await server.parts.http.fetch(url, timeout_for=timedelta(seconds=5), max_bytes=1)
-    assert net.went == []
+    assert network.went == []
 
 
-async def test_what_may_not_be_listed_keeps_the_server_from_starting(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"relay\.networks: '0\.0\.0\.0/0' reaches beyond"):
-        async with serving(tmp_path, "https://clerk.example.com", networks=("0.0.0.0/0",)):
+async def test_forbidden_network_prevents_the_start(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"relay\.networks: '0\.0\.0\.0/0' is not inside"):
+        async with run_server(tmp_path, "https://clerk.example.com", networks=("0.0.0.0/0",)):
             pass

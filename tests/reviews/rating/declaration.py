@@ -1,6 +1,9 @@
 """A review type that only these tests register: a person gives stars."""
 
-from placet.reviews.declaration import ActionDeclaration, CommandDeclaration, CommandOption, TypeDeclaration
+from placet.reviews.declaration import ActionDeclaration, TypeDeclaration
+from placet.text.wording import message
+from tests.reviews.rating.ask_command import ASK_COMMAND
+from tests.reviews.rating.example import EXAMPLE
 
 RATING = TypeDeclaration(
     name="x-rating",
@@ -16,7 +19,7 @@ RATING = TypeDeclaration(
             answered="Rated",
             afterwards="The stars are counted.",
             guidance="Use data.stars.",
-            is_inline=True,
+            is_affirmative=True,
             tone="positive",
         ),
         ActionDeclaration(
@@ -25,16 +28,15 @@ RATING = TypeDeclaration(
             answered="Not rated",
             afterwards="Nothing is counted.",
             guidance="Do not count it.",
-            is_against=True,
             is_inline=True,
         ),
     ),
     link_label="Open and rate",
-    template="custom/page.html",
-    example={"type": "x-rating", "prompt": "How was it?", "context": {"subject": "The soup"}},
-    command=CommandDeclaration(
-        help="Ask a person for a rating.",
-        options=(CommandOption(flag="--subject", argument="subject", metavar="TEXT", help="What is rated."),),
-        build_context=lambda subject: {"subject": subject} if subject else {},
-    ),
+    field_labels={"stars": message("Number of stars")},
+    template="rating/page.html",
+    example=EXAMPLE,
+    requires_answer=True,
+    command=ASK_COMMAND,
 )
+
+DECLARATION = RATING

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 TITLE = "Ask for a rating"
-Subject = Annotated[str, Field(description="What is rated.")]
+USE_WHEN = "you want to know how good something is. Name what is rated."
+Subject = Annotated[str, Field(min_length=1, description="What is rated.")]
 
 
 def build_context(subject: Subject) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from placet.channels.discord.interactions import (
     build_response,
     interaction_from_component,
     read_interaction,
-    verify_signature,
 )
+from placet.channels.discord.request_verification import verify_request
 from placet.channels.platform_api import PlatformApi, PlatformReply, Sleep, quote_platform
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
@@ -83,7 +83,7 @@ class DiscordChannel:
         )
 
     async def reply(self, interaction: Interaction, text: str) -> None:
-        """Show a text to the person alone; after fifteen minutes, reply in the channel instead."""
+        """Show a text only to the person; after fifteen minutes, reply in the channel instead."""
         body = render.build_reply(text)
         if await self._try_follow_up(interaction, body):
             return
@@ -95,7 +95,7 @@ class DiscordChannel:
         """Return the interaction in a signed request, and the response that Discord expects."""
         if self._key is None:
             raise SettingsError(f"Set {KEY} to the public key of your Discord application.")
-        verify_signature(request, self._key, self._now())
+        verify_request(request, self._key, self._now())
         received = read_interaction(request.body)
         interaction = interaction_from_component(received)
         body = msgspec.json.encode(build_response(received))

@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, fits_link_button, lines_of
-from placet.errors import ChannelRefused
+from placet.channels import texts
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
 
@@ -19,9 +18,9 @@ MAX_CONTENT = 2000
 MAX_BUTTON_LABEL = 80
 MAX_BUTTON_LINK = 512
 BUTTONS_PER_ROW = 5
-ROOM = TextLimits(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
+ROOM = texts.TextLimits(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
 # Used when the link does not fit a button and is part of the text instead.
-ROOM_BESIDE_LINK = TextLimits(heading=150, prompt=300, message=0, facts=0)
+ROOM_BESIDE_LINK = texts.TextLimits(heading=150, prompt=300, message=0, facts=0)
 MAX_LINK_IN_TEXT = 1200
 MAX_CLOSURE = 300
 MAX_BUTTONS = 20
@@ -33,9 +32,9 @@ _MARKUP = re.compile(r"[\\`*_~|<>#\[\]():@+-]")
 
 def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
-    in_button = fits_link_button(card.review_url, MAX_BUTTON_LINK)
+    in_button = texts.fits_link_button(card.review_url, MAX_BUTTON_LINK)
     lines = _lines(card, in_button=in_button)
-    parts = [*_question(lines), f"{_deadline(card)}\n{escape(lines.silence)}"]
+    parts = [*_question(lines), f"{_deadline(card)}\n{escape(lines.no_answer)}"]
     if not in_button:
         parts.append(f"{escape(lines.link_label)}: <{_escape_brackets(card.review_url)}>")
     buttons = _buttons(card)
@@ -46,12 +45,12 @@ def build_message(card: Card) -> dict[str, Any]:
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
-    return _body([*_question(lines_of(card, ROOM, size=_size)), _closure_line(closure)], [])
+    return _body([*_question(texts.build_card_lines(card, ROOM, size=_size)), _closure_line(closure)], [])
 
 
 def build_follow_up(card: Card, closure: CaseClosure, message_id: str) -> dict[str, Any]:
     """Return a new message that says how the case closed, for when the original cannot be edited."""
-    lines = lines_of(card, ROOM_BESIDE_LINK, size=_size)
+    lines = texts.build_card_lines(card, ROOM_BESIDE_LINK, size=_size)
     return make_reply_to(_body([*_question(lines), _closure_line(closure)], []), message_id)
 
 
@@ -77,16 +76,15 @@ def _size(text: str) -> int:
     return count_utf16_units(escape(text)) + 2 * (text.count("\n") + 1)
 
 
-def _lines(card: Card, *, in_button: bool) -> Lines:
-    url = card.review_url
-    if not in_button and (count_utf16_units(url) > MAX_LINK_IN_TEXT or not url.isprintable()):
-        raise ChannelRefused(
-            "The review link is too long for Discord, or contains characters that cannot be shown."
-        )
-    return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=_size)
+def _lines(card: Card, *, in_button: bool) -> texts.CardLines:
+    if in_button:
+        return texts.build_card_lines(card, ROOM, size=_size)
+    return texts.build_lines_with_link(
+        card, ROOM_BESIDE_LINK, most=MAX_LINK_IN_TEXT, platform="Discord", size=_size
+    )
 
 
-def _question(lines: Lines) -> list[str]:
+def _question(lines: texts.CardLines) -> list[str]:
     facts = [f"- **{escape(name)}**: {escape(value)}" for name, value in lines.facts]
     quoted = "\n".join(f"> {escape(line)}" for line in lines.message.split("\n")) if lines.message else ""
     return [f"**{escape(lines.heading)}**", escape(lines.prompt), quoted, "\n".join(facts)]
@@ -99,7 +97,7 @@ def _deadline(card: Card) -> str:
 
 
 def _closure_line(closure: CaseClosure) -> str:
-    return f"**{escape(truncate(ending(closure), MAX_CLOSURE, size=_size))}**"
+    return f"**{escape(truncate(texts.describe_closure(closure), MAX_CLOSURE, size=_size))}**"
 
 
 def _escape_brackets(url: str) -> str:
@@ -110,11 +108,11 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
     return [
         {
             "type": BUTTON,
-            "style": STYLES.get(find_tone(button.action), SECONDARY),
+            "style": STYLES.get(texts.find_tone(button.action), SECONDARY),
             "label": button.label,
             "custom_id": button.reference,
         }
-        for button in buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_LABEL, size=count_utf16_units)
+        for button in texts.label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_LABEL, size=count_utf16_units)
     ]
 
 

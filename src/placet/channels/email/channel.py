@@ -1,4 +1,4 @@
-"""The e-mail channel: sends questions with their review link; nobody can answer by e-mail."""
+"""The e-mail channel: sends questions with their review link. Answers by e-mail are not supported."""
 
 import asyncio
 import ssl
@@ -22,7 +22,7 @@ SUBMISSION_PORT = 587
 RETRY_DELAYS_S = (5.0, 20.0)
 MAX_THREADS = 1_000
 REQUIRED = ("PLACET_EMAIL_HOST", "PLACET_EMAIL_FROM", "PLACET_EMAIL_TO")
-LINK_ONLY = "Nobody can answer by e-mail. The recipient answers on the page behind the link."
+LINK_ONLY = "Answers by e-mail are not supported. The recipient answers on the review page."
 
 
 class EmailChannel:

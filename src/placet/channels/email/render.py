@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.texts import Lines, TextLimits, lines_of
+from placet.channels.texts import CardLines, TextLimits, build_card_lines
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import to_paragraphs, to_single_line, truncate
@@ -63,7 +63,7 @@ def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMe
     """Return the e-mail for a question or a reminder; raise ChannelRefused if the link cannot be shown."""
     if not is_linkable(card.review_url):
         raise ChannelRefused("The review link is too long for an e-mail, or is not an HTTP URL.")
-    lines = lines_of(card, ROOM)
+    lines = build_card_lines(card, ROOM)
     root = thread_id(card, envelope)
     if card.is_reminder:
         own = f"r{int(now.timestamp())}"
@@ -72,7 +72,7 @@ def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMe
         )
     else:
         message = _create_message(card, envelope, now, message_id=root)
-    closing = f"{lines.deadline}.\n{lines.silence}"
+    closing = f"{lines.deadline}.\n{lines.no_answer}"
     return _set_content(
         message,
         [*_plain_paragraphs(lines), f"{lines.link_label}:\n{card.review_url}", closing, NO_REPLY],
@@ -93,8 +93,8 @@ def build_follow_up(
     message = _create_message(
         card, envelope, now, message_id=_append_to_id(answers, "end"), references=references
     )
-    heading, prompt = truncate(texts.heading(card), 150), truncate(to_paragraphs(card.prompt), 600)
-    words = truncate(texts.ending(closure), 600)
+    heading, prompt = truncate(texts.format_heading(card), 150), truncate(to_paragraphs(card.prompt), 600)
+    words = truncate(texts.describe_closure(closure), 600)
     return _set_content(
         message,
         [words, heading, prompt, "There is nothing left to do here."],
@@ -115,9 +115,9 @@ def thread_id(card: Card, envelope: EmailEnvelope) -> str:
 
 def build_subject(card: Card) -> str:
     """Return one short line: who asks for what, and the beginning of the question."""
-    heading, room = texts.heading(card), MAX_SUBJECT - 30 - len(RE)
+    heading, room = texts.format_heading(card), MAX_SUBJECT - 30 - len(RE)
     if len(heading) > room:
-        heading = texts.asker(card, room)
+        heading = texts.format_source(card, room)
     prompt = to_single_line(card.prompt)
     return truncate(f"{heading}: {prompt}" if prompt else heading, MAX_SUBJECT - len(RE))
 
@@ -166,12 +166,12 @@ def _set_content(message: EmailMessage, plain: Sequence[str], html: Sequence[str
     return message
 
 
-def _plain_paragraphs(lines: Lines) -> list[str]:
+def _plain_paragraphs(lines: CardLines) -> list[str]:
     facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
     return [lines.heading, lines.prompt, lines.message, "\n".join(facts)]
 
 
-def _html_paragraphs(lines: Lines) -> list[str]:
+def _html_paragraphs(lines: CardLines) -> list[str]:
     facts = [f"<b>{escape(name)}</b>: {escape(value)}" for name, value in lines.facts if name or value]
     listed = f'<p dir="auto">{"<br>".join(facts)}</p>' if facts else ""
     return [
@@ -182,7 +182,7 @@ def _html_paragraphs(lines: Lines) -> list[str]:
     ]
 
 
-def _html_link(lines: Lines, url: str) -> str:
+def _html_link(lines: CardLines, url: str) -> str:
     link, label = escape(url), escape(lines.link_label)
     return f'<p><a href="{link}" style="{BUTTON}">{label}</a></p>\n<p><small>{link}</small></p>'
 

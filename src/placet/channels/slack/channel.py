@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from placet.channels.environment import require_variables
 from placet.channels.platform_api import PlatformApi, PlatformReply, Sleep, quote_platform
 from placet.channels.slack import render
-from placet.channels.slack.interactions import interactions_from_payload, read_form, verify_signature
+from placet.channels.slack.interactions import interactions_from_payload, read_form
+from placet.channels.slack.request_verification import verify_request
 from placet.channels.slack.socket_mode import IDLE_TIMEOUT_S, SocketMode
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
@@ -117,7 +118,7 @@ class SlackChannel:
         """Return the interactions in a signed webhook request."""
         if self._signing_secret is None:
             raise SettingsError("Set PLACET_SLACK_SIGNING_SECRET to the signing secret of your Slack app.")
-        verify_signature(request, self._signing_secret, self._now().timestamp())
+        verify_request(request, self._signing_secret, self._now().timestamp())
         return WebhookResult(interactions=interactions_from_payload(read_form(request.body)))
 
     async def listen(self) -> AsyncIterator[Sequence[Interaction]]:

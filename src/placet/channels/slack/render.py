@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, lines_of
+from placet.channels import texts
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_single_line, truncate
@@ -12,7 +12,7 @@ MAX_SECTION_FIELDS = 10
 MAX_ACTION_ELEMENTS = 25
 MAX_BUTTON_TEXT = 75
 MAX_BUTTON_URL = 3000
-ROOM = TextLimits(
+ROOM = texts.TextLimits(
     heading=150, prompt=1500, message=2500, facts=MAX_SECTION_FIELDS, fact_name=40, fact_value=160
 )
 MAX_NOTIFICATION = 300
@@ -29,7 +29,7 @@ def build_message(card: Card) -> dict[str, Any]:
     if count_utf16_units(card.review_url) > MAX_BUTTON_URL:
         raise ChannelRefused("The review link is too long for a button in Slack.")
     lines = _lines(card)
-    until = {"type": "context", "elements": [_plain(lines.deadline), _plain(lines.silence)]}
+    until = {"type": "context", "elements": [_plain(lines.deadline), _plain(lines.no_answer)]}
     actions = {"type": "actions", "elements": [*_buttons(card), _link(lines.link_label, card.review_url)]}
     return _body(lines, [until, actions], notice=lines.prompt)
 
@@ -37,14 +37,14 @@ def build_message(card: Card) -> dict[str, Any]:
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
     lines = _lines(card)
-    closing = ending(closure)
+    closing = texts.describe_closure(closure)
     return _body(lines, [{"type": "section", "text": _plain(closing)}], notice=closing)
 
 
 def build_follow_up(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return a new message that says how the case closed, for when the original cannot be edited."""
     lines = _lines(card)
-    closing = ending(closure)
+    closing = texts.describe_closure(closure)
     blocks = [_header(lines), *_sections(lines.prompt, closing)]
     return {"text": _build_notification(lines.heading, closing), "blocks": blocks}
 
@@ -59,11 +59,11 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _lines(card: Card) -> Lines:
-    return lines_of(card, ROOM, size=count_utf16_units)
+def _lines(card: Card) -> texts.CardLines:
+    return texts.build_card_lines(card, ROOM, size=count_utf16_units)
 
 
-def _body(lines: Lines, last: list[dict[str, Any]], *, notice: str) -> dict[str, Any]:
+def _body(lines: texts.CardLines, last: list[dict[str, Any]], *, notice: str) -> dict[str, Any]:
     blocks = [_header(lines), *_sections(lines.prompt, lines.message), *_facts(lines), *last]
     return {"text": _build_notification(lines.heading, notice), "blocks": blocks}
 
@@ -73,7 +73,7 @@ def _build_notification(heading: str, text: str) -> str:
     return escape(f"{heading}: {line}" if line else heading)
 
 
-def _header(lines: Lines) -> dict[str, Any]:
+def _header(lines: texts.CardLines) -> dict[str, Any]:
     return {"type": "header", "text": _plain(lines.heading)}
 
 
@@ -81,7 +81,7 @@ def _sections(*texts: str) -> list[dict[str, Any]]:
     return [{"type": "section", "text": _plain(text)} for text in texts if text]
 
 
-def _facts(lines: Lines) -> list[dict[str, Any]]:
+def _facts(lines: texts.CardLines) -> list[dict[str, Any]]:
     fields = [_plain(f"{name}\n{value}".strip()) for name, value in lines.facts if name or value]
     return [{"type": "section", "fields": fields}] if fields else []
 
@@ -93,10 +93,10 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
             "action_id": f"{BUTTON_ID_PREFIX}{number}",
             "text": _plain(button.label),
             "value": button.reference,
-            **({"style": STYLES[tone]} if (tone := find_tone(button.action)) in STYLES else {}),
+            **({"style": STYLES[tone]} if (tone := texts.find_tone(button.action)) in STYLES else {}),
         }
         for number, button in enumerate(
-            buttons_of(card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT, size=count_utf16_units)
+            texts.label_buttons(card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT, size=count_utf16_units)
         )
     ]
 

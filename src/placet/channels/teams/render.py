@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, lines_of
+from placet.channels import texts
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
@@ -12,7 +12,7 @@ from placet.text.truncation import count_utf16_units, truncate
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
 VERSION = "1.5"
 VERB = "placet.press"
-ROOM = TextLimits(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
+ROOM = texts.TextLimits(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
 PROMPT_LINES = 12
 MESSAGE_LINES = 24
 MAX_BUTTONS = 17
@@ -37,32 +37,36 @@ def build_card(card: Card) -> Element:
     """Return the Adaptive Card of a question; raise ChannelRefused if the review link is too long."""
     if count_utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a card in Teams.")
-    lines = lines_of(card, ROOM, size=count_utf16_units)
+    lines = texts.build_card_lines(card, ROOM, size=count_utf16_units)
     link = {"type": "Action.OpenUrl", "title": lines.link_label, "url": card.review_url}
     until = [
         _text(lines.deadline, spacing="Medium", isSubtle=True),
-        _text(lines.silence, spacing="None", isSubtle=True),
+        _text(lines.no_answer, spacing="None", isSubtle=True),
     ]
     return _card([*_question(lines), *until, *_rows([*_buttons(card), link])])
 
 
 def build_closed_card(card: Card, closure: CaseClosure) -> Element:
     """Return the card after the case closed: no buttons, and how it closed."""
-    lines = lines_of(card, ROOM, size=count_utf16_units)
-    return _card([*_question(lines), _text(ending(closure), spacing="Medium", weight="Bolder")])
+    lines = texts.build_card_lines(card, ROOM, size=count_utf16_units)
+    return _card(
+        [*_question(lines), _text(texts.describe_closure(closure), spacing="Medium", weight="Bolder")]
+    )
 
 
 def build_follow_up(card: Card, closure: CaseClosure) -> Element:
-    """How a question ended, where its own build_card cannot be changed any more."""
-    lines = lines_of(card, ROOM, size=count_utf16_units)
+    """Return a new card that says how the case closed, for when the original cannot be edited."""
+    lines = texts.build_card_lines(card, ROOM, size=count_utf16_units)
     prompt = _paragraph(lines.prompt, PROMPT_LINES)
-    return _card([_heading(lines), *prompt, _text(ending(closure), spacing="Medium", weight="Bolder")])
+    return _card(
+        [_heading(lines), *prompt, _text(texts.describe_closure(closure), spacing="Medium", weight="Bolder")]
+    )
 
 
 def build_summary(card: Card, closure: CaseClosure | None = None) -> str:
     """Return the text of the notification."""
-    heading = lines_of(card, ROOM, size=count_utf16_units).heading
-    return heading if closure is None else ending(closure)
+    heading = texts.build_card_lines(card, ROOM, size=count_utf16_units).heading
+    return heading if closure is None else texts.describe_closure(closure)
 
 
 def build_reply(text: str) -> str:
@@ -74,7 +78,7 @@ def _card(body: list[Element]) -> Element:
     return {"$schema": SCHEMA, "type": "AdaptiveCard", "version": VERSION, "body": body}
 
 
-def _question(lines: Lines) -> list[Element]:
+def _question(lines: texts.CardLines) -> list[Element]:
     return [
         _heading(lines),
         *_paragraph(lines.prompt, PROMPT_LINES),
@@ -83,7 +87,7 @@ def _question(lines: Lines) -> list[Element]:
     ]
 
 
-def _heading(lines: Lines) -> Element:
+def _heading(lines: texts.CardLines) -> Element:
     return _text(lines.heading, weight="Bolder", size="Medium")
 
 
@@ -98,7 +102,7 @@ def _paragraph(text: str, most: int, **style: Any) -> list[Element]:
     ]
 
 
-def _facts(lines: Lines) -> list[Element]:
+def _facts(lines: texts.CardLines) -> list[Element]:
     named = [(name, value) for name, value in lines.facts if name or value]
     return [
         _rich([*_runs(f"{name}: " if name else "", weight="Bolder"), *_runs(value)], spacing="Small")
@@ -129,9 +133,9 @@ def _buttons(card: Card) -> list[Element]:
             "data": {"reference": button.reference},
             "associatedInputs": "none",
             "fallback": "drop",
-            **({"style": STYLES[tone]} if (tone := find_tone(button.action)) in STYLES else {}),
+            **({"style": STYLES[tone]} if (tone := texts.find_tone(button.action)) in STYLES else {}),
         }
-        for button in buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
+        for button in texts.label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
     ]
 
 

@@ -1,7 +1,6 @@
 """The Telegram channel: a bot sends questions and receives interactions by webhook or long polling."""
 
 import asyncio
-import hmac
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,11 +15,11 @@ from placet.channels.telegram.interactions import (
     decode_update,
     interaction_from_update,
 )
-from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
+from placet.channels.telegram.request_verification import verify_request
+from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 API_URL = "https://api.telegram.org"
-SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the name of a header
 POLL_TIMEOUT_S = 50
 MAX_UPDATES = 25
 """Each update contains its whole message, up to 30 KB; more would exceed the response size limit."""
@@ -108,9 +107,7 @@ class TelegramChannel:
             raise SettingsError(
                 "Set PLACET_TELEGRAM_WEBHOOK_SECRET to the secret_token that you gave to setWebhook."
             )
-        given = request.headers.get(SECRET_HEADER, "")
-        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._webhook_secret.encode()):
-            raise SignatureInvalid("The request does not carry the webhook's secret.")
+        verify_request(request, self._webhook_secret)
         interaction = interaction_from_update(decode_update(request.body))
         return WebhookResult(interactions=(interaction,) if interaction is not None else ())
 

@@ -58,7 +58,7 @@ class TelegramUpdate(Struct, frozen=True):
 
 
 def convert_update(raw: object) -> TelegramUpdate | None:
-    """Return an update of a list; for an unknown kind only its number, which confirms it, or None."""
+    """Return an update of a list; for an unknown type only its number, which confirms it, or None."""
     try:
         return msgspec.convert(raw, TelegramUpdate)
     except msgspec.ValidationError:

@@ -4,17 +4,18 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from placet.channels.texts import Lines, TextLimits, buttons_of, ending, find_tone, fits_link_button, lines_of
-from placet.errors import ChannelRefused
+from placet.channels import texts
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
 
 MAX_BUTTON_TEXT = 64
 MAX_REPLY = 200
 MAX_LINK = 2048
-ROOM = TextLimits(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
+ROOM = texts.TextLimits(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
 # Used when the link does not fit a button and is part of the text instead.
-ROOM_BESIDE_LINK = TextLimits(heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120)
+ROOM_BESIDE_LINK = texts.TextLimits(
+    heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120
+)
 LONG_MESSAGE = 400
 MAX_BUTTONS = 20
 BUTTONS_IN_A_ROW = 2
@@ -24,9 +25,9 @@ STYLES: Mapping[str, str] = {"positive": "success", "destructive": "danger"}
 
 def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
-    in_button = fits_link_button(card.review_url, MAX_LINK)
+    in_button = texts.fits_link_button(card.review_url, MAX_LINK)
     lines = _lines(card, in_button=in_button)
-    parts = [*_question(lines), f"<i>{_escape(lines.deadline)}\n{_escape(lines.silence)}</i>"]
+    parts = [*_question(lines), f"<i>{_escape(lines.deadline)}\n{_escape(lines.no_answer)}</i>"]
     if not in_button:
         parts.append(f"{_escape(lines.link_label)}: {_escape(card.review_url)}")
     rows = _rows(card)
@@ -38,28 +39,35 @@ def build_message(card: Card) -> dict[str, Any]:
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
     return _body(
-        [*_question(lines_of(card, ROOM, size=count_utf16_units)), f"<b>{_escape(ending(closure))}</b>"], []
+        [
+            *_question(texts.build_card_lines(card, ROOM, size=count_utf16_units)),
+            f"<b>{_escape(texts.describe_closure(closure))}</b>",
+        ],
+        [],
     )
 
 
 def build_follow_up(card: Card, closure: CaseClosure, message_id: int) -> dict[str, Any]:
     """Return a new message that says how the case closed, for when the original cannot be edited."""
-    lines = lines_of(card, ROOM_BESIDE_LINK, size=count_utf16_units)
-    parts = [f"<b>{_escape(lines.heading)}</b>", _escape(lines.prompt), f"<b>{_escape(ending(closure))}</b>"]
+    lines = texts.build_card_lines(card, ROOM_BESIDE_LINK, size=count_utf16_units)
+    parts = [
+        f"<b>{_escape(lines.heading)}</b>",
+        _escape(lines.prompt),
+        f"<b>{_escape(texts.describe_closure(closure))}</b>",
+    ]
     reply_to = {"message_id": message_id, "allow_sending_without_reply": True}
     return {**_body(parts, []), "reply_parameters": reply_to}
 
 
-def _lines(card: Card, *, in_button: bool) -> Lines:
-    url = card.review_url
-    if not in_button and (count_utf16_units(url) > MAX_LINK or not url.isprintable()):
-        raise ChannelRefused(
-            "The review link is too long for Telegram, or contains characters that cannot be shown."
-        )
-    return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=count_utf16_units)
+def _lines(card: Card, *, in_button: bool) -> texts.CardLines:
+    if in_button:
+        return texts.build_card_lines(card, ROOM, size=count_utf16_units)
+    return texts.build_lines_with_link(
+        card, ROOM_BESIDE_LINK, most=MAX_LINK, platform="Telegram", size=count_utf16_units
+    )
 
 
-def _question(lines: Lines) -> list[str]:
+def _question(lines: texts.CardLines) -> list[str]:
     facts = [f"• <b>{_escape(name)}</b>: {_escape(value)}" for name, value in lines.facts]
     fold = " expandable" if len(lines.message) > LONG_MESSAGE else ""
     quoted = f"<blockquote{fold}>{_escape(lines.message)}</blockquote>" if lines.message else ""
@@ -69,13 +77,13 @@ def _question(lines: Lines) -> list[str]:
 def _rows(card: Card) -> list[list[dict[str, str]]]:
     buttons = [
         {"text": button.label, "callback_data": button.reference, **_style(button.action)}
-        for button in buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TEXT, size=count_utf16_units)
+        for button in texts.label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TEXT, size=count_utf16_units)
     ]
     return [buttons[at : at + BUTTONS_IN_A_ROW] for at in range(0, len(buttons), BUTTONS_IN_A_ROW)]
 
 
 def _style(action: str) -> dict[str, str]:
-    tone = find_tone(action)
+    tone = texts.find_tone(action)
     return {"style": STYLES[tone]} if tone in STYLES else {}
 
 

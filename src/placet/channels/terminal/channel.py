@@ -25,7 +25,7 @@ from placet.channels.terminal.render import (
     NumberedButton,
     TerminalLayout,
 )
-from placet.channels.texts import buttons_of
+from placet.channels.texts import label_buttons
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
@@ -72,7 +72,7 @@ class TerminalChannel:
         """Print the question; raise ChannelRefused if the screen is not a terminal."""
         if not self._screen.isatty():
             raise ChannelRefused(NO_SCREEN)
-        shown = buttons_of(card, MAX_BUTTONS, label=MAX_LABEL)
+        shown = label_buttons(card, MAX_BUTTONS, label=MAX_LABEL)
         answers = tuple(NumberedButton(number=next(self._numbers), button=button) for button in shown)
         text = render.build_message(card, answers, self._layout())
         if not self._open_buttons():
@@ -112,9 +112,7 @@ class TerminalChannel:
                 yield interactions
         if self._open_buttons():  # for example after Ctrl-D
             with suppress(Unreachable):
-                self._write(
-                    render.build_reply("What is typed here is heard no more: open the link.", self._layout())
-                )
+                self._write(render.build_reply("Input is closed. Open the link to answer.", self._layout()))
 
     async def aclose(self) -> None:
         """Do nothing: the terminal stays open."""
@@ -126,7 +124,7 @@ class TerminalChannel:
             press_id = f"{self._session}-{next(self._presses)}"
             return interaction_from_button(answer, press_id=press_id, user=self._user)
         if answers:
-            words = f"That is no answer here. Type {render.list_numbers(answers)}, or open the link."
+            words = f"That is not an answer. Type {render.list_numbers(answers)}, or open the link."
             with suppress(Unreachable):
                 self._write(render.build_reply(words, self._layout()))
         return None

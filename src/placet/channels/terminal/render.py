@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from placet.channels import texts
-from placet.channels.texts import TextLimits, lines_of
+from placet.channels.texts import TextLimits, build_card_lines
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import to_single_line, truncate
@@ -56,7 +56,7 @@ def build_message(card: Card, answers: Sequence[NumberedButton], paper: Terminal
     """Return the question, its buttons and the link; raise ChannelRefused if the link cannot be printed."""
     if not is_linkable(card.review_url):
         raise ChannelRefused("The review link is too long for a terminal, or is not an HTTP URL.")
-    lines = lines_of(card, ROOM)
+    lines = build_card_lines(card, ROOM)
     facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
     parts = [
         paper.lines(lines.heading, style=DIM),
@@ -65,7 +65,7 @@ def build_message(card: Card, answers: Sequence[NumberedButton], paper: Terminal
         [line for fact in facts for line in paper.lines(fact)],
         _button_lines(answers, paper),
         [f"{INDENT}{lines.link_label}:", f"{INDENT}{card.review_url}"],
-        [*paper.lines(f"{lines.deadline}.", style=DIM), *paper.lines(lines.silence, style=DIM)],
+        [*paper.lines(f"{lines.deadline}.", style=DIM), *paper.lines(lines.no_answer, style=DIM)],
     ]
     return _join_parts(parts)
 
@@ -73,9 +73,9 @@ def build_message(card: Card, answers: Sequence[NumberedButton], paper: Terminal
 def build_follow_up(card: Card, closure: CaseClosure, paper: TerminalLayout) -> str:
     """Return how a case closed, below everything that was written since."""
     prompt = truncate(to_single_line(card.prompt), 200)
-    heading = truncate(texts.heading(card), ROOM.heading)
+    heading = truncate(texts.format_heading(card), ROOM.heading)
     about = paper.lines(f"{heading}: {prompt}" if prompt else heading, style=DIM)
-    return _join_parts([[*about, *paper.lines(texts.ending(closure), style=BOLD)]])
+    return _join_parts([[*about, *paper.lines(texts.describe_closure(closure), style=BOLD)]])
 
 
 def build_reply(text: str, paper: TerminalLayout) -> str:

@@ -5,8 +5,6 @@ WhatsApp often reports this afterwards, by webhook: the channel sends the templa
 """
 
 import asyncio
-import hashlib
-import hmac
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -23,12 +21,12 @@ from placet.channels.whatsapp.interactions import (
     read_values,
 )
 from placet.channels.whatsapp.render import MessageBody
-from placet.errors import ChannelRefused, PlacetError, SettingsError, SignatureInvalid, Unreachable
+from placet.channels.whatsapp.request_verification import verify_challenge, verify_request
+from placet.errors import ChannelRefused, PlacetError, SettingsError, Unreachable
 from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
 
 API_URL = "https://graph.facebook.com"
 API_VERSION = "v24.0"
-SIGNATURE_HEADER = "x-hub-signature-256"
 BREAK_S = 2.0
 MAX_UNCONFIRMED = 1_000
 REQUIRED = (
@@ -37,8 +35,8 @@ REQUIRED = (
     "PLACET_WHATSAPP_TO",
 )
 NO_TEMPLATE = (
-    "WhatsApp takes free messages within 24 hours after a person wrote only; "
-    "set PLACET_WHATSAPP_TEMPLATE to a template for all other times."
+    "WhatsApp delivers free-form messages only within 24 hours after the person wrote. "
+    "Set PLACET_WHATSAPP_TEMPLATE to a template for all other times."
 )
 WINDOW_CLOSED = frozenset({131047, 470})
 """More than 24 hours since the person last wrote: only a template is delivered."""
@@ -53,7 +51,6 @@ KNOWN_REFUSALS: Mapping[int, str] = {
     132001: "There is no approved template of this name and language; check PLACET_WHATSAPP_TEMPLATE.",
 }
 
-_CHALLENGE = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _NUMBER = re.compile(r"[0-9]{1,64}")
 _PERSON = re.compile(r"[0-9]{5,20}|[A-Z]{2}\.[A-Za-z0-9.]{1,128}")
 _VERSION = re.compile(r"v[0-9]{1,3}\.[0-9]{1,2}")
@@ -214,19 +211,13 @@ class WhatsAppChannel:
             raise SettingsError(
                 "Set PLACET_WHATSAPP_VERIFY_TOKEN to the verify token in the webhook's settings."
             )
-        given, challenge = request.query.get("hub.verify_token", ""), request.query.get("hub.challenge", "")
-        if request.query.get("hub.mode") != "subscribe" or not _is_same(given, self._verify_token):
-            raise SignatureInvalid("The request does not carry the webhook's verify token.")
-        if not _CHALLENGE.fullmatch(challenge):
-            raise SignatureInvalid("The challenge is not valid.")
+        challenge = verify_challenge(request, self._verify_token)
         return WebhookResult(body=challenge.encode(), content_type="text/plain")
 
     def _check_signature(self, request: WebhookRequest) -> None:
         if not self._app_secret:
             raise SettingsError("Set PLACET_WHATSAPP_APP_SECRET to the secret in your app's basic settings.")
-        expected = hmac.new(self._app_secret.encode(), request.body, hashlib.sha256).hexdigest()
-        if not _is_same(request.headers.get(SIGNATURE_HEADER, ""), f"sha256={expected}"):
-            raise SignatureInvalid("The request is not signed by WhatsApp.")
+        verify_request(request, self._app_secret)
 
     def _handle_status(self, status: WhatsAppStatus) -> None:
         """Send the template, once, for a message that failed because of the 24-hour limit."""
@@ -303,10 +294,6 @@ def _store_bounded(entries: dict[str, Any], message_id: str, value: Any) -> None
     if len(entries) >= MAX_UNCONFIRMED:
         del entries[next(iter(entries))]
     entries[message_id] = value
-
-
-def _is_same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
 def _find_error(reply: PlatformReply) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.texts import TextLimits, buttons_of, fits_link_button, lines_of
+from placet.channels.texts import TextLimits, build_card_lines, fits_link_button, label_buttons
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_paragraphs, to_single_line, truncate
@@ -45,18 +45,18 @@ def build_message(card: Card) -> MessageBody:
     if count_utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a message in WhatsApp.")
     buttons = _make_titles_unique(
-        buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
+        label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
     )
-    silence, link = texts.silence(card), _link_line(card)
-    if buttons and _space_beside(silence, link) >= LEAST_QUESTION:
-        return _interactive(card, [silence, link], _reply_action(buttons))
+    no_answer, link = texts.format_no_answer(card), _link_line(card)
+    if buttons and _space_beside(no_answer, link) >= LEAST_QUESTION:
+        return _interactive(card, [no_answer, link], _reply_action(buttons))
     if fits_link_button(card.review_url, MAX_LINK, schemes=("https",)):
-        return _interactive(card, [silence], _link_action(card))
+        return _interactive(card, [no_answer], _link_action(card))
     return _text(
         [
             _heading(card),
             _build_question(card, MAX_TEXT_BODY // 4),
-            f"{texts.deadline(card)}.\n{silence}",
+            f"{texts.format_deadline(card)}.\n{no_answer}",
             link,
         ]
     )
@@ -65,7 +65,7 @@ def build_message(card: Card) -> MessageBody:
 def build_follow_up(card: Card, closure: CaseClosure) -> MessageBody:
     """Return a new message that says how the case closed: WhatsApp messages cannot be edited."""
     prompt = truncate(to_paragraphs(card.prompt), 300, size=count_utf16_units)
-    return _text([_heading(card), defuse_markup(prompt), defuse_markup(texts.ending(closure))])
+    return _text([_heading(card), defuse_markup(prompt), defuse_markup(texts.describe_closure(closure))])
 
 
 def build_reply(text: str) -> MessageBody:
@@ -75,7 +75,7 @@ def build_reply(text: str) -> MessageBody:
 
 def build_template_message(card: Card, *, name: str, language: str) -> MessageBody:
     """Return the template message for a question, for a person who has not written for a day."""
-    rest = f"{texts.deadline(card)}. {texts.silence(card)} {_link_line(card)}"
+    rest = f"{texts.format_deadline(card)}. {texts.format_no_answer(card)} {_link_line(card)}"
     if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
         rest = _link_line(card)
     if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
@@ -86,7 +86,9 @@ def build_template_message(card: Card, *, name: str, language: str) -> MessageBo
 def build_template_follow_up(card: Card, closure: CaseClosure, *, name: str, language: str) -> MessageBody:
     """Return the template message that says how the case closed."""
     rest = defuse_markup(
-        truncate(to_single_line(texts.ending(closure)), TEMPLATE_ROOM["rest"], size=count_utf16_units)
+        truncate(
+            to_single_line(texts.describe_closure(closure)), TEMPLATE_ROOM["rest"], size=count_utf16_units
+        )
     )
     return _template(card, rest, name, language)
 
@@ -101,19 +103,21 @@ def defuse_markup(text: str) -> str:
 
 def _heading(card: Card) -> str:
     return defuse_markup(
-        truncate(texts.heading(card, MAX_HEADER, size=count_utf16_units), MAX_HEADER, size=count_utf16_units)
+        truncate(
+            texts.format_heading(card, MAX_HEADER, size=count_utf16_units), MAX_HEADER, size=count_utf16_units
+        )
     )
 
 
 def _build_question(card: Card, most: int) -> str:
-    lines = lines_of(card, ROOM, size=count_utf16_units)
+    lines = build_card_lines(card, ROOM, size=count_utf16_units)
     facts = "\n".join(f"• {name}: {value}" for name, value in lines.facts if name or value)
     parts = [part for part in (lines.prompt, lines.message, facts) if part]
     return defuse_markup(truncate("\n\n".join(parts), most, size=count_utf16_units))
 
 
 def _link_line(card: Card) -> str:
-    return f"{texts.link_label(card)}: {card.review_url}"
+    return f"{texts.find_link_label(card)}: {card.review_url}"
 
 
 def _space_beside(*parts: str) -> int:
@@ -137,7 +141,7 @@ def _reply_action(buttons: Sequence[Button]) -> tuple[str, MessageBody]:
 
 
 def _link_action(card: Card) -> tuple[str, MessageBody]:
-    label = truncate(texts.link_label(card), MAX_BUTTON_TITLE, size=count_utf16_units)
+    label = truncate(texts.find_link_label(card), MAX_BUTTON_TITLE, size=count_utf16_units)
     return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
 
 
@@ -149,7 +153,7 @@ def _interactive(card: Card, closing: list[str], action: tuple[str, MessageBody]
             "type": action[0],
             "header": {"type": "text", "text": _heading(card)},
             "body": {"text": "\n\n".join(part for part in (asked, *closing) if part)},
-            "footer": {"text": truncate(texts.deadline(card), MAX_FOOTER, size=count_utf16_units)},
+            "footer": {"text": truncate(texts.format_deadline(card), MAX_FOOTER, size=count_utf16_units)},
             "action": action[1],
         },
     }
@@ -162,7 +166,7 @@ def _text(parts: Sequence[str]) -> MessageBody:
 
 def _template(card: Card, rest: str, name: str, language: str) -> MessageBody:
     room = TEMPLATE_ROOM["heading"]
-    heading = truncate(texts.heading(card, room, size=count_utf16_units), room, size=count_utf16_units)
+    heading = truncate(texts.format_heading(card, room, size=count_utf16_units), room, size=count_utf16_units)
     prompt = truncate(
         to_single_line(card.prompt) or to_single_line(card.message),
         TEMPLATE_ROOM["prompt"],

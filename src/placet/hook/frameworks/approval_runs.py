@@ -3,18 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from placet.hook.answer_validation import Feedback
+from placet.hook.approval_rules import Hook
 from placet.hook.frameworks.run_steps import RunSteps, drive, drive_streaming, run_on_thread_loop
 from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
-from placet.hook.gate import DEFAULT_LEASE
-from placet.hook.grants import GrantSource
+from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.policy import Hook
-from placet.hook.reviews import Reviews
 from placet.hook.savers.saver import Saver
 
 AgentT = TypeVar("AgentT")
@@ -23,34 +20,31 @@ ThreadClaim = Callable[[], Any]
 """A function that claims the thread of a run."""
 
 
+class RunsOptions(GateOptions, total=False):
+    """The options of ApprovalRuns."""
+
+    repeatable: Collection[str]
+    parallel: Collection[str]
+
+
 class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
-    """Runs agents in threads that outlive the process; `options` are always the framework's own.
+    """Runs agents in threads that outlive the process; the `options` of a run are the framework's own.
 
     With `reviews`, each stopped turn opens a case under the name `agent`; with `grants`, pre-approved
-    calls run without asking. `repeatable` names tools that may run again if their process died.
+    calls run without asking. `repeatable` names tools that may run again if their process died. The calls
+    of a turn run one after another, unless their tools are named in `parallel`.
     """
 
     def __init__(
         self,
         *hooks: Hook,
         saver: Saver,
-        agent: str = "agent",
-        reviews: Reviews | None = None,
-        grants: GrantSource | None = None,
         repeatable: Collection[str] = (),
-        lease_for: timedelta = DEFAULT_LEASE,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        parallel: Collection[str] = (),
+        **options: Unpack[GateOptions],
     ) -> None:
-        self.threads = FrameworkThreads(
-            hooks,
-            saver,
-            agent=agent,
-            reviews=reviews,
-            grants=grants,
-            repeatable=repeatable,
-            lease_for=lease_for,
-            clock=clock,
-        )
+        self.parallel = frozenset(parallel)
+        self.threads = FrameworkThreads(hooks, saver, repeatable=repeatable, **options)
 
     async def run(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
         """Send a message; return the framework's result, or the calls that wait for a reviewer.
@@ -84,13 +78,13 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any
     ) -> AsyncGenerator[Any, None]:
         """Like `run`, but yield the framework's events; the last one is the outcome."""
-        return self._tell(agent, self._start_steps(agent, thread_id, prompt), options)
+        return self._stream(agent, self._start_steps(agent, thread_id, prompt), options)
 
     def resume_stream(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
     ) -> AsyncGenerator[Any, None]:
         """Like `resume`, but yield the framework's events; the last one is the outcome."""
-        return self._tell(agent, self._resume_steps(agent, thread_id, feedback), options)
+        return self._stream(agent, self._resume_steps(agent, thread_id, feedback), options)
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """Return the calls of this thread that wait for a reviewer, with the decisions so far."""
@@ -127,7 +121,7 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
 
     def _give_back(self, found: Future[Any]) -> None:
         if isinstance(held := found.result(), ClaimedThread):
-            self.threads.let_go(held)
+            self.threads.release_thread(held)
 
     def _start_steps(self, agent: AgentT, thread_id: str, prompt: str) -> RunSteps[OutcomeT]:
         return self._build_steps(agent, partial(self.threads.open, thread_id, prompt), prompt)
@@ -141,7 +135,7 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         self._check(agent, options)
         return drive(flow, partial(self._run, agent, options), self.threads.gate.run_blocking)
 
-    def _tell(
+    def _stream(
         self, agent: AgentT, flow: RunSteps[OutcomeT], options: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
         self._check(agent, options)

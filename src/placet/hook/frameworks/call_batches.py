@@ -25,17 +25,19 @@ class AsyncCallBatches:
         self._batches: dict[Any, _Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def begin(self, key: str, call_id: str, *, repeatable: bool, alone: bool = False) -> CallStart:
+    async def begin(
+        self, key: str, call_id: str, *, repeatable: bool, is_only_call: bool = False
+    ) -> CallStart:
         """Like the gate's `begin`; the only call of a turn does not wait for others.
 
         A call that is cancelled meanwhile has not started.
         """
-        write_batch = self._at_once if alone else self._together
+        write_batch = self._at_once if is_only_call else self._together
         return _raise_or_return(await write_batch(self._gate.begin_all, key, call_id, repeatable))
 
-    async def finish(self, key: str, call_id: str, result: str, *, alone: bool = False) -> None:
+    async def finish(self, key: str, call_id: str, result: str, *, is_only_call: bool = False) -> None:
         """Like the gate's `finish`."""
-        write_batch = self._at_once if alone else self._together
+        write_batch = self._at_once if is_only_call else self._together
         await write_batch(self._gate.finish_all, key, call_id, result)
 
     async def _at_once(self, write_batch: BatchWrite, key: str, call_id: str, argument: Any) -> Any:
@@ -66,8 +68,8 @@ class AsyncCallBatches:
 
     def _give_back(self, key: str, found: Mapping[str, Any]) -> None:
         """Undo the start of calls whose caller was cancelled."""
-        for call_id, told in found.items():
-            if isinstance(told, CallStart) and told.run:
+        for call_id, start in found.items():
+            if isinstance(start, CallStart) and start.run:
                 self._gate.undo_begin(key, call_id)
 
     def _write(self, write_batch: BatchWrite, key: str, name: Any) -> None:

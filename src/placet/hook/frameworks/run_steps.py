@@ -54,11 +54,11 @@ async def drive_streaming(
                     value = await run_blocking(step)
                 else:
                     async with aclosing(run(step)) as events:
-                        async for told in events:
-                            if isinstance(told, StreamResult):
-                                value = told.result
+                        async for event in events:
+                            if isinstance(event, StreamResult):
+                                value = event.result
                             else:
-                                yield told
+                                yield event
             except (Exception, asyncio.CancelledError) as error:
                 step = flow.throw(error)
             else:

@@ -9,21 +9,22 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, Unpack
 
-from placet.errors import CaseNotOpened, CheckpointConflict, NothingToResume, ThreadPaused
+from placet.errors import AlreadyDecided, CaseNotOpened, CheckpointConflict, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
+from placet.hook.approval_rules import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
+from placet.hook.call_evaluation import Schemas, evaluate_call
 from placet.hook.checkpoint import Checkpoint
+from placet.hook.decision_record import describe_contradictions, find_contradictions, record_decisions
 from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from placet.hook.frameworks.call_batches import AsyncCallBatches
 from placet.hook.frozen_values import replace
-from placet.hook.gate import DEFAULT_LEASE, ApprovalGate
-from placet.hook.heartbeat import Heartbeat
+from placet.hook.gate import ApprovalGate, GateOptions
+from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.json_text import digest_json
-from placet.hook.policy import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
 from placet.hook.result_texts import (
     CANCELLED_BY_MESSAGE,
     describe_failure,
@@ -33,8 +34,8 @@ from placet.hook.result_texts import (
 )
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
-from placet.hook.turn import Schemas, evaluate_call
 
+T = TypeVar("T")
 Requirements = Mapping[str, ReviewRequirement | None]
 """Call id -> how it must be reviewed, or None if it only waits with the others."""
 TURN_DIGEST = 12
@@ -69,13 +70,20 @@ class FinishedThread:
     """A thread that has already continued: this answer was delivered before."""
 
     state: str
+    contradictions: tuple[str, ...] = ()
+    """What the answer says otherwise than the one that counts."""
+
+    def deliver(self, outcome: T) -> T:
+        """Return the outcome once more; raises AlreadyDecided if this answer contradicts the first one."""
+        _refuse_contradictions(self.contradictions, outcome)
+        return outcome
 
 
 class FrameworkThreads:
     """Stores a framework's threads in a saver; one caller at a time works on a thread.
 
     Savers list the paused turns, not the threads, because the answers belong to the turn. The framework's
-    state is the text of a JSON object owner `messages` are the thread's messages so far.
+    state is the text of a JSON object whose `messages` are the thread's messages so far.
     """
 
     def __init__(
@@ -84,17 +92,16 @@ class FrameworkThreads:
         saver: Saver,
         *,
         repeatable: Collection[str] = (),
-        lease_for: timedelta = DEFAULT_LEASE,
-        **gate: Any,
+        **options: Unpack[GateOptions],
     ) -> None:
         self.hooks = tuple(hooks)
         self._saver = saver
         self._repeatable = frozenset(repeatable)
-        self._lease_for = lease_for
-        self._heartbeat = Heartbeat(lease_for)
+        self._lease_for = options.get("lease_for", DEFAULT_LEASE)
+        self._heartbeat = Heartbeat(self._lease_for)
         # With reviews, sync before the case is opened; without, the thread is saved right after, synced.
-        self._stops_unsynced = not gate.get("reviews")
-        self.gate = ApprovalGate(self.hooks, saver, lease_for=lease_for, **gate)
+        self._stops_unsynced = not options.get("reviews")
+        self.gate = ApprovalGate(self.hooks, saver, **options)
         self._marks = AsyncCallBatches(self.gate)
 
     def evaluate(
@@ -120,15 +127,15 @@ class FrameworkThreads:
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """Return the calls of this thread that wait for a reviewer, with the decisions so far."""
-        standing = self._find_checkpoint(thread_id)
-        turn = "" if standing is None else _read_members(standing).get("turn", "")
+        checkpoint = self._find_checkpoint(thread_id)
+        turn = "" if checkpoint is None else _read_members(checkpoint).get("turn", "")
         waiting = self.gate.waiting(turn) if turn else None
-        return None if standing is None or waiting is None else _present_interruption(waiting, standing)
+        return None if checkpoint is None or waiting is None else _present_interruption(waiting, checkpoint)
 
     def state(self, thread_id: str) -> str | None:
         """Return the framework's saved state; None if the thread does not exist."""
-        standing = self._find_checkpoint(thread_id)
-        return None if standing is None else _read_members(standing).get("state")
+        checkpoint = self._find_checkpoint(thread_id)
+        return None if checkpoint is None else _read_members(checkpoint).get("state")
 
     def renewing(self, held: ClaimedThread) -> AbstractContextManager[None]:
         """Return a context manager that renews the thread's lease."""
@@ -137,12 +144,12 @@ class FrameworkThreads:
     def open(self, thread_id: str, message: str | None) -> ClaimedThread | InterruptionMetadata:
         """Claim a thread for a new message. If it is paused, the hook's `on_new_message` applies."""
         while True:
-            kept = self._saver.get(thread_id)
-            standing = Checkpoint(thread_id=thread_id) if kept is None else kept.checkpoint
+            saved = self._saver.get(thread_id)
+            checkpoint = Checkpoint(thread_id=thread_id) if saved is None else saved.checkpoint
             try:
-                if "turn" in _read_members(standing):
-                    return self._handle_new_message(standing, message)
-                return ClaimedThread(checkpoint=self._claim(standing))
+                if "turn" in _read_members(checkpoint):
+                    return self._handle_new_message(checkpoint, message)
+                return ClaimedThread(checkpoint=self._claim(checkpoint))
             except CheckpointConflict:
                 continue
 
@@ -156,16 +163,16 @@ class FrameworkThreads:
         """
         feedback = materialize_answers(feedback)
         while True:
-            standing = self._find_checkpoint(thread_id)
-            if standing is None:
+            checkpoint = self._find_checkpoint(thread_id)
+            if checkpoint is None:
                 raise NothingToResume
             try:
-                return self._answer(standing, feedback)
+                return self._answer(checkpoint, feedback)
             except CheckpointConflict:
                 continue
             except NothingToResume:
                 now = self._find_checkpoint(thread_id)
-                if now is None or now.rev == standing.rev:
+                if now is None or now.rev == checkpoint.rev:
                     raise  # otherwise another process continued the thread meanwhile
 
     def pause(
@@ -185,7 +192,7 @@ class FrameworkThreads:
         digest = digest_json([call.to_dict() for call in calls])[:TURN_DIGEST]
         turn = f"{thread_id}{TURN_SEPARATOR}{number}-{digest}"
         requirements = {call_id: gate for call_id, gate in gates.items() if gate is not None}
-        kept = {"state": state, "turn": turn}
+        members = {"state": state, "turn": turn}
         try:
             interruption = self.gate.stop(
                 turn,
@@ -197,24 +204,24 @@ class FrameworkThreads:
                 unsynced=self._stops_unsynced,
             )
         except CaseNotOpened:  # the calls wait nevertheless, and so does the thread
-            self._save_and_release(held, kept)
+            self._save_and_release(held, members)
             raise
         return (
             None
             if interruption is None
-            else _present_interruption(interruption, self._save_and_release(held, kept))
+            else _present_interruption(interruption, self._save_and_release(held, members))
         )
 
     def finish(self, held: ClaimedThread, state: str) -> None:
         """Save the framework's final state; the thread takes a message again."""
         self._save_and_release(held, {"state": state})
 
-    def let_go(self, held: ClaimedThread) -> None:
+    def release_thread(self, held: ClaimedThread) -> None:
         """Release the thread unchanged: the next caller tries again, and no call runs twice."""
         with suppress(CheckpointConflict):
             self._saver.put(held.checkpoint.next(stage="ready"))
 
-    async def once(
+    async def run_once(
         self,
         turn: str,
         asked: ToolCall,
@@ -223,103 +230,119 @@ class FrameworkThreads:
         text: Callable[[Any], str] = to_text,
         *,
         with_notice: Callable[[str, Any], Any] = lambda notice, result: None,
-        alone: bool = False,
+        is_only_call: bool = False,
     ) -> Any:
         """Return the result of a decided call, running it unless it ran before; errors are stored too.
 
         `with_notice` adds a notice of an edit to a result that is more than text, or returns None.
-        `alone` says that the call is the only one of its turn.
+        `is_only_call` says that the call is the only one of its turn.
         """
         gate, repeatable = self.gate, ran.name in self._repeatable
-        begun = await self._marks.begin(turn, ran.id, repeatable=repeatable, alone=alone)
+        begun = await self._marks.begin(turn, ran.id, repeatable=repeatable, is_only_call=is_only_call)
         if not begun.run:
             return begun.result
         try:
             result = await run()
         except Exception as error:
-            await self._marks.finish(turn, ran.id, describe_failure(error), alone=alone)
+            await self._marks.finish(turn, ran.id, describe_failure(error), is_only_call=is_only_call)
             raise
         except asyncio.CancelledError:
             await gate.run_blocking(partial(gate.mark_interrupted, turn, ran.id, repeatable=repeatable))
             raise
         said = describe_result(asked, ran, text(result))
-        await self._marks.finish(turn, ran.id, said, alone=alone)
+        await self._marks.finish(turn, ran.id, said, is_only_call=is_only_call)
         if asked == ran:
             return result
         noticed = with_notice(describe_result(asked, ran, ""), result)
         return said if noticed is None else noticed
 
     def _answer(
-        self, standing: Checkpoint, feedback: Feedback | None
+        self, checkpoint: Checkpoint, feedback: Feedback | None
     ) -> ClaimedThread | FinishedThread | InterruptionMetadata:
-        kept = _read_members(standing)
-        if "turn" not in kept:
-            if not _was_delivered(standing, feedback):
+        members = _read_members(checkpoint)
+        if "turn" not in members:
+            if not _was_delivered(checkpoint, feedback):
                 raise NothingToResume
-            return FinishedThread(state=kept["state"])
-        turn = kept["turn"]
-        if feedback is not None and _was_delivered(standing, feedback):
+            problems = find_contradictions(checkpoint.decided, feedback)
+            return FinishedThread(state=members["state"], contradictions=tuple(problems))
+        turn = members["turn"]
+        if feedback is not None and _was_delivered(checkpoint, feedback):
             waiting = self.gate.waiting(turn)
             if waiting is not None and not _collect_call_ids(feedback) & _collect_call_ids(
                 waiting.tool_feedbacks
             ):
-                return _present_interruption(waiting, standing)
-        answered = self.gate.answer(turn, feedback, unsynced=True)
+                shown = _present_interruption(waiting, checkpoint)
+                _refuse_contradictions(find_contradictions(checkpoint.decided, feedback), shown)
+                return shown
+        try:
+            answered = self.gate.answer(turn, feedback, unsynced=True)
+        except AlreadyDecided as error:
+            shown = _present_interruption(error.outcome, checkpoint)
+            raise AlreadyDecided(error.message, outcome=shown, **error.details) from None
         if isinstance(feedback, InterruptionMetadata) and answered.id != feedback.id:
-            standing = self._note_replaced(standing, feedback)
+            checkpoint = self._note_replaced(checkpoint, feedback)
         if answered.undecided:
-            return _present_interruption(answered, standing)
-        claimed = self._claim(standing)
-        return ClaimedThread(checkpoint=claimed, interruption=answered, messages=standing.queued)
+            return _present_interruption(answered, checkpoint)
+        claimed = self._claim(checkpoint)
+        return ClaimedThread(checkpoint=claimed, interruption=answered, messages=checkpoint.queued)
 
-    def _note_replaced(self, standing: Checkpoint, waiting: InterruptionMetadata) -> Checkpoint:
+    def _note_replaced(self, checkpoint: Checkpoint, waiting: InterruptionMetadata) -> Checkpoint:
         """Record that an edit replaced the interruption: repeating the same answer must not be an error."""
-        noted = standing.next(resumed={**standing.resumed, waiting.id: standing.rev})
+        noted = checkpoint.next(
+            resumed={**checkpoint.resumed, waiting.id: checkpoint.rev},
+            decided=record_decisions(checkpoint.decided, waiting),
+        )
         self._saver.put(noted)
         return noted
 
     def _handle_new_message(
-        self, standing: Checkpoint, message: str | None
+        self, checkpoint: Checkpoint, message: str | None
     ) -> ClaimedThread | InterruptionMetadata:
         policy = next(
             (policy for hook in self.hooks if (policy := getattr(hook, "on_new_message", None))), "refuse"
         )
-        turn = _read_members(standing)["turn"]
+        turn = _read_members(checkpoint)["turn"]
         waiting = self.gate.waiting(turn)
         if policy == "refuse" or message is None or waiting is None:
             raise ThreadPaused
-        queued = standing.next(queued=(*standing.queued, message))
+        queued = checkpoint.next(queued=(*checkpoint.queued, message))
         if policy == "queue":
             self._saver.put(queued)
-            return _present_interruption(waiting, standing)
+            return _present_interruption(waiting, checkpoint)
         decided = self.gate.cancel(turn, CANCELLED_BY_MESSAGE)
         return ClaimedThread(
-            checkpoint=self._claim(standing), interruption=decided, messages=(*standing.queued, message)
+            checkpoint=self._claim(checkpoint), interruption=decided, messages=(*checkpoint.queued, message)
         )
 
-    def _claim(self, standing: Checkpoint) -> Checkpoint:
-        claimed = standing.next(stage="running")
+    def _claim(self, checkpoint: Checkpoint) -> Checkpoint:
+        claimed = checkpoint.next(stage="running")
         # The start of the first call is written synced, and this claim with it.
         self._saver.unsynced.claim(claimed, lease_for=self._lease_for)
         return claimed
 
     def _find_checkpoint(self, thread_id: str) -> Checkpoint | None:
-        kept = self._saver.get(thread_id)
-        if kept is not None and kept.checkpoint.interruption is None:
-            return kept.checkpoint
+        saved = self._saver.get(thread_id)
+        if saved is not None and saved.checkpoint.interruption is None:
+            return saved.checkpoint
         name = thread_id.rpartition(TURN_SEPARATOR)[0]
         owner = self._saver.get(name) if name else None
         known = {} if owner is None else _read_members(owner.checkpoint)
         return owner.checkpoint if owner and thread_id in (known.get("turn"), known.get("before")) else None
 
-    def _save_and_release(self, held: ClaimedThread, kept: dict[str, Any]) -> Checkpoint:
+    def _save_and_release(self, held: ClaimedThread, members: dict[str, Any]) -> Checkpoint:
         before = held.checkpoint
         resumed, answered = dict(before.resumed), _read_members(before).get("answered", [])
+        decided = before.decided
         if held.interruption is not None:
             resumed[held.interruption.id] = before.rev
+            decided = record_decisions(decided, held.interruption)
             answered = [waiting.id for waiting in held.interruption.tool_feedbacks]
-        kept = {**kept, "answered": answered, "before": held.turn or _read_members(before).get("before")}
-        left = before.next(stage="ready", messages=(kept,), resumed=resumed, queued=())
+        members = {
+            **members,
+            "answered": answered,
+            "before": held.turn or _read_members(before).get("before"),
+        }
+        left = before.next(stage="ready", messages=(members,), resumed=resumed, decided=decided, queued=())
         self._saver.put(left)
         if held.turn:
             self.gate.release(held.turn)
@@ -340,23 +363,23 @@ def requirement_to_dict(gate: ReviewRequirement | None) -> dict[str, Any] | None
     }
 
 
-def requirement_from_dict(kept: Mapping[str, Any]) -> ReviewRequirement:
+def requirement_from_dict(stored: Mapping[str, Any]) -> ReviewRequirement:
     """Return what `requirement_to_dict` wrote, with defaults for missing members."""
-    members = dict(kept)
+    members = dict(stored)
     return ReviewRequirement(description=members.pop("description", ""), config=ToolConfig(**members))
 
 
-def resolve_call(standing: InterruptionMetadata, call_id: str) -> ToolCall | str | None:
+def resolve_call(interruption: InterruptionMetadata, call_id: str) -> ToolCall | str | None:
     """Return the call as it may run, the text that replaces its result, or None if it is undecided."""
-    for feedback in standing.tool_feedbacks:
+    for feedback in interruption.tool_feedbacks:
         if feedback.id == call_id:
             return feedback.call if feedback.result in RUNNING_DECISIONS else refusal_of(feedback)
-    return next((call for call in standing.tools_automatically_approved if call.id == call_id), None)
+    return next((call for call in interruption.tools_automatically_approved if call.id == call_id), None)
 
 
-def has_single_call(standing: InterruptionMetadata) -> bool:
+def has_single_call(interruption: InterruptionMetadata) -> bool:
     """Return whether the turn has only one call."""
-    return len(standing.tool_feedbacks) + len(standing.tools_automatically_approved) == 1
+    return len(interruption.tool_feedbacks) + len(interruption.tools_automatically_approved) == 1
 
 
 def refusal_of(feedback: ToolFeedback) -> str | None:
@@ -384,24 +407,29 @@ class _LazyMessages(Mapping[str, Any]):
         return 1
 
 
-def _present_interruption(interruption: InterruptionMetadata, standing: Checkpoint) -> InterruptionMetadata:
+def _present_interruption(interruption: InterruptionMetadata, checkpoint: Checkpoint) -> InterruptionMetadata:
     """Return the interruption as callers see it: with the thread's id and messages."""
-    said = _LazyMessages(_read_members(standing)["state"])
-    return replace(interruption, thread_id=standing.thread_id, state=said)
+    said = _LazyMessages(_read_members(checkpoint)["state"])
+    return replace(interruption, thread_id=checkpoint.thread_id, state=said)
+
+
+def _refuse_contradictions(problems: Sequence[str], outcome: Any) -> None:
+    if problems:
+        raise AlreadyDecided(describe_contradictions(problems), outcome=outcome, problems=[*problems])
 
 
 def _read_members(checkpoint: Checkpoint) -> dict[str, Any]:
     return checkpoint.messages[0] if checkpoint.messages else {}
 
 
-def _was_delivered(standing: Checkpoint, feedback: Feedback | None) -> bool:
+def _was_delivered(checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
     """Return whether this answers an earlier interruption, from which the thread has continued."""
     if isinstance(feedback, InterruptionMetadata):
-        return feedback.id in standing.resumed
+        return feedback.id in checkpoint.resumed
     if feedback is None:
-        return bool(standing.resumed)
+        return bool(checkpoint.resumed)
     named = _collect_call_ids(feedback)
-    return bool(named) and named <= set(_read_members(standing).get("answered", []))
+    return bool(named) and named <= set(_read_members(checkpoint).get("answered", []))
 
 
 def _collect_call_ids(feedback: Feedback) -> set[Any]:

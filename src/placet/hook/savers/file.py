@@ -39,7 +39,8 @@ Pair = tuple[Columns, bytes]
 class FileSaver(Saver):
     """Saves threads in a folder on a local disk; several threads and processes may use it at once.
 
-    Raises SettingsError when the folder cannot be used.
+    `lock_timeout` is how long a write waits for another process. Raises SettingsError when the folder cannot
+    be used.
     """
 
     def __init__(

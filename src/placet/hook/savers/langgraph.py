@@ -134,7 +134,7 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # any error of the checkpointer means that the write is uncertain
-        raise Unavailable("The checkpointer cannot take this right now.") from error
+        raise Unavailable("The checkpointer failed; whether anything was recorded is not known.") from error
 
 
 def _config(text_thread: str) -> Any:

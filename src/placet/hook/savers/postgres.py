@@ -23,7 +23,7 @@ from placet.hook.savers.saver import WRITE_UNCERTAIN, CheckpointRetention, Saved
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
 CONNECTIONS = 8
-SETUP_LOCK = 0x4173_6E68  # advisory lock: one of several starting processes creates the tables
+SETUP_LOCK = 0x506C_6368  # advisory lock: one of several starting processes creates the tables
 
 TABLES_EXIST = "SELECT to_regclass('placet_checkpoints') IS NOT NULL"
 SCHEMA = """

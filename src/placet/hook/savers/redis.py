@@ -41,7 +41,7 @@ local lease, claiming, count, age = tonumber(ARGV[6]), ARGV[7] == '1', tonumber(
 local head = redis.call('HMGET', thread, 'rev', 'oldest', 'leased_until', 'token')
 local at = now()
 -- A client that lost the connection may send the same write again.
-if head[4] == token then return 'kept' end
+if head[4] == token then return 'saved' end
 if claiming and tonumber(head[3] or 0) > at then return 'busy' end
 if tonumber(head[1] or 0) ~= rev - 1 then return 'conflict' end
 local leased_until = lease >= 0 and whole(at + lease) or '0'
@@ -55,12 +55,12 @@ end
 redis.call('HSET', thread, 'rev', rev, 'oldest', oldest, 'leased_until', leased_until, 'token', token)
 redis.call('ZADD', KEYS[3], whole(at), id)
 for index = 4, #KEYS do redis.call('ZREM', KEYS[index], id) end
-return 'kept'
+return 'saved'
 """
 RENEW = f"""{NOW}
 if tonumber(redis.call('HGET', KEYS[1], 'rev') or -1) ~= tonumber(ARGV[1]) then return 'conflict' end
 redis.call('HSET', KEYS[1], 'leased_until', whole(now() + tonumber(ARGV[2])))
-return 'kept'
+return 'saved'
 """
 # ARGV: how many checkpoints, newest first. Returns the lease, then rev, stage, time and text of each.
 READ = """

@@ -11,6 +11,10 @@ from typing import ClassVar
 
 from placet.hook.checkpoint import Checkpoint, Stage
 
+NO_SAVER = (
+    'saver: say where waiting calls are stored, such as SqliteSaver("threads.db").'
+    " MemorySaver() loses them when the process ends."
+)
 EMPTY_THREAD_ID = "A thread needs a name that is not empty."
 WRITE_UNCERTAIN = "The server did not respond; whether anything was recorded is not known."
 
@@ -41,8 +45,8 @@ class SavedCheckpoint:
 class Saver(ABC):
     """Stores threads. Raises CheckpointConflict if another writer was faster, Unavailable on failure.
 
-    A thread's id is any non-empty text. Whatever is raised, a checkpoint is saved completely or not at
-    all.
+    A thread's id is any non-empty text. Even if an error is raised, a checkpoint is saved completely or not
+    at all.
     """
 
     blocking: ClassVar[bool] = True

@@ -21,7 +21,8 @@ from placet.hook.savers.encoding import (
     to_micros,
 )
 from placet.hook.savers.saver import CheckpointRetention, SavedCheckpoint, Saver
-from placet.hook.savers.sqlite_schema import OUTAGES, connect, prepare
+from placet.hook.savers.sqlite_schema import connect, prepare
+from placet.sqlite_outages import SQLITE_OUTAGES
 
 LOCK_TIMEOUT = timedelta(seconds=5)
 ALWAYS = 2**62
@@ -64,7 +65,8 @@ _inherited_connections: list[
 class SqliteSaver(Saver):
     """Saves threads in the SQLite file at `path` on a local disk; threads and processes may share it.
 
-    Raises SettingsError if the path cannot be used, MigrationError if the file is not ours.
+    `lock_timeout` is how long a write waits for another process. Raises SettingsError if the path cannot be
+    used, MigrationError if the file is not ours.
     """
 
     _reader: apsw.Connection | None
@@ -203,7 +205,7 @@ class SqliteSaver(Saver):
                 if self._reader is None:
                     self._reader = self._connect()
                 return self._reader.execute(query, given).fetchall()
-        except OUTAGES as error:
+        except SQLITE_OUTAGES as error:
             raise Unavailable("The database cannot be read right now.") from error
 
     def _write(self, statement: str, given: tuple[Any, ...], synced: bool) -> int:
@@ -218,7 +220,7 @@ class SqliteSaver(Saver):
                     self._syncs = synced
                 self._cursor.execute(statement, given)
                 return self._writer.changes()
-        except OUTAGES as error:
+        except SQLITE_OUTAGES as error:
             raise Unavailable from error
 
     def _connect(self) -> apsw.Connection:

@@ -6,27 +6,13 @@ from pathlib import Path
 import apsw
 
 from placet.errors import MigrationError, SettingsError
+from placet.sqlite_outages import SQLITE_OUTAGES
 
 CHECKPOINT_PAGES = 1_000  # a small log that is overwritten syncs faster than one that grows
 LOG_BYTES = 64 * 2**20  # a log that grew beyond this is truncated
 SWITCH_ATTEMPTS = 20
-APPLICATION_ID = 0x41736E68  # "Asnh", so that `file` and we recognise our own
+APPLICATION_ID = 0x506C6368  # "Plch": identifies our files, also for `file`
 VERSION = 3
-
-# Errors that an operator can fix: a full disk, a lock held elsewhere, a failing device.
-OUTAGES = (
-    apsw.FullError,
-    apsw.IOError,
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.ReadOnlyError,
-    apsw.CantOpenError,
-    apsw.PermissionsError,
-    apsw.ProtocolError,
-    apsw.CorruptError,
-    apsw.NotADBError,
-    apsw.NoMemError,
-)
 
 SCHEMA = """
 CREATE TABLE threads (
@@ -134,7 +120,7 @@ def prepare(path: Path, busy_ms: int) -> None:
             connection.close()
     except apsw.NotADBError as error:
         raise MigrationError(f"{path} is not an SQLite database.") from error
-    except OUTAGES as error:
+    except SQLITE_OUTAGES as error:
         raise SettingsError(f"The database {path} cannot be used: {error}.") from error
 
 

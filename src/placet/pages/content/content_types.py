@@ -84,15 +84,15 @@ def find_hinted_types(
     taken = set()
     for key in _HINTED.keys() & values.keys():
         content = _HINTED[key]
-        kind = parse_hint(values[key]) if _is_text(values.get(content)) else None
-        if kind:
-            found[content] = kind
+        content_type = parse_hint(values[key]) if _is_text(values.get(content)) else None
+        if content_type:
+            found[content] = content_type
             taken.add(key)
     if main is None:
         main = next((name for name in CONTENTS if _is_text(values.get(name))), None)
     if main is not None and main not in found:
-        kind, hints = _find_type_in_hints(values, main)
-        found |= {main: kind} if kind else {}
+        content_type, hints = _find_type_in_hints(values, main)
+        found |= {main: content_type} if content_type else {}
         taken |= hints
     return found, frozenset(taken)
 
@@ -101,8 +101,8 @@ def find_content_type(
     values: Mapping[str, Any], key: str, text: str
 ) -> tuple[ContentType | None, frozenset[str]]:
     """Return the content type that an object gives for the text under this key, and the hints used."""
-    kinds, taken = find_hinted_types({**values, key: text}, key)
-    return kinds.get(key), frozenset(hint for hint in taken if _HINTED.get(hint, key) == key)
+    types, taken = find_hinted_types({**values, key: text}, key)
+    return types.get(key), frozenset(hint for hint in taken if _HINTED.get(hint, key) == key)
 
 
 def _find_type_in_hints(values: Mapping[str, Any], content: str) -> tuple[ContentType | None, set[str]]:
@@ -110,12 +110,15 @@ def _find_type_in_hints(values: Mapping[str, Any], content: str) -> tuple[Conten
     found: ContentType | None = None
     taken = set()
     for hint in HINTS:
-        kind = parse_hint(values[hint]) if hint in values and hint != content else None
-        if kind and (found is None or found.name == "code"):
-            found = kind
+        content_type = parse_hint(values[hint]) if hint in values and hint != content else None
+        if content_type and (found is None or found.name == "code"):
+            found = content_type
             taken.add(hint)
     if found is None:
-        found = next((kind for name in FILE_NAMES if (kind := _type_from_file_name(values.get(name)))), None)
+        found = next(
+            (content_type for name in FILE_NAMES if (content_type := _type_from_file_name(values.get(name)))),
+            None,
+        )
     return found, taken
 
 

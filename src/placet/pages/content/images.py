@@ -48,8 +48,8 @@ def _size_of_data(address: str) -> tuple[int, int] | None:
         data = a2b_base64(address[start.end() :].encode("ascii"), strict_mode=True)
     except (Error, ValueError):
         return None
-    kind = start[1].lower().replace("jpg", "jpeg")
-    size = _SIZES[kind](data)
+    format = start[1].lower().replace("jpg", "jpeg")
+    size = _SIZES[format](data)
     return size if size and 0 < size[0] * size[1] <= MOST_PIXELS else None
 
 

@@ -45,7 +45,7 @@ class Previews:
         self._writing = writing
         self._values = values
         self._markdown = Markdown(writing, values)
-        self._by_kind: dict[str, Callable[[str, ContentType, str], str | None]] = {
+        self._by_content_type: dict[str, Callable[[str, ContentType, str], str | None]] = {
             "markdown": self._as_markdown,
             "html": self._as_html,
             "json": self._as_json,
@@ -55,9 +55,9 @@ class Previews:
             "image": self._as_image,
         }
 
-    def show(self, kind: ContentType, text: str, alt: str) -> Shown | None:
+    def show(self, content_type: ContentType, text: str, alt: str) -> Shown | None:
         """Return the preview and whether it needs the full width; None if the text is not of this type."""
-        shown = self._by_kind[kind.name](text, kind, alt)
+        shown = self._by_content_type[content_type.name](text, content_type, alt)
         return None if shown is None else (shown, True)
 
     def recognise(self, text: str) -> ContentType | None:
@@ -73,7 +73,7 @@ class Previews:
 
     # Content types
 
-    def _as_markdown(self, text: str, kind: ContentType, alt: str) -> str | None:
+    def _as_markdown(self, text: str, content_type: ContentType, alt: str) -> str | None:
         draw = self._markdown.draw(text)
         if draw is None:
             return self._add_caption(
@@ -84,7 +84,7 @@ class Previews:
             f'<div class="markdown" dir="auto">{self._writing.later(draw)}</div>{self._source(text)}',
         )
 
-    def _as_html(self, text: str, kind: ContentType, alt: str) -> str | None:
+    def _as_html(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if "<" not in text:
             return None
         words = extract_text(text) if len(text) <= LONGEST_HTML else ""
@@ -94,7 +94,7 @@ class Previews:
             self._writing.t("HTML, only its words"), self._writing.lines(words) + self._source(text)
         )
 
-    def _as_json(self, text: str, kind: ContentType, alt: str) -> str | None:
+    def _as_json(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if len(text) > LONGEST_TREE:
             formatted = _format_json(text)
             return None if formatted is None else self._add_caption("JSON", self._code(formatted))
@@ -106,7 +106,7 @@ class Previews:
             return None
         return self._add_caption("JSON", self._values.value(value) + self._source(text))
 
-    def _as_csv(self, text: str, kind: ContentType, alt: str) -> str | None:
+    def _as_csv(self, text: str, content_type: ContentType, alt: str) -> str | None:
         rows = _rows(text)
         if len(rows) < 2 or not 1 < len(rows[0]) <= MOST_FIELDS:
             return None
@@ -119,7 +119,7 @@ class Previews:
         scroll = f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{table}</div>'
         return self._add_caption(self._writing.t("Table"), scroll + self._source(text))
 
-    def _as_diff(self, text: str, kind: ContentType, alt: str) -> str | None:
+    def _as_diff(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if "\n" not in text or not ("\n+" in text or "\n-" in text):
             return None
         added = text.count("\n+") - text.count("\n+++ ")
@@ -132,12 +132,12 @@ class Previews:
             caption, self._render_folded(text, self._mark_lines, self._writing.t("Changes"))
         )
 
-    def _as_code(self, text: str, kind: ContentType, alt: str) -> str | None:
-        if "\n" not in text.strip("\n") and not kind.language:
+    def _as_code(self, text: str, content_type: ContentType, alt: str) -> str | None:
+        if "\n" not in text.strip("\n") and not content_type.language:
             return None
-        return self._add_caption(self._writing.text(kind.language), self._code(text))
+        return self._add_caption(self._writing.text(content_type.language), self._code(text))
 
-    def _as_image(self, text: str, kind: ContentType, alt: str) -> str | None:
+    def _as_image(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if _BASE64_IMAGE.match(text):
             text = images.data_url_from_base64(_BASE64_MEDIA[text.strip()[0]], text) or text
         shown = images.render_picture(text, alt)

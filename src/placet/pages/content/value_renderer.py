@@ -42,18 +42,23 @@ class RemainingParts:
     def __init__(self, left: int = MOST_PARTS) -> None:
         self.left = left
 
+    def take(self, count: int = 1) -> None:
+        """Count parts that are rendered."""
+        self.left -= count
+
 
 class KeyLabel:
     """The label of a key, and what its name says about the values."""
 
-    __slots__ = ("amount", "kind", "label", "picture", "short", "wide")
+    __slots__ = ("amount", "content_type", "label", "picture", "short", "wide")
 
-    def __init__(self, key: str, label: str) -> None:
+    def __init__(self, key: str, label: str, content_type: ContentType | None = None) -> None:
         self.label = label
         self.short = f"<div><dt><bdi>{label}</bdi></dt><dd>"
         self.wide = f'<div class="wide"><dt><bdi>{label}</bdi></dt><dd>'
-        self.kind = type_from_name(key)
-        self.picture = self.kind if self.kind is not None and self.kind.name == "image" else None
+        named = type_from_name(key)
+        self.content_type = content_type or named
+        self.picture = named if named is not None and named.name == "image" else None
         self.amount = display_forms.is_amount(key)
 
 
@@ -120,15 +125,15 @@ class ValueRenderer:
     def _render_artifact(
         self, value: Any, context: Mapping[str, Any], service: str | None
     ) -> tuple[str, frozenset[str]]:
-        name = KeyLabel("", self._caption(context) or self._image_name(service))
+        label, content_type = self._caption(context) or self._image_name(service), None
         if isinstance(value, str) and value.strip():
             key = next((key for key, part in context.items() if part is value), "artifact")
-            kind, hints = find_content_type(context, key, value)
-            preview = self._preview(kind, value, name.label) if kind else None
+            found, hints = find_content_type(context, key, value)
+            preview = self._preview(found, value, label) if found else None
             if preview:
                 return preview[0], hints
-            name.kind = type_from_name(key)
-        return self._render(value, 0, RemainingParts(), name)[0], frozenset()
+            content_type = type_from_name(key)
+        return self._render(value, 0, RemainingParts(), KeyLabel("", label, content_type))[0], frozenset()
 
     def value(self, value: Any) -> str:
         """Return any value as part of a preview."""
@@ -180,8 +185,8 @@ class ValueRenderer:
         return (self._number(value) if name.amount else str(value)), False
 
     def _text(self, text: str, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
-        if name.kind is not None and text and not text.isspace():
-            shown = self._preview(name.kind, text, name.label)
+        if name.content_type is not None and text and not text.isspace():
+            shown = self._preview(name.content_type, text, name.label)
             if shown:
                 return shown
         if _SIMPLE.fullmatch(text) and not text.startswith(_ADDRESS):
@@ -195,16 +200,16 @@ class ValueRenderer:
             return self.link(text), False
         if look in ("day", "moment"):
             return self._dated(text), False
-        kind = self.previews.recognise(text) if name.kind is None else None
-        shown = None if kind is None else self._preview(kind, text, name.label)
+        content_type = self.previews.recognise(text) if name.content_type is None else None
+        shown = None if content_type is None else self._preview(content_type, text, name.label)
         if shown:
             return shown
         if look == "lines":
             return self.writing.lines(text) + self.writing.remarks(text), True
         return f"<bdi>{self.writing.text(text)}</bdi>{self.writing.remarks(text)}", False
 
-    def _preview(self, kind: ContentType, text: str, alt: str) -> Shown | None:
-        return self.previews.show(kind, text, _attribute(alt) or self._image_name(None))
+    def _preview(self, content_type: ContentType, text: str, alt: str) -> Shown | None:
+        return self.previews.show(content_type, text, _attribute(alt) or self._image_name(None))
 
     def link(self, address: str) -> str:
         """Return a URL as a link that shows its host, with warnings about it."""
@@ -243,10 +248,10 @@ class ValueRenderer:
         return shown, True
 
     def _facts(self, values: Mapping[str, Any], depth: int, room: RemainingParts, alt: str = "") -> str:
-        kinds, taken = find_hinted_types(values)
-        if kinds and len(values) == len(taken) + 1:
-            only = next(iter(kinds))
-            preview = self._preview(kinds[only], values[only], alt)
+        types, taken = find_hinted_types(values)
+        if types and len(values) == len(taken) + 1:
+            only = next(iter(types))
+            preview = self._preview(types[only], values[only], alt)
             if preview:
                 return preview[0]
         rows = []
@@ -257,10 +262,10 @@ class ValueRenderer:
                 rest = dict(list(values.items())[number:])
                 rows.append(f'<div class="wide"><dt></dt><dd>{self._as_text(rest, len(rest))}</dd></div>')
                 break
-            room.left -= 1
+            room.take()
             name = self.name(key if type(key) is str else str(key))
-            kind = kinds.get(key, name.picture)
-            preview = None if kind is None else self._preview_value(kind, value, name, values)
+            content_type = types.get(key, name.picture)
+            preview = None if content_type is None else self._preview_value(content_type, value, name, values)
             shown, wide = preview or self._render(value, depth + 1, room, name)
             rows.append(f"{name.wide if wide else name.short}{shown}</dd></div>")
         rows.append(self._what_changed(values, room))
@@ -272,17 +277,17 @@ class ValueRenderer:
         pair = find_versions(values)
         if pair is None or room.left <= 0:
             return ""
-        room.left -= (len(pair[0]) + len(pair[1])) // 10
+        room.take((len(pair[0]) + len(pair[1])) // 10)
         shown = render_changes(self.writing, *pair)
         return f'<div class="wide"><dt>{self.writing.t("What changed")}</dt><dd>{shown}</dd></div>'
 
     def _preview_value(
-        self, kind: ContentType, value: Any, name: KeyLabel, beside: Mapping[str, Any]
+        self, content_type: ContentType, value: Any, name: KeyLabel, beside: Mapping[str, Any]
     ) -> Shown | None:
         if not isinstance(value, str) or not value.strip():
             return None
-        alt = self._caption(beside) if kind.name == "image" else ""
-        return self._preview(kind, value, alt or name.label)
+        alt = self._caption(beside) if content_type.name == "image" else ""
+        return self._preview(content_type, value, alt or name.label)
 
     def _caption(self, values: Mapping[str, Any]) -> str:
         """Return the text beside an image that describes it."""
@@ -310,7 +315,7 @@ class ValueRenderer:
         for value in values:
             if room.left <= 0:
                 break
-            room.left -= 1
+            room.take()
             parts.append(f"<li>{self._render(value, depth + 1, room, name)[0]}</li>")
         shown = len(parts)
         if len(values) > SHOWN_ROWS * 4 // 3:
@@ -333,7 +338,7 @@ class ValueRenderer:
         if not all(isinstance(row, Mapping) for row in rows):
             return self._items(values, depth, room, self._unnamed, '<ol class="entries">', "</ol>")
         names = display_forms.list_columns(rows)
-        room.left -= len(rows) * len(names)
+        room.take(len(rows) * len(names))
         drawn = self.table(names, [[row.get(name) for name in names] for row in rows], depth, room)
         left_over = self._render_rest(values, len(rows))
         return drawn + left_over

@@ -1,4 +1,4 @@
-"""Build the tasks and messages that the relay sends itself, in each dialect."""
+"""Build the tasks and messages that the relay creates, in each dialect."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from placet.relay.a2a.json_fields import Json
 
 
 def build_text_part(text: str, dialect: Dialect) -> Json:
-    """A part that is text."""
+    """Return a text part."""
     return {"text": text} if dialect.proto else {"kind": "text", "text": text}
 
 
@@ -23,7 +23,7 @@ def build_message(
     task_id: str | None = None,
     context_id: str | None = None,
 ) -> Json:
-    """A message of these parts, which are in the dialect already."""
+    """Return a message with `parts`, which must already be in the dialect."""
     built: Json = {"messageId": message_id, "role": format_role(role, dialect)}
     built["content" if dialect.legacy and dialect.proto else "parts"] = list(parts)
     if task_id is not None:
@@ -42,36 +42,33 @@ def build_task(
     dialect: Dialect,
     metadata: Json | None = None,
     status_message: Json | None = None,
-    artifacts: Sequence[Json] = (),
 ) -> Json:
-    """A task in any state."""
+    """Return a task in `state`, with a status of the time `at`."""
     built: Json = {
         "id": task_id,
         "contextId": context_id,
         "status": _build_status(state, at, dialect, status_message),
     }
-    if artifacts:
-        built["artifacts"] = list(artifacts)
     if metadata is not None:
         built["metadata"] = metadata
     return built if dialect.proto else {"kind": "task", **built}
 
 
 def build_task_reply(built: Json, operation: Operation, dialect: Dialect, rpc_id: RpcId) -> Json:
-    """A task as the whole answer to an operation, or as an event of a stream."""
+    """Return the response body of an operation, or the data of a stream event, that carries the task."""
     wrapped = dialect.proto and operation in ("send", "stream", "subscribe")
     return wrap_rpc_result({"task": built} if wrapped else built, dialect, rpc_id)
 
 
 def wrap_rpc_result(result: Any, dialect: Dialect, rpc_id: RpcId) -> Json:
-    """A result as it stands in a body: in an envelope over JSON-RPC, by itself over HTTP+JSON."""
-    found: Json = {"jsonrpc": "2.0", "id": rpc_id, "result": result} if dialect.rpc else result
-    return found
+    """Return the result in a JSON-RPC envelope, or unchanged over HTTP+JSON."""
+    body: Json = {"jsonrpc": "2.0", "id": rpc_id, "result": result} if dialect.rpc else result
+    return body
 
 
 def _build_status(state: State, at: datetime, dialect: Dialect, status_message: Json | None) -> Json:
-    moment = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    status: Json = {"state": format_state(state, dialect), "timestamp": moment}
+    timestamp = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    status: Json = {"state": format_state(state, dialect), "timestamp": timestamp}
     if status_message is not None:
         status["message"] = status_message
     return status

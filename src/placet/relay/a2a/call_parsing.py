@@ -29,7 +29,7 @@ _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?")
 
 
 class CallParseError(Exception):
-    """A request that is not a valid call: the error, and the dialect to answer in."""
+    """A request is not a valid call. Carries the error and the dialect of the error response."""
 
     def __init__(self, problem: A2AError, dialect: Dialect, rpc_id: RpcId = None) -> None:
         super().__init__(problem.message)
@@ -39,7 +39,10 @@ class CallParseError(Exception):
 
 
 def parse_version(header: str | None) -> Version:
-    """The version a request speaks: that of its A2A-Version header, 0.3 without one."""
+    """Return the A2A version in an A2A-Version header; 0.3 if the header is missing.
+
+    Raises A2AError for a version that the relay does not support.
+    """
     if header == "1.0":
         return "1.0"
     if not header or not header.strip():
@@ -49,15 +52,15 @@ def parse_version(header: str | None) -> Version:
         return "1.0"
     if found is not None and found[1] == "0" and found[2] == "3":
         return "0.3"
-    raise A2AError("version", "This relay speaks A2A 1.0 and 0.3.")
+    raise A2AError("version", "A2A-Version: this version is not supported. Use 1.0 or 0.3.")
 
 
 def parse_call(
     *, method: str, path: str, query: str, version: str | None, content_type: str | None, body: bytes
 ) -> A2ACall:
-    """The call in a request to `path` below an agent's address.
+    """Return the call in a request to `path` below an agent's URL.
 
-    Raises Unrecognised for what is none, in the dialect that its sender most likely reads.
+    Raises CallParseError, in the dialect that the caller most likely uses, for an invalid request.
     """
     if path in ("", "/"):
         return _parse_rpc_call(method, version, content_type, body)
@@ -69,17 +72,17 @@ def _parse_rpc_call(method: str, version: str | None, content_type: str | None, 
     rpc_id: RpcId = None
     try:
         if method != "POST":
-            raise A2AError("request", "JSON-RPC is POSTed.")
+            raise A2AError("request", "JSON-RPC requests must use POST.")
         _check_content_type(content_type)
         document = _decode_body(body)
         rpc_id = check_rpc_id(document.get("id"))
         if document.get("jsonrpc") != "2.0":
-            raise A2AError("request", "jsonrpc must be exactly '2.0'.")
+            raise A2AError("request", "jsonrpc must be '2.0'.")
         name = document.get("method")
         if not isinstance(name, str) or not name:
-            raise A2AError("request", "A method is required.")
+            raise A2AError("request", "method is required.")
         if name not in RPC_METHODS:
-            raise A2AError("method", "There is no such method.")
+            raise A2AError("method", "Method not found.")
         dialect, operation = RPC_METHODS[name]
         parse_version(version)
         if not isinstance(document.get("params", {}), dict | None):
@@ -96,17 +99,19 @@ def _parse_rest_call(
 ) -> A2ACall:
     dialect = REST_0_3 if path.startswith("/v1/") else REST_1_0
     try:
-        spoken = parse_version(version)
-        if dialect.legacy and spoken != "0.3":
-            # One agent would read a tenant here, another the older version: neither reading is safe.
-            raise A2AError("version", "Paths below /v1/ are those of A2A 0.3.")
+        requested = parse_version(version)
+        if dialect.legacy and requested != "0.3":
+            # One agent may read `v1` as a tenant, another as the 0.3 prefix. Neither is safe to assume.
+            raise A2AError(
+                "version", "Paths that start with /v1/ are A2A 0.3. Remove /v1 or send A2A-Version: 0.3."
+            )
         operation, tenant, task, push = _match_route(method, path, dialect)
         document = None
         if body:
             _check_content_type(content_type)
             document = _decode_body(body)
         elif operation in ("send", "stream", "push_create"):
-            raise A2AError("parse", "The body is empty.")
+            raise A2AError("parse", "The body is empty. Send a JSON object.")
         call = A2ACall(
             dialect=dialect,
             operation=operation,
@@ -124,9 +129,8 @@ def _parse_rest_call(
 
 def _compile_routes(version: Version) -> list[tuple[re.Pattern[str], tuple[str, ...], Operation]]:
     prefix = "/v1" if version == "0.3" else "(?:/(?P<tenant>[^/]+))?"
-    found = [(("GET",), EXTENDED_CARD_PATHS[version], "extended_card")]
     routes: list[tuple[tuple[str, ...], str, Any]] = [
-        *found,
+        (("GET",), EXTENDED_CARD_PATHS[version], "extended_card"),
         *((methods, path, operation) for operation, (methods, path) in REST_ROUTES.items()),
     ]
     return [
@@ -151,7 +155,7 @@ _ROUTES = {version: _compile_routes(version) for version in ("1.0", "0.3")}
 def _match_route(
     method: str, path: str, dialect: Dialect
 ) -> tuple[Operation, str | None, str | None, str | None]:
-    allowed = False
+    path_exists = False
     for pattern, methods, operation in _ROUTES[dialect.version]:
         found = pattern.fullmatch(path)
         if found is None:
@@ -159,20 +163,20 @@ def _match_route(
         if method in methods:
             named = found.groupdict()
             if not DOT_SEGMENTS.isdisjoint(named.values()):
-                break  # whoever stands before the agent would take it for a way up, to another address
+                break  # a proxy before the agent would resolve it to another path
             return operation, named.get("tenant"), named.get("task"), named.get("push")
-        allowed = True
-    if allowed:
+        path_exists = True
+    if path_exists:
         raise A2AError("not_allowed", "This URL does not support the request method.")
-    raise A2AError("method", "There is no such method.")
+    raise A2AError("method", "Method not found.")
 
 
 def _check_content_type(content_type: str | None) -> None:
     if content_type in JSON_TYPES:
         return
-    kind = (content_type or "").partition(";")[0].strip().lower()
-    if kind not in JSON_TYPES:
-        raise A2AError("content_type", "Send application/json.")
+    media_type = (content_type or "").partition(";")[0].strip().lower()
+    if media_type not in JSON_TYPES:
+        raise A2AError("content_type", "Content-Type must be application/json.")
 
 
 def _decode_body(body: bytes) -> dict[str, Any]:
@@ -186,14 +190,17 @@ def _decode_body(body: bytes) -> dict[str, Any]:
 
 
 def _check_call(call: A2ACall) -> A2ACall:
-    """Read everything once that will be read later, so that what is spelled twice is refused here."""
+    """Return the call if it is valid.
+
+    Reads every lazy property, so that a field with two spellings is rejected here and not later.
+    """
     if call.document is not None:
         reject_lookalike_fields(call.document)
-    for one in (call.context_id, call.message_id, *call.task_ids):
-        if one is not None and len(one) > MAX_ID_LENGTH:
-            raise A2AError("params", f"An id is at most {MAX_ID_LENGTH} characters.")
+    for identifier in (call.context_id, call.message_id, *call.task_ids):
+        if identifier is not None and len(identifier) > MAX_ID_LENGTH:
+            raise A2AError("params", f"An id must have at most {MAX_ID_LENGTH} characters.")
     if call.operation in ("send", "stream") and call.message is None:
-        raise A2AError("params", "A message is required.")
+        raise A2AError("params", "message is required.")
     if call.operation in ("get", "cancel", "subscribe") and call.task_id is None:
-        raise A2AError("params", "A task's id is required.")
+        raise A2AError("params", "A task id is required.")
     return call

@@ -12,7 +12,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_fields import Json
 
 WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-"""The card's place below an agent's address: today's, and the one of earlier versions."""
+"""The paths of the card below an agent's URL: the current one and that of earlier versions."""
 MAX_INTERFACES = 32
 SCHEME = "placet"
 _BINDINGS: dict[str, Binding] = {"JSONRPC": "JSONRPC", "HTTP+JSON": "HTTP+JSON"}
@@ -20,7 +20,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class AgentInterface(Struct, frozen=True, kw_only=True):
-    """One address at which an agent speaks one dialect."""
+    """One URL of an agent and the dialect it uses there."""
 
     dialect: Dialect
     url: str
@@ -31,18 +31,21 @@ Serves = Callable[[AgentInterface], bool]
 
 
 def parse_card(body: bytes) -> Json:
-    """The card in a body; raises A2AError for what is none."""
+    """Return the card in a body. Raises A2AError if the body is not an agent card."""
     try:
         card = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise A2AError("agent_response", "The agent's card is not valid JSON.") from None
     if not isinstance(card, dict) or not isinstance(card.get("name"), str):
-        raise A2AError("agent_response", "The agent's card is no agent card.")
+        raise A2AError("agent_response", "The agent's card is not a JSON object with a name.")
     return card
 
 
 def list_interfaces(card: Json) -> list[AgentInterface]:
-    """The interfaces in a dialect the relay speaks, in the card's order, as 1.0 and as 0.3 name them."""
+    """Return the interfaces in dialects that the relay supports, in the card's order.
+
+    Reads the fields of 1.0 and of 0.3.
+    """
     found = [_parse_interface(one) for one in _list_objects(card.get("supportedInterfaces"))]
     version = _parse_version(card.get("protocolVersion"), default="0.3")
     found.append(_build_interface(card.get("preferredTransport", "JSONRPC"), version, card.get("url")))
@@ -54,10 +57,10 @@ def list_interfaces(card: Json) -> list[AgentInterface]:
 
 
 def rewrite_card(card: Json, url: str, *, serves: Serves) -> Json:
-    """The card for callers of the relay, whose address for this agent is `url`.
+    """Return the card for callers of the relay, where the agent's URL is `url`.
 
-    Addresses become the relay's, interfaces it does not serve disappear, signatures no longer hold and go,
-    and the credential that is asked for is the relay's own. Everything else stays, known or not.
+    Replaces every URL with `url`, and the security schemes with the relay's API key. Removes interfaces
+    that the relay does not serve, and signatures, which the changes invalidate. Keeps all other fields.
     """
     kept = {name: value for name, value in card.items() if name not in ("signatures", "security")}
     modern = [
@@ -75,9 +78,9 @@ def rewrite_card(card: Json, url: str, *, serves: Serves) -> Json:
 
 
 def add_grpc_interface(card: Json, address: str, agent_id: str) -> Json:
-    """The card with the relay's gRPC besides, if there is anything of 1.0 to translate to.
+    """Return the card with the relay's gRPC interface, if the agent has a 1.0 interface to translate to.
 
-    All agents share one address there: which of them is meant, callers say as the `tenant`.
+    All agents share one gRPC address, so the caller names the agent in `tenant`.
     """
     offered = _list_objects(card.get("supportedInterfaces"))
     modern = [
@@ -86,17 +89,17 @@ def add_grpc_interface(card: Json, address: str, agent_id: str) -> Json:
     if not modern:
         return card
     tenant = next((one["tenant"] for one in modern if one.get("tenant")), None)
-    own = {
+    grpc_interface = {
         "url": address,
         "protocolBinding": "GRPC",
         "protocolVersion": "1.0",
         "tenant": f"{agent_id}/{tenant}" if tenant else agent_id,
     }
-    return card | {"supportedInterfaces": [*offered, own]}
+    return card | {"supportedInterfaces": [*offered, grpc_interface]}
 
 
 def compute_etag(card: Json) -> str:
-    """A strong tag of a card's content."""
+    """Return a strong ETag of the card's content."""
     return f'"{hashlib.sha256(_encode(card)).hexdigest()[:32]}"'
 
 
@@ -123,18 +126,18 @@ def _rewrite_legacy(kept: Json, card: Json, url: str, serves: Serves) -> None:
 
 
 def _require_relay_credential(card: Json) -> None:
-    words = "A key of the relay. What the agent itself asks for is the relay's business."
+    description = "An API key of the relay. The relay sends its own credentials to the agent."
     if "supportedInterfaces" in card:
-        scheme: Json = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": words}}
+        scheme: Json = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": description}}
         card["securityRequirements"] = [{"schemes": {SCHEME: {"list": []}}}]
     else:
-        scheme = {"type": "http", "scheme": "bearer", "description": words}
+        scheme = {"type": "http", "scheme": "bearer", "description": description}
         card["security"] = [{SCHEME: []}]
     card["securitySchemes"] = {SCHEME: scheme}
     if isinstance(card.get("skills"), list):
-        own = ("security", "securityRequirements")
+        security_fields = ("security", "securityRequirements")
         card["skills"] = [
-            {name: value for name, value in skill.items() if name not in own}
+            {name: value for name, value in skill.items() if name not in security_fields}
             if isinstance(skill, dict)
             else skill
             for skill in card["skills"]

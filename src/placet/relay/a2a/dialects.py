@@ -37,29 +37,29 @@ TERMINAL: frozenset[State] = frozenset({"completed", "canceled", "failed", "reje
 
 
 class Dialect(Struct, frozen=True):
-    """One binding of one version."""
+    """One binding of one A2A version."""
 
     binding: Binding
     version: Version
 
     @property
     def legacy(self) -> bool:
-        """Whether this is 0.3."""
+        """Whether the version is 0.3."""
         return self.version == "0.3"
 
     @property
     def rpc(self) -> bool:
-        """Whether calls travel as JSON-RPC."""
+        """Whether the binding is JSON-RPC."""
         return self.binding == "JSONRPC"
 
     @property
     def proto(self) -> bool:
-        """Whether names and shapes are those of the protocol buffers; only 0.3 over JSON-RPC has its own."""
+        """Whether the JSON follows the protocol buffers. Only 0.3 over JSON-RPC does not."""
         return not (self.legacy and self.rpc)
 
     @property
     def content_type(self) -> str:
-        """How a whole reply is labelled."""
+        """The Content-Type of a response that is not a stream."""
         return "application/a2a+json" if not self.legacy and not self.rpc else "application/json"
 
 
@@ -92,7 +92,7 @@ RPC_METHODS: dict[str, tuple[Dialect, Operation]] = {
     "tasks/pushNotificationConfig/delete": (RPC_0_3, "push_delete"),
     "agent/getAuthenticatedExtendedCard": (RPC_0_3, "extended_card"),
 }
-RPC_NAMES: dict[tuple[Dialect, Operation], str] = {what: name for name, what in RPC_METHODS.items()}
+RPC_NAMES: dict[tuple[Dialect, Operation], str] = {target: name for name, target in RPC_METHODS.items()}
 
 REST_ROUTES: dict[Operation, tuple[tuple[str, ...], str]] = {
     "send": (("POST",), "/message:send"),
@@ -106,12 +106,12 @@ REST_ROUTES: dict[Operation, tuple[tuple[str, ...], str]] = {
     "get": (("GET",), "/tasks/{task}"),
     "list": (("GET",), "/tasks"),
 }
-"""Methods and path below an interface's address; 0.3 has `/v1` before it."""
+"""The HTTP methods and the path below an interface's URL. In 0.3, the path is preceded by `/v1`."""
 EXTENDED_CARD_PATHS: dict[Version, str] = {"1.0": "/extendedAgentCard", "0.3": "/card"}
 
 
 def format_state(state: State, dialect: Dialect) -> str:
-    """A state as this dialect spells it."""
+    """Return the name of the state in this dialect."""
     if not dialect.proto:
         return state
     if state == "unknown":
@@ -132,16 +132,17 @@ STATES_BY_NUMBER: tuple[State, ...] = (
     *("unknown", "submitted", "working", "completed", "failed", "canceled"),
     *("input-required", "rejected", "auth-required"),
 )
-"""The states in the order of their numbers in protocol buffers, which may stand for them in JSON too."""
+"""The states in the order of their protocol buffer numbers, which JSON may use instead of names."""
 _STATES_BY_LETTERS: dict[str, State] = {state.replace("-", ""): state for state in STATES_BY_NUMBER} | {
     "cancelled": "canceled"
 }
 
 
 def parse_state(word: Any) -> State | None:
-    """The state that a reader may take a value for; what no dialect knows is unknown, None says nothing.
+    """Return the state that a client may read from a value.
 
-    Some readers take numbers, and some do not mind capital letters or what stands between the words.
+    Returns "unknown" for a value that no dialect defines, and None if there is no value. Some clients accept
+    numbers, and some ignore case and separators, so this function does too.
     """
     if isinstance(word, str):
         known = STATES.get(word)
@@ -156,14 +157,14 @@ def _state_from_number(number: Any) -> State | None:
     if number is None or isinstance(number, bool | dict | list):
         return None
     try:
-        place = float(number)
-        return STATES_BY_NUMBER[int(place)] if 0 <= place == int(place) else "unknown"
+        index = float(number)
+        return STATES_BY_NUMBER[int(index)] if 0 <= index == int(index) else "unknown"
     except (ValueError, OverflowError, IndexError):
         return "unknown"
 
 
 def format_role(role: Role, dialect: Dialect) -> str:
-    """A role as this dialect spells it."""
+    """Return the name of the role in this dialect."""
     return f"ROLE_{role.upper()}" if dialect.proto else role
 
 

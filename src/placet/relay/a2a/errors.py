@@ -69,7 +69,7 @@ ERROR_CODES: dict[ErrorKind, ErrorCodes] = {
     "version": ErrorCodes(
         -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "VersionNotSupportedError"
     ),
-    # The relay's own, in the range JSON-RPC leaves to servers and A2A does not use.
+    # Errors of the relay use codes that JSON-RPC reserves for servers and that A2A does not use.
     "refused": ErrorCodes(-32080, 403, "PERMISSION_DENIED", "RELAY_REFUSED", "InvalidRequestError"),
     "unreachable": ErrorCodes(-32081, 502, "UNAVAILABLE", "AGENT_UNREACHABLE", "InternalError"),
     "timeout": ErrorCodes(-32082, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT", "InternalError"),
@@ -79,7 +79,7 @@ ERROR_CODES: dict[ErrorKind, ErrorCodes] = {
 
 
 class A2AError(Exception):
-    """A call ends with a protocol error instead of an answer."""
+    """A call fails with an error of the A2A protocol."""
 
     def __init__(self, kind: ErrorKind, message: str, *, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -94,19 +94,19 @@ class A2AError(Exception):
 
 
 def as_agent_error(problem: A2AError) -> A2AError:
-    """What is wrong with an answer: that it is misshapen is its agent's doing, and not its caller's."""
+    """Return the error for an invalid response of the agent, which is not the caller's mistake."""
     if problem.kind in ("params", "too_large"):
-        return A2AError("agent_response", f"The agent's answer is not right: {problem.message}")
+        return A2AError("agent_response", f"The agent's response is not valid. {problem.message}")
     return problem
 
 
 def get_error_status(problem: A2AError, dialect: Dialect) -> int:
-    """The HTTP status: JSON-RPC says everything in the body."""
+    """Return the HTTP status of the error. Over JSON-RPC it is 200, with the error in the body."""
     return 200 if dialect.rpc else problem.codes.status
 
 
 def build_error_body(problem: A2AError, dialect: Dialect, rpc_id: RpcId = None) -> dict[str, Any]:
-    """The body of the error; also the data of the event that ends a stream."""
+    """Return the response body of the error, which is also the data of the event that ends a stream."""
     codes = problem.codes
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -127,5 +127,5 @@ def build_error_body(problem: A2AError, dialect: Dialect, rpc_id: RpcId = None) 
             "details": [info],
         }
     }
-    # Clients of 0.3 over HTTP look for these two at the top.
+    # Clients of 0.3 over HTTP+JSON read `type` and `message` at the top level.
     return body | {"type": codes.legacy_type, "message": problem.message} if dialect.legacy else body

@@ -1,7 +1,7 @@
-"""Names that are the protocol's but for small and capital letters: some agents read them, and others do not.
+"""Reject field names that differ from the protocol's names only in case.
 
-Readers written in Go, and those in C# with the usual settings, take `TaskID` for `taskId`. Such a name would
-lead past whoever looks at tasks, conversations, addresses and files by their right names.
+JSON parsers in Go, and in C# with default settings, read `TaskID` as `taskId`. The relay would not recognise
+the field, but the agent would, so the field would bypass the checks of tasks, contexts, URLs and files.
 """
 
 from placet.relay.a2a.call import KNOWN_FIELDS, PUSH_CONFIG_FIELDS, RPC_REQUEST_FIELDS
@@ -13,7 +13,7 @@ PART_FIELDS = frozenset({"parts", "content"})
 OBJECT_FIELDS = frozenset(
     {"params", *MESSAGE, "configuration", "config", *PUSH_CONFIG_FIELDS, "authentication", "file"}
 )
-"""In which objects an agent looks for the names that count, beside parts."""
+"""The objects in which an agent reads protected fields, apart from parts."""
 MAX_DEPTH = 8
 _PROTECTED_FIELDS = frozenset(
     {*OBJECT_FIELDS, *PART_FIELDS, *FILE_FIELDS, *RPC_REQUEST_FIELDS, *TASK_ID, *CONTEXT_ID, *REFERENCES}
@@ -25,11 +25,11 @@ _PROTECTED_FOLDED = frozenset(name.casefold() for name in _PROTECTED_FIELDS)
 
 
 def reject_lookalike_fields(holder: Json, depth: int = 0) -> None:
-    """Raise A2AError for a name of which agents disagree whether it is one of those that count."""
+    """Raise A2AError if a field differs from a protected field only in case."""
     if not _ALLOWED_FIELDS.issuperset(holder):
         for name in holder:
             if name not in _ALLOWED_FIELDS and name.casefold() in _PROTECTED_FOLDED:
-                raise A2AError("params", f"{name.casefold()} must be spelled as A2A spells it.")
+                raise A2AError("params", f"{name.casefold()}: use the exact case of the A2A field name.")
     for name, value in holder.items():
         if type(value) is dict and name in OBJECT_FIELDS and depth < MAX_DEPTH:
             reject_lookalike_fields(value, depth + 1)

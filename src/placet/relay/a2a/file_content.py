@@ -1,4 +1,4 @@
-"""Decode and encode the text content of files that travel as base64."""
+"""Decode and encode the text of files in base64."""
 
 import base64
 import binascii
@@ -10,22 +10,22 @@ _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _STANDARD = str.maketrans("-_", "+/")
 _BASE64_DATA = re.compile(r";base64,([A-Za-z0-9+/_=-]+)", re.IGNORECASE)
 MAX_MEDIA_TYPE = 200
-"""So far before its content an address within a text may begin."""
+"""The maximum number of characters between `data:` and the content of a data URL in a text."""
 _PAGE_PREFIXES = ("%PDF-", "%!PS", "{\\rtf")
 PROBE_CHARACTERS = 1024
-"""So many characters tell most files that are no text, before all of them is unpacked."""
+"""The number of characters to decode first. They identify most binary files without decoding the rest."""
 
 
 def is_page_description(text: str) -> bool:
-    """Whether a text is a program that draws a page: what a reader of the page sees need not stand in it."""
+    """Whether a text is PDF, PostScript or RTF source, which may not contain the text that its page shows."""
     return text.lstrip("\ufeff \t\r\n").startswith(_PAGE_PREFIXES)
 
 
 def decode_text_file(content: str) -> str | None:
-    """The text of a file; None for a file that is no text in UTF-8, or no base64 at all.
+    """Return the text of a file, or None if it is not base64 or not UTF-8 text.
 
-    Readers take both alphabets of base64, with and without padding, and leave out whatever else there is:
-    what any of them would read is read.
+    Accepts both base64 alphabets, with or without padding, and ignores other characters, because some
+    decoders do.
     """
     plain = _NOT_BASE64.sub("", content.translate(_STANDARD))
     try:
@@ -36,15 +36,15 @@ def decode_text_file(content: str) -> str | None:
         return None
 
 
-def decode_data_url(address: str) -> str | None:
-    """The text of a file that stands in its `data:` address itself; None as for any file."""
-    kind, _, content = address.partition(",")
+def decode_data_url(url: str) -> str | None:
+    """Return the text of the file in a `data:` URL, or None if it is not text."""
+    media_type, _, content = url.partition(",")
     plain = unquote(content)
-    return decode_text_file(plain) if kind.strip().lower().endswith("base64") else plain or None
+    return decode_text_file(plain) if media_type.strip().lower().endswith("base64") else plain or None
 
 
 def find_data_urls(text: str) -> list[str]:
-    """The content of all files that stand in `data:` addresses within a text, as pictures in Markdown do."""
+    """Return the base64 content of all `data:` URLs in a text, such as images in Markdown."""
     if "ase64," not in text and "ASE64," not in text:
         return []
     return [
@@ -55,7 +55,7 @@ def find_data_urls(text: str) -> list[str]:
 
 
 def encode_text_file(text: str) -> str:
-    """A file of this text."""
+    """Return the text as a file in base64."""
     return base64.b64encode(text.encode("utf-8", "replace")).decode()
 
 

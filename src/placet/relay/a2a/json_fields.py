@@ -1,7 +1,7 @@
-"""Reading A2A's JSON in any dialect's spelling.
+"""Read fields of A2A's JSON in the spelling of any dialect.
 
-Agents differ in which spellings they accept, so that a relay that knew only the right one could be passed by.
-Reading is therefore the union of all dialects, and what is spelled twice is refused.
+Agents accept different spellings. The relay reads all of them, because a spelling that it did not know would
+bypass inspection. It rejects a field with two spellings in one object.
 """
 
 from collections.abc import Iterable
@@ -22,38 +22,43 @@ ARTIFACT_UPDATE = ("artifactUpdate", "artifact_update")
 
 
 def get_text(holder: Any, names: Iterable[str]) -> str | None:
-    """The text under any of these names; refuses two of them at once, and anything that is no text."""
+    """Return the string under one of the names, or None.
+
+    Raises A2AError if two of the names are present, or if the value is not a string.
+    """
     found = get_single(holder, names)
     if found is not None and not isinstance(found, str):
-        raise A2AError("params", f"{next(iter(names))} must be text.")
+        raise A2AError("params", f"{next(iter(names))} must be a string.")
     return found or None
 
 
 def get_single(holder: Any, names: Iterable[str]) -> Any:
-    """What stands under one of these names; refuses two spellings of one field."""
+    """Return the value under one of the names, or None. Raises A2AError if two of them are present."""
     if not isinstance(holder, dict):
         return None
-    place = None
+    present = None
     for name in names:
         if name in holder:
-            if place is not None:
-                raise A2AError("params", f"{next(iter(names))} is spelled in two ways at once.")
-            place = name
-    return None if place is None else holder[place]
+            if present is not None:
+                raise A2AError(
+                    "params", f"{next(iter(names))} is present in two spellings. Send only one of them."
+                )
+            present = name
+    return None if present is None else holder[present]
 
 
 def get_object(holder: Any, names: Iterable[str]) -> Json | None:
-    """The object under any of these names, or None."""
+    """Return the object under one of the names, or None. Raises A2AError if two of them are present."""
     found = get_single(holder, names)
     return found if isinstance(found, dict) else None
 
 
 def get_state(status: Any) -> State | None:
-    """The state in a status, in our own spelling; what no dialect knows is unknown."""
+    """Return the state in a status, "unknown" if no dialect defines it, or None if there is none."""
     return parse_state(status.get("state")) if isinstance(status, dict) else None
 
 
 def get_role(message: Json) -> Role | None:
-    """Who wrote a message; None if it does not say."""
+    """Return the role of a message, or None if it has no valid role."""
     role = message.get("role")
     return ROLES.get(role) if isinstance(role, str) else None

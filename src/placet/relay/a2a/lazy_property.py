@@ -1,6 +1,6 @@
-"""What is worked out when it is first asked for, and kept with its object; nothing here is shared by threads.
+"""A cached property without a lock, for objects that are used in one thread only.
 
-`functools.cached_property` takes a lock for each value on Python 3.11, which a message has twenty of.
+`functools.cached_property` takes a lock for each value on Python 3.11, and a message has twenty values.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,9 @@ T = TypeVar("T")
 class lazy_property(Generic[T]):
     """A property that is computed once and stored in the object's `__dict__`."""
 
-    def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self.__doc__ = make.__doc__
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -26,8 +26,8 @@ class lazy_property(Generic[T]):
     def __get__(self, holder: object, owner: type) -> T: ...
 
     def __get__(self, holder: Any, owner: type) -> "T | lazy_property[T]":
-        """The value; from then on it stands in the object itself, and this is not called again."""
+        """Compute and store the value. Later reads find it in `__dict__` and do not call this method."""
         if holder is None:
             return self
-        value = holder.__dict__[self._name] = self._make(holder)
+        value = holder.__dict__[self._name] = self._compute(holder)
         return value

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-# An event ends at an empty line, whichever of the three line ends its sender uses.
+# An event ends with an empty line. A line ends with CRLF, LF or CR.
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n")
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\n\r\n", b"\r\r")
 _decoder = msgspec.json.Decoder()
@@ -14,114 +14,117 @@ _SAFE_LINE = re.compile(rb"id: ?[0-9]{1,6}|event: ?(?:message|error)|retry: ?[0-
 
 
 class EventSplitter:
-    """Cuts a stream into whole events, each with the empty line that ends it.
+    """Splits a stream into whole events, each with the empty line that ends it.
 
-    An event may come in a million pieces: each byte is kept once and looked at a few times, never all anew.
+    The cost per byte is constant, even if an event arrives in very many chunks.
     """
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
-        self._rest = bytearray()
-        self._other_ends = False
+        self._buffer = bytearray()
+        self._has_carriage_returns = False
         self.overrun = False
-        """Set once an event has gone beyond the limit; nothing after it is read."""
+        """Whether an event was larger than the limit. The splitter then ignores further input."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The events that are whole by now."""
+        """Add a chunk and return the events that are now complete."""
         if self.overrun:
             return []
-        rest = self._rest
-        begin, start = 0, self._keep(chunk)
-        if not self._other_ends:
-            return self._cut_at_newlines(start)
+        buffer = self._buffer
+        begin, start = 0, self._append(chunk)
+        if not self._has_carriage_returns:
+            return self._split_at_newlines(start)
         events: list[bytes] = []
-        while not self.overrun and (end := _END.search(rest, start)) is not None:
-            event = bytes(rest[begin : end.end()])
+        while not self.overrun and (end := _END.search(buffer, start)) is not None:
+            event = bytes(buffer[begin : end.end()])
             begin = start = end.end()
             self.overrun = len(event) > self._limit
             if not self.overrun:
                 events.append(event)
-        del rest[:begin]
-        self.overrun = self.overrun or len(rest) > self._limit
+        del buffer[:begin]
+        self.overrun = self.overrun or len(buffer) > self._limit
         return events
 
-    def _cut_at_newlines(self, start: int) -> list[bytes]:
-        """As nearly every stream is written, and much faster than looking for all other ends."""
-        if self._rest.find(b"\n\n", start) < 0:
-            self.overrun = len(self._rest) > self._limit
+    def _split_at_newlines(self, start: int) -> list[bytes]:
+        """Split a stream that uses LF only, as most do. This is much faster than searching for all ends."""
+        if self._buffer.find(b"\n\n", start) < 0:
+            self.overrun = len(self._buffer) > self._limit
             return []
-        *whole, rest = self._rest.split(b"\n\n")
-        events = [bytes(one) + b"\n\n" for one in whole]
-        self._rest = rest
-        large = next((place for place, one in enumerate(events) if len(one) > self._limit), None)
-        self.overrun = large is not None or len(rest) > self._limit
-        return events if large is None else events[:large]
+        *complete, rest = self._buffer.split(b"\n\n")
+        events = [bytes(event) + b"\n\n" for event in complete]
+        self._buffer = rest
+        too_large = next((index for index, event in enumerate(events) if len(event) > self._limit), None)
+        self.overrun = too_large is not None or len(rest) > self._limit
+        return events if too_large is None else events[:too_large]
 
     def feed_whole(self, chunk: bytes) -> bytes:
-        """The same events as one piece, for a stream whose events nobody looks at."""
+        """Add a chunk and return the complete events as one piece, for a stream that is not inspected."""
         if self.overrun:
             return b""
-        if not self._rest and (end := _find_last_end(chunk, 0)) == len(chunk):
+        if not self._buffer and (end := _find_last_end(chunk, 0)) == len(chunk):
             return chunk
-        end = _find_last_end(self._rest, self._keep(chunk))
-        whole = bytes(self._rest[:end])
-        del self._rest[:end]
-        self.overrun = len(self._rest) > self._limit
-        return whole
+        end = _find_last_end(self._buffer, self._append(chunk))
+        complete = bytes(self._buffer[:end])
+        del self._buffer[:end]
+        self.overrun = len(self._buffer) > self._limit
+        return complete
 
-    def _keep(self, chunk: bytes) -> int:
-        """Where to look from: a line end may have been cut in two."""
-        start = max(0, len(self._rest) - 3)
-        self._rest += chunk
-        self._other_ends = self._other_ends or b"\r" in chunk
+    def _append(self, chunk: bytes) -> int:
+        """Add a chunk. Return where the next search starts, as two chunks may share one event end."""
+        start = max(0, len(self._buffer) - 3)
+        self._buffer += chunk
+        self._has_carriage_returns = self._has_carriage_returns or b"\r" in chunk
         return start
 
     @property
     def rest(self) -> bytes:
-        """What has come of an event that is not whole."""
-        return bytes(self._rest)
+        """The bytes after the last complete event."""
+        return bytes(self._buffer)
 
 
 def _find_last_end(data: bytes | bytearray, start: int) -> int:
-    """Where the last whole event ends; 0 if none does."""
-    found = 0
+    """Return the end of the last complete event, or 0 if there is none."""
+    last = 0
     for end in _ENDS:
-        place = data.rfind(end, max(start, found))
-        if place >= 0:
-            found = place + len(end)
-    return found
+        index = data.rfind(end, max(start, last))
+        if index >= 0:
+            last = index + len(end)
+    return last
 
 
 def get_event_data(event: bytes) -> bytes | None:
-    """The data of an event; None for a comment or a heartbeat without any."""
+    """Return the data of an event, or None if it has none, as comments and heartbeats do."""
     if event.startswith(b"data: ") and event.endswith(b"\n\n") and len(event.splitlines()) == 2:
         return event[6:-2] or None
-    found = [
+    values = [
         _get_field_value(line) for line in _LINES.split(event) if line == b"data" or line.startswith(b"data:")
     ]
-    return b"\n".join(found) or None
+    return b"\n".join(values) or None
 
 
 def decode_events(stream: bytes) -> list[Any]:
-    """The data of all events of a stream, read; raises msgspec.DecodeError."""
-    joints = stream.count(b"}\n\ndata: {")
-    plain = stream.startswith(b"data: {") and stream.endswith(b"}\n\n") and b"\r" not in stream
-    if plain and stream.count(b"\n") == 2 * (1 + joints):
-        # Objects, each in a line of its own: no two halves are an object, since no comma stands between them.
-        found: list[Any] = _decoder.decode_lines(stream[6:-2].replace(b"\n\ndata: ", b"\n"))
-        if len(found) == 1 + joints:
-            return found
+    """Return the decoded data of all events of a stream. Raises msgspec.DecodeError."""
+    boundaries = stream.count(b"}\n\ndata: {")
+    is_plain = stream.startswith(b"data: {") and stream.endswith(b"}\n\n") and b"\r" not in stream
+    if is_plain and stream.count(b"\n") == 2 * (1 + boundaries):
+        # Each line is one object: two lines cannot be halves of one, because there is no comma between them.
+        documents: list[Any] = _decoder.decode_lines(stream[6:-2].replace(b"\n\ndata: ", b"\n"))
+        if len(documents) == 1 + boundaries:
+            return documents
     events = EventSplitter(limit=len(stream)).feed(stream)
     return [_decoder.decode(data) for data in map(get_event_data, events) if data is not None]
 
 
 def encode_event(document: Any) -> bytes:
-    """A document as one event."""
+    """Return the document as one event."""
     return b"data: " + msgspec.json.encode(document) + b"\n\n"
 
 
 def replace_data(event: bytes, document: Any) -> bytes:
-    """The event with other data, and of the rest only what can say nothing: its number and usual names."""
+    """Return the event with other data.
+
+    Keeps only lines that cannot carry content: numeric ids and retry times, and standard event names.
+    """
     kept = [line for line in _LINES.split(event) if _SAFE_LINE.fullmatch(line)]
     return b"".join(line + b"\n" for line in kept) + encode_event(document)
 

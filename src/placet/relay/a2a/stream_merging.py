@@ -11,81 +11,87 @@ from placet.relay.a2a.reply import A2AReply, check_reply
 
 ARTIFACT_ID = ("artifactId", "artifact_id")
 PLAIN_ARTIFACT_FIELDS = frozenset({*ARTIFACT_ID, "parts"})
-"""All that most pieces of an artifact have."""
+"""The fields that most artifact chunks have."""
 
 
 def merge_events(replies: Iterable[A2AReply], rpc_id: RpcId = None) -> A2AReply | None:
-    """The last word of a stream as one whole answer; None if nothing was said."""
-    gathering = _StreamMerger()
+    """Return the events of a stream as one reply, or None if there are none."""
+    merger = _StreamMerger()
     for reply in replies:
-        gathering.take(reply)
-        if gathering.last_word is not None:
-            return gathering.last_word
-    return gathering.answer(rpc_id)
+        merger.add_event(reply)
+        if merger.final_reply is not None:
+            return merger.final_reply
+    return merger.build_reply(rpc_id)
 
 
 def merge_event_documents(
     documents: Iterable[Any], dialect: Dialect, operation: Operation, rpc_id: RpcId = None
 ) -> A2AReply | None:
-    """The same, of events that were only just read; raises A2AError for what is none."""
-    gathering = _StreamMerger()
+    """Return the decoded events of a stream as one reply, or None if there are none.
+
+    Raises A2AError for an event that is not a valid reply.
+    """
+    merger = _StreamMerger()
     for document in documents:
-        if not gathering.grow(document, rpc=dialect.rpc):
-            gathering.take(check_reply(dialect, operation, document))
-            if gathering.last_word is not None:
-                return gathering.last_word
-    return gathering.answer(rpc_id)
+        if not merger.append_chunk(document, rpc=dialect.rpc):
+            merger.add_event(check_reply(dialect, operation, document))
+            if merger.final_reply is not None:
+                return merger.final_reply
+    return merger.build_reply(rpc_id)
 
 
 class _StreamMerger:
-    """A task as its events tell of it. What they hold is left alone; long streams cost no more per event."""
+    """Builds a task from its events. Does not change the events. The cost per event is constant."""
 
     def __init__(self) -> None:
-        self.last_word: A2AReply | None = None
-        """A message or an error, after which nothing counts."""
+        self.final_reply: A2AReply | None = None
+        """A message or an error. It ends the stream, and later events are ignored."""
         self._last: A2AReply | None = None
-        self._growing: tuple[str, Any, list[Any]] | None = None
-        """What the last event was a piece of: the task, the artifact, and its parts, which are ours."""
+        self._open_artifact: tuple[str, Any, list[Any]] | None = None
+        """The artifact of the last event: task id, artifact id, and the copied list of its parts."""
         self._task: Json | None = None
         self._artifacts: list[Any] | None = None
-        """Those of the task, once an event has told of one; objects in it may be changed if they are ours."""
-        self._ours: dict[int, list[Any]] = {}
-        """By its place: the parts of an artifact that was put together here."""
+        """The artifacts of the task, copied when the first artifact update arrives."""
+        self._copied_parts: dict[int, list[Any]] = {}
+        """The copied parts of each merged artifact, by its index in `_artifacts`. Only these may change."""
 
-    def grow(self, document: Any, *, rpc: bool) -> bool:
-        """The short way for most events, another piece of the same artifact; says if this was one."""
+    def append_chunk(self, document: Any, *, rpc: bool) -> bool:
+        """Append another chunk of the open artifact. Return False if the event is anything else.
+
+        This is the fast path for most events.
+        """
         result = document.get("result") if rpc and type(document) is dict else document
-        if self._growing is None or type(result) is not dict:
+        if self._open_artifact is None or type(result) is not dict:
             return False
         update = result.get("artifactUpdate") if len(result) == 1 else result
         if type(update) is not dict or update.get("append") is not True or "error" in document:
             return False
         if update is result and result.get("kind") != "artifact-update":
             return False
-        piece, (task_id, artifact_id, parts) = update.get("artifact"), self._growing
+        chunk, (task_id, artifact_id, parts) = update.get("artifact"), self._open_artifact
         if (
-            type(piece) is not dict
-            or piece.get("artifactId") != artifact_id
-            or not PLAIN_ARTIFACT_FIELDS.issuperset(piece)
+            type(chunk) is not dict
+            or chunk.get("artifactId") != artifact_id
+            or not PLAIN_ARTIFACT_FIELDS.issuperset(chunk)
         ):
             return False
-        more = piece.get("parts")
+        more = chunk.get("parts")
         if type(more) is not list or update.get("taskId") != task_id:
             return False
         parts += more
         return True
 
-    def take(self, reply: A2AReply) -> None:
-        """One more event."""
-        self._last, self._growing = reply, None
+    def add_event(self, reply: A2AReply) -> None:
+        """Apply one event."""
+        self._last, self._open_artifact = reply, None
         if reply.error is not None or reply.message is not None:
-            self.last_word = reply
+            self.final_reply = reply
         elif reply.task is not None:
-            self._task, self._artifacts, self._ours = reply.task, None, {}
+            self._task, self._artifacts, self._copied_parts = reply.task, None, {}
         else:
-            self._update(reply)
+            self._apply_update(reply)
 
-    def _update(self, reply: A2AReply) -> None:
+    def _apply_update(self, reply: A2AReply) -> None:
         update = reply.status_update or reply.artifact_update
         if update is None or reply.task_id is None:
             return
@@ -94,11 +100,11 @@ class _StreamMerger:
             task = task | {"status": update.get("status", {})}
             task = _add_metadata(task, update.get("metadata"))
         else:
-            self._add(task, update, reply.task_id)
+            self._apply_artifact_update(task, update, reply.task_id)
         self._task = task
 
-    def answer(self, rpc_id: RpcId) -> A2AReply | None:
-        """What it all comes to."""
+    def build_reply(self, rpc_id: RpcId) -> A2AReply | None:
+        """Return the merged task as a reply, or the last event if there is no task."""
         task, last = self._task, self._last
         if task is None or last is None:
             return last
@@ -107,32 +113,32 @@ class _StreamMerger:
         document = build_task_reply(task, "send", last.dialect, rpc_id)
         return A2AReply(dialect=last.dialect, operation="send", document=document)
 
-    def _add(self, task: Json, update: Json, task_id: str) -> None:
+    def _apply_artifact_update(self, task: Json, update: Json, task_id: str) -> None:
         if self._artifacts is None:
             known = task.get("artifacts")
             self._artifacts = list(known) if isinstance(known, list) else []
-        piece = update.get("artifact")
-        if not isinstance(piece, dict):
+        chunk = update.get("artifact")
+        if not isinstance(chunk, dict):
             return
-        place = _find_artifact(self._artifacts, _get_artifact_id(piece))
-        if place is None:
-            self._artifacts.append(piece)
+        index = _find_artifact(self._artifacts, _get_artifact_id(chunk))
+        if index is None:
+            self._artifacts.append(chunk)
         elif update.get("append") is True:
-            parts = self._append(self._artifacts, place, piece)
-            self._growing = (task_id, _get_artifact_id(piece), parts)
+            parts = self._append_parts(self._artifacts, index, chunk)
+            self._open_artifact = (task_id, _get_artifact_id(chunk), parts)
         else:
-            self._artifacts[place] = piece
-            self._ours.pop(place, None)
+            self._artifacts[index] = chunk
+            self._copied_parts.pop(index, None)
 
-    def _append(self, artifacts: list[Any], place: int, piece: Json) -> list[Any]:
-        """Put the parts of another piece behind those of an artifact; returns all of them."""
-        parts, more = self._ours.get(place), piece.get("parts")
+    def _append_parts(self, artifacts: list[Any], index: int, chunk: Json) -> list[Any]:
+        """Append the parts of a chunk to an artifact. Return all parts of the artifact."""
+        parts, more = self._copied_parts.get(index), chunk.get("parts")
         if parts is None:
-            known = artifacts[place].get("parts")
-            parts = self._ours[place] = list(known) if isinstance(known, list) else []
-            artifacts[place] = artifacts[place] | {"parts": parts}
-        if not PLAIN_ARTIFACT_FIELDS.issuperset(piece):
-            artifacts[place] = artifacts[place] | piece | {"parts": parts}
+            known = artifacts[index].get("parts")
+            parts = self._copied_parts[index] = list(known) if isinstance(known, list) else []
+            artifacts[index] = artifacts[index] | {"parts": parts}
+        if not PLAIN_ARTIFACT_FIELDS.issuperset(chunk):
+            artifacts[index] = artifacts[index] | chunk | {"parts": parts}
         if isinstance(more, list):
             parts += more
         return parts
@@ -150,11 +156,11 @@ def _add_metadata(task: Json, metadata: Any) -> Json:
     return task | {"metadata": (known if isinstance(known, dict) else {}) | metadata}
 
 
-def _find_artifact(artifacts: list[Any], id: Any) -> int | None:
-    """Where the artifact of this id stands."""
-    for place, one in enumerate(artifacts):
-        if isinstance(one, dict) and _get_artifact_id(one) == id:
-            return place
+def _find_artifact(artifacts: list[Any], artifact_id: Any) -> int | None:
+    """Return the index of the artifact with this id, or None."""
+    for index, artifact in enumerate(artifacts):
+        if isinstance(artifact, dict) and _get_artifact_id(artifact) == artifact_id:
+            return index
     return None
 
 

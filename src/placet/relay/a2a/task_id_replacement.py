@@ -4,7 +4,7 @@ from typing import Any
 
 from placet.relay.a2a.json_fields import CONTEXT_ID, REFERENCES, TASK_ID, Json
 
-# Content belongs to whoever wrote it: an id in a text is a text.
+# A task id inside content is text and stays unchanged.
 CONTENT_FIELDS = frozenset({"parts", "content", "metadata", "data", "artifact", "artifacts"})
 RESOURCE_FIELDS = ("name", "parent")
 NESTED_FIELDS = (
@@ -27,7 +27,7 @@ NESTED_FIELDS = (
 
 
 def replace_task_id(document: Any, old: str, new: str) -> Any:
-    """The document with the task `old` called `new`; the document itself is left alone."""
+    """Return a copy of the document in which task id `new` replaces `old`."""
     if isinstance(document, list):
         return [replace_task_id(item, old, new) for item in document]
     if not isinstance(document, dict):
@@ -39,7 +39,7 @@ def _replace_value(name: str, value: Any, holder: Json, old: str, new: str) -> A
     if name in TASK_ID or (name == "id" and _has_task_id(holder)):
         return new if value == old else value
     if name in REFERENCES and isinstance(value, list):
-        return [new if one == old else one for one in value]
+        return [new if item == old else item for item in value]
     if name in RESOURCE_FIELDS and isinstance(value, str):
         head, _, tail = value.partition("/")
         task, slash, rest = tail.partition("/")
@@ -48,7 +48,7 @@ def _replace_value(name: str, value: Any, holder: Json, old: str, new: str) -> A
 
 
 def _has_task_id(holder: Json) -> bool:
-    """Whether `id` is a task's here, not that of an envelope or of a push config, which has an address."""
+    """Whether the field `id` of an object is a task id, not the id of a JSON-RPC envelope or push config."""
     if "jsonrpc" in holder or "url" in holder:
         return False
     return not any(name in holder for name in TASK_ID) or any(name in holder for name in CONTEXT_ID)

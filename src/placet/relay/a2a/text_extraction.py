@@ -22,15 +22,14 @@ MAX_TEXTS = 50_000
 MAX_PATH = 300
 MAX_PATH_STEP = 60
 
-# Structure rather than content: ids and names of types. Who fills them in may write anything there, so they
-# are looked at unless they can say no more than that. The content of a file is looked at if it is text.
+# Ids and type names. A sender can put any text into them, so they are collected unless the value is routine.
 STRUCTURE_FIELDS = frozenset(
     {"kind", "role", "mimeType", "mime_type", "mediaType", "media_type", "extensions"}
     | {"artifactId", "artifact_id", *TASK_ID, *CONTEXT_ID, *MESSAGE_ID, *REFERENCES}
 )
 FILE_FIELDS = frozenset({"bytes", "raw", "fileWithBytes", "file_with_bytes"})
 FREE_FORM_FIELDS = frozenset({"data", "metadata"})
-# All that a dialect has a name for within a message, an answer or an error; other names are somebody's words.
+# Every field name that a dialect defines in a message, reply or error. Other names are content.
 FIELD_NAMES = frozenset(
     {"message", "msg", "request", "parts", "content", "text", "file", "filename", "name", "description"}
     | {"uri", "url", "fileWithUri", "file_with_uri", "task", "tasks", "id", "status", "state", "timestamp"}
@@ -66,16 +65,16 @@ MAX_ROUTINE_NUMBER = 9_999
 MAX_PLAIN_BYTES = 16_384
 _FILE_FIELD_PATTERN = "|".join(sorted(FILE_FIELDS))
 UNUSUAL_JSON = rf"\\|(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{{100}})|\"(?i:data):|\"(?:{_FILE_FIELD_PATTERN})\""
-"""An escape, a number that is no ordinary whole one, a file in its own address, the name of one."""
-CANNOT_MASK = "What was found stands where nothing can be masked, such as in an id."
+"""Matches escapes, numbers other than ordinary integers, data URLs, and names of file fields."""
+CANNOT_MASK = "A finding is in a field that cannot be masked, such as an id."
 
 PieceRole = Literal["value", "key", "file", "fixed"]
 
 
 class TextPiece(Scannable, frozen=True):
-    """One text of a message, where it stands, and whether it is a value, the name of one, or a file.
+    """One text of a message with its path and role: a value, a key, a file, or fixed.
 
-    A text that is `fixed` holds something together, as ids do: it can be looked at, and not be replaced.
+    A `fixed` text, such as an id, is scanned but cannot be replaced.
     """
 
     role: PieceRole = "value"
@@ -104,9 +103,10 @@ class TextCollector:
         self.unreadable: list[UnreadableContent] = []
 
     def collect(self, holder: Json, name: str, path: str, *, except_for: Iterable[str] = ()) -> None:
-        """Look at what stands in an object under this name, but for some of its own members.
+        """Collect the texts of one field of an object.
 
-        Raises A2AError for what is too deep, or too much, to be looked at.
+        The members in `except_for` are collected as identifiers. Raises A2AError if the value is nested too
+        deep or has too many texts.
         """
         value = holder.get(name)
         if isinstance(value, dict) and name not in FREE_FORM_FIELDS:
@@ -115,30 +115,30 @@ class TextCollector:
                     if not is_routine_value(value[member]):
                         self.collect_identifier(value, member, _extend_path(path, f".{member}"))
                 else:
-                    self._member(value, member, path, free=False, depth=1)
+                    self._collect_member(value, member, path, free_form=False, depth=1)
         else:
-            self._collect(value, holder, name, path, free=name in FREE_FORM_FIELDS, depth=0)
+            self._collect(value, holder, name, path, free_form=name in FREE_FORM_FIELDS, depth=0)
 
     def collect_other_members(self, holder: Json, path: str, *, except_for: Iterable[str]) -> None:
-        """Look at all members of an object but those that are known: nobody knows what the others are for."""
+        """Collect the texts of all members of an object except the given ones."""
         for name in holder:
             if name not in except_for:
-                self._member(holder, name, path, free=False, depth=1)
+                self._collect_member(holder, name, path, free_form=False, depth=1)
 
     def collect_identifier(self, holder: Json, name: str, path: str) -> None:
-        """Look at an id or a word that belongs to the protocol, unless it can say nothing else."""
+        """Collect an id or a protocol constant as fixed text, unless its value is routine."""
         value = holder.get(name)
         if not is_routine_value(value):
-            self._collect(value, holder, name, path, free=True, depth=1, role="fixed")
+            self._collect(value, holder, name, path, free_form=True, depth=1, role="fixed")
 
     def collect_extra(self, text: str, path: str) -> None:
-        """Look at a text that travels beside the document."""
+        """Collect a text that is not part of the document, such as a header."""
         if not is_routine_value(text):
             self._add(TextLocation(TextPiece(path, text, "fixed"), None, path))
 
     def collect_item(self, holder: list[Any], index: int, path: str) -> None:
-        """Look at one item of a list."""
-        self._collect(holder[index], holder, index, path, free=False, depth=0)
+        """Collect the texts of one item of a list."""
+        self._collect(holder[index], holder, index, path, free_form=False, depth=0)
 
     def _collect(
         self,
@@ -147,58 +147,56 @@ class TextCollector:
         key: str | int,
         path: str,
         *,
-        free: bool,
+        free_form: bool,
         depth: int,
         role: PieceRole = "value",
     ) -> None:
-        """Below `data` and `metadata` names are free: none of them is structure, and all of them count."""
+        """Collect the texts of a value. If it is free-form, as below `data`, its keys are texts as well."""
         if depth > MAX_DEPTH:
-            raise A2AError("params", f"The message is nested more than {MAX_DEPTH} deep.")
+            raise A2AError("params", f"The message is nested more than {MAX_DEPTH} levels deep.")
         if isinstance(value, str):
             if value:
                 self._add(TextLocation(TextPiece(path, value, role), holder, key))
                 if value[:5].lower() == "data:":
-                    self._address(value, holder, key, path)
+                    self._collect_data_url(value, holder, key, path)
         elif isinstance(value, int | float):
-            if not isinstance(value, bool):  # a card number may travel as a number
+            if not isinstance(value, bool):  # a card number may be sent as a JSON number
                 self._add(TextLocation(TextPiece(path, format_number(value), role), holder, key))
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 location = _extend_path(path, f"[{index}]")
-                self._collect(item, value, index, location, free=free, depth=depth + 1, role=role)
+                self._collect(item, value, index, location, free_form=free_form, depth=depth + 1, role=role)
         elif isinstance(value, dict):
             for name in value:
-                self._member(value, name, path, free=free, depth=depth + 1)
+                self._collect_member(value, name, path, free_form=free_form, depth=depth + 1)
 
-    def _member(self, holder: Json, name: str, path: str, *, free: bool, depth: int) -> None:
+    def _collect_member(self, holder: Json, name: str, path: str, *, free_form: bool, depth: int) -> None:
         item = holder[name]
         location = _extend_path(path, f".{name[:MAX_PATH_STEP]}")
-        if free or name not in FIELD_NAMES:
+        if free_form or name not in FIELD_NAMES:
             self._add(TextLocation(TextPiece(location, name, "key"), holder, name))
         elif name in SPECIAL_FIELDS:
             if name in FILE_FIELDS and isinstance(item, str):
-                self._file(holder, name, location)
+                self._collect_file(holder, name, location)
                 return
             if name in STRUCTURE_FIELDS and not isinstance(item, dict):
                 if not is_routine_value(item):
                     self.collect_identifier(holder, name, location)
                 return
-            free = name in FREE_FORM_FIELDS
-        if (
-            type(item) is str and depth <= MAX_DEPTH and ":" not in item[:5]
-        ):  # the short way: most of what there is
+            free_form = name in FREE_FORM_FIELDS
+        # Fast path: most members are plain strings.
+        if type(item) is str and depth <= MAX_DEPTH and ":" not in item[:5]:
             if item:
                 self._add(TextLocation(TextPiece(location, item), holder, name))
             return
-        self._collect(item, holder, name, location, free=free, depth=depth)
+        self._collect(item, holder, name, location, free_form=free_form, depth=depth)
 
-    def _address(self, value: str, holder: Any, key: str | int, path: str) -> None:
-        """Look at the file that stands in an address."""
+    def _collect_data_url(self, value: str, holder: Any, key: str | int, path: str) -> None:
         self._collect_file_text(
             decode_data_url(value), value, TextLocation(TextPiece(path, "", "fixed"), holder, key)
         )
 
-    def _file(self, holder: Json, name: str, path: str) -> None:
+    def _collect_file(self, holder: Json, name: str, path: str) -> None:
         content = holder[name]
         self._collect_file_text(
             decode_text_file(content), content, TextLocation(TextPiece(path, "", "file"), holder, name)
@@ -213,20 +211,20 @@ class TextCollector:
 
     def _add(self, location: TextLocation) -> None:
         if len(self.locations) >= MAX_TEXTS:
-            raise A2AError("params", f"The message holds more than {MAX_TEXTS} texts.")
+            raise A2AError("params", f"The message has more than {MAX_TEXTS} texts.")
         self.locations.append(location)
         piece = location.piece
-        if piece.text[:5].lower() != "data:":  # that is looked into as a whole
+        if piece.text[:5].lower() != "data:":  # `_collect_data_url` decodes a text that is a data URL
             for content in find_data_urls(piece.text):
                 if (text := decode_text_file(content)) is None or is_page_description(text):
                     self.unreadable.append(UnreadableContent(piece.path, content))
 
 
 def replace_texts(document: Json, locations: Sequence[TextLocation], texts: Sequence[str]) -> Json:
-    """The document with other texts in these places of it; the document itself is left alone.
+    """Return a copy of the document with `texts` at these locations.
 
-    Where a number stood, a changed one is a text.
-    Raises A2AError if a name would stand twice in an object, and for what cannot be replaced.
+    A changed number becomes a string. Raises A2AError if a fixed text would change, or if an object would
+    get two members of the same name.
     """
     values: dict[int, dict[str | int, str]] = {}
     names: dict[int, dict[str, str]] = {}
@@ -245,31 +243,30 @@ def replace_texts(document: Json, locations: Sequence[TextLocation], texts: Sequ
 
 
 def _rewrite(value: Any, values: dict[int, dict[str | int, str]], names: dict[int, dict[str, str]]) -> Any:
-    changed = values.get(id(value), {})
+    new_values = values.get(id(value), {})
     if isinstance(value, list):
         return [
-            changed[index] if index in changed else _rewrite(item, values, names)
+            new_values[index] if index in new_values else _rewrite(item, values, names)
             for index, item in enumerate(value)
         ]
     if not isinstance(value, dict):
         return value
-    renamed = names.get(id(value), {})
-    found = {
-        renamed.get(name, name): changed[name] if name in changed else _rewrite(item, values, names)
+    new_names = names.get(id(value), {})
+    rewritten = {
+        new_names.get(name, name): new_values[name] if name in new_values else _rewrite(item, values, names)
         for name, item in value.items()
     }
-    if len(found) != len(value):
-        raise A2AError("params", "A name would stand twice in one object.")
-    return found
+    if len(rewritten) != len(value):
+        raise A2AError("params", "Masking would give an object two members of the same name.")
+    return rewritten
 
 
 def is_plain_json(encoded: bytes) -> bool:
-    """Whether every text of a document stands in its JSON as it is, each between characters of JSON.
+    """Whether a detector can scan the JSON as a whole instead of each text.
 
-    That is so with at most one text that others could be joined to and not nested too deeply, unless there is
-    something `UNUSUAL`: escapes, files that would be unpacked, numbers that could be written in another way.
-    Nor may a text have another reading, which does not stand there.
-    Whoever looks at the JSON as a whole looks for that too: going through it twice would take twice as long.
+    The JSON must be small, not nested too deep, have at most one text part, and no text with an alternate
+    reading. The caller must also check that `UNUSUAL_JSON` does not match. It does so in the same pass as its
+    own scan, because a second pass would double the time.
     """
     return (
         len(encoded) <= MAX_PLAIN_BYTES
@@ -280,22 +277,22 @@ def is_plain_json(encoded: bytes) -> bool:
 
 
 def is_routine_value(value: Any) -> bool:
-    """Whether a value in the place of an id, a count or a word of the protocol is no more than that."""
+    """Whether a value cannot carry content: a protocol constant, UUID, timestamp or small number."""
     if isinstance(value, str):
         return value in ROUTINE_VALUES or bool(_UUID.fullmatch(value)) or bool(_TIMESTAMP.fullmatch(value))
     if isinstance(value, list):
-        return all(isinstance(one, str) and is_routine_value(one) for one in value)
+        return all(isinstance(item, str) and is_routine_value(item) for item in value)
     return value is None or (isinstance(value, int) and 0 <= value <= MAX_ROUTINE_NUMBER)
 
 
 def format_number(number: int | float) -> str:
-    """A number as it is looked at."""
+    """Return the number as text for detectors."""
     try:
         return str(number)
-    except ValueError:  # Python writes no number of more than 4,300 digits
+    except ValueError:  # Python does not convert integers of more than 4,300 digits to decimal
         return hex(int(number))
 
 
 def _extend_path(path: str, step: str) -> str:
-    """A deep value has no longer a path than others, or the paths would outgrow the message."""
+    """Return the extended path. Long paths stop growing, so that paths stay smaller than the message."""
     return path if len(path) > MAX_PATH else path + step

@@ -6,42 +6,44 @@ from placet.relay.a2a.dialects import Dialect, format_role, format_state
 from placet.relay.a2a.json_fields import Json, get_role, get_state
 
 
-def translate_task(task: Json, told: Dialect, dialect: Dialect) -> Json:
-    """A task that was told in one dialect as another one tells it; the very same where they are one."""
-    if told == dialect:
+def translate_task(task: Json, source: Dialect, dialect: Dialect) -> Json:
+    """Return a task of the `source` dialect in `dialect`; the same object if the two are equal."""
+    if source == dialect:
         return task
-    found = {name: value for name, value in task.items() if name != "kind"}
+    translated = {name: value for name, value in task.items() if name != "kind"}
     if isinstance(task.get("status"), dict):
-        found["status"] = _translate_status(task["status"], dialect)
+        translated["status"] = _translate_status(task["status"], dialect)
     if isinstance(task.get("artifacts"), list):
-        found["artifacts"] = [
-            _translate_artifact(one, dialect) for one in task["artifacts"] if isinstance(one, dict)
+        translated["artifacts"] = [
+            _translate_artifact(artifact, dialect)
+            for artifact in task["artifacts"]
+            if isinstance(artifact, dict)
         ]
     if isinstance(task.get("history"), list):
-        found["history"] = [
-            translate_message(one, dialect) for one in task["history"] if isinstance(one, dict)
+        translated["history"] = [
+            translate_message(message, dialect) for message in task["history"] if isinstance(message, dict)
         ]
-    return found if dialect.proto else {"kind": "task", **found}
+    return translated if dialect.proto else {"kind": "task", **translated}
 
 
 def translate_message(message: Json, dialect: Dialect) -> Json:
-    """A message in this dialect."""
-    found = {name: value for name, value in message.items() if name not in ("kind", "parts", "content")}
+    """Return the message in this dialect."""
+    translated = {name: value for name, value in message.items() if name not in ("kind", "parts", "content")}
     role = get_role(message)
     if role is not None:
-        found["role"] = format_role(role, dialect)
+        translated["role"] = format_role(role, dialect)
     parts = [translate_part(part, dialect) for part in get_parts(message)]
-    found["content" if dialect.legacy and dialect.proto else "parts"] = parts
-    return found if dialect.proto else {"kind": "message", **found}
+    translated["content" if dialect.legacy and dialect.proto else "parts"] = parts
+    return translated if dialect.proto else {"kind": "message", **translated}
 
 
 def _translate_status(status: Json, dialect: Dialect) -> Json:
-    found, state = dict(status), get_state(status)
+    translated, state = dict(status), get_state(status)
     if state is not None:
-        found["state"] = format_state(state, dialect)
+        translated["state"] = format_state(state, dialect)
     if isinstance(status.get("message"), dict):
-        found["message"] = translate_message(status["message"], dialect)
-    return found
+        translated["message"] = translate_message(status["message"], dialect)
+    return translated
 
 
 def _translate_artifact(artifact: Json, dialect: Dialect) -> Json:
@@ -49,13 +51,13 @@ def _translate_artifact(artifact: Json, dialect: Dialect) -> Json:
 
 
 def get_parts(message: Json) -> list[Json]:
-    """The parts of a message or an artifact, whatever they are called."""
-    found = message.get("parts", message.get("content"))
-    return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
+    """Return the parts of a message or an artifact, from `parts` or `content`."""
+    parts = message.get("parts", message.get("content"))
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def translate_part(part: Json, dialect: Dialect) -> Json:
-    """The part in this dialect; what has no equivalent is kept as it is."""
+    """Return the part in this dialect; unchanged if it has no equivalent."""
     kept = {"metadata": part["metadata"]} if "metadata" in part else {}
     if isinstance(part.get("text"), str):
         return ({} if dialect.proto else {"kind": "text"}) | {"text": part["text"]} | kept
@@ -68,7 +70,7 @@ def translate_part(part: Json, dialect: Dialect) -> Json:
 
 
 def _parse_file(part: Json) -> dict[str, Any] | None:
-    """A file by our own names: uri or bytes, name, type."""
+    """Return the file of a part as uri or bytes, name and type, or None if the part is not a file."""
     inner = part.get("file")
     if isinstance(inner, dict):
         names = {
@@ -87,10 +89,11 @@ def _parse_file(part: Json) -> dict[str, Any] | None:
         }
     else:
         return None
-    found = {
-        ours: next((inner[one] for one in theirs if one in inner), None) for ours, theirs in names.items()
+    file = {
+        name: next((inner[spelling] for spelling in spellings if spelling in inner), None)
+        for name, spellings in names.items()
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in file.items() if value is not None}
 
 
 def _build_file_part(file: dict[str, Any], dialect: Dialect) -> Json:
@@ -105,7 +108,7 @@ def _build_file_part(file: dict[str, Any], dialect: Dialect) -> Json:
 
 
 def _build_data_part(data: Any, kind: Any, dialect: Dialect) -> Json:
-    # 0.3 over HTTP wraps its data once more, and is the only one without a kind to do so.
+    # A2A 0.3 over HTTP+JSON wraps data in another object. Its parts are the only wrapped ones without a kind.
     bare = data["data"] if kind is None and isinstance(data, dict) and set(data) == {"data"} else data
     if not dialect.legacy:
         return {"data": bare}

@@ -1,4 +1,4 @@
-"""Routes of the relay that the A2A protocol defines; the proxy and the webhooks serve them as raw ASGI."""
+"""Declare the relay's routes of the A2A protocol, which the proxy and the webhooks serve as raw ASGI."""
 
 from typing import Annotated, Any
 
@@ -16,45 +16,47 @@ from placet.errors import (
     ValidationFailed,
 )
 from placet.http.route import Parameter, RequestBody, Route, RouteReply
+from placet.relay.a2a.cards import WELL_KNOWN_PATHS
+from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE, NOTIFICATIONS, WEBHOOKS
 
 RELAYING = "Relaying"
 TAGS = {RELAYING: "Call agents through the relay: A2A 1.0 and 0.3, as JSON-RPC and as HTTP+JSON."}
-CARD = "/.well-known/agent-card.json"
 AGENT_ID = Parameter(
     name="agentId",
     location="path",
     type=Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$(?!\n)")],
-    description="The agent, as it was registered.",
+    description="The id of the agent.",
 )
 VERSION = Parameter(
     name="A2A-Version",
     location="header",
     type=Annotated[str, Meta(extra_json_schema={"enum": ["1.0", "0.3"]})],
-    description="Of A2A; 0.3 unless you say so.",
+    description="The A2A version. Default: 0.3.",
 )
 CORRELATION = Parameter(
     name="X-Correlation-Id",
     location="header",
     type=Annotated[str, Meta(pattern=r"^[!-~]{1,128}$(?!\n)")],
-    description="Your name for what belongs together; kept in the audit, given to the agent, and sent back.",
+    description="Your id for related calls. The relay stores it in the audit log, forwards it to the agent "
+    "and returns it.",
 )
 WEBHOOK_ID = Parameter(
     name="webhookId",
     location="path",
     type=Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,1024}$(?!\n)")],
-    description="As the relay made it.",
+    description="The id of the webhook, from the push config.",
 )
 WEBHOOK_TOKEN = Parameter(
     name="X-A2A-Notification-Token",
     location="header",
     type=str,
-    description="The webhook's token, or send it as `Authorization: Bearer`.",
+    description="The webhook's token. You can also send it as `Authorization: Bearer`.",
 )
-_AGENT = "/relay/v1/agents/{agentId}"
+_AGENT = f"{AGENT_PROXY}{{agentId}}"
 _ERRORS = (ValidationFailed, InvalidToken, CaseNotFound, BodyTooLarge, Unavailable)
-_PASSED = (
-    "What the agent answers, unless a policy has masked, refused or held it. A task with "
-    "`metadata.relay_reason` is one that the relay answers for: fetch it again later."
+_AGENT_REPLY = (
+    "The agent's response, unless a policy masks, blocks or holds it. If the task has "
+    "`metadata.relay_reason`, it is a task of the relay: get it again later."
 )
 _MESSAGE: dict[str, Any] = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Hello"}]}
 _RPC: dict[str, Any] = {
@@ -76,11 +78,12 @@ def _call(path: str, name: str, summary: str, description: str, body: dict[str, 
         name=name,
         tag=RELAYING,
         handling="mounted",
+        scope=CALL_SCOPE,
         summary=summary,
         description=description,
         parameters=(AGENT_ID, VERSION, CORRELATION),
-        body=RequestBody(model=dict[str, Any], description="As A2A says.", examples={"send": body}),
-        replies=(RouteReply(status=200, description=_PASSED, model=dict[str, Any]),),
+        body=RequestBody(model=dict[str, Any], description="A request of A2A.", examples={"send": body}),
+        replies=(RouteReply(status=200, description=_AGENT_REPLY, model=dict[str, Any]),),
         errors=_ERRORS,
     )
 
@@ -88,13 +91,13 @@ def _call(path: str, name: str, summary: str, description: str, body: dict[str, 
 A2A_ROUTES: tuple[Route, ...] = (
     Route(
         method="GET",
-        path=_AGENT + CARD,
+        path=_AGENT + WELL_KNOWN_PATHS[0],
         name="readAgentCard",
         tag=RELAYING,
         handling="mounted",
+        scope=CARD_SCOPE,
         summary="Read an agent's card",
-        description="The agent's own, with the relay's addresses in it. Everything else is as this card "
-        "says.",
+        description="The agent's card, with the relay's URLs instead of the agent's.",
         parameters=(AGENT_ID,),
         replies=(RouteReply(status=200, description="The card.", model=dict[str, Any], headers=("ETag",)),),
         errors=(InvalidToken, CaseNotFound, RequestError, Unreachable),
@@ -103,37 +106,37 @@ A2A_ROUTES: tuple[Route, ...] = (
         "",
         "callAgent",
         "Call an agent by JSON-RPC",
-        "Every method of A2A, of 1.0 and of 0.3; streams are answered as server-sent events.",
+        "Supports every method of A2A 1.0 and 0.3. Streams are sent as server-sent events.",
         _RPC,
     ),
     _call(
         "/message:send",
         "sendMessage",
         "Send a message by HTTP+JSON",
-        "With `message:stream`, `tasks/{id}`, `tasks/{id}:cancel`, `tasks/{id}:subscribe` and the others of "
-        "A2A beside it; for 0.3 all of them below `/v1`.",
+        "The other paths of A2A, such as `message:stream`, `tasks/{id}`, `tasks/{id}:cancel` and "
+        "`tasks/{id}:subscribe`, work in the same way. For 0.3, insert `/v1` before each path.",
         {"message": _MESSAGE},
     ),
     Route(
         method="POST",
-        path="/relay/v1/webhooks/{webhookId}/notifications",
+        path=f"{WEBHOOKS}{{webhookId}}{NOTIFICATIONS}",
         name="pushNotification",
         tag=RELAYING,
         handling="mounted",
         summary="Push a notification",
-        description="For agents: this address and its token stand in the push configs that the relay gives "
-        "them. What comes in is checked like an answer and passed on to the caller's own address.",
+        description="For agents: the relay sends them this URL and its token in push configs. It inspects "
+        "each notification like a response and forwards it to the caller's URL.",
         credential="none",
         parameters=(WEBHOOK_ID, WEBHOOK_TOKEN),
         body=RequestBody(
             model=dict[str, Any],
-            description="A task, or one change of it, as A2A says.",
+            description="A task or a task update of A2A.",
             examples={"change": _CHANGE},
         ),
         replies=(
             RouteReply(
                 status=204,
-                description="Taken in. The caller is told, unless a policy has something against it.",
+                description="Accepted. The relay forwards the notification, unless a policy prevents it.",
             ),
         ),
         errors=(InvalidJson, RateLimited, *_ERRORS),

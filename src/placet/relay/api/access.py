@@ -1,4 +1,4 @@
-"""Who may call the relay's API: the member behind a principal, and the permissions that each route needs."""
+"""Authorize requests to the relay's API: check the key's scope, find the member, check its permissions."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -6,79 +6,91 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
+from placet.desk.access import require_scope
 from placet.errors import InvalidToken, SettingsError
-from placet.http.route import ApiRequest, Parameter, Route, RouteGroup
+from placet.http.route import ApiRequest, Parameter, Route, RouteGroup, check_declared_access
+from placet.ports.identity import CASES_READ, CASES_WRITE
 from placet.relay.registry.tenant_membership import (
     PERMISSIONS,
     Membership,
     TenantDirectory,
     require_permissions,
 )
+from placet.relay.route_addresses import TENANT_QUERY
 
-IN_SETTINGS = "This is set in the server's settings file; change it there."
+IN_SETTINGS = "This is set in the server's settings file. Change it there."
 TENANT_ID = Parameter(
-    name="tenantId",
+    name=TENANT_QUERY,
     location="query",
     type=Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,62}$(?!\\n)")],
-    description="Where an administrator acts; the tenant `default` unless said. "
-    "Others name their own, or none.",
+    description="The tenant, for administrators. Default: `default`. Other members may send only their "
+    "own tenant.",
 )
 IF_MATCH = Parameter(
     name="If-Match",
     location="header",
     type=str,
-    description="What you saw, by its `rev` or `version`; if it has changed since, nothing is changed.",
+    description="The `rev` or `version` that you read. If it has changed since, the request fails.",
 )
 
 
 class RelayRequest(ApiRequest, frozen=True, kw_only=True):
-    """A request of a member; its query no longer holds `tenantId`, which `member.tenant` has followed."""
+    """A request of a member. `member.tenant` replaces `tenantId` of the query."""
 
     member: Membership
 
 
 class RelayRouteGroup(RouteGroup, frozen=True, kw_only=True):
-    """Routes of the relay's API: reading needs one permission, writing another."""
+    """Routes of the relay's API with one permission to read and one to write.
+
+    The scope limits the key, the permission limits the member: a read-only key of a member who may write
+    stays read-only.
+    """
 
     read: str
     write: str
 
     def complete(self, route: Route, permission: str | None) -> Route:
-        """Add the permissions, the path's variables, and what every route of the relay accepts."""
+        """Return the route with its scope, permissions, path variables and the parameters of all routes."""
         permissions = (*([permission] if permission else []), *route.permissions)
         path = (
             Parameter(
                 name=name,
                 location="path",
                 type=Annotated[str, Meta(min_length=1)],
-                description="As it was given when it was made.",
+                description="The id or name of the resource.",
             )
             for name in route.variables
         )
-        changes = route.method in ("PUT", "DELETE")
+        has_if_match = route.method in ("PUT", "DELETE")
         return replace(
             route,
+            scope=CASES_READ if permission == self.read else CASES_WRITE,
             permissions=permissions,
             description=f"{route.description} {_describe_permissions(permissions)}".strip(),
-            parameters=(*path, *route.parameters, TENANT_ID, *((IF_MATCH,) if changes else ())),
+            parameters=(*path, *route.parameters, TENANT_ID, *((IF_MATCH,) if has_if_match else ())),
         )
 
 
 class RelayAccess:
-    """Lets members with the right permissions call the routes of the relay's API."""
+    """Authorizes members to call the routes of the relay's API."""
 
     def __init__(self, routes: Iterable[Route], tenancy: TenantDirectory) -> None:
-        """Raises SettingsError for a route with a permission that does not exist."""
+        """Raises SettingsError for a route without a scope, or with a permission that does not exist."""
         self._tenancy = tenancy
+        routes = tuple(routes)
+        check_declared_access(routes)
         for route in routes:
             for permission in route.permissions:
                 if permission not in PERMISSIONS:
-                    raise SettingsError(f"{route.path} needs {permission}, which nobody can have.")
+                    raise SettingsError(f"{route.path} needs {permission}, which is not a permission.")
 
     async def authorize(self, route: Route, request: ApiRequest) -> RelayRequest:
         """Return the request with the member who sent it; raise InvalidToken or NotPermitted."""
         if request.principal.name is None:
-            raise InvalidToken("Send an API key as `Authorization: Bearer …`.")
+            raise InvalidToken("Not authenticated. Send an API key as `Authorization: Bearer …`.")
+        if route.scope is not None:
+            require_scope(request.principal, route.scope)
         member = await self._tenancy.membership(request.principal, request.query.get(TENANT_ID.name))
         require_permissions(member, *route.permissions)
         return RelayRequest(
@@ -92,5 +104,5 @@ class RelayAccess:
 
 
 def _describe_permissions(permissions: tuple[str, ...]) -> str:
-    named = " and ".join(f"`{one}`" for one in permissions)
-    return f"Needs the permission{'s' if len(permissions) > 1 else ''} {named}."
+    names = " and ".join(f"`{permission}`" for permission in permissions)
+    return f"Needs the permission{'s' if len(permissions) > 1 else ''} {names}."

@@ -1,4 +1,4 @@
-"""`/relay/v1/approvals`: messages that wait for a person, and the decision about each."""
+"""`/relay/v1/approvals`: list held messages and decide them."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from placet.desk.access import actor_of
+from placet.desk.access import get_actor
 from placet.desk.answer import Answer
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import AlreadyClosed, CaseExpired, CaseNotFound
@@ -21,31 +21,30 @@ from placet.relay.holds.hold_body import DetectionSource, HoldingPolicy, Resolut
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policies.policy import Leg
 from placet.relay.registry.subscriptions import CallerKind
+from placet.relay.route_addresses import OPERATIONS
 
-PATH = "/relay/v1/approvals"
-ONE = f"{PATH}/{{id}}"
-UNDECIDABLE = (CaseNotFound, AlreadyClosed, CaseExpired)
-NO_SUCH_APPROVAL = "There is no such approval for you."
-LONGEST_MESSAGE = 10_000
-AT_ONCE = 10
-LARGEST_LISTED = 16_384
-"""Callers choose how much data there is in a message: a page of a hundred must stay one that can be read."""
+DECISION_ERRORS = (CaseNotFound, AlreadyClosed, CaseExpired)
+NOT_FOUND = "Approval not found."
+MAX_MESSAGE = 10_000
+READ_BATCH = 10
+MAX_LISTED_DATA = 16_384
+"""The maximum size of the data of one message in a list, so that a page stays readable."""
 
 Status = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
-AskedStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL"]
+StatusFilter = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-ReviewerMessage = Annotated[str, Meta(max_length=LONGEST_MESSAGE)]
+ReviewerMessage = Annotated[str, Meta(max_length=MAX_MESSAGE)]
 
 approvals = RelayRouteGroup(
     tag="Approvals",
-    description="Messages that the relay holds until a person has decided.",
+    description="Messages that the relay holds until a reviewer decides.",
     read="AGENT_CONVERSATIONS:READ",
     write="AGENT_CONVERSATIONS:WRITE",
 )
 
 
 class ApprovalResolution(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of an approval."""
+    """The decision about an approval, or how it ended without one."""
 
     id: str
     action: Literal["APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
@@ -55,57 +54,62 @@ class ApprovalResolution(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ApprovalView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A message that waits, or waited, for a person."""
+    """A message that waits, or waited, for a decision."""
 
     id: str
     status: Status
-    task_id: Annotated[str, Meta(description="The task, as the caller names it.")]
+    task_id: Annotated[str, Meta(description="The caller's id of the task.")]
     context_id: str
     tenant_id: str
-    agent_id: Annotated[str, Meta(description="The agent whose conversation it is.")]
+    agent_id: Annotated[str, Meta(description="The agent of the conversation.")]
     agent_message_role: Literal["user", "agent"]
-    agent_message_text: Annotated[str, Meta(description="What is held, all its texts in order.")]
+    agent_message_text: Annotated[str, Meta(description="All texts of the held message, in order.")]
     agent_message_data: Annotated[
         list[Any] | None,
         Meta(
-            description=f"Its data parts; in a list null where they are larger than {LARGEST_LISTED} bytes."
+            description="The data parts of the message. "
+            f"In a list, null if larger than {MAX_LISTED_DATA} bytes."
         ),
     ]
     detection_source: DetectionSource
-    source_agent_id: Annotated[str | None, Meta(description="The calling agent, if an agent called.")]
-    source_user_id: Annotated[str | None, Meta(description="The calling user, if a user called.")]
+    source_agent_id: Annotated[str | None, Meta(description="The caller, if it is an agent.")]
+    source_user_id: Annotated[str | None, Meta(description="The caller, if it is a user.")]
     sink_agent_id: str
     policy_name: str | None
     policy_version: str | None
     policy_level: Literal["TENANT", "AGENT", "SUBSCRIPTION"] | None
-    matched_content: Annotated[str | None, Meta(description="What the policy found.")]
+    matched_content: Annotated[str | None, Meta(description="The text that matched the policy.")]
     leg: Literal["requestFromSource", "requestToSink", "responseFromSink", "responseToSource"]
     summary: str
     correlation_id: str
     message_id: str | None
-    case_id: Annotated[str, Meta(description="The case that decides it.")]
+    case_id: Annotated[str, Meta(description="The case of the approval.")]
     digest: Annotated[str, Meta(description="The digest that the approval is bound to.")]
     created_at: Timestamp
-    completed_at: Annotated[Timestamp | None, Meta(description="When what was decided had been done.")]
-    failure: Annotated[str | None, Meta(description="Why what was decided could not be done.")]
+    completed_at: Annotated[Timestamp | None, Meta(description="When the decision was carried out.")]
+    failure: Annotated[str | None, Meta(description="Why the decision could not be carried out.")]
     resolution: ApprovalResolution | None
 
 
 class ApprovalQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which approvals are meant, and which page of them, the newest first."""
+    """The filter and page of a list of approvals, the newest first."""
 
-    status: Annotated[AskedStatus, Meta(description="Only what stands so; `ALL` for all.")] = "PENDING"
-    detection_source: Annotated[DetectionSource | None, Meta(description="Only what was held so.")] = None
-    source_id: Annotated[Name | None, Meta(description="Only what this agent or user sent.")] = None
-    sink_agent_id: Annotated[Name | None, Meta(description="Only what was for this agent.")] = None
-    task_id: Annotated[Name | None, Meta(description="Only what belongs to one task.")] = None
-    policy_name: Annotated[Name | None, Meta(description="Only what this policy holds.")] = None
-    correlation_id: Annotated[Name | None, Meta(description="Only what belongs to one call.")] = None
-    start_time: Annotated[Timestamp | None, Meta(description="Held from this moment on.")] = None
-    end_time: Annotated[Timestamp | None, Meta(description="Held before this moment.")] = None
+    status: Annotated[StatusFilter, Meta(description="Only this status. `ALL` lists all.")] = "PENDING"
+    detection_source: Annotated[
+        DetectionSource | None, Meta(description="Only approvals with this detection source.")
+    ] = None
+    source_id: Annotated[Name | None, Meta(description="Only messages from this agent or user.")] = None
+    sink_agent_id: Annotated[Name | None, Meta(description="Only messages to this agent.")] = None
+    task_id: Annotated[Name | None, Meta(description="Only messages of this task.")] = None
+    policy_name: Annotated[Name | None, Meta(description="Only messages held by this policy.")] = None
+    correlation_id: Annotated[Name | None, Meta(description="Only messages with this correlation id.")] = None
+    start_time: Annotated[Timestamp | None, Meta(description="Only messages held at or after this time.")] = (
+        None
+    )
+    end_time: Annotated[Timestamp | None, Meta(description="Only messages held before this time.")] = None
 
     def filter(self) -> HoldFilter:
-        """The same for the store; raises ValidationFailed for a time in which nothing can be held."""
+        """Return the filter for the store. Raises ValidationFailed if the time range is not valid."""
         check_period(self.start_time, self.end_time)
         return HoldFilter(
             status=None if self.status == "ALL" else self.status,
@@ -126,96 +130,96 @@ class Resolve(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     action: Literal["APPROVED", "REJECTED"]
     message: Annotated[
         ReviewerMessage | None,
-        Meta(description="For an agent that asked for input, its answer; else why, for the audit."),
+        Meta(
+            description="The answer for an agent that asked for input. Otherwise a reason for the audit log."
+        ),
     ] = None
 
 
 class ReviewLink(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where a person can look and decide."""
+    """A link to the review page."""
 
-    review_url: Annotated[str, Meta(description="Whoever has this link can decide.")]
+    review_url: Annotated[str, Meta(description="The link. Anyone who has it can decide.")]
 
 
 class ApprovalApi(HttpApi):
-    """What is answered there; page, button and API take the same one decision."""
+    """Handles the routes of approvals. The review page, messenger buttons and this API decide one case."""
 
-    def __init__(self, store: HoldStore, desk: ReviewDesk, settling: HoldResolver) -> None:
+    def __init__(self, store: HoldStore, desk: ReviewDesk, resolver: HoldResolver) -> None:
         self._store = store
         self._desk = desk
-        self._settling = settling
+        self._resolver = resolver
 
-    @approvals.get(PATH, "listApprovals", query=ApprovalQuery, reply=Page[ApprovalView])
+    @approvals.declare(OPERATIONS["listApprovals"], query=ApprovalQuery, reply=Page[ApprovalView])
     async def list_approvals(self, request: RelayRequest) -> Page[ApprovalView]:
         """List approvals."""
-        asked, tenant = request.read_query(ApprovalQuery), request.member.tenant
-        # Each hold brings its message along, which may be large: never all of a long page at once.
-        step = next(count for count in range(min(asked.size, AT_ONCE), 0, -1) if asked.size % count == 0)
-        steps = asked.size // step
-        found: list[ApprovalView] = []
+        query, tenant = request.read_query(ApprovalQuery), request.member.tenant
+        # Each hold includes its message, which may be large, so a long page is read in batches.
+        size = next(count for count in range(min(query.size, READ_BATCH), 0, -1) if query.size % count == 0)
+        batches = query.size // size
+        views: list[ApprovalView] = []
         total = 0
-        for page in range(asked.page * steps, (asked.page + 1) * steps):
-            holds, total = await self._store.list_holds(tenant, asked.filter(), page=page, size=step)
-            found += [approval_of(hold, largest=LARGEST_LISTED) for hold in holds]
-            if len(holds) < step:
+        for page in range(query.page * batches, (query.page + 1) * batches):
+            holds, total = await self._store.list_holds(tenant, query.filter(), page=page, size=size)
+            views += [approval_from_hold(hold, max_data=MAX_LISTED_DATA) for hold in holds]
+            if len(holds) < size:
                 break
-        return asked.make_page(found, total)
+        return query.make_page(views, total)
 
-    @approvals.get(ONE, "getApproval", reply=ApprovalView, errors=(CaseNotFound,))
+    @approvals.declare(OPERATIONS["getApproval"], reply=ApprovalView, errors=(CaseNotFound,))
     async def get(self, request: RelayRequest) -> ApprovalView:
-        """Read an approval."""
-        return approval_of(await self._settling.resolve(await self._own(request)))
+        """Get an approval."""
+        return approval_from_hold(await self._resolver.resolve(await self._get_hold(request)))
 
-    @approvals.post(
-        f"{ONE}/resolve",
-        "resolveApproval",
-        description="There is one decision: the first one stands, the second gets 409.",
+    @approvals.declare(
+        OPERATIONS["resolveApproval"],
+        description="Only the first decision counts. A second one gets 409.",
         body=Resolve,
         reply=ApprovalView,
-        errors=UNDECIDABLE,
+        errors=DECISION_ERRORS,
     )
     async def resolve(self, request: RelayRequest) -> ApprovalView:
         """Approve or reject a message."""
-        wanted, member = request.read_body(Resolve), request.member
-        hold = await self._own(request)
+        decision, member = request.read_body(Resolve), request.member
+        hold = await self._get_hold(request)
         answer = Answer(
-            action="approve" if wanted.action == "APPROVED" else "reject",
-            data={"message": wanted.message} if wanted.message else {},
+            action="approve" if decision.action == "APPROVED" else "reject",
+            data={"message": decision.message} if decision.message else {},
             path="browser_submit",
-            actor=actor_of(member.principal),
+            actor=get_actor(member.principal),
             submitted_via="relay_approvals_api",
             responded_by=RespondedBy(name=member.name),
         )
         await self._desk.answer(hold.case_id, answer)
-        return approval_of(await self._settling.resolve(hold))
+        return approval_from_hold(await self._resolver.resolve(hold))
 
-    @approvals.post(
-        f"{ONE}/link",
-        "linkToApproval",
-        description="Each call makes another link; that you made it is recorded with the case.",
+    @approvals.declare(
+        OPERATIONS["linkToApproval"],
+        description="Each call creates a new link and records in the case who created it.",
         reply=ReviewLink,
-        errors=UNDECIDABLE,
+        errors=DECISION_ERRORS,
     )
     async def link(self, request: RelayRequest) -> ReviewLink:
-        """Make a link to the review page."""
-        hold = await self._own(request)
-        actor = actor_of(request.member.principal)
+        """Create a link to the review page."""
+        hold = await self._get_hold(request)
+        actor = get_actor(request.member.principal)
         return ReviewLink(review_url=await self._desk.pass_on(hold.case_id, actor=actor))
 
-    async def _own(self, request: RelayRequest) -> HoldRow:
+    async def _get_hold(self, request: RelayRequest) -> HoldRow:
         hold = await self._store.get_hold(request.path["id"])
         if hold is None or hold.tenant != request.member.tenant:
-            raise CaseNotFound(NO_SUCH_APPROVAL)
+            raise CaseNotFound(NOT_FOUND)
         return hold
 
 
-class _HeldOn(Struct, frozen=True):
+class _Frame(Struct, frozen=True):
     leg: Leg
 
 
-class _Told(Struct, frozen=True, kw_only=True):
-    """What is told of a `HoldBody`. Its data may be as large as a message: it is passed on as it stands."""
+class _HoldBodyView(Struct, frozen=True, kw_only=True):
+    """The fields of a `HoldBody` that an approval shows. Its data may be large, so it is not decoded."""
 
-    frame: _HeldOn
+    frame: _Frame
     digest: str
     source_kind: CallerKind
     role: Literal["user", "agent"]
@@ -231,15 +235,15 @@ class _Told(Struct, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-_told_of = msgspec.json.Decoder(_Told).decode
+_decode_body = msgspec.json.Decoder(_HoldBodyView).decode
 
 
-def approval_of(hold: HoldRow, *, largest: int | None = None) -> ApprovalView:
-    """A hold as it travels; without its data if that takes more than the `largest` number of bytes."""
-    body = _told_of(hold.body)
-    policy, called_by = body.policy, body.source_kind
+def approval_from_hold(hold: HoldRow, *, max_data: int | None = None) -> ApprovalView:
+    """Return the approval of a hold, without its data if that is larger than `max_data` bytes."""
+    body = _decode_body(hold.body)
+    policy, source_kind = body.policy, body.source_kind
     size = len(memoryview(body.data))
-    told = size > 0 and (largest is None or size <= largest)
+    has_data = size > 0 and (max_data is None or size <= max_data)
     return ApprovalView(
         id=hold.id,
         status=hold.status,
@@ -249,10 +253,10 @@ def approval_of(hold: HoldRow, *, largest: int | None = None) -> ApprovalView:
         agent_id=hold.sink,
         agent_message_role=body.role,
         agent_message_text=body.text,
-        agent_message_data=body.data.copy() if told else None,  # type: ignore[arg-type]
+        agent_message_data=body.data.copy() if has_data else None,  # type: ignore[arg-type]
         detection_source=hold.detection_source,  # type: ignore[arg-type]
-        source_agent_id=hold.source if called_by == "agent" else None,
-        source_user_id=hold.source if called_by == "user" else None,
+        source_agent_id=hold.source if source_kind == "agent" else None,
+        source_user_id=hold.source if source_kind == "user" else None,
         sink_agent_id=hold.sink,
         policy_name=hold.policy_name,
         policy_version=None if policy is None else policy.version,
@@ -267,11 +271,11 @@ def approval_of(hold: HoldRow, *, largest: int | None = None) -> ApprovalView:
         created_at=hold.created_at,
         completed_at=body.done_at,
         failure=body.failure,
-        resolution=_resolution_of(body.resolution),
+        resolution=_view_resolution(body.resolution),
     )
 
 
-def _resolution_of(resolution: Resolution | None) -> ApprovalResolution | None:
+def _view_resolution(resolution: Resolution | None) -> ApprovalResolution | None:
     if resolution is None:
         return None
     return ApprovalResolution(

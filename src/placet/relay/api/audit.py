@@ -1,4 +1,4 @@
-"""`/audit/v1`: what happened to messages, by time, kind, people and agents; as traces, and as one file."""
+"""`/audit/v1`: list, trace and export audit events."""
 
 import asyncio
 import re
@@ -20,55 +20,54 @@ from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.time_ranges import check_period
 from placet.relay.audit.audit_event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, AuditParty, Transport
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.route_addresses import OPERATIONS
 
-PATH = "/audit/v1"
-EVENTS, TRACES = f"{PATH}/events", f"{PATH}/traces"
-FARTHEST = 100_000
-"""How far pages go."""
-MOST_STEPS, STEPS_AT_ONCE = 1_000, 50
+MAX_PAGED = 100_000
+"""The maximum number of events that can be reached with pages."""
+MAX_STEPS, STEP_BATCH = 1_000, 50
 EXPORT_BATCH = 200
 MICROS = 1_000_000
-PLUGGED_IN = re.compile(r"[A-Z][A-Z0-9_]{0,99}_DETECTION")
+PLUGIN_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,99}_DETECTION")
 FLUSH_WITHIN_S = 1.0
 
 T = TypeVar("T")
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Types = Annotated[str, Meta(min_length=1, max_length=500)]
 
-# Who may say who is who is trusted with what is kept of them.
+# Members who may change groups may also change the retention of the audit log.
 audit = RelayRouteGroup(
     tag="Audit",
-    description="What happened to every message, and how much of it is kept for how long.",
+    description="The audit log of all messages, and its retention.",
     read="AUDIT:READ",
     write="GROUPS:WRITE",
 )
 
 
 class AuditEventQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which events are meant."""
+    """The filter of audit events."""
 
-    start_time: Annotated[Timestamp | None, Meta(description="From this moment on.")] = None
-    end_time: Annotated[Timestamp | None, Meta(description="Before this moment.")] = None
+    start_time: Annotated[Timestamp | None, Meta(description="Only events at or after this time.")] = None
+    end_time: Annotated[Timestamp | None, Meta(description="Only events before this time.")] = None
     audit_type: Annotated[
-        Types | None, Meta(description="Only these types: several times, or with commas between.")
+        Types | None, Meta(description="Only these types. Repeat it, or separate types with commas.")
     ] = None
-    transport: Annotated[Transport | None, Meta(description="Only what travelled so.")] = None
-    audit_action: Annotated[Name | None, Meta(description="Only what came to this.")] = None
-    correlation_id: Annotated[Name | None, Meta(description="Only what belongs to one call.")] = None
-    source_agent_id: Annotated[Name | None, Meta(description="Only what this agent sent.")] = None
-    source_user_id: Annotated[Name | None, Meta(description="Only what this user sent.")] = None
-    sink_agent_id: Annotated[Name | None, Meta(description="Only what was for this agent.")] = None
-    task_id: Annotated[Name | None, Meta(description="Only what belongs to one task.")] = None
+    transport: Annotated[Transport | None, Meta(description="Only events of this transport.")] = None
+    audit_action: Annotated[Name | None, Meta(description="Only events with this action.")] = None
+    correlation_id: Annotated[Name | None, Meta(description="Only events with this correlation id.")] = None
+    source_agent_id: Annotated[Name | None, Meta(description="Only calls from this agent.")] = None
+    source_user_id: Annotated[Name | None, Meta(description="Only calls from this user.")] = None
+    sink_agent_id: Annotated[Name | None, Meta(description="Only calls to this agent.")] = None
+    task_id: Annotated[Name | None, Meta(description="Only events of this task.")] = None
 
     def filter(self) -> AuditFilter:
-        """The same for the store; raises ValidationFailed for what there is not."""
+        """Return the filter for the store. Raises ValidationFailed for values that are not valid."""
         check_period(self.start_time, self.end_time)
         if self.audit_action is not None and self.audit_action not in AUDIT_ACTIONS:
-            raise _unknown("auditAction", self.audit_action, AUDIT_ACTIONS)
+            raise _build_unknown_error("auditAction", self.audit_action, AUDIT_ACTIONS)
         return AuditFilter(
             since=self.start_time,
             until=self.end_time,
-            types=_types(self.audit_type),
+            types=_parse_types(self.audit_type),
             action=self.audit_action,
             transport=self.transport,
             source_agent=self.source_agent_id,
@@ -80,247 +79,235 @@ class AuditEventQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_
 
 
 class AuditQuery(AuditEventQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which events are meant, and which page of them."""
+    """The filter and page of a list of audit events."""
 
-    page: Annotated[int, Meta(ge=0, le=FARTHEST, description="Counted from 0.")] = 0
-    size: Annotated[int, Meta(ge=1, le=MAX_SIZE, description="How many a page holds.")] = DEFAULT_SIZE
+    page: Annotated[int, Meta(ge=0, le=MAX_PAGED, description="The page, starting at 0.")] = 0
+    size: Annotated[int, Meta(ge=1, le=MAX_SIZE, description="The number of elements per page.")] = (
+        DEFAULT_SIZE
+    )
 
     def make_page(self, content: Sequence[T], total: int) -> Page[T]:
-        """The page with this content, out of so many."""
+        """Return the page with this content, out of `total` elements."""
         return PageQuery(page=self.page, size=self.size).make_page(content, total)
 
     def filter(self) -> AuditFilter:
-        """See `AuditEventQuery`; pages do not go on for ever."""
-        if self.page * self.size >= FARTHEST:
+        """Return the filter for the store. Raises ValidationFailed for a page after `MAX_PAGED` events."""
+        if self.page * self.size >= MAX_PAGED:
             raise ValidationFailed(
-                f"page: pages end at {FARTHEST:,} events; ask for less time, or export them."
+                f"page: pages end at {MAX_PAGED:,} events. Send a shorter time range, or export the events."
             )
         return super().filter()
 
 
 class TraceView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """All that belongs to one call, in numbers."""
+    """The events of one call in numbers."""
 
     correlation_id: str
     start_time: Annotated[
-        Timestamp, Meta(description="In a list when the first event was made, of one trace when it began.")
+        Timestamp,
+        Meta(description="When the call started. In a list, when its first event was recorded."),
     ]
-    end_time: Annotated[Timestamp, Meta(description="When the last event was made.")]
+    end_time: Annotated[Timestamp, Meta(description="When the last event was recorded.")]
     total_duration_micros: int
     step_count: int
 
 
-class TraceStep(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One event of a call."""
+class EventSummary(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The fields of an `AuditEvent` that a step of a trace repeats."""
 
     event_id: str
     audit_type: str
     audit_action: str | None
-    offset_micros: Annotated[int, Meta(description="How long after the beginning of the call it began.")]
-    duration_micros: Annotated[int | None, Meta(description="How long it took.")]
     message: str
     source_agent: AuditParty | None
     source_user: AuditParty | None
     sink_agent: AuditParty | None
     task_id: str | None
     task_state: str | None
-    resolved_by: Annotated[str | None, Meta(description="Who decided, if this is a person's decision.")]
+
+
+class TraceStep(EventSummary, frozen=True, kw_only=True, rename="camel"):
+    """One event of a call."""
+
+    offset_micros: Annotated[int, Meta(description="The time from the start of the call to this step.")]
+    duration_micros: Annotated[int | None, Meta(description="The duration of the step.")]
+    resolved_by: Annotated[str | None, Meta(description="The reviewer, if this step is a decision.")]
 
 
 class TraceDetail(TraceView, frozen=True, kw_only=True, rename="camel"):
-    """All that belongs to one call, step by step."""
+    """The events of one call, step by step."""
 
-    steps: Annotated[tuple[TraceStep, ...], Meta(description=f"The first {MOST_STEPS}, as they began.")]
+    steps: Annotated[tuple[TraceStep, ...], Meta(description=f"The first {MAX_STEPS} steps, by start time.")]
 
 
-class _Decided(Struct, frozen=True, rename="camel"):
+class _DecisionMetadata(Struct, frozen=True, rename="camel"):
     resolved_by: str | None = None
 
 
-class _Happened(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a step tells of an `AuditEvent`. The message in it may be large, and is not even read."""
+class _StoredEvent(EventSummary, frozen=True, kw_only=True, rename="camel"):
+    """The fields of an `AuditEvent` that a step needs. Its payload may be large, so it is not decoded."""
 
-    event_id: str
-    audit_type: str
-    audit_action: str | None
     sent_at: datetime
     created_at: datetime
     duration_micros: int | None
-    message: str
-    source_agent: AuditParty | None
-    source_user: AuditParty | None
-    sink_agent: AuditParty | None
-    task_id: str | None
-    task_state: str | None
-    metadata: _Decided | None
+    metadata: _DecisionMetadata | None
 
 
-_happened = msgspec.json.Decoder(_Happened).decode
+_decode_event = msgspec.json.Decoder(_StoredEvent).decode
 
 
 class AuditApi(HttpApi):
-    """Handles these routes."""
+    """Handles the routes of audit events."""
 
-    def __init__(self, store: AuditStore, trail: AuditLog, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: AuditStore, audit_log: AuditLog, *, now: Callable[[], datetime]) -> None:
         self._store = store
-        self._trail = trail
+        self._audit_log = audit_log
         self._now = now
 
-    @audit.get(
-        EVENTS,
-        "listAuditEvents",
-        description=f"The newest first. Pages end at {FARTHEST:,} events: ask for less time, or export.",
+    @audit.declare(
+        OPERATIONS["listAuditEvents"],
+        description=f"The newest first. Pages end at {MAX_PAGED:,} events. To get more, use a shorter time "
+        "range or the export.",
         query=AuditQuery,
         repeatable=("auditType",),
         reply=Page[AuditEvent],
     )
     async def list_events(self, request: RelayRequest) -> Page[msgspec.Raw]:
         """List audit events."""
-        asked = request.read_query(AuditQuery)
-        wanted = asked.filter()
-        await self._catch_up()
-        found, total = await self._store.list_audit_events(
-            request.member.tenant, wanted, page=asked.page, size=asked.size
+        query = request.read_query(AuditQuery)
+        audit_filter = query.filter()
+        await self._flush()
+        rows, total = await self._store.list_audit_events(
+            request.member.tenant, audit_filter, page=query.page, size=query.size
         )
-        return asked.make_page([msgspec.Raw(row.body) for row in found], total)
+        return query.make_page([msgspec.Raw(row.body) for row in rows], total)
 
-    @audit.get(f"{EVENTS}/{{eventId}}", "getAuditEvent", reply=AuditEvent, errors=(CaseNotFound,))
+    @audit.declare(OPERATIONS["getAuditEvent"], reply=AuditEvent, errors=(CaseNotFound,))
     async def get_event(self, request: RelayRequest) -> msgspec.Raw:
-        """Look at one audit event."""
-        await self._catch_up()
-        found = await self._store.get_audit_event(request.member.tenant, request.path["eventId"])
-        if found is None:
-            raise CaseNotFound("There is no such event.")
-        return msgspec.Raw(found.body)
+        """Get an audit event."""
+        await self._flush()
+        row = await self._store.get_audit_event(request.member.tenant, request.path["eventId"])
+        if row is None:
+            raise CaseNotFound("Audit event not found.")
+        return msgspec.Raw(row.body)
 
-    @audit.get(
-        TRACES,
-        "listTraces",
-        description="Those with events that fit, the newest first.",
+    @audit.declare(
+        OPERATIONS["listTraces"],
+        description="Lists traces with a matching event, the newest first.",
         query=AuditQuery,
         repeatable=("auditType",),
         reply=Page[TraceView],
     )
     async def traces(self, request: RelayRequest) -> Page[TraceView]:
         """List traces: calls by their correlation id."""
-        asked = request.read_query(AuditQuery)
-        wanted = asked.filter()
-        await self._catch_up()
+        query = request.read_query(AuditQuery)
+        audit_filter = query.filter()
+        await self._flush()
         found, total = await self._store.list_traces(
-            request.member.tenant, wanted, page=asked.page, size=asked.size
+            request.member.tenant, audit_filter, page=query.page, size=query.size
         )
-        return asked.make_page([_trace_view(one) for one in found], total)
+        return query.make_page([_view_trace(trace) for trace in found], total)
 
-    @audit.get(f"{TRACES}/{{correlationId}}", "getTrace", reply=TraceDetail, errors=(CaseNotFound,))
+    @audit.declare(OPERATIONS["getTrace"], reply=TraceDetail, errors=(CaseNotFound,))
     async def trace(self, request: RelayRequest) -> TraceDetail:
-        """Follow one call step by step."""
-        await self._catch_up()
+        """Get the steps of one call."""
+        await self._flush()
         correlation_id = request.path["correlationId"]
         events, total = await self._first_events(request.member.tenant, correlation_id)
         if not events:
-            raise CaseNotFound("There is no such trace.")
-        ended = events[-1].created_at
-        events.sort(key=_beginning)
-        began = events[0].sent_at
+            raise CaseNotFound("Trace not found.")
+        ended_at = events[-1].created_at
+        events.sort(key=lambda event: (event.sent_at, event.event_id))
+        started_at = events[0].sent_at
         return TraceDetail(
             correlation_id=correlation_id,
-            start_time=began,
-            end_time=ended,
-            total_duration_micros=_micros(began, ended),
+            start_time=started_at,
+            end_time=ended_at,
+            total_duration_micros=_count_micros(started_at, ended_at),
             step_count=total,
-            steps=tuple(_step(event, began) for event in events),
+            steps=tuple(_view_step(event, started_at) for event in events),
         )
 
-    @audit.get(
-        f"{PATH}/export",
-        "exportAuditEvents",
-        description="JSON Lines, one event each, in the order they were written; as many as there are.",
+    @audit.declare(
+        OPERATIONS["exportAuditEvents"],
+        description="One event per line, in the order in which they were recorded, without a limit.",
         query=AuditEventQuery,
         repeatable=("auditType",),
-        reply=RouteReply(description="Piece by piece.", model=str, media="application/x-ndjson"),
+        reply=RouteReply(description="A stream of lines.", model=str, media="application/x-ndjson"),
     )
     async def export(self, request: RelayRequest) -> ApiStream:
         """Export audit events as JSON Lines."""
-        asked = request.read_query(AuditEventQuery).filter()
-        await self._catch_up()
-        # Without an end an export would follow the traffic for as long as there is some.
-        until = self._now() if asked.until is None else asked.until
-        wanted = msgspec.structs.replace(asked, until=until)
+        audit_filter = request.read_query(AuditEventQuery).filter()
+        await self._flush()
+        # Without an end, the export would never finish while there is traffic.
+        until = self._now() if audit_filter.until is None else audit_filter.until
+        limited = msgspec.structs.replace(audit_filter, until=until)
         return ApiStream(
-            pieces=export_lines(self._store, request.member.tenant, wanted), filename="audit-events.jsonl"
+            pieces=export_lines(self._store, request.member.tenant, limited), filename="audit-events.jsonl"
         )
 
-    async def _first_events(self, tenant: str, correlation_id: str) -> tuple[list[_Happened], int]:
-        """The first events of a call, read some at a time, and how many there are in all."""
-        asked = AuditFilter(correlation_id=correlation_id)
-        found: list[_Happened] = []
+    async def _first_events(self, tenant: str, correlation_id: str) -> tuple[list[_StoredEvent], int]:
+        """Return the first events of a call, read in batches, and the number of all its events."""
+        audit_filter = AuditFilter(correlation_id=correlation_id)
+        events: list[_StoredEvent] = []
         total = 0
-        for page in range(MOST_STEPS // STEPS_AT_ONCE):
+        for page in range(MAX_STEPS // STEP_BATCH):
             rows, total = await self._store.list_audit_events(
-                tenant, asked, page=page, size=STEPS_AT_ONCE, order="oldest"
+                tenant, audit_filter, page=page, size=STEP_BATCH, order="oldest"
             )
-            found += [_happened(row.body) for row in rows]
-            if len(rows) < STEPS_AT_ONCE:
+            events += [_decode_event(row.body) for row in rows]
+            if len(rows) < STEP_BATCH:
                 break
-        return found, total
+        return events, total
 
-    async def _catch_up(self) -> None:
-        """Whoever asks after a call finds it; an unavailable store says so itself."""
+    async def _flush(self) -> None:
+        """Write pending events, so that a call can be found as soon as it ends.
+
+        Ignores a timeout: if the store is unavailable, reading from it raises the error.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_WITHIN_S):
-                await self._trail.flush()
+                await self._audit_log.flush()
 
 
-async def export_lines(store: AuditStore, tenant: str, asked: AuditFilter) -> AsyncIterator[bytes]:
-    """All events as JSON Lines, some at a time."""
+async def export_lines(store: AuditStore, tenant: str, audit_filter: AuditFilter) -> AsyncIterator[bytes]:
+    """Yield all events as JSON Lines, in batches."""
     after = 0
-    while rows := await store.list_audit_events_after(tenant, asked, after=after, limit=EXPORT_BATCH):
+    while rows := await store.list_audit_events_after(tenant, audit_filter, after=after, limit=EXPORT_BATCH):
         yield b"".join(row.body + b"\n" for _, row in rows)
         after = rows[-1][0]
 
 
-def _types(asked: str | None) -> tuple[str, ...]:
-    types = () if asked is None else tuple(dict.fromkeys(asked.split(",")))
-    for one in types:
-        if one not in AUDIT_TYPES and not PLUGGED_IN.fullmatch(one):
-            raise _unknown("auditType", one, AUDIT_TYPES)
+def _parse_types(value: str | None) -> tuple[str, ...]:
+    types = () if value is None else tuple(dict.fromkeys(value.split(",")))
+    for audit_type in types:
+        if audit_type not in AUDIT_TYPES and not PLUGIN_TYPE.fullmatch(audit_type):
+            raise _build_unknown_error("auditType", audit_type, AUDIT_TYPES)
     return types
 
 
-def _trace_view(trace: Trace) -> TraceView:
+def _view_trace(trace: Trace) -> TraceView:
     return TraceView(
         correlation_id=trace.correlation_id,
         start_time=trace.began_at,
         end_time=trace.ended_at,
-        total_duration_micros=_micros(trace.began_at, trace.ended_at),
+        total_duration_micros=_count_micros(trace.began_at, trace.ended_at),
         step_count=trace.events,
     )
 
 
-def _beginning(event: _Happened) -> tuple[datetime, str]:
-    return event.sent_at, event.event_id
-
-
-def _step(event: _Happened, began: datetime) -> TraceStep:
+def _view_step(event: _StoredEvent, started_at: datetime) -> TraceStep:
     return TraceStep(
-        event_id=event.event_id,
-        audit_type=event.audit_type,
-        audit_action=event.audit_action,
-        offset_micros=_micros(began, event.sent_at),
+        **{name: getattr(event, name) for name in EventSummary.__struct_fields__},
+        offset_micros=_count_micros(started_at, event.sent_at),
         duration_micros=event.duration_micros,
-        message=event.message,
-        source_agent=event.source_agent,
-        source_user=event.source_user,
-        sink_agent=event.sink_agent,
-        task_id=event.task_id,
-        task_state=event.task_state,
         resolved_by=None if event.metadata is None else event.metadata.resolved_by,
     )
 
 
-def _micros(began: datetime, ended: datetime) -> int:
-    return round((ended - began).total_seconds() * MICROS)
+def _count_micros(start: datetime, end: datetime) -> int:
+    return round((end - start).total_seconds() * MICROS)
 
 
-def _unknown(name: str, value: str, known: Iterable[str]) -> ValidationFailed:
-    return ValidationFailed(f"{name}: there is no {quote(value)}; there are {', '.join(known)}.")
+def _build_unknown_error(name: str, value: str, known: Iterable[str]) -> ValidationFailed:
+    return ValidationFailed(f"{name}: {quote(value)} does not exist. Use one of {', '.join(known)}.")

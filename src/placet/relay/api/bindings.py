@@ -1,4 +1,4 @@
-"""`/relay/v1/policy-bindings`: where groups of policies apply, from when to when, and in which order."""
+"""`/relay/v1/policy-bindings`: bind policy groups to a tenant, an agent or a subscription."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -31,21 +31,20 @@ from placet.relay.policies.records import PolicySnapshot, build_binding_record
 from placet.relay.policies.repository import PolicyRepository
 from placet.relay.record_changes import RecordChange, Versioned
 from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.route_addresses import OPERATIONS
 
-PATH = "/relay/v1/policy-bindings"
-ONE = f"{PATH}/{{id}}"
 MAX_BINDINGS = 10_000
 
 bindings = RelayRouteGroup(
     tag="Policy bindings",
-    description="Where groups of policies apply: everywhere, for one agent, between two.",
+    description="Bindings apply policy groups to a whole tenant, to one agent, or to one caller and agent.",
     read="POLICIES:READ",
     write="POLICIES:WRITE",
 )
 
 
 class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A binding, and how often it changed."""
+    """A binding and its revision."""
 
     id: str
     group_id: str
@@ -60,28 +59,28 @@ class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
     rev: int
     unregistered: Annotated[
         tuple[str, ...],
-        Meta(description="Those of its names that nobody has: until somebody does, it applies to nothing."),
+        Meta(description="The agents or callers in it that do not exist. Until they do, it has no effect."),
     ] = ()
 
 
 class BindingList(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The bindings of one scope, in their order."""
+    """The bindings of one scope, in order."""
 
     content: tuple[BindingView, ...]
 
 
 class BindingQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which bindings are listed."""
+    """The filter and page of a list of bindings."""
 
-    binding_level: Annotated[BindingLevel | None, Meta(description="Only those of this level.")] = None
-    group_id: Annotated[str | None, Meta(description="Only those of this group.")] = None
-    agent_id: Annotated[str | None, Meta(description="Only those that name this agent.")] = None
-    source_agent_id: Annotated[str | None, Meta(description="Only those of this source.")] = None
-    sink_agent_id: Annotated[str | None, Meta(description="Only those of this sink.")] = None
+    binding_level: Annotated[BindingLevel | None, Meta(description="Only bindings of this level.")] = None
+    group_id: Annotated[str | None, Meta(description="Only bindings of this policy group.")] = None
+    agent_id: Annotated[str | None, Meta(description="Only bindings of this agent.")] = None
+    source_agent_id: Annotated[str | None, Meta(description="Only bindings of this source.")] = None
+    sink_agent_id: Annotated[str | None, Meta(description="Only bindings of this sink.")] = None
 
 
 class _Bindings:
-    """A `Kind`."""
+    """The `RecordKind` of bindings."""
 
     noun = "policy binding"
 
@@ -94,137 +93,144 @@ class _Bindings:
     def describe_save(self, present: PolicySnapshot, name: str, value: Binding) -> AuditNote:
         group = present.groups.get(value.group_id)
         if group is None:
-            raise_invalid("binding.groupId", f"names {quote(value.group_id)}: there is no such group")
-        deed = f"bound the policy group {group.value.name} at {value.binding_level} level"
-        return AuditNote(deed=deed, metadata=_metadata(value))
+            raise_invalid("binding.groupId", f"names {quote(value.group_id)}, which does not exist")
+        summary = f"bound the policy group {group.value.name} at {value.binding_level} level"
+        return AuditNote(summary=summary, metadata=_build_metadata(value))
 
     def describe_removal(self, present: PolicySnapshot, name: str, value: Binding) -> AuditNote:
-        return AuditNote(deed="deleted a policy binding", metadata=_metadata(value))
+        return AuditNote(summary="deleted a policy binding", metadata=_build_metadata(value))
 
 
 class BindingApi(HttpApi):
-    """Handles these routes."""
+    """Handles the routes of policy bindings."""
 
-    def __init__(self, policy_repository: PolicyRepository, members: LiveRegistry | None = None) -> None:
-        self._books = policy_repository
+    def __init__(self, policy_repository: PolicyRepository, registry: LiveRegistry | None = None) -> None:
+        self._policy_repository = policy_repository
         self._records = Records(policy_repository, _Bindings())
-        self._members = members
+        self._registry = registry
 
-    @bindings.create(
-        PATH, "createPolicyBinding", body=BindingDraft, reply=BindingView, errors=(RelayConflict,)
+    @bindings.declare(
+        OPERATIONS["createPolicyBinding"],
+        created=True,
+        body=BindingDraft,
+        reply=BindingView,
+        errors=(RelayConflict,),
     )
     async def create(self, request: RelayRequest) -> BindingView:
-        """Bind a group: its policies apply from now on, or as soon as the binding's window opens."""
+        """Bind a policy group. Its policies apply at once, or when the binding becomes valid."""
         draft = parse_binding_draft(request.read_body(dict[str, Any]))
-        now = self._books.now()
+        now = self._policy_repository.now()
         binding = create_binding(draft, binding_id=random_values.generate_record_id("binding", now), now=now)
 
-        def plan(library: PolicySnapshot) -> Binding:
-            if len(library.bindings) >= MAX_BINDINGS:
-                raise ValidationFailed(f"There are {MAX_BINDINGS} bindings already; delete some first.")
+        def plan(snapshot: PolicySnapshot) -> Binding:
+            if len(snapshot.bindings) >= MAX_BINDINGS:
+                raise ValidationFailed(
+                    f"The tenant has {MAX_BINDINGS} bindings, which is the limit. Delete one first."
+                )
             return binding
 
         return await self._view(request, await self._records.create(request, binding.id, plan))
 
-    @bindings.get(PATH, "listPolicyBindings", query=BindingQuery, reply=Page[BindingView])
+    @bindings.declare(OPERATIONS["listPolicyBindings"], query=BindingQuery, reply=Page[BindingView])
     async def list_bindings(self, request: RelayRequest) -> Page[BindingView]:
-        """List bindings in the order in which they are looked at: wide levels first, then low priority."""
-        asked = request.read_query(BindingQuery)
-        library = await self._books.library(request.member.tenant)
-        found = [held for held in library.bindings.values() if _fits(held.value, asked)]
-        page = asked.cut_page(sorted(found, key=lambda held: held.value.order))
-        checked = [await self._view(request, held) for held in page.content]
-        return asked.make_page(checked, page.total_elements)
+        """List bindings in the order of evaluation: by level, the widest first, then by priority."""
+        query = request.read_query(BindingQuery)
+        snapshot = await self._policy_repository.get_snapshot(request.member.tenant)
+        found = [held for held in snapshot.bindings.values() if _matches(held.value, query)]
+        page = query.cut_page(sorted(found, key=lambda held: held.value.order))
+        views = [await self._view(request, held) for held in page.content]
+        return query.make_page(views, page.total_elements)
 
-    @bindings.put(
-        f"{PATH}/reorder",
-        "reorderPolicyBindings",
+    @bindings.declare(
+        OPERATIONS["reorderPolicyBindings"],
         body=BindingReorder,
         reply=BindingList,
         errors=(RelayConflict,),
     )
     async def reorder(self, request: RelayRequest) -> BindingList:
-        """Put all bindings of one scope into this order, at once."""
-        asked = parse_reorder(request.read_body(dict[str, Any]))
-        member, now = request.member, self._books.now()
+        """Reorder all bindings of one scope in one change."""
+        reorder = parse_reorder(request.read_body(dict[str, Any]))
+        member, now = request.member, self._policy_repository.now()
 
-        def plan(library: PolicySnapshot) -> RecordChange[BindingList]:
-            known = library.bindings
-            moved = reorder_bindings([held.value for held in known.values()], asked)
-            saved = [Versioned(value=one, rev=known[one.id].rev + 1) for one in moved]
+        def plan(snapshot: PolicySnapshot) -> RecordChange[BindingList]:
+            known = snapshot.bindings
+            moved = reorder_bindings([held.value for held in known.values()], reorder)
+            saved = [Versioned(value=binding, rev=known[binding.id].rev + 1) for binding in moved]
             return RecordChange(
                 save=tuple(
-                    build_binding_record(member.tenant, one.value, rev=one.rev, now=now) for one in saved
+                    build_binding_record(member.tenant, held.value, rev=held.rev, now=now) for held in saved
                 ),
-                message=f"{member.name} put policy bindings into another order.",
-                metadata={"operation": "REORDERED", **msgspec.to_builtins(asked)},
-                result=BindingList(content=tuple(view_of(one) for one in saved)),
+                message=f"{member.name} reordered policy bindings.",
+                metadata={"operation": "REORDERED", **msgspec.to_builtins(reorder)},
+                result=BindingList(content=tuple(view_binding(held) for held in saved)),
             )
 
-        return await self._books.change(member, plan)
+        return await self._policy_repository.change(member, plan)
 
-    @bindings.get(ONE, "getPolicyBinding", reply=BindingView, errors=(CaseNotFound,))
-    async def one(self, request: RelayRequest) -> BindingView:
-        """Look at a binding."""
-        library = await self._books.library(request.member.tenant)
-        return await self._view(request, self._records.get(library, request, request.path["id"]))
+    @bindings.declare(OPERATIONS["getPolicyBinding"], reply=BindingView, errors=(CaseNotFound,))
+    async def get(self, request: RelayRequest) -> BindingView:
+        """Get a binding."""
+        snapshot = await self._policy_repository.get_snapshot(request.member.tenant)
+        return await self._view(request, self._records.get(snapshot, request, request.path["id"]))
 
-    @bindings.put(
-        ONE,
-        "updatePolicyBinding",
+    @bindings.declare(
+        OPERATIONS["updatePolicyBinding"],
         body=BindingDraft,
         reply=BindingView,
         errors=(CaseNotFound, RelayConflict),
     )
     async def update(self, request: RelayRequest) -> BindingView:
-        """Put another binding in the place of this one, at once."""
+        """Replace a binding."""
         draft = parse_binding_draft(request.read_body(dict[str, Any]))
 
-        def plan(library: PolicySnapshot, before: Binding) -> Binding:
+        def plan(snapshot: PolicySnapshot, before: Binding) -> Binding:
             return create_binding(draft, binding_id=before.id, now=before.created_at)
 
         return await self._view(request, await self._records.update(request, request.path["id"], plan))
 
-    @bindings.delete(ONE, "deletePolicyBinding", errors=(CaseNotFound, RelayConflict))
+    @bindings.declare(OPERATIONS["deletePolicyBinding"], errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
-        """Delete a binding: what it brought does not apply any more."""
+        """Delete a binding. Its policies no longer apply."""
         await self._records.remove(request, request.path["id"])
 
     async def _view(self, request: RelayRequest, held: Versioned[Binding]) -> BindingView:
-        """A slip of the pen protects nothing, and is told. It is not refused: agents may come later."""
-        view = view_of(held)
-        named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
-        if self._members is None or view.binding_level is BindingLevel.TENANT:
+        """Return the binding with the agents and callers in it that do not exist.
+
+        They are reported and not rejected, because they may be registered later.
+        """
+        view = view_binding(held)
+        names = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
+        if self._registry is None or view.binding_level is BindingLevel.TENANT:
             return view
-        known, tenant = await self._members.current(), request.member.tenant
+        known, tenant = await self._registry.get_snapshot(), request.member.tenant
         missing = [
-            one
-            for one in named
-            if one is not None and (tenant, one) not in known.agents and (tenant, one) not in known.callers
+            name
+            for name in names
+            if name is not None and (tenant, name) not in known.agents and (tenant, name) not in known.callers
         ]
         return replace(view, unregistered=tuple(missing))
 
 
-def view_of(held: Versioned[Binding]) -> BindingView:
-    """A binding as the API shows it."""
+def view_binding(held: Versioned[Binding]) -> BindingView:
+    """Return the binding as the API shows it, without `unregistered`."""
     fields = {name: getattr(held.value, name) for name in held.value.__struct_fields__}
     return BindingView(**fields, rev=held.rev)
 
 
-def _fits(binding: Binding, asked: BindingQuery) -> bool:
+def _matches(binding: Binding, query: BindingQuery) -> bool:
     return all(
-        wanted is None or wanted == found
-        for wanted, found in (
-            (asked.binding_level, binding.binding_level),
-            (asked.group_id, binding.group_id),
-            (asked.agent_id, binding.agent_id),
-            (asked.source_agent_id, binding.source_agent_id),
-            (asked.sink_agent_id, binding.sink_agent_id),
+        wanted is None or wanted == actual
+        for wanted, actual in (
+            (query.binding_level, binding.binding_level),
+            (query.group_id, binding.group_id),
+            (query.agent_id, binding.agent_id),
+            (query.source_agent_id, binding.source_agent_id),
+            (query.sink_agent_id, binding.sink_agent_id),
         )
     )
 
 
-def _metadata(binding: Binding) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(binding)
-    told["bindingId"] = told.pop("id")
-    return told
+def _build_metadata(binding: Binding) -> dict[str, Any]:
+    metadata: dict[str, Any] = msgspec.to_builtins(binding)
+    metadata["bindingId"] = metadata.pop("id")
+    return metadata

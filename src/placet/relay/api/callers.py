@@ -1,4 +1,4 @@
-"""`/relay/v1/registry/callers` and `…/subscriptions`: who may call which agents."""
+"""`/relay/v1/registry/callers` and `…/subscriptions`: register callers and subscribe them to agents."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from placet.errors import CaseNotFound, RelayConflict
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
+from placet.protocol.conversion import full_match_pattern
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.agents import AgentId, agents
 from placet.relay.api.registry_records import (
-    BRINGS_KEYS,
+    KEY_RULE,
     Origin,
     RegistryEntry,
     RegistryKind,
@@ -23,38 +24,39 @@ from placet.relay.api.registry_records import (
 )
 from placet.relay.registry.registry_editor import RegistryEditor, check_agents_exist, check_principals
 from placet.relay.registry.registry_snapshot import RegistrySnapshot
+from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import LONGEST_NAME, CallerSettings
+from placet.text.characters import CONTROLS
 
-PATH = "/relay/v1/registry/callers"
-ONE = f"{PATH}/{{name}}"
-SUBSCRIPTIONS = "/relay/v1/registry/subscriptions"
-PAIR = f"{SUBSCRIPTIONS}/{{source}}/{{sink}}"
-UNCHANGEABLE = (CaseNotFound, RelayConflict)
-MOST_AGENTS = 10_000
-Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^/\x00-\x1f\x7f]+$(?!\n)")]
-Kind = Annotated[Literal["agent", "user"], Meta(description="Whether it is an agent or a person.")]
+CHANGE_ERRORS = (CaseNotFound, RelayConflict)
+MAX_AGENTS = 10_000
+_CONTROLS = f"\t\n{CONTROLS}".encode("unicode_escape").decode()
+Name = Annotated[
+    str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=full_match_pattern(f"[^/{_CONTROLS}]+"))
+]
+Kind = Annotated[Literal["agent", "user"], Meta(description="Whether the caller is an agent or a person.")]
 
 CALLERS = RegistryKind[CallerSettings](
     kind="caller",
-    taken="There is a caller of this name already.",
-    deed="registered",
-    called="caller",
-    details=lambda caller: {"agents": list(caller.agents[:100])},
-    there=lambda registry: registry.callers,
-    enrolled=lambda enrolled: enrolled.callers,
+    conflict_message="A caller with this name already exists. Choose another name.",
+    verb="registered",
+    name_field="caller",
+    get_audit_details=lambda caller: {"agents": list(caller.agents[:100])},
+    get_all=lambda registry: registry.callers,
+    get_stored=lambda stored: stored.callers,
 )
 
 
 class CallerDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A caller as somebody asks for it."""
+    """The settings of a caller."""
 
     kind: Kind = "agent"
     agents: Annotated[
-        tuple[AgentId, ...], Meta(max_length=MOST_AGENTS, description="The agents it may call.")
+        tuple[AgentId, ...], Meta(max_length=MAX_AGENTS, description="The agents it may call.")
     ] = ()
 
     def settings(self, tenant: str) -> CallerSettings:
-        """In the words of the settings."""
+        """Return the settings of the caller in a tenant."""
         return CallerSettings(kind=self.kind, agents=tuple(dict.fromkeys(self.agents)), tenant=tenant)
 
 
@@ -65,7 +67,7 @@ class CallerRequest(CallerDraft, frozen=True, kw_only=True, rename="camel", forb
 
 
 class CallerView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Someone who may call agents."""
+    """An agent or a person that may call agents."""
 
     name: str
     tenant_id: str
@@ -76,7 +78,7 @@ class CallerView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SubscriptionView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A caller that may call an agent."""
+    """A subscription: a caller that may call an agent."""
 
     source: str
     source_kind: Kind
@@ -86,112 +88,114 @@ class SubscriptionView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SubscriptionQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which subscriptions are listed."""
+    """The filter and page of a list of subscriptions."""
 
-    source: Annotated[str | None, Meta(description="Only those of this caller.")] = None
-    sink: Annotated[str | None, Meta(description="Only those to this agent.")] = None
+    source: Annotated[str | None, Meta(description="Only subscriptions of this caller.")] = None
+    sink: Annotated[str | None, Meta(description="Only subscriptions to this agent.")] = None
 
 
 class CallersApi(HttpApi):
-    """Handles these routes."""
+    """Handles the routes of callers and subscriptions."""
 
     def __init__(self, editor: RegistryEditor) -> None:
         self._editor = editor
         self._records = RegistryRecords(editor, CALLERS)
 
-    @agents.get(PATH, "listCallers", query=PageQuery, reply=Page[CallerView])
+    @agents.declare(OPERATIONS["listCallers"], query=PageQuery, reply=Page[CallerView])
     async def list_callers(self, request: RelayRequest) -> Page[CallerView]:
         """List the callers of a tenant."""
-        return await self._records.page(request, partial(view_entry, CallerView))
+        return await self._records.list_page(request, partial(view_entry, CallerView))
 
-    @agents.create(
-        PATH,
-        "registerCaller",
-        description=BRINGS_KEYS,
+    @agents.declare(
+        OPERATIONS["registerCaller"],
+        created=True,
+        description=KEY_RULE,
         body=CallerRequest,
         reply=CallerView,
         errors=(RelayConflict,),
     )
     async def create(self, request: RelayRequest) -> CallerView:
-        """Register a caller by the name of its API keys, and subscribe it to agents."""
+        """Register a caller with the name of its API keys, and subscribe it to agents."""
         draft, member = request.read_body(CallerRequest), request.member
         caller = draft.settings(member.tenant)
 
-        def check(everyone: RegistrySnapshot) -> None:
-            check_principals(member, everyone, draft.name)
-            check_agents_exist(caller, member.tenant, everyone)
+        def check(registry: RegistrySnapshot) -> None:
+            check_principals(member, registry, draft.name)
+            check_agents_exist(caller, member.tenant, registry)
 
         return view_entry(CallerView, await self._records.create(request, draft.name, caller, check))
 
-    @agents.get(ONE, "getCaller", reply=CallerView, errors=(CaseNotFound,))
-    async def one(self, request: RelayRequest) -> CallerView:
-        """Look at a caller."""
-        return view_entry(CallerView, await self._records.one(request, request.path["name"]))
+    @agents.declare(OPERATIONS["getCaller"], reply=CallerView, errors=(CaseNotFound,))
+    async def get(self, request: RelayRequest) -> CallerView:
+        """Get a caller."""
+        return view_entry(CallerView, await self._records.get(request, request.path["name"]))
 
-    @agents.put(ONE, "changeCaller", body=CallerDraft, reply=CallerView, errors=UNCHANGEABLE)
+    @agents.declare(OPERATIONS["changeCaller"], body=CallerDraft, reply=CallerView, errors=CHANGE_ERRORS)
     async def update(self, request: RelayRequest) -> CallerView:
-        """Say anew which agents a caller may call."""
+        """Replace the settings of a caller."""
         tenant = request.member.tenant
         caller = request.read_body(CallerDraft).settings(tenant)
-        made = await self._records.replace(
+        entry = await self._records.replace(
             request,
             request.path["name"],
             caller,
-            lambda everyone, _: check_agents_exist(caller, tenant, everyone),
+            lambda registry, _: check_agents_exist(caller, tenant, registry),
         )
-        return view_entry(CallerView, made)
+        return view_entry(CallerView, entry)
 
-    @agents.delete(ONE, "removeCaller", errors=UNCHANGEABLE)
+    @agents.declare(OPERATIONS["removeCaller"], errors=CHANGE_ERRORS)
     async def remove(self, request: RelayRequest) -> None:
-        """Remove a caller with its subscriptions."""
+        """Remove a caller and its subscriptions."""
         await self._records.remove(request, request.path["name"])
 
-    @agents.get(SUBSCRIPTIONS, "listSubscriptions", query=SubscriptionQuery, reply=Page[SubscriptionView])
+    @agents.declare(OPERATIONS["listSubscriptions"], query=SubscriptionQuery, reply=Page[SubscriptionView])
     async def subscriptions(self, request: RelayRequest) -> Page[SubscriptionView]:
-        """List which caller may call which agent."""
-        asked = request.read_query(SubscriptionQuery)
+        """List subscriptions."""
+        query = request.read_query(SubscriptionQuery)
         pairs = [
             (caller, sink)
-            for caller in await self._records.every(request)
+            for caller in await self._records.list_all(request)
             for sink in sorted(caller.value.agents)
-            if asked.source in (None, caller.name) and asked.sink in (None, sink)
+            if query.source in (None, caller.name) and query.sink in (None, sink)
         ]
-        return asked.cut_page(pairs).map(lambda pair: _subscription(*pair))
+        return query.cut_page(pairs).map(lambda pair: _view_subscription(*pair))
 
-    @agents.put(PAIR, "subscribe", reply=SubscriptionView, errors=UNCHANGEABLE)
+    @agents.declare(OPERATIONS["subscribe"], reply=SubscriptionView, errors=CHANGE_ERRORS)
     async def subscribe(self, request: RelayRequest) -> SubscriptionView:
-        """Let a caller call an agent; again changes nothing."""
+        """Subscribe a caller to an agent. Repeating the request changes nothing."""
         sink = request.path["sink"]
-        caller = await self._resubscribe(request, lambda known: known if sink in known else (*known, sink))
-        return _subscription(caller, sink)
+        caller = await self._change_agents(
+            request, lambda agents: agents if sink in agents else (*agents, sink)
+        )
+        return _view_subscription(caller, sink)
 
-    @agents.delete(PAIR, "unsubscribe", errors=UNCHANGEABLE)
+    @agents.declare(OPERATIONS["unsubscribe"], errors=CHANGE_ERRORS)
     async def unsubscribe(self, request: RelayRequest) -> None:
-        """Let a caller no longer call an agent."""
+        """Remove the subscription of a caller to an agent."""
         sink = request.path["sink"]
 
-        def without(known: tuple[str, ...]) -> tuple[str, ...]:
-            if sink not in known:
-                raise CaseNotFound("There is no such subscription.")
-            return tuple(one for one in known if one != sink)
+        def without_sink(agents: tuple[str, ...]) -> tuple[str, ...]:
+            if sink not in agents:
+                raise CaseNotFound("Subscription not found.")
+            return tuple(agent for agent in agents if agent != sink)
 
-        await self._resubscribe(request, without)
+        await self._change_agents(request, without_sink)
 
-    async def _resubscribe(
+    async def _change_agents(
         self, request: RelayRequest, change: Callable[[tuple[str, ...]], tuple[str, ...]]
     ) -> RegistryEntry[CallerSettings]:
         name = request.path["source"]
 
-        def plan(everyone: RegistrySnapshot, before: CallerSettings) -> CallerSettings:
+        def plan(registry: RegistrySnapshot, before: CallerSettings) -> CallerSettings:
             caller = replace(before, agents=change(before.agents))
             self._editor.check(name, caller)
-            check_agents_exist(caller, request.member.tenant, everyone)
+            check_agents_exist(caller, request.member.tenant, registry)
             return caller
 
-        return await self._records.amend(request, name, plan)
+        return await self._records.update(request, name, plan)
 
 
-def _subscription(caller: RegistryEntry[CallerSettings], sink: str) -> SubscriptionView:
+def _view_subscription(caller: RegistryEntry[CallerSettings], sink: str) -> SubscriptionView:
     return SubscriptionView(
         source=caller.name,
         source_kind=caller.value.kind,

@@ -1,4 +1,4 @@
-"""`/relay/v1/policies/evaluate`: what policies would do with a message, before anyone sends it."""
+"""`/relay/v1/policies/evaluate`: evaluate policies on a message that is not sent."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from placet.ports.detector import Scannable
 from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.concurrency import ConcurrencyLimit
-from placet.relay.api.policies import PATH, policies
+from placet.relay.api.policies import policies
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.dry_run import (
@@ -42,46 +42,48 @@ from placet.relay.policies.policy_set import AppliedPolicy
 from placet.relay.policies.records import PolicyVersions
 from placet.relay.policies.repository import PolicyRepository
 from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.route_addresses import OPERATIONS
 
-AT_ONCE_EACH, AT_ONCE = 2, 4
+MAX_RUNNING_PER_TENANT, MAX_RUNNING = 2, 4
 UNSAVED = "unsaved"
 
 
-class Inspectors(Protocol):
-    """Knows what looks at a tenant's messages."""
+class EvaluatorLoader(Protocol):
+    """Returns the evaluators of tenants. `PolicyCache` implements it."""
 
-    async def inspector(self, tenant: str) -> PolicyEvaluator | None:
-        """All that is in force for the tenant, made ready; None if it cannot be."""
+    async def load_evaluator(self, tenant: str) -> PolicyEvaluator | None:
+        """Return the evaluator of the tenant's policies in force, or None if they cannot be loaded."""
         ...
 
 
 class EvaluateRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A message to try: exactly one of `text`, `message` and `task`."""
+    """A sample to evaluate: exactly one of `text`, `message` and `task`."""
 
-    text: Annotated[str | None, Meta(description="A message with this one text.")] = None
-    message: Annotated[dict[str, Any] | None, Meta(description="A whole A2A message, of any version.")] = None
-    task: Annotated[
-        dict[str, Any] | None, Meta(description="A whole A2A task, as an agent answers with one.")
-    ] = None
+    text: Annotated[str | None, Meta(description="The text of a message with one part.")] = None
+    message: Annotated[dict[str, Any] | None, Meta(description="An A2A message of any version.")] = None
+    task: Annotated[dict[str, Any] | None, Meta(description="An A2A task, as an agent returns it.")] = None
     legs: Annotated[
-        tuple[Leg, ...] | None, Meta(description="Default: all of them; with a task those of answers.")
+        tuple[Leg, ...] | None,
+        Meta(description="The legs to evaluate. Default: all legs, or the response legs for a task."),
     ] = None
     source_agent_id: BindingId | None = None
     source_user_id: BindingId | None = None
     sink_agent_id: BindingId | None = None
-    at: Annotated[Timestamp | None, Meta(description="When it would be sent; default: now.")] = None
+    at: Annotated[Timestamp | None, Meta(description="The time of the evaluation. Default: now.")] = None
     policy: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="A policy to try as if it applied to every message: an unsaved one as it would be "
-            "POSTed, or a saved one by `policyId` and, if not the newest, `version`."
+            description="A policy to evaluate as if it applied to every message: the body of a new policy, "
+            "or `policyId` and optionally `version` of a saved one."
         ),
     ] = None
-    alone: Annotated[bool, Meta(description="Only `policy`, without what is in force.")] = False
+    policy_only: Annotated[bool, Meta(description="Evaluate only `policy`, not the policies in force.")] = (
+        False
+    )
 
 
 class NamedPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A policy that was looked at, and through what it applies."""
+    """A policy that was evaluated, and the level of its binding."""
 
     policy_id: str
     version: str
@@ -91,13 +93,13 @@ class NamedPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UncheckedPolicy(NamedPolicy, frozen=True, kw_only=True, rename="camel"):
-    """A policy that could not be checked, which holds the message."""
+    """A policy that could not be checked. The message is held."""
 
     reason: str
 
 
 class LegView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What would become of the message on one leg, and why."""
+    """The result of the evaluation on one leg."""
 
     leg: Leg
     outcome: Outcome
@@ -108,67 +110,71 @@ class LegView(Struct, frozen=True, kw_only=True, rename="camel"):
     unchecked: tuple[UncheckedPolicy, ...]
     not_reached: tuple[NamedPolicy, ...]
     findings: tuple[Finding, ...]
-    opaque: Annotated[
-        tuple[str, ...], Meta(description="Where it carries what is no text, which nobody looks at.")
+    unreadable_paths: Annotated[
+        tuple[str, ...], Meta(description="The paths of content that is not text and was not scanned.")
     ]
     forwarded: Annotated[
         dict[str, Any] | None,
-        Meta(description="What would go on, without what is masked: at once, or when a person lets it."),
+        Meta(
+            description="The masked message that would be forwarded, at once or after an approval. Null if "
+            "it would be blocked."
+        ),
     ]
-    text: Annotated[str | None, Meta(description="The same where only a text was given.")] = None
+    text: Annotated[str | None, Meta(description="The masked text, if the request has `text`.")] = None
 
 
 class EvaluateReply(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What would become of the message: on each leg, and on its whole way."""
+    """The result of the evaluation: the strictest outcome, and the result on each leg."""
 
     outcome: Outcome
     legs: tuple[LegView, ...]
 
 
 class EvaluationApi(HttpApi):
-    """Handles these routes."""
+    """Handles the route that evaluates policies."""
 
     def __init__(
         self,
         policy_repository: PolicyRepository,
         detectors: DetectorRegistry,
-        in_force: Inspectors,
-        members: LiveRegistry | None = None,
+        loader: EvaluatorLoader,
+        registry: LiveRegistry | None = None,
     ) -> None:
-        self._books = policy_repository
-        self._members = members
+        self._policy_repository = policy_repository
+        self._registry = registry
         self._detectors = detectors
-        self._in_force = in_force
-        self._turns = ConcurrencyLimit(
-            each=AT_ONCE_EACH,
-            together=AT_ONCE,
-            refusal="Others are trying policies right now; wait a moment.",
+        self._loader = loader
+        self._limit = ConcurrencyLimit(
+            per_tenant=MAX_RUNNING_PER_TENANT,
+            total=MAX_RUNNING,
+            refusal="Too many evaluations are running. Try again in a second.",
             retry_after=1,
         )
 
-    @policies.search(
-        f"{PATH}/evaluate",
-        "evaluatePolicies",
-        description="Nothing is sent, held or kept; the audit says that somebody tried something.",
+    @policies.declare(
+        OPERATIONS["evaluatePolicies"],
+        read_only=True,
+        description="The message is not sent, held or stored. The audit log records the evaluation.",
         body=EvaluateRequest,
         reply=EvaluateReply,
         errors=(CaseNotFound, RateLimited),
     )
     async def evaluate(self, request: RelayRequest) -> EvaluateReply:
-        """Say what the policies would do with a message, and why."""
-        asked = request.read_body(EvaluateRequest)
-        specimen, legs = _specimen(asked), _legs(asked)
-        with self._turns.take(request.member.tenant):
-            policy = await self._policy(request, asked)
-            inspectors = await self._inspectors(request, asked, policy)
-            holds = await self._holds_files(request.member.tenant, asked.sink_agent_id)
+        """Evaluate policies on a message, and explain the outcome."""
+        body = request.read_body(EvaluateRequest)
+        sample, legs = _build_sample(body), _choose_legs(body)
+        with self._limit.acquire(request.member.tenant):
+            policy = await self._load_policy(request, body)
+            evaluators = await self._load_evaluators(request, body, policy)
+            holds_files = await self._holds_files(request.member.tenant, body.sink_agent_id)
             views = [
-                await self._evaluate_leg(inspectors, specimen, leg, asked, holds_files=holds) for leg in legs
+                await self._evaluate_leg(evaluators, sample, leg, body, holds_files=holds_files)
+                for leg in legs
             ]
         reply = EvaluateReply(outcome=choose_strictest([view.outcome for view in views]), legs=tuple(views))
-        self._books.note(
+        self._policy_repository.record_event(
             request.member,
-            f"{request.member.name} tried policies on a message of their own.",
+            f"{request.member.name} evaluated policies on a sample message.",
             {
                 "operation": "EVALUATED",
                 "outcome": reply.outcome,
@@ -178,143 +184,149 @@ class EvaluationApi(HttpApi):
         )
         return reply
 
-    async def _policy(self, request: RelayRequest, asked: EvaluateRequest) -> Policy | None:
-        if asked.policy is None:
+    async def _load_policy(self, request: RelayRequest, body: EvaluateRequest) -> Policy | None:
+        if body.policy is None:
             return None
-        return await load_policy_to_try(asked.policy, request.member.tenant, self._detectors, self._books)
+        return await load_sample_policy(
+            body.policy, request.member.tenant, self._detectors, self._policy_repository
+        )
 
-    async def _inspectors(
-        self, request: RelayRequest, asked: EvaluateRequest, policy: Policy | None
+    async def _load_evaluators(
+        self, request: RelayRequest, body: EvaluateRequest, policy: Policy | None
     ) -> list[PolicyEvaluator]:
-        found: list[PolicyEvaluator] = []
-        if not asked.alone:
-            in_force = await self._in_force.inspector(request.member.tenant)
+        evaluators: list[PolicyEvaluator] = []
+        if not body.policy_only:
+            in_force = await self._loader.load_evaluator(request.member.tenant)
             if in_force is None:
-                raise Unavailable("The policies of this tenant cannot be made ready, so nothing passes.")
-            found.append(in_force)
+                raise Unavailable("The policies of this tenant cannot be loaded, so no messages pass.")
+            evaluators.append(in_force)
         if policy is not None:
-            found.append(await build_evaluator(policy, self._detectors, now=self._books.now()))
-        return found
+            now = self._policy_repository.now()
+            evaluators.append(await build_evaluator(policy, self._detectors, now=now))
+        return evaluators
 
     async def _holds_files(self, tenant: str, agent: str | None) -> bool:
-        """Whether a person is asked about files that nobody can read; of an agent nobody knows, yes."""
-        known = None if self._members is None else (await self._members.current()).agents
+        """Whether files that are not text are held. True for an agent that does not exist."""
+        known = None if self._registry is None else (await self._registry.get_snapshot()).agents
         settings = known.get((tenant, agent)) if known is not None and agent is not None else None
         return settings is None or settings.unreadable_files == "hold"
 
     async def _evaluate_leg(
         self,
-        inspectors: list[PolicyEvaluator],
-        specimen: SampleMessage,
+        evaluators: list[PolicyEvaluator],
+        sample: SampleMessage,
         leg: Leg,
-        asked: EvaluateRequest,
+        body: EvaluateRequest,
         *,
         holds_files: bool,
     ) -> LegView:
-        carrier = specimen.on(leg)
+        carrier = sample.on(leg)
         pieces = extract_pieces(carrier)
-        unreadable = holds_files and bool(carrier.opaque())
-        found = await self._evaluate(inspectors, pieces, leg, asked, unreadable=unreadable)
-        masked = found.mask(pieces)
-        goes = found.outcome is not Outcome.BLOCK
+        unreadable = holds_files and bool(carrier.unreadable_paths())
+        evaluation = await self._evaluate(evaluators, pieces, leg, body, unreadable=unreadable)
+        masked = evaluation.mask(pieces)
+        is_forwarded = evaluation.outcome is not Outcome.BLOCK
         return LegView(
             leg=leg,
-            outcome=found.outcome,
-            reason=found.reason,
-            decided_by=None if found.decided_by is None else view_policy(found.decided_by),
-            matched=tuple(map(view_policy, found.matched)),
-            clean=tuple(map(view_policy, found.clean)),
-            unchecked=tuple(map(view_unchecked, found.unchecked)),
-            not_reached=tuple(map(view_policy, found.not_reached)),
-            findings=found.findings,
-            opaque=tuple(carrier.opaque()),
-            forwarded=build_forwarded(carrier, masked) if goes else None,
-            text=masked[0].text if goes and asked.text else None,
+            outcome=evaluation.outcome,
+            reason=evaluation.reason,
+            decided_by=None if evaluation.decided_by is None else view_policy(evaluation.decided_by),
+            matched=tuple(map(view_policy, evaluation.matched)),
+            clean=tuple(map(view_policy, evaluation.clean)),
+            unchecked=tuple(map(view_unchecked, evaluation.unchecked)),
+            not_reached=tuple(map(view_policy, evaluation.not_reached)),
+            findings=evaluation.findings,
+            unreadable_paths=tuple(carrier.unreadable_paths()),
+            forwarded=build_forwarded(carrier, masked) if is_forwarded else None,
+            text=masked[0].text if is_forwarded and body.text else None,
         )
 
     async def _evaluate(
         self,
-        inspectors: list[PolicyEvaluator],
+        evaluators: list[PolicyEvaluator],
         pieces: list[Scannable],
         leg: Leg,
-        asked: EvaluateRequest,
+        body: EvaluateRequest,
         *,
         unreadable: bool,
     ) -> Evaluation:
-        """What all inspectors say together."""
-        found = Evaluation(outcome=Outcome.PASS)
-        for one in inspectors:
-            seen = await evaluate_pieces(
-                one,
+        """Return the combined evaluation of all evaluators."""
+        combined = Evaluation(outcome=Outcome.PASS)
+        for evaluator in evaluators:
+            evaluation = await evaluate_pieces(
+                evaluator,
                 pieces,
-                source=asked.source_agent_id or asked.source_user_id or "",
-                sink=asked.sink_agent_id or "",
+                source=body.source_agent_id or body.source_user_id or "",
+                sink=body.sink_agent_id or "",
                 leg=leg,
-                at=asked.at or self._books.now(),
+                at=body.at or self._policy_repository.now(),
                 unreadable=unreadable,
             )
-            found = combine_evaluations(found, seen)
-        return found
+            combined = combine_evaluations(combined, evaluation)
+        return combined
 
 
-async def load_policy_to_try(
+async def load_sample_policy(
     raw: dict[str, Any], tenant: str, detectors: DetectorRegistry, policy_repository: PolicyRepository
 ) -> Policy:
-    """The policy that somebody wants to try: a saved version, or one that is nowhere yet."""
+    """Return the policy of an evaluation or replay request: a saved version, or a policy in the request."""
     if "policyId" in raw and "config" not in raw:
-        return find_saved_policy(raw, await policy_repository.policies(tenant))
+        return find_saved_policy(raw, await policy_repository.list_policies(tenant))
     draft = parse_policy_draft(raw)
     await asyncio.to_thread(detectors.check, draft)
     return create_policy(draft, policy_id=UNSAVED, now=policy_repository.now())
 
 
-class _Saved(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class _SavedPolicyRef(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     policy_id: BindingId
     version: str | None = None
 
 
 def find_saved_policy(raw: dict[str, Any], known: Mapping[str, PolicyVersions]) -> Policy:
+    """Return the policy that the request refers to. Raises CaseNotFound."""
     try:
-        named = msgspec.convert(raw, _Saved)
+        ref = msgspec.convert(raw, _SavedPolicyRef)
     except msgspec.ValidationError:
-        raise_invalid("policy", "is not a policy, nor the policyId and version of one")
-    for one in reversed(known.get(named.policy_id, ())):
-        if named.version in (None, one.value.policy.version):
-            return one.value.policy
-    raise CaseNotFound("There is no such policy, or no such version of it.")
+        raise_invalid("policy", "is neither a policy nor the policyId and version of one")
+    for stored in reversed(known.get(ref.policy_id, ())):
+        if ref.version in (None, stored.value.policy.version):
+            return stored.value.policy
+    raise CaseNotFound("Policy or policy version not found.")
 
 
-def _specimen(asked: EvaluateRequest) -> SampleMessage:
-    given = [one for one in (asked.text, asked.message, asked.task) if one is not None]
-    if len(given) != 1:
+def _build_sample(body: EvaluateRequest) -> SampleMessage:
+    samples = [sample for sample in (body.text, body.message, body.task) if sample is not None]
+    if len(samples) != 1:
         raise_invalid("text", "is missing; send exactly one of text, message and task")
-    if asked.source_agent_id and asked.source_user_id:
-        raise_invalid("sourceUserId", "and sourceAgentId exclude each other")
-    if asked.alone and asked.policy is None:
-        raise_invalid("policy", "is missing; with alone there is nothing to try")
-    if asked.text is not None:
-        return sample_from_text(asked.text)
-    return SampleMessage(message=asked.message, task=asked.task)
+    if body.source_agent_id and body.source_user_id:
+        raise_invalid("sourceUserId", "and sourceAgentId exclude each other; send only one of them")
+    if body.policy_only and body.policy is None:
+        raise_invalid("policy", "is missing; policyOnly evaluates only this policy")
+    if body.text is not None:
+        return sample_from_text(body.text)
+    return SampleMessage(message=body.message, task=body.task)
 
 
-def _legs(asked: EvaluateRequest) -> tuple[Leg, ...]:
-    legs = tuple(dict.fromkeys(asked.legs or Leg))
-    if asked.task is None:
+def _choose_legs(body: EvaluateRequest) -> tuple[Leg, ...]:
+    legs = tuple(dict.fromkeys(body.legs or Leg))
+    if body.task is None:
         return legs
-    if asked.legs and any(leg in REQUEST_LEGS for leg in asked.legs):
-        raise_invalid("legs", "names one of requests, and a task is an answer")
+    if body.legs and any(leg in REQUEST_LEGS for leg in body.legs):
+        raise_invalid("legs", "has a request leg, but a task is a response; send only response legs")
     return tuple(leg for leg in legs if leg not in REQUEST_LEGS)
 
 
 def view_policy(applied: AppliedPolicy) -> NamedPolicy:
-    return NamedPolicy(**_fields(applied))
+    """Return the policy as the API shows it."""
+    return NamedPolicy(**_list_fields(applied))
 
 
-def view_unchecked(one: FailedCheck) -> UncheckedPolicy:
-    return UncheckedPolicy(**_fields(one.applied), reason=one.reason)
+def view_unchecked(failed: FailedCheck) -> UncheckedPolicy:
+    """Return the unchecked policy as the API shows it."""
+    return UncheckedPolicy(**_list_fields(failed.applied), reason=failed.reason)
 
 
-def _fields(applied: AppliedPolicy) -> dict[str, Any]:
+def _list_fields(applied: AppliedPolicy) -> dict[str, Any]:
     policy = applied.policy
     return {
         "policy_id": policy.policy_id,

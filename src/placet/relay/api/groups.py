@@ -1,4 +1,4 @@
-"""`/relay/v1/groups`: which principals of a tenant may do what."""
+"""`/relay/v1/groups`: give permissions to the members of a tenant."""
 
 from functools import partial
 from typing import Annotated
@@ -12,7 +12,7 @@ from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.agents import AgentId
 from placet.relay.api.callers import Name
 from placet.relay.api.registry_records import (
-    BRINGS_KEYS,
+    KEY_RULE,
     Origin,
     RegistryKind,
     RegistryRecords,
@@ -22,42 +22,45 @@ from placet.relay.api.registry_records import (
 from placet.relay.registry.registry_editor import RegistryEditor, check_principals
 from placet.relay.registry.registry_snapshot import RegistrySnapshot
 from placet.relay.registry.tenant_membership import PERMISSIONS
+from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import GroupSettings
 
-PATH = "/relay/v1/groups"
-ONE = f"{PATH}/{{name}}"
-MOST_MEMBERS = 10_000
+MAX_MEMBERS = 10_000
 Permission = Annotated[str, Meta(extra_json_schema={"enum": sorted(PERMISSIONS)})]
 
 groups = RelayRouteGroup(
     tag="Groups",
-    description="Which keys of a tenant may see and decide what.",
+    description="Groups give permissions to the API keys of a tenant.",
     read="GROUPS:READ",
     write="GROUPS:WRITE",
 )
 GROUPS = RegistryKind[GroupSettings](
     kind="group",
-    taken="There is a group of this name already.",
-    deed="wrote",
-    called="group",
-    details=lambda group: {"members": list(group.members[:100]), "permissions": list(group.permissions)},
-    there=lambda registry: registry.groups,
-    enrolled=lambda enrolled: enrolled.groups,
+    conflict_message="A group with this name already exists. Choose another name.",
+    verb="saved",
+    name_field="group",
+    get_audit_details=lambda group: {
+        "members": list(group.members[:100]),
+        "permissions": list(group.permissions),
+    },
+    get_all=lambda registry: registry.groups,
+    get_stored=lambda stored: stored.groups,
 )
 
 
 class MemberGroupDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A group as somebody asks for it."""
+    """The settings of a group."""
 
     members: Annotated[
-        tuple[Name, ...], Meta(max_length=MOST_MEMBERS, description="The names of their API keys.")
+        tuple[Name, ...], Meta(max_length=MAX_MEMBERS, description="The names of the members' API keys.")
     ] = ()
     permissions: Annotated[
-        tuple[Permission, ...], Meta(max_length=len(PERMISSIONS), description="What each of them may do.")
+        tuple[Permission, ...],
+        Meta(max_length=len(PERMISSIONS), description="The permissions of each member."),
     ] = ()
 
     def settings(self, tenant: str) -> GroupSettings:
-        """In the words of the settings."""
+        """Return the settings of the group in a tenant."""
         return GroupSettings(
             members=tuple(dict.fromkeys(self.members)),
             permissions=tuple(sorted(set(self.permissions))),
@@ -74,7 +77,7 @@ class MemberGroupRequest(
 
 
 class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Some principals of a tenant, and what they may do there."""
+    """A group: members of a tenant and their permissions."""
 
     name: str
     tenant_id: str
@@ -85,58 +88,58 @@ class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GroupsApi(HttpApi):
-    """Handles these routes."""
+    """Handles the routes of groups."""
 
     def __init__(self, editor: RegistryEditor) -> None:
         self._records = RegistryRecords(editor, GROUPS)
 
-    @groups.get(PATH, "listGroups", query=PageQuery, reply=Page[MemberGroupView])
+    @groups.declare(OPERATIONS["listGroups"], query=PageQuery, reply=Page[MemberGroupView])
     async def list_groups(self, request: RelayRequest) -> Page[MemberGroupView]:
         """List the groups of a tenant."""
-        return await self._records.page(request, partial(view_entry, MemberGroupView))
+        return await self._records.list_page(request, partial(view_entry, MemberGroupView))
 
-    @groups.create(
-        PATH,
-        "createGroup",
-        description=BRINGS_KEYS,
+    @groups.declare(
+        OPERATIONS["createGroup"],
+        created=True,
+        description=KEY_RULE,
         body=MemberGroupRequest,
         reply=MemberGroupView,
         errors=(RelayConflict,),
     )
     async def create(self, request: RelayRequest) -> MemberGroupView:
-        """Make a group: its members may do what it says within a second."""
+        """Create a group. Its members get the permissions within a second."""
         draft, member = request.read_body(MemberGroupRequest), request.member
         group = draft.settings(member.tenant)
-        made = await self._records.create(
-            request, draft.name, group, lambda everyone: check_principals(member, everyone, *group.members)
+        entry = await self._records.create(
+            request, draft.name, group, lambda registry: check_principals(member, registry, *group.members)
         )
-        return view_entry(MemberGroupView, made)
+        return view_entry(MemberGroupView, entry)
 
-    @groups.get(ONE, "getGroup", reply=MemberGroupView, errors=(CaseNotFound,))
-    async def one(self, request: RelayRequest) -> MemberGroupView:
-        """Look at a group."""
-        return view_entry(MemberGroupView, await self._records.one(request, request.path["name"]))
+    @groups.declare(OPERATIONS["getGroup"], reply=MemberGroupView, errors=(CaseNotFound,))
+    async def get(self, request: RelayRequest) -> MemberGroupView:
+        """Get a group."""
+        return view_entry(MemberGroupView, await self._records.get(request, request.path["name"]))
 
-    @groups.put(
-        ONE,
-        "changeGroup",
+    @groups.declare(
+        OPERATIONS["changeGroup"],
         body=MemberGroupDraft,
         reply=MemberGroupView,
         errors=(CaseNotFound, RelayConflict),
     )
     async def update(self, request: RelayRequest) -> MemberGroupView:
-        """Say anew who is in a group and what they may do."""
+        """Replace the members and permissions of a group."""
         member = request.member
         group = request.read_body(MemberGroupDraft).settings(member.tenant)
 
-        def check(everyone: RegistrySnapshot, before: GroupSettings) -> None:
-            check_principals(member, everyone, *(one for one in group.members if one not in before.members))
+        def check(registry: RegistrySnapshot, before: GroupSettings) -> None:
+            added = [name for name in group.members if name not in before.members]
+            check_principals(member, registry, *added)
 
         return view_entry(
             MemberGroupView, await self._records.replace(request, request.path["name"], group, check)
         )
 
-    @groups.delete(ONE, "removeGroup", errors=(CaseNotFound, RelayConflict))
+    @groups.declare(OPERATIONS["removeGroup"], errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
-        """Remove a group: its members may no longer do what only it allowed them."""
+        """Remove a group. Its members lose the permissions that no other group gives them."""
         await self._records.remove(request, request.path["name"])

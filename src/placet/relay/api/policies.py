@@ -1,4 +1,4 @@
-"""`/relay/v1/policies`: write policies, change them, look at every version, retire them."""
+"""`/relay/v1/policies`: create, change, list and retire policies."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,19 +28,17 @@ from placet.relay.policies.policy import (
 from placet.relay.policies.records import PolicySnapshot, PolicyVersions, StoredPolicy, build_policy_record
 from placet.relay.policies.repository import PolicyRepository
 from placet.relay.record_changes import RecordChange, Versioned
+from placet.relay.route_addresses import OPERATIONS
 
-PATH = "/relay/v1/policies"
-ONE = f"{PATH}/{{policyId}}"
-VERSIONS = f"{ONE}/versions"
-UNCHANGEABLE = (CaseNotFound, RelayConflict)
+CHANGE_ERRORS = (CaseNotFound, RelayConflict)
 MAX_POLICIES = 10_000
 MAX_VERSIONS = 10_000
 Config = Annotated[
     dict[str, Any],
     Meta(
-        description="`type`, `enabledLegs`, and what the type asks for: `pattern` {`regex`, `action`} with "
-        "`REGEX_DETECTION`; `entity` {`type`, `scoreThreshold`, `action`} with `PRESIDIO_DETECTION` and "
-        "`COMPREHEND_DETECTION`; `action`, `scoreThreshold` and `options` with a plug-in's `x-…`.",
+        description="`type`, `enabledLegs`, and the fields of the type: `pattern` {`regex`, `action`} for "
+        "`REGEX_DETECTION`; `entity` {`type`, `scoreThreshold`, `action`} for `PRESIDIO_DETECTION` and "
+        "`COMPREHEND_DETECTION`; `action`, `scoreThreshold` and `options` for a plug-in's `x-…`.",
         examples=[
             {
                 "type": "REGEX_DETECTION",
@@ -53,29 +51,29 @@ Config = Annotated[
 Origin = Annotated[
     Literal["settings", "store"],
     Meta(
-        description="Whether it stands in the file that the server's settings name, and applies to every "
-        "message, or was written here."
+        description="`settings` for a policy in the file that the server's settings name, which applies to "
+        "every message. `store` for a policy created with this API."
     ),
 ]
 
 policies = RelayRouteGroup(
     tag="Policies",
-    description="What the relay looks for in messages, and what it does when it finds it.",
+    description="Policies define what the relay searches for in messages and what it does with a match.",
     read="POLICIES:READ",
     write="POLICIES:WRITE",
 )
 
 
 class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A policy as somebody asks for it."""
+    """The content of a policy."""
 
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
     description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None = None
     config: Config
     valid_from: Timestamp | None = None
-    valid_to: Annotated[
-        Timestamp | None, Meta(description="The first moment at which it is not in force.")
-    ] = None
+    valid_to: Annotated[Timestamp | None, Meta(description="The end of the validity period, exclusive.")] = (
+        None
+    )
 
 
 class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,160 +87,176 @@ class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
     config: Config
     valid_from: Timestamp | None
     valid_to: Timestamp | None
-    created_at: Annotated[Timestamp, Meta(description="Of one in the settings: when the server read it.")]
+    created_at: Annotated[
+        Timestamp, Meta(description="For a policy of the settings, when the server read it.")
+    ]
     created_by: str
     origin: Origin
     retired_at: Annotated[
-        Timestamp | None, Meta(description="Since when no version of the policy is in force any more.")
+        Timestamp | None, Meta(description="When the policy was retired. No version is in force since then.")
     ] = None
 
 
 class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which policies are listed."""
+    """The filter and page of a list of policies."""
 
-    type: Annotated[str | None, Meta(description="Only those of this type.")] = None
-    name: Annotated[str | None, Meta(description="Only those with this in their name.")] = None
-    retired: Annotated[bool, Meta(description="Also those that were retired.")] = False
+    type: Annotated[str | None, Meta(description="Only policies of this type.")] = None
+    name: Annotated[str | None, Meta(description="Only policies whose name contains this text.")] = None
+    retired: Annotated[bool, Meta(description="Include retired policies.")] = False
 
 
 class PolicyApi(HttpApi):
-    """Handles these routes."""
+    """Handles the routes of policies."""
 
     def __init__(self, policy_repository: PolicyRepository, detectors: DetectorRegistry) -> None:
-        self._books = policy_repository
+        self._policy_repository = policy_repository
         self._detectors = detectors
 
-    @policies.create(PATH, "createPolicy", body=PolicyRequest, reply=PolicyView, errors=(RelayConflict,))
+    @policies.declare(
+        OPERATIONS["createPolicy"],
+        created=True,
+        body=PolicyRequest,
+        reply=PolicyView,
+        errors=(RelayConflict,),
+    )
     async def create(self, request: RelayRequest) -> PolicyView:
-        """Write a policy; it applies as soon as a group that names it is bound."""
-        draft = await self._draft(request)
-        member, now = request.member, self._books.now()
+        """Create a policy. It applies when a policy group that contains it is bound."""
+        draft = await self._parse_draft(request)
+        member, now = request.member, self._policy_repository.now()
 
-        def plan(library: PolicySnapshot) -> RecordChange[PolicyView]:
-            if sum(_is_retired(one) is False for one in library.policies.values()) >= MAX_POLICIES:
-                raise ValidationFailed(f"There are {MAX_POLICIES} policies already; retire some first.")
+        def plan(snapshot: PolicySnapshot) -> RecordChange[PolicyView]:
+            active = sum(not _is_retired(versions) for versions in snapshot.policies.values())
+            if active >= MAX_POLICIES:
+                raise ValidationFailed(
+                    f"The tenant has {MAX_POLICIES} policies, which is the limit. Retire one first."
+                )
             policy = create_policy(draft, policy_id=random_values.generate_record_id("policy", now), now=now)
-            return self._saving(request, policy, "CREATED", f"{member.name} wrote the policy {policy.name}.")
+            message = f"{member.name} created the policy {policy.name}."
+            return self._build_save(request, policy, "CREATED", message)
 
-        return await self._books.change(member, plan)
+        return await self._policy_repository.change(member, plan)
 
-    @policies.get(PATH, "listPolicies", query=PolicyQuery, reply=Page[PolicyView])
+    @policies.declare(OPERATIONS["listPolicies"], query=PolicyQuery, reply=Page[PolicyView])
     async def list_policies(self, request: RelayRequest) -> Page[PolicyView]:
-        """List policies, each in its newest version, the newest policy first; then those of the settings."""
-        asked, tenant = request.read_query(PolicyQuery), request.member.tenant
-        library, settled = await self._books.library(tenant), self._books.list_settings_policies(tenant)
-        kept = sorted(library.policies.values(), key=_first_written, reverse=True)
-        found = [one for one in (*kept, *settled.values()) if _fits(one[-1].value, asked)]
-        return asked.cut_page(found).map(lambda versions: self._view(request, versions))
+        """List the newest version of each policy, the newest policy first, then those of the settings."""
+        query, tenant = request.read_query(PolicyQuery), request.member.tenant
+        snapshot = await self._policy_repository.get_snapshot(tenant)
+        from_settings = self._policy_repository.list_settings_policies(tenant)
+        stored = sorted(snapshot.policies.values(), key=_get_creation_order, reverse=True)
+        found = [
+            versions for versions in (*stored, *from_settings.values()) if _matches(versions[-1].value, query)
+        ]
+        return query.cut_page(found).map(lambda versions: self._view(request, versions))
 
-    @policies.get(ONE, "getPolicy", reply=PolicyView, errors=(CaseNotFound,))
-    async def newest(self, request: RelayRequest) -> PolicyView:
-        """Look at the newest version of a policy, retired or not."""
-        return self._view(request, await self._versions(request))
+    @policies.declare(OPERATIONS["getPolicy"], reply=PolicyView, errors=(CaseNotFound,))
+    async def get_policy(self, request: RelayRequest) -> PolicyView:
+        """Get the newest version of a policy, also of a retired one."""
+        return self._view(request, await self._find_versions(request))
 
-    @policies.put(ONE, "updatePolicy", body=PolicyRequest, reply=PolicyView, errors=UNCHANGEABLE)
+    @policies.declare(OPERATIONS["updatePolicy"], body=PolicyRequest, reply=PolicyView, errors=CHANGE_ERRORS)
     async def update(self, request: RelayRequest) -> PolicyView:
-        """Write the next version of a policy; groups that name no version use it from now on.
+        """Create the next version of a policy. Groups that name no version use it at once.
 
-        Earlier versions stay as they are.
+        Earlier versions do not change.
         """
-        draft = await self._draft(request)
+        draft = await self._parse_draft(request)
         member = request.member
 
-        def plan(library: PolicySnapshot) -> RecordChange[PolicyView]:
-            versions = self._present(library, request)
+        def plan(snapshot: PolicySnapshot) -> RecordChange[PolicyView]:
+            versions = self._get_changeable(snapshot, request)
             if len(versions) >= MAX_VERSIONS:
-                raise ValidationFailed(f"This policy has {MAX_VERSIONS} versions already; write another one.")
-            policy = create_next_version(versions[-1].value.policy, draft, now=self._books.now())
-            said = f"{member.name} wrote version {policy.version} of the policy {policy.name}."
-            return self._saving(request, policy, "UPDATED", said)
+                raise ValidationFailed(
+                    f"This policy has {MAX_VERSIONS} versions, which is the limit. Create another policy."
+                )
+            policy = create_next_version(versions[-1].value.policy, draft, now=self._policy_repository.now())
+            message = f"{member.name} created version {policy.version} of the policy {policy.name}."
+            return self._build_save(request, policy, "UPDATED", message)
 
-        return await self._books.change(member, plan)
+        return await self._policy_repository.change(member, plan)
 
-    @policies.delete(ONE, "retirePolicy", errors=UNCHANGEABLE)
+    @policies.declare(OPERATIONS["retirePolicy"], errors=CHANGE_ERRORS)
     async def retire(self, request: RelayRequest) -> None:
-        """Retire a policy: no version of it is ever in force again, and all of them stay readable.
+        """Retire a policy. No version of it applies any more, but all of them stay readable.
 
-        Refused while a group names it.
+        Fails while a policy group contains it.
         """
-        member, now = request.member, self._books.now()
+        member, now = request.member, self._policy_repository.now()
 
-        def plan(library: PolicySnapshot) -> RecordChange[None]:
-            newest = self._present(library, request)[-1]
+        def plan(snapshot: PolicySnapshot) -> RecordChange[None]:
+            newest = self._get_changeable(snapshot, request)[-1]
             policy = newest.value.policy
-            _check_unused(library, policy)
-            kept = replace(newest.value, retired_at=now, retired_by=member.name)
+            _check_unused(snapshot, policy)
+            retired = replace(newest.value, retired_at=now, retired_by=member.name)
             return RecordChange(
-                save=(build_policy_record(member.tenant, kept, rev=newest.rev + 1, now=now),),
+                save=(build_policy_record(member.tenant, retired, rev=newest.rev + 1, now=now),),
                 message=f"{member.name} retired the policy {policy.name}.",
-                metadata=_metadata(policy, "RETIRED"),
+                metadata=_build_metadata(policy, "RETIRED"),
                 result=None,
             )
 
-        await self._books.change(member, plan)
+        await self._policy_repository.change(member, plan)
 
-    @policies.get(
-        VERSIONS, "listPolicyVersions", query=PageQuery, reply=Page[PolicyView], errors=(CaseNotFound,)
+    @policies.declare(
+        OPERATIONS["listPolicyVersions"], query=PageQuery, reply=Page[PolicyView], errors=(CaseNotFound,)
     )
     async def versions(self, request: RelayRequest) -> Page[PolicyView]:
-        """List the versions of a policy, the newest first; they are kept for ever."""
-        asked = request.read_query(PageQuery)
-        versions = await self._versions(request)
-        places = list(reversed(range(len(versions))))
-        return asked.cut_page(places).map(lambda place: self._view(request, versions, place))
+        """List the versions of a policy, the newest first. They are never deleted."""
+        query = request.read_query(PageQuery)
+        versions = await self._find_versions(request)
+        indexes = list(reversed(range(len(versions))))
+        return query.cut_page(indexes).map(lambda index: self._view(request, versions, index))
 
-    @policies.get(f"{VERSIONS}/{{version}}", "getPolicyVersion", reply=PolicyView, errors=(CaseNotFound,))
+    @policies.declare(OPERATIONS["getPolicyVersion"], reply=PolicyView, errors=(CaseNotFound,))
     async def version(self, request: RelayRequest) -> PolicyView:
-        """Look at one version of a policy."""
-        versions = await self._versions(request)
-        for place, one in enumerate(versions):
-            if one.value.policy.version == request.path["version"]:
-                return self._view(request, versions, place)
-        raise CaseNotFound("There is no such version of this policy.")
+        """Get one version of a policy."""
+        versions = await self._find_versions(request)
+        for index, stored in enumerate(versions):
+            if stored.value.policy.version == request.path["version"]:
+                return self._view(request, versions, index)
+        raise CaseNotFound("Policy version not found.")
 
-    async def _draft(self, request: RelayRequest) -> PolicyDraft:
-        """What is asked for, once it is sure that its detector can look for it."""
+    async def _parse_draft(self, request: RelayRequest) -> PolicyDraft:
+        """Return the policy in the body if its detector accepts it."""
         draft = parse_policy_draft(request.read_body(dict[str, Any]))
         await asyncio.to_thread(self._detectors.check, draft)  # a pattern may take a while to compile
         return draft
 
-    def _view(self, request: RelayRequest, versions: PolicyVersions, place: int = -1) -> PolicyView:
-        settled = versions[-1].value.policy.policy_id in self._books.list_settings_policies(
-            request.member.tenant
-        )
-        return view_of(versions, place, origin="settings" if settled else "store")
+    def _view(self, request: RelayRequest, versions: PolicyVersions, index: int = -1) -> PolicyView:
+        from_settings = self._policy_repository.list_settings_policies(request.member.tenant)
+        is_in_settings = versions[-1].value.policy.policy_id in from_settings
+        return view_policy(versions, index, origin="settings" if is_in_settings else "store")
 
-    async def _versions(self, request: RelayRequest) -> PolicyVersions:
-        return find_versions(await self._books.policies(request.member.tenant), request)
+    async def _find_versions(self, request: RelayRequest) -> PolicyVersions:
+        return find_versions(await self._policy_repository.list_policies(request.member.tenant), request)
 
-    def _present(self, library: PolicySnapshot, request: RelayRequest) -> PolicyVersions:
-        """The versions of a policy that may still be changed, and is as the caller saw it."""
-        if request.path["policyId"] in self._books.list_settings_policies(request.member.tenant):
+    def _get_changeable(self, snapshot: PolicySnapshot, request: RelayRequest) -> PolicyVersions:
+        """Return the versions of a policy that is not retired and whose version matches `If-Match`."""
+        if request.path["policyId"] in self._policy_repository.list_settings_policies(request.member.tenant):
             raise RelayConflict(IN_SETTINGS)
-        versions = find_versions(library.policies, request)
+        versions = find_versions(snapshot.policies, request)
         if _is_retired(versions):
-            raise RelayConflict("This policy was retired; write another one.")
+            raise RelayConflict("This policy is retired. Create another policy.")
         check_if_match(request.if_match, versions[-1].value.policy.version)
         return versions
 
-    def _saving(
-        self, request: RelayRequest, policy: Policy, what: str, said: str
+    def _build_save(
+        self, request: RelayRequest, policy: Policy, operation: str, message: str
     ) -> RecordChange[PolicyView]:
         member = request.member
-        kept = StoredPolicy(policy=policy, created_by=member.name)
-        record = build_policy_record(member.tenant, kept, rev=1, now=policy.created_at)
+        stored = StoredPolicy(policy=policy, created_by=member.name)
+        record = build_policy_record(member.tenant, stored, rev=1, now=policy.created_at)
         return RecordChange(
             save=(record,),
-            message=said,
-            metadata=_metadata(policy, what),
-            result=view_of((Versioned(value=kept, rev=1),)),
+            message=message,
+            metadata=_build_metadata(policy, operation),
+            result=view_policy((Versioned(value=stored, rev=1),)),
         )
 
 
-def view_of(versions: PolicyVersions, place: int = -1, *, origin: Origin = "store") -> PolicyView:
-    """A version as the API shows it; the newest says whether all of them are retired."""
-    kept = versions[place].value
-    policy = kept.policy
+def view_policy(versions: PolicyVersions, index: int = -1, *, origin: Origin = "store") -> PolicyView:
+    """Return one version as the API shows it. The newest version says whether the policy is retired."""
+    stored = versions[index].value
+    policy = stored.policy
     return PolicyView(
         policy_id=policy.policy_id,
         version=policy.version,
@@ -253,28 +267,30 @@ def view_of(versions: PolicyVersions, place: int = -1, *, origin: Origin = "stor
         valid_from=policy.valid_from,
         valid_to=policy.valid_to,
         created_at=policy.created_at,
-        created_by=kept.created_by,
+        created_by=stored.created_by,
         origin=origin,
         retired_at=versions[-1].value.retired_at,
     )
 
 
 def find_versions(policies: Mapping[str, PolicyVersions], request: RelayRequest) -> PolicyVersions:
+    """Return the versions of the policy in the path. Raises CaseNotFound."""
     versions = policies.get(request.path["policyId"])
     if versions is None:
-        raise CaseNotFound("There is no such policy.")
+        raise CaseNotFound("Policy not found.")
     return versions
 
 
-def _check_unused(library: PolicySnapshot, policy: Policy) -> None:
+def _check_unused(snapshot: PolicySnapshot, policy: Policy) -> None:
     users = [
         group.value
-        for group in library.groups.values()
+        for group in snapshot.groups.values()
         if any(entry.policy.policy_id == policy.policy_id for entry in group.value.policies)
     ]
     if users:
         raise RelayConflict(
-            f"The group {users[0].name} ({users[0].id}) names this policy; take it out of there first.",
+            f"The policy group {users[0].name} ({users[0].id}) contains this policy. "
+            "Remove it from the group first.",
             groups=[group.id for group in users[:20]],
         )
 
@@ -283,22 +299,22 @@ def _is_retired(versions: PolicyVersions) -> bool:
     return versions[-1].value.retired_at is not None
 
 
-def _fits(newest: StoredPolicy, asked: PolicyQuery) -> bool:
+def _matches(newest: StoredPolicy, query: PolicyQuery) -> bool:
     policy = newest.policy
     return (
-        (asked.retired or newest.retired_at is None)
-        and (asked.type is None or policy.policy_type == asked.type)
-        and (asked.name is None or asked.name.casefold() in policy.name.casefold())
+        (query.retired or newest.retired_at is None)
+        and (query.type is None or policy.policy_type == query.type)
+        and (query.name is None or query.name.casefold() in policy.name.casefold())
     )
 
 
-def _first_written(versions: PolicyVersions) -> str:
-    return versions[-1].value.policy.policy_id  # which begins with the millisecond
+def _get_creation_order(versions: PolicyVersions) -> str:
+    return versions[-1].value.policy.policy_id  # starts with the time of creation
 
 
-def _metadata(policy: Policy, what: str) -> dict[str, Any]:
+def _build_metadata(policy: Policy, operation: str) -> dict[str, Any]:
     return {
-        "operation": what,
+        "operation": operation,
         "policyId": policy.policy_id,
         "policyName": policy.name,
         "policyVersion": policy.version,

@@ -1,4 +1,4 @@
-"""`/relay/v1/policy-groups`: policies in their order, to be bound together."""
+"""`/relay/v1/policy-groups`: group policies in an order, to bind them together."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -19,21 +19,20 @@ from placet.relay.policies.policy import raise_invalid
 from placet.relay.policies.records import PolicySnapshot, build_group_record
 from placet.relay.policies.repository import PolicyRepository
 from placet.relay.record_changes import Versioned
+from placet.relay.route_addresses import OPERATIONS
 
-PATH = "/relay/v1/policy-groups"
-ONE = f"{PATH}/{{id}}"
 MAX_GROUPS = 10_000
 
 groups = RelayRouteGroup(
     tag="Policy groups",
-    description="Policies in their order, to be bound together.",
+    description="Policy groups are ordered lists of policies that are bound together.",
     read="POLICIES:READ",
     write="POLICIES:WRITE",
 )
 
 
 class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A group, and how often it changed."""
+    """A policy group and its revision."""
 
     id: str
     name: str
@@ -44,14 +43,14 @@ class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GroupQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which groups are listed."""
+    """The filter and page of a list of policy groups."""
 
-    name: Annotated[str | None, Meta(description="Only those with this in their name.")] = None
-    policy_id: Annotated[str | None, Meta(description="Only those that name this policy.")] = None
+    name: Annotated[str | None, Meta(description="Only groups whose name contains this text.")] = None
+    policy_id: Annotated[str | None, Meta(description="Only groups that contain this policy.")] = None
 
 
 class _Groups:
-    """A `Kind`."""
+    """The `RecordKind` of policy groups."""
 
     noun = "policy group"
 
@@ -63,79 +62,90 @@ class _Groups:
 
     def describe_save(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> AuditNote:
         _check_policies(present, value)
-        return AuditNote(deed=f"wrote the policy group {value.name}", metadata=_metadata(value))
+        return AuditNote(summary=f"saved the policy group {value.name}", metadata=_build_metadata(value))
 
     def describe_removal(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> AuditNote:
         _check_unbound(present, value)
-        return AuditNote(deed=f"deleted the policy group {value.name}", metadata=_metadata(value))
+        return AuditNote(summary=f"deleted the policy group {value.name}", metadata=_build_metadata(value))
 
 
 class PolicyGroupApi(HttpApi):
-    """Handles these routes."""
+    """Handles the routes of policy groups."""
 
     def __init__(self, policy_repository: PolicyRepository) -> None:
-        self._books = policy_repository
+        self._policy_repository = policy_repository
         self._records = Records(policy_repository, _Groups())
 
-    @groups.create(PATH, "createPolicyGroup", body=GroupDraft, reply=GroupView, errors=(RelayConflict,))
+    @groups.declare(
+        OPERATIONS["createPolicyGroup"],
+        created=True,
+        body=GroupDraft,
+        reply=GroupView,
+        errors=(RelayConflict,),
+    )
     async def create(self, request: RelayRequest) -> GroupView:
-        """Put policies into a group; it applies as soon as it is bound."""
-        draft, now = self._draft(request), self._books.now()
+        """Create a policy group. It applies when it is bound."""
+        draft, now = self._parse_draft(request), self._policy_repository.now()
         group = create_group(draft, group_id=random_values.generate_record_id("group", now), now=now)
 
-        def plan(library: PolicySnapshot) -> PolicyGroup:
-            if len(library.groups) >= MAX_GROUPS:
-                raise ValidationFailed(f"There are {MAX_GROUPS} groups already; delete some first.")
+        def plan(snapshot: PolicySnapshot) -> PolicyGroup:
+            if len(snapshot.groups) >= MAX_GROUPS:
+                raise ValidationFailed(
+                    f"The tenant has {MAX_GROUPS} policy groups, which is the limit. Delete one first."
+                )
             return group
 
-        return view_of(await self._records.create(request, group.id, plan))
+        return view_group(await self._records.create(request, group.id, plan))
 
-    @groups.get(PATH, "listPolicyGroups", query=GroupQuery, reply=Page[GroupView])
+    @groups.declare(OPERATIONS["listPolicyGroups"], query=GroupQuery, reply=Page[GroupView])
     async def list_policy_groups(self, request: RelayRequest) -> Page[GroupView]:
-        """List groups, the newest first."""
-        asked = request.read_query(GroupQuery)
-        library = await self._books.library(request.member.tenant)
-        found = [held for held in library.groups.values() if _fits(held.value, asked)]
+        """List policy groups, the newest first."""
+        query = request.read_query(GroupQuery)
+        snapshot = await self._policy_repository.get_snapshot(request.member.tenant)
+        found = [held for held in snapshot.groups.values() if _matches(held.value, query)]
         newest_first = sorted(found, key=lambda held: held.value.id, reverse=True)
-        return asked.cut_page(newest_first).map(view_of)
+        return query.cut_page(newest_first).map(view_group)
 
-    @groups.get(ONE, "getPolicyGroup", reply=GroupView, errors=(CaseNotFound,))
-    async def one(self, request: RelayRequest) -> GroupView:
-        """Look at a group."""
-        library = await self._books.library(request.member.tenant)
-        return view_of(self._records.get(library, request, request.path["id"]))
+    @groups.declare(OPERATIONS["getPolicyGroup"], reply=GroupView, errors=(CaseNotFound,))
+    async def get(self, request: RelayRequest) -> GroupView:
+        """Get a policy group."""
+        snapshot = await self._policy_repository.get_snapshot(request.member.tenant)
+        return view_group(self._records.get(snapshot, request, request.path["id"]))
 
-    @groups.put(
-        ONE, "updatePolicyGroup", body=GroupDraft, reply=GroupView, errors=(CaseNotFound, RelayConflict)
+    @groups.declare(
+        OPERATIONS["updatePolicyGroup"],
+        body=GroupDraft,
+        reply=GroupView,
+        errors=(CaseNotFound, RelayConflict),
     )
     async def update(self, request: RelayRequest) -> GroupView:
-        """Put another group in the place of this one; where it is bound, it applies at once."""
-        draft = self._draft(request)
+        """Replace a policy group. If it is bound, the change applies at once."""
+        draft = self._parse_draft(request)
 
-        def plan(library: PolicySnapshot, before: PolicyGroup) -> PolicyGroup:
+        def plan(snapshot: PolicySnapshot, before: PolicyGroup) -> PolicyGroup:
             return create_group(draft, group_id=before.id, now=before.created_at)
 
-        return view_of(await self._records.update(request, request.path["id"], plan))
+        return view_group(await self._records.update(request, request.path["id"], plan))
 
-    @groups.delete(ONE, "deletePolicyGroup", errors=(CaseNotFound, RelayConflict))
+    @groups.declare(OPERATIONS["deletePolicyGroup"], errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
-        """Delete a group; refused while a binding names it."""
+        """Delete a policy group. Fails while a binding refers to it."""
         await self._records.remove(request, request.path["id"])
 
-    def _draft(self, request: RelayRequest) -> GroupDraft:
+    def _parse_draft(self, request: RelayRequest) -> GroupDraft:
         draft = parse_group_draft(request.read_body(dict[str, Any]))
-        settled = self._books.list_settings_policies(request.member.tenant)
-        for place, entry in enumerate(draft.policies):
-            if entry.policy.policy_id in settled:
-                path = f"group.policies[{place}].policy.policyId"
+        from_settings = self._policy_repository.list_settings_policies(request.member.tenant)
+        for index, entry in enumerate(draft.policies):
+            if entry.policy.policy_id in from_settings:
+                path = f"group.policies[{index}].policy.policyId"
                 raise_invalid(
-                    path, "names a policy of the server's settings, which applies to every message already"
+                    path, "names a policy of the server's settings, which already applies to every message"
                 )
         return draft
 
 
-def view_of(held: Versioned[PolicyGroup]) -> GroupView:
-    """A group as the API shows it."""
+def view_group(held: Versioned[PolicyGroup]) -> GroupView:
+    """Return the policy group as the API shows it."""
     group = held.value
     return GroupView(
         id=group.id,
@@ -147,33 +157,40 @@ def view_of(held: Versioned[PolicyGroup]) -> GroupView:
     )
 
 
-def _check_policies(library: PolicySnapshot, group: PolicyGroup) -> None:
-    """Say more than that a policy is not in force, which is all that a book knows."""
-    for place, entry in enumerate(group.policies):
-        path, ref = f"group.policies[{place}].policy", entry.policy
-        versions = library.policies.get(ref.policy_id)
+def _check_policies(snapshot: PolicySnapshot, group: PolicyGroup) -> None:
+    """Raise ValidationFailed for a policy that does not exist or is retired.
+
+    A `PolicySet` rejects it too, but only says that the policy is not in force.
+    """
+    for index, entry in enumerate(group.policies):
+        path, ref = f"group.policies[{index}].policy", entry.policy
+        versions = snapshot.policies.get(ref.policy_id)
         if versions is None:
-            raise_invalid(f"{path}.policyId", f"names {quote(ref.policy_id)}: there is no such policy")
+            raise_invalid(f"{path}.policyId", f"names {quote(ref.policy_id)}, which does not exist")
         if versions[-1].value.retired_at is not None:
-            raise_invalid(f"{path}.policyId", f"names {quote(ref.policy_id)}, which was retired")
-        if ref.version is not None and all(one.value.policy.version != ref.version for one in versions):
-            raise_invalid(f"{path}.version", f"names {quote(ref.version)}: the policy has no such version")
+            raise_invalid(f"{path}.policyId", f"names {quote(ref.policy_id)}, which is retired")
+        if ref.version is not None and all(stored.value.policy.version != ref.version for stored in versions):
+            raise_invalid(f"{path}.version", f"names {quote(ref.version)}, which the policy does not have")
 
 
-def _check_unbound(library: PolicySnapshot, group: PolicyGroup) -> None:
-    users = [held.value.id for held in library.bindings.values() if held.value.group_id == group.id]
+def _check_unbound(snapshot: PolicySnapshot, group: PolicyGroup) -> None:
+    users = [held.value.id for held in snapshot.bindings.values() if held.value.group_id == group.id]
     if users:
-        raise RelayConflict(f"The binding {users[0]} names this group; delete it first.", bindings=users[:20])
+        raise RelayConflict(
+            f"The binding {users[0]} refers to this policy group. Delete the binding first.",
+            bindings=users[:20],
+        )
 
 
-def _fits(group: PolicyGroup, asked: GroupQuery) -> bool:
-    return (asked.name is None or asked.name.casefold() in group.name.casefold()) and (
-        asked.policy_id is None or any(one.policy.policy_id == asked.policy_id for one in group.policies)
+def _matches(group: PolicyGroup, query: GroupQuery) -> bool:
+    return (query.name is None or query.name.casefold() in group.name.casefold()) and (
+        query.policy_id is None or any(entry.policy.policy_id == query.policy_id for entry in group.policies)
     )
 
 
-def _metadata(group: PolicyGroup) -> dict[str, Any]:
-    named = [
-        {"policyId": one.policy.policy_id, "version": one.policy.version} for one in group.policies[:100]
+def _build_metadata(group: PolicyGroup) -> dict[str, Any]:
+    policies = [
+        {"policyId": entry.policy.policy_id, "version": entry.policy.version}
+        for entry in group.policies[:100]
     ]
-    return {"groupId": group.id, "groupName": group.name, "policies": named}
+    return {"groupId": group.id, "groupName": group.name, "policies": policies}

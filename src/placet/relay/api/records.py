@@ -1,4 +1,4 @@
-"""Records of one kind as members change them: found, compared with what was seen, written, and told of."""
+"""Create, update and remove records of one kind, with a revision check and an audit event."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -13,111 +13,111 @@ from placet.relay.api.access import RelayRequest
 from placet.relay.record_changes import RecordChange, RecordEditor, Versioned
 
 P = TypeVar("P")
-"""All that is kept at the moment of a change."""
+"""The current state of all records."""
 P_contra = TypeVar("P_contra", contravariant=True)
 S = TypeVar("S")
-"""What a record says."""
+"""The value of a record."""
 
 
 class AuditNote(Struct, frozen=True, kw_only=True):
-    """What the audit tells of a change, besides who made it and which one it was."""
+    """The description of a change for the audit log, without the member and the operation."""
 
-    deed: str
-    """Such as `removed the agent b`."""
+    summary: str
+    """The predicate of a sentence, such as `removed the agent b`."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RecordKind(Protocol[P_contra, S]):
-    """What tells one kind of record from the others."""
+    """Finds, encodes and describes records of one kind."""
 
     @property
     def noun(self) -> str:
-        """What people call one of them, such as `policy group`."""
+        """The name of one record in messages, such as `policy group`."""
         ...
 
     def find(self, present: P_contra, tenant: str, name: str) -> Versioned[S] | None:
-        """The one of this name; raises RelayConflict for one that is not changed here."""
+        """Return the record with this name, or None. Raises RelayConflict if it is in the settings."""
         ...
 
     def record(self, tenant: str, name: str, held: Versioned[S], now: datetime) -> ConfigRecord:
-        """It as it is written."""
+        """Return the record for the store."""
         ...
 
     def describe_save(self, present: P_contra, name: str, value: S) -> AuditNote:
-        """What is told when it is made or changed; raises ValidationFailed for what does not fit the rest."""
+        """Describe a creation or change. Raises ValidationFailed if it conflicts with other records."""
         ...
 
     def describe_removal(self, present: P_contra, name: str, value: S) -> AuditNote:
-        """What is told when it is removed; raises RelayConflict for what others still need."""
+        """Describe a removal. Raises RelayConflict if other records still refer to it."""
         ...
 
 
 class Records(Generic[P, S]):
-    """Makes, changes and removes records of one kind. What may not be is raised by the plan for it."""
+    """Creates, updates and removes records of one kind. A `plan` raises an error to reject a change."""
 
-    def __init__(self, keeper: RecordEditor[P], kind: RecordKind[P, S]) -> None:
-        self._keeper = keeper
+    def __init__(self, editor: RecordEditor[P], kind: RecordKind[P, S]) -> None:
+        self._editor = editor
         self._kind = kind
 
     def get(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
-        """The one of this name; raises CaseNotFound."""
+        """Return the record with this name. Raises CaseNotFound."""
         held = self._kind.find(present, request.member.tenant, name)
         if held is None:
-            raise CaseNotFound(f"There is no such {self._kind.noun}.")
+            raise CaseNotFound(f"{self._kind.noun.capitalize()} not found.")
         return held
 
     async def create(self, request: RelayRequest, name: str, plan: Callable[[P], S]) -> Versioned[S]:
-        """Write what `plan` makes of the present as a new one."""
+        """Save the value that `plan` returns as a new record."""
 
         def change(present: P) -> RecordChange[Versioned[S]]:
-            return self._saving(request, present, name, Versioned(value=plan(present), rev=1), "CREATED")
+            return self._build_save(request, present, name, Versioned(value=plan(present), rev=1), "CREATED")
 
-        return await self._keeper.change(request.member, change)
+        return await self._editor.change(request.member, change)
 
     async def update(self, request: RelayRequest, name: str, plan: Callable[[P, S], S]) -> Versioned[S]:
-        """Write what `plan` makes of the present and of this one in its place."""
+        """Replace the value of a record with the value that `plan` returns."""
 
         def change(present: P) -> RecordChange[Versioned[S]]:
-            seen = self._get_matching(present, request, name)
-            following = Versioned(value=plan(present, seen.value), rev=seen.rev + 1)
-            return self._saving(request, present, name, following, "UPDATED")
+            current = self._get_matching(present, request, name)
+            updated = Versioned(value=plan(present, current.value), rev=current.rev + 1)
+            return self._build_save(request, present, name, updated, "UPDATED")
 
-        return await self._keeper.change(request.member, change)
+        return await self._editor.change(request.member, change)
 
     async def remove(
         self, request: RelayRequest, name: str, also: Callable[[P], tuple[ConfigRecord, ...]] = lambda _: ()
     ) -> None:
-        """Remove this one, and write what has to change with it."""
+        """Remove a record, and save the related records that `also` returns."""
 
         def change(present: P) -> RecordChange[None]:
-            seen = self._get_matching(present, request, name)
-            told = self._kind.describe_removal(present, name, seen.value)
+            current = self._get_matching(present, request, name)
+            note = self._kind.describe_removal(present, name, current.value)
             return RecordChange(
                 save=also(present),
-                delete=(self._record(request, name, seen),),
-                message=f"{request.member.name} {told.deed}.",
-                metadata={"operation": "DELETED", **told.metadata},
+                delete=(self._build_record(request, name, current),),
+                message=f"{request.member.name} {note.summary}.",
+                metadata={"operation": "DELETED", **note.metadata},
                 result=None,
             )
 
-        await self._keeper.change(request.member, change)
+        await self._editor.change(request.member, change)
 
     def _get_matching(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
-        """The one of this name, if it is as the member saw it."""
+        """Return the record with this name if its revision matches `If-Match`."""
         held = self.get(present, request, name)
         check_if_match(request.if_match, held.rev)
         return held
 
-    def _saving(
+    def _build_save(
         self, request: RelayRequest, present: P, name: str, held: Versioned[S], operation: str
     ) -> RecordChange[Versioned[S]]:
-        told = self._kind.describe_save(present, name, held.value)
+        note = self._kind.describe_save(present, name, held.value)
         return RecordChange(
-            save=(self._record(request, name, held),),
-            message=f"{request.member.name} {told.deed}.",
-            metadata={"operation": operation, **told.metadata},
+            save=(self._build_record(request, name, held),),
+            message=f"{request.member.name} {note.summary}.",
+            metadata={"operation": operation, **note.metadata},
             result=held,
         )
 
-    def _record(self, request: RelayRequest, name: str, held: Versioned[S]) -> ConfigRecord:
-        return self._kind.record(request.member.tenant, name, held, self._keeper.now())
+    def _build_record(self, request: RelayRequest, name: str, held: Versioned[S]) -> ConfigRecord:
+        return self._kind.record(request.member.tenant, name, held, self._editor.now())

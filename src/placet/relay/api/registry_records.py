@@ -1,4 +1,4 @@
-"""What agents, callers and groups have in common: some stand in the settings, others are enrolled."""
+"""Read and change agents, callers and groups, which are in the settings or in the store."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -18,141 +18,143 @@ from placet.relay.registry.registry_editor import RegistryEditor, RegistryState,
 from placet.relay.registry.registry_snapshot import RegistryKey, RegistrySnapshot
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings
 
-BRINGS_KEYS = "Only an administrator brings a key into a tenant that does not belong to it yet."
+KEY_RULE = "Only an administrator may add an API key that does not belong to the tenant yet."
 Origin = Annotated[
     Literal["settings", "store"],
-    Meta(description="Whether it stands in the server's settings file, or was registered here."),
+    Meta(description="Whether it is in the server's settings file or was registered with this API."),
 ]
-Rev = Annotated[int | None, Meta(description="How often it changed, for If-Match.")]
+Rev = Annotated[int | None, Meta(description="The revision, for If-Match.")]
 S = TypeVar("S", AgentSettings, CallerSettings, GroupSettings)
 V = TypeVar("V")
 M = TypeVar("M", bound=Struct)
 
 
 class RegistryEntry(Struct, Generic[S], frozen=True, kw_only=True):
-    """Somebody in the registry, and where they stand."""
+    """An agent, caller or group of the registry, and where it is stored."""
 
     tenant: str
     name: str
     value: S
     origin: Literal["settings", "store"]
     rev: int | None
-    everyone: RegistrySnapshot
+    snapshot: RegistrySnapshot
 
 
 def view_entry(model: type[M], entry: RegistryEntry[S]) -> M:
-    """Somebody as the API shows them: who they are, where they stand, and what `model` asks of the rest."""
-    asked = set(model.__struct_fields__)
-    settings = {name: value for name, value in asdict(entry.value).items() if name in asked}
-    place = {"name": entry.name, "tenant_id": entry.tenant, "origin": entry.origin, "rev": entry.rev}
-    return model(**settings, **place)
+    """Return the entry as a `model`, which selects the settings that the API shows."""
+    fields = set(model.__struct_fields__)
+    settings = {name: value for name, value in asdict(entry.value).items() if name in fields}
+    common = {"name": entry.name, "tenant_id": entry.tenant, "origin": entry.origin, "rev": entry.rev}
+    return model(**settings, **common)
 
 
 class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
-    """Agents, callers or groups: where they are found, and how the audit speaks of them."""
+    """The `RecordKind` of agents, callers or groups."""
 
     kind: ConfigKind
-    taken: str
-    """What is said to whoever wants a name that somebody has."""
-    deed: str
-    """What somebody did who saved one: `registered`, say."""
-    called: str
-    """Under which word the audit keeps their names."""
-    details: Callable[[S], Mapping[str, Any]]
-    """What else the audit keeps of one that is saved."""
-    there: Callable[[RegistrySnapshot], Mapping[RegistryKey, S]]
-    enrolled: Callable[[StoredRegistry], Mapping[RegistryKey, Versioned[S]]]
+    conflict_message: str
+    """The error for a name that already exists."""
+    verb: str
+    """The verb for a saved record in audit events, such as `registered`."""
+    name_field: str
+    """The field of the name in audit events."""
+    get_audit_details: Callable[[S], Mapping[str, Any]]
+    """Returns more fields for the audit event of a saved record."""
+    get_all: Callable[[RegistrySnapshot], Mapping[RegistryKey, S]]
+    """Returns all records of this kind, of the settings and the store."""
+    get_stored: Callable[[StoredRegistry], Mapping[RegistryKey, Versioned[S]]]
+    """Returns the records of this kind in the store."""
 
     @property
     def noun(self) -> str:
-        """See `Kind`."""
+        """See `RecordKind`."""
         return self.kind
 
     def find(self, present: RegistryState, tenant: str, name: str) -> Versioned[S] | None:
-        """See `Kind`."""
-        if (tenant, name) in self.there(present.settled):
+        """See `RecordKind`."""
+        if (tenant, name) in self.get_all(present.from_settings):
             raise RelayConflict(IN_SETTINGS)
-        return self.enrolled(present.enrolled).get((tenant, name))
+        return self.get_stored(present.stored).get((tenant, name))
 
     def record(self, tenant: str, name: str, held: Versioned[S], now: datetime) -> ConfigRecord:
-        """See `Kind`."""
+        """See `RecordKind`."""
         return build_record(self.kind, (tenant, name), held.value, rev=held.rev, now=now)
 
     def describe_save(self, present: RegistryState, name: str, value: S) -> AuditNote:
-        """See `Kind`."""
+        """See `RecordKind`."""
         return AuditNote(
-            deed=f"{self.deed} the {self.noun} {name}",
-            metadata={self.called: name, **self.details(value)},
+            summary=f"{self.verb} the {self.noun} {name}",
+            metadata={self.name_field: name, **self.get_audit_details(value)},
         )
 
     def describe_removal(self, present: RegistryState, name: str, value: S) -> AuditNote:
-        """See `Kind`."""
-        return AuditNote(deed=f"removed the {self.noun} {name}", metadata={self.called: name})
+        """See `RecordKind`."""
+        return AuditNote(summary=f"removed the {self.noun} {name}", metadata={self.name_field: name})
 
 
 class RegistryRecords(Generic[S]):
-    """Everyone of one kind: looked at wherever they stand, and changed where they are enrolled."""
+    """Reads the records of one kind in the settings and the store, and changes those in the store."""
 
     def __init__(self, editor: RegistryEditor, kind: RegistryKind[S]) -> None:
         self._editor = editor
         self._kind: RegistryKind[S] = kind
         self._records: Records[RegistryState, S] = Records(editor, kind)
 
-    async def page(self, request: RelayRequest, view: Callable[[RegistryEntry[S]], V]) -> Page[V]:
-        """The page of a tenant's own that a query asks for, by name."""
-        asked, everyone = request.read_query(PageQuery), await self._editor.members.current()
-        names = self._names(everyone, request.member.tenant)
-        return asked.cut_page(names).map(
-            lambda name: view(self._entry(everyone, request.member.tenant, name))
+    async def list_page(self, request: RelayRequest, view: Callable[[RegistryEntry[S]], V]) -> Page[V]:
+        """Return the requested page of a tenant's entries, sorted by name."""
+        query, snapshot = request.read_query(PageQuery), await self._editor.registry.get_snapshot()
+        names = self._list_names(snapshot, request.member.tenant)
+        return query.cut_page(names).map(
+            lambda name: view(self._build_entry(snapshot, request.member.tenant, name))
         )
 
-    async def every(self, request: RelayRequest) -> list[RegistryEntry[S]]:
-        """All of a tenant's own, by name."""
-        everyone, tenant = await self._editor.members.current(), request.member.tenant
-        return [self._entry(everyone, tenant, name) for name in self._names(everyone, tenant)]
+    async def list_all(self, request: RelayRequest) -> list[RegistryEntry[S]]:
+        """Return all entries of a tenant, sorted by name."""
+        snapshot, tenant = await self._editor.registry.get_snapshot(), request.member.tenant
+        return [self._build_entry(snapshot, tenant, name) for name in self._list_names(snapshot, tenant)]
 
-    async def one(self, request: RelayRequest, name: str) -> RegistryEntry[S]:
-        """The one of this name; raises CaseNotFound."""
-        everyone = await self._editor.members.current()
-        if (request.member.tenant, name) not in self._kind.there(everyone):
-            raise CaseNotFound(f"There is no such {self._kind.noun}.")
-        return self._entry(everyone, request.member.tenant, name)
+    async def get(self, request: RelayRequest, name: str) -> RegistryEntry[S]:
+        """Return the entry with this name. Raises CaseNotFound."""
+        snapshot = await self._editor.registry.get_snapshot()
+        if (request.member.tenant, name) not in self._kind.get_all(snapshot):
+            raise CaseNotFound(f"{self._kind.noun.capitalize()} not found.")
+        return self._build_entry(snapshot, request.member.tenant, name)
 
     async def create(
         self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot], None]
     ) -> RegistryEntry[S]:
-        """Enrol somebody new, unless `check` raises something against it."""
+        """Create an entry, unless `check` raises an error."""
         self._editor.check(name, value)
-        key, there = (request.member.tenant, name), self._kind.there
+        key, get_all = (request.member.tenant, name), self._kind.get_all
 
         def plan(present: RegistryState) -> S:
-            if key in there(present.everyone) or key in self._kind.enrolled(present.enrolled):
-                raise RelayConflict(self._kind.taken)
-            check_tenant_limit(there(present.everyone), request.member.tenant)
-            check(present.everyone)
+            if key in get_all(present.merged) or key in self._kind.get_stored(present.stored):
+                raise RelayConflict(self._kind.conflict_message)
+            check_tenant_limit(get_all(present.merged), request.member.tenant)
+            check(present.merged)
             return value
 
         await self._records.create(request, name, plan)
-        return await self.one(request, name)
+        return await self.get(request, name)
 
     async def replace(
         self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot, S], None]
     ) -> RegistryEntry[S]:
-        """Put this in the place of what was there, unless `check` raises something against it."""
+        """Replace the value of an entry, unless `check` raises an error."""
         self._editor.check(name, value)
 
-        def plan(everyone: RegistrySnapshot, before: S) -> S:
-            check(everyone, before)
+        def plan(registry: RegistrySnapshot, before: S) -> S:
+            check(registry, before)
             return value
 
-        return await self.amend(request, name, plan)
+        return await self.update(request, name, plan)
 
-    async def amend(
+    async def update(
         self, request: RelayRequest, name: str, plan: Callable[[RegistrySnapshot, S], S]
     ) -> RegistryEntry[S]:
-        """Put what `plan` makes of what was there in its place."""
-        await self._records.update(request, name, lambda present, before: plan(present.everyone, before))
-        return await self.one(request, name)
+        """Replace the value of an entry with the value that `plan` returns."""
+        await self._records.update(request, name, lambda present, before: plan(present.merged, before))
+        return await self.get(request, name)
 
     async def remove(
         self,
@@ -160,21 +162,21 @@ class RegistryRecords(Generic[S]):
         name: str,
         also: Callable[[StoredRegistry], tuple[ConfigRecord, ...]] = lambda _: (),
     ) -> None:
-        """Remove somebody, and write what has to change with it."""
-        await self._records.remove(request, name, lambda present: also(present.enrolled))
+        """Remove an entry, and save the related records that `also` returns."""
+        await self._records.remove(request, name, lambda present: also(present.stored))
 
-    def _names(self, everyone: RegistrySnapshot, tenant: str) -> list[str]:
-        return sorted(name for home, name in self._kind.there(everyone) if home == tenant)
+    def _list_names(self, snapshot: RegistrySnapshot, tenant: str) -> list[str]:
+        return sorted(name for owner, name in self._kind.get_all(snapshot) if owner == tenant)
 
-    def _entry(self, everyone: RegistrySnapshot, tenant: str, name: str) -> RegistryEntry[S]:
-        key, members = (tenant, name), self._editor.members
-        settled = key in self._kind.there(members.settled)
-        kept = None if settled else self._kind.enrolled(members.enrolled).get(key)
+    def _build_entry(self, snapshot: RegistrySnapshot, tenant: str, name: str) -> RegistryEntry[S]:
+        key, registry = (tenant, name), self._editor.registry
+        is_in_settings = key in self._kind.get_all(registry.from_settings)
+        stored = None if is_in_settings else self._kind.get_stored(registry.stored).get(key)
         return RegistryEntry(
             tenant=tenant,
             name=name,
-            value=self._kind.there(everyone)[key],
-            origin="settings" if settled else "store",
-            rev=None if kept is None else kept.rev,
-            everyone=everyone,
+            value=self._kind.get_all(snapshot)[key],
+            origin="settings" if is_in_settings else "store",
+            rev=None if stored is None else stored.rev,
+            snapshot=snapshot,
         )

@@ -1,4 +1,4 @@
-"""`/relay/v1/policies/replay`: what a policy would have done with the traffic of the last days."""
+"""`/relay/v1/policies/replay`: replay a policy on stored messages."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,30 +13,28 @@ from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
 from placet.relay.api.concurrency import ConcurrencyLimit
-from placet.relay.api.evaluation import load_policy_to_try
-from placet.relay.api.policies import PATH, policies
+from placet.relay.api.evaluation import load_sample_policy
+from placet.relay.api.policies import policies
 from placet.relay.api.time_ranges import check_years
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.replay import ReplayLimits, ReplayResult, replay_policy
 from placet.relay.policies.binding import BindingId
 from placet.relay.policies.repository import PolicyRepository
+from placet.relay.route_addresses import OPERATIONS
 
-DEFAULT_TIME = timedelta(days=1)
-AT_ONCE = 2
+DEFAULT_PERIOD = timedelta(days=1)
+MAX_RUNNING = 2
 
 
 class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A policy, and over which messages to run it."""
+    """A policy, and the messages to replay it on."""
 
     policy: Annotated[
         dict[str, Any],
-        Meta(
-            description="An unsaved policy as it would be POSTed, or a saved one by `policyId` and, "
-            "if not the newest, `version`."
-        ),
+        Meta(description="The body of a new policy, or `policyId` and optionally `version` of a saved one."),
     ]
-    since: Annotated[Timestamp | None, Meta(description="Default: a day before `until`.")] = None
-    until: Annotated[Timestamp | None, Meta(description="Default: now. Not included.")] = None
+    since: Annotated[Timestamp | None, Meta(description="The start. Default: one day before `until`.")] = None
+    until: Annotated[Timestamp | None, Meta(description="The end, exclusive. Default: now.")] = None
     source_agent_id: BindingId | None = None
     source_user_id: BindingId | None = None
     sink_agent_id: BindingId | None = None
@@ -44,76 +42,79 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
 
 class ReplayApi(HttpApi):
-    """What is answered there. `make` gives detectors that no traffic waits for."""
+    """Handles the route that replays a policy. `create_detectors` returns separate detectors for it."""
 
     def __init__(
         self,
         policy_repository: PolicyRepository,
         store: AuditStore,
         *,
-        make: Callable[[], DetectorRegistry],
+        create_detectors: Callable[[], DetectorRegistry],
         monotonic: Callable[[], float],
     ) -> None:
-        self._books = policy_repository
+        self._policy_repository = policy_repository
         self._store = store
-        self._make = make
+        self._create_detectors = create_detectors
         self._monotonic = monotonic
-        self._turns = ConcurrencyLimit(
-            each=1, together=AT_ONCE, refusal="Another replay is under way; wait for its end.", retry_after=5
+        self._limit = ConcurrencyLimit(
+            per_tenant=1,
+            total=MAX_RUNNING,
+            refusal="Another replay is running. Try again when it has ended.",
+            retry_after=5,
         )
 
-    @policies.search(
-        f"{PATH}/replay",
-        "replayPolicy",
-        description="Reads messages from the audit, as far as their content is kept there. One at a time of "
-        f"each tenant, and at most {AT_ONCE} on a server.",
-        # Whoever may try any pattern on a text, and is told whether it fits, reads the text.
+    @policies.declare(
+        OPERATIONS["replayPolicy"],
+        read_only=True,
+        description="Reads messages from the audit log, if their content is stored there. A tenant can run "
+        f"one replay at a time, and a server {MAX_RUNNING}.",
+        # A replay shows whether a pattern matches a message, so it reveals the text of the message.
         permissions=(audit.read,),
         body=ReplayRequest,
         reply=ReplayResult,
         errors=(CaseNotFound, RateLimited),
     )
     async def replay(self, request: RelayRequest) -> ReplayResult:
-        """Run a policy over stored messages, and say what would have been held, blocked or masked."""
-        asked = request.read_body(ReplayRequest)
-        check_years(since=asked.since, until=asked.until)
-        with self._turns.take(request.member.tenant):
-            detectors = self._make()
+        """Replay a policy on stored messages, and count those it would have held, blocked or masked."""
+        body = request.read_body(ReplayRequest)
+        check_years(since=body.since, until=body.until)
+        with self._limit.acquire(request.member.tenant):
+            detectors = self._create_detectors()
             try:
-                done = await self._run(request, asked, detectors)
+                result = await self._run(request, body, detectors)
             finally:
                 await detectors.aclose()
-        self._books.note(
+        self._policy_repository.record_event(
             request.member,
-            f"{request.member.name} ran the policy {done.policy_name} over stored messages.",
+            f"{request.member.name} replayed the policy {result.policy_name} on stored messages.",
             {
                 "operation": "REPLAYED",
-                "policyId": done.policy_id,
-                "policyName": done.policy_name,
-                "policyVersion": done.policy_version,
-                "read": done.read,
-                "outcomes": dict(done.outcomes),
+                "policyId": result.policy_id,
+                "policyName": result.policy_name,
+                "policyVersion": result.policy_version,
+                "read": result.read,
+                "outcomes": dict(result.outcomes),
             },
         )
-        return done
+        return result
 
     async def _run(
-        self, request: RelayRequest, asked: ReplayRequest, detectors: DetectorRegistry
+        self, request: RelayRequest, body: ReplayRequest, detectors: DetectorRegistry
     ) -> ReplayResult:
-        member, now = request.member, self._books.now()
-        until = asked.until or now
+        member, now = request.member, self._policy_repository.now()
+        until = body.until or now
         return await replay_policy(
-            await load_policy_to_try(asked.policy, member.tenant, detectors, self._books),
+            await load_sample_policy(body.policy, member.tenant, detectors, self._policy_repository),
             store=self._store,
             tenant=member.tenant,
-            asked=AuditFilter(
-                since=asked.since or until - DEFAULT_TIME,
+            audit_filter=AuditFilter(
+                since=body.since or until - DEFAULT_PERIOD,
                 until=until,
-                source_agent=asked.source_agent_id,
-                source_user=asked.source_user_id,
-                sink_agent=asked.sink_agent_id,
+                source_agent=body.source_agent_id,
+                source_user=body.source_user_id,
+                sink_agent=body.sink_agent_id,
             ),
-            limits=asked.limits,
+            limits=body.limits,
             detectors=detectors,
             monotonic=self._monotonic,
             now=now,

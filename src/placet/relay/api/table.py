@@ -1,4 +1,4 @@
-"""The relay's route table: the routes of A2A and those of every API class, as they are declared."""
+"""The relay's route table: the routes of A2A and of every API class."""
 
 from placet.http.route import HttpApi, Route
 from placet.relay.api import a2a_routes

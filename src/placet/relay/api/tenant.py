@@ -1,4 +1,4 @@
-"""`/relay/v1/tenant`: what a tenant keeps of its audit, and for how long."""
+"""`/relay/v1/tenant`: get and change the retention of a tenant's audit log."""
 
 from typing import Annotated
 
@@ -10,79 +10,78 @@ from placet.http.route import HttpApi
 from placet.protocol.duration import LONGEST_TEXT
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
-from placet.relay.api.registry_records import Rev
+from placet.relay.api.registry_records import Origin, Rev
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy
 from placet.relay.audit.tenant_retention import TenantRetention
+from placet.relay.route_addresses import OPERATIONS
 
-PATH = "/relay/v1/tenant"
 Duration = Annotated[str, Meta(max_length=LONGEST_TEXT, examples=["30d"])]
 
 
 class TenantRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a tenant wants of its audit; what is left out is as it is for everyone."""
+    """The retention of a tenant's audit log. Omitted fields get the default of the server."""
 
     keep_events_for: Annotated[
-        Duration, Meta(description="How long events, settled holds and tasks are kept.")
+        Duration, Meta(description="How long events, decided holds and tasks are stored.")
     ] = RetentionPolicy().keep_events_for
     keep_payloads_for: Annotated[
-        Duration, Meta(description="How long the bodies of messages stand in events.")
+        Duration, Meta(description="How long the bodies of messages are stored in events.")
     ] = RetentionPolicy().keep_payloads_for
     payloads: Annotated[
         PayloadMode,
-        Meta(description="No bodies, bodies without what policies found, or bodies as they were."),
+        Meta(description="Whether to store no bodies, bodies with masked findings, or full bodies."),
     ] = RetentionPolicy().payloads
 
 
 class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
-    """What is kept of a tenant's audit."""
+    """The retention of a tenant's audit log, and where it is set."""
 
     tenant_id: str
-    settled: Annotated[bool, Meta(description="Whether the server's settings file says so, and only it.")]
+    origin: Origin
     rev: Rev
 
 
 class TenantApi(HttpApi):
-    """Handles these routes."""
+    """Handles the routes of a tenant's retention."""
 
-    def __init__(self, keeping: TenantRetention, trail: AuditLog) -> None:
-        self._keeping = keeping
-        self._trail = trail
+    def __init__(self, retention: TenantRetention, audit_log: AuditLog) -> None:
+        self._retention = retention
+        self._audit_log = audit_log
 
-    @audit.get(PATH, "getTenant", reply=TenantView)
+    @audit.declare(OPERATIONS["getTenant"], reply=TenantView)
     async def get_tenant(self, request: RelayRequest) -> TenantView:
-        """Look at what is kept of the audit."""
+        """Get the retention of the audit log."""
         return self._view(request.member.tenant)
 
-    @audit.put(
-        PATH,
-        "changeTenant",
-        description="Bodies that are older than `keepPayloadsFor` are taken out of their events, and "
-        "older events removed, within minutes; both are gone for good.",
+    @audit.declare(
+        OPERATIONS["changeTenant"],
+        description="Bodies that are older than `keepPayloadsFor`, and events that are older than "
+        "`keepEventsFor`, are deleted permanently within minutes.",
         body=TenantRequest,
         reply=TenantView,
         errors=(RelayConflict,),
     )
     async def change_tenant(self, request: RelayRequest) -> TenantView:
-        """Say what is kept of the audit, and for how long."""
-        asked = request.read_body(TenantRequest)
-        keeping = RetentionPolicy(
-            keep_events_for=asked.keep_events_for,
-            keep_payloads_for=asked.keep_payloads_for,
-            payloads=asked.payloads,
+        """Change the retention of the audit log."""
+        body = request.read_body(TenantRequest)
+        policy = RetentionPolicy(
+            keep_events_for=body.keep_events_for,
+            keep_payloads_for=body.keep_payloads_for,
+            payloads=body.payloads,
         )
-        await self._keeping.save(
-            request.member, keeping, self._trail, check=lambda rev: check_if_match(request.if_match, rev)
+        await self._retention.save(
+            request.member, policy, self._audit_log, check=lambda rev: check_if_match(request.if_match, rev)
         )
         return self._view(request.member.tenant)
 
     def _view(self, tenant: str) -> TenantView:
-        keeping, settled = self._keeping.of(tenant), self._keeping.is_settled(tenant)
+        policy, is_in_settings = self._retention.get_policy(tenant), self._retention.is_in_settings(tenant)
         return TenantView(
             tenant_id=tenant,
-            settled=settled,
-            rev=None if settled else self._keeping.rev_of(tenant),
-            keep_events_for=keeping.keep_events_for,
-            keep_payloads_for=keeping.keep_payloads_for,
-            payloads=keeping.payloads,
+            origin="settings" if is_in_settings else "store",
+            rev=None if is_in_settings else self._retention.get_rev(tenant),
+            keep_events_for=policy.keep_events_for,
+            keep_payloads_for=policy.keep_payloads_for,
+            payloads=policy.payloads,
         )

@@ -11,109 +11,112 @@ from placet.relay.a2a.dialects import Dialect
 Transport = Literal["JSONRPC", "REST", "GRPC"]
 TRANSPORTS: tuple[Transport, ...] = ("JSONRPC", "REST", "GRPC")
 
+STARTED_STAGE = "STARTED"
+"""The stage of the first event of a stream, which has no message."""
+
 AUDIT_TYPES: Mapping[str, str] = {
-    "COMMUNICATION_AUDIT": "A message passed on its way, or did not.",
-    "VALIDATION_RESULT": "A message was refused before any policy: no A2A, or not the caller's to send.",
-    "REGEX_DETECTION": "A policy with a pattern found something.",
-    "PRESIDIO_DETECTION": "A policy with a Presidio entity found something.",
-    "COMPREHEND_DETECTION": "A policy with a Comprehend entity found something.",
-    "RATE_LIMIT": "Reserved for a kind of policy that the relay does not have yet.",
-    "SKILL_RESTRICTION": "Reserved for a kind of policy that the relay does not have yet.",
-    "HITL": "A person is needed: a policy escalated the message, or the agent asked.",
-    "HITL_GUARD": "The message is held and its task guarded until a person has decided.",
+    "COMMUNICATION_AUDIT": "A call was relayed, refused or failed.",
+    "VALIDATION_RESULT": "A request was refused before any policy, because it is not a valid A2A call.",
+    "REGEX_DETECTION": "A policy with a pattern matched.",
+    "PRESIDIO_DETECTION": "A policy with a Presidio entity matched.",
+    "COMPREHEND_DETECTION": "A policy with a Comprehend entity matched.",
+    "RATE_LIMIT": "Reserved. No policy of the relay produces it yet.",
+    "SKILL_RESTRICTION": "Reserved. No policy of the relay produces it yet.",
+    "HITL": "A person must decide, because a policy escalated the message or the agent requested input.",
+    "HITL_GUARD": "The message is held, and the relay answers for its task until a person decides.",
     "HITL_RESOLUTION": "The hold was resolved.",
-    "POLICY_LIFECYCLE": "A policy, a group of them, a binding or what is kept of the audit was changed.",
+    "POLICY_LIFECYCLE": "A policy, a policy group, a binding or a retention policy was changed.",
     "REGISTRY_LIFECYCLE": "An agent, a caller or a group of members was registered, changed or removed.",
 }
-"""What an event may be about; plug-in detectors add `…_DETECTION` of their own."""
+"""The types of events. Plug-in detectors add types that end in `_DETECTION`."""
 
 AUDIT_ACTIONS: Mapping[str, str] = {
-    "LOG": "It went on; also what a person approved.",
-    "WARN": "It went on, with a warning here.",
-    "MASK": "It went on without what was found.",
-    "HUMAN_REVIEW_REQUIRED": "It waits for a person.",
-    "BLOCK": "It was refused: by a policy, by a person, or because too many of its caller's wait already.",
-    "ERROR": "It failed, or could not be checked.",
+    "LOG": "The message was forwarded, or a person approved it.",
+    "WARN": "The message was forwarded, and a policy warns about it.",
+    "MASK": "The message was forwarded with masked findings.",
+    "HUMAN_REVIEW_REQUIRED": "The message waits for a person's decision.",
+    "BLOCK": "A policy or a person refused the message, or its caller has too many held messages.",
+    "ERROR": "The message failed, or it could not be checked.",
 }
 
 
 class AuditParty(Struct, frozen=True):
-    """Someone at one end of a message."""
+    """The caller or the agent of a message."""
 
     id: str
     name: str
 
 
 class AuditPayload(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The message itself, as far as the tenant lets it be kept; what does not apply is left out."""
+    """The message, as far as the tenant's retention policy allows. Fields that do not apply are left out."""
 
     version: str | None = None
-    """The version of A2A."""
+    """The A2A version."""
     method: str | None = None
-    """The operation by its name in that version, such as `SendMessage`."""
+    """The name of the operation in that version, such as `SendMessage`."""
     stage: str | None = None
-    """`RESUMED` for a held message that went on."""
+    """`STARTED`: the agent has created a task in a stream. `RESUMED`: a held message was forwarded."""
     http_status: int | None = None
-    """What the caller got."""
+    """The HTTP status that the caller got."""
     error_message: str | None = None
-    """Why it failed."""
+    """The error message, if the call failed."""
     error_code: int | str | None = None
-    """The same as JSON-RPC numbers it."""
+    """The JSON-RPC code of the error."""
     request_body: Any = None
-    """What was asked, masked or whole as the tenant wants it."""
+    """The request, masked or whole as the tenant's retention policy says."""
     request_headers: dict[str, str] | None = None
-    """Headers of the request; kept by no part of the relay today."""
+    """Reserved. The relay does not store request headers."""
     response_body: Any = None
-    """What the caller was answered; a stream as the one answer its events come to."""
+    """The response. The events of a stream are merged into one response."""
     response_headers: dict[str, str] | None = None
-    """Headers of the answer; kept by no part of the relay today."""
+    """Reserved. The relay does not store response headers."""
     task_state: str | None = None
-    """Where the task stood then."""
+    """The state of the task."""
 
 
 class AuditEvent(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One event; null where something does not apply."""
+    """One event. Fields that do not apply are null."""
 
     event_id: str
-    """Unlike any other; ids rise with the time."""
+    """The unique id of the event. Ids increase with time."""
     tenant_id: str
-    """Whose event it is."""
+    """The tenant of the event."""
     audit_type: str
-    """What it is about: one of the types."""
+    """The type of the event."""
     transport: Transport | None = None
-    """How the call travelled: `JSONRPC`, `REST` or `GRPC`."""
+    """The transport of the call: `JSONRPC`, `REST` or `GRPC`."""
     audit_action: str | None = None
-    """What it came to: one of the outcomes."""
+    """The outcome: one of the actions."""
     sent_at: datetime
-    """When it began."""
+    """When the call or action began."""
     created_at: datetime
-    """When the event was made, which is when it ended."""
+    """When the call or action ended."""
     duration_micros: int | None = None
-    """How long it took, in millionths of a second."""
+    """The duration in microseconds."""
     message: str = ""
-    """What happened, in a sentence that shows nothing of the message."""
+    """What happened, in one sentence without content of the message."""
     correlation_id: str
-    """The call it belongs to: the caller's `X-Correlation-Id`, or one that the relay made."""
+    """The correlation id of the call: the caller's `X-Correlation-Id`, or an id that the relay created."""
     source_agent: AuditParty | None = None
-    """The calling agent, `id` and `name`."""
+    """The calling agent: `id` and `name`."""
     source_user: AuditParty | None = None
     """The calling user, or the member who changed something."""
     sink_agent: AuditParty | None = None
     """The agent that was called."""
     payload: AuditPayload | None = None
-    """The message itself, see below."""
+    """The message; see below."""
     metadata: dict[str, Any] | None = None
-    """What else there is to say about an event of this type."""
+    """Further fields of this event type."""
     context_id: str | None = None
-    """The conversation, as the caller names it."""
+    """The caller's id of the context."""
     task_id: str | None = None
-    """The task, as the caller names it."""
+    """The caller's id of the task."""
     message_id: str | None = None
-    """The message, as its sender names it."""
+    """The sender's id of the message."""
     task_state: str | None = None
-    """Where the task stood then."""
+    """The state of the task."""
 
 
 def get_transport(dialect: Dialect) -> Transport:
-    """The audit's word for how a call travels."""
+    """Return the transport of a dialect, as audit events name it."""
     return "JSONRPC" if dialect.rpc else "REST"

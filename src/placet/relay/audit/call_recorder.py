@@ -1,4 +1,4 @@
-"""Record each call in the audit log: parties, outcome and duration."""
+"""Record each call in the audit log, with its parties, outcome and duration."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.sse import decode_events
 from placet.relay.a2a.stream_merging import merge_event_documents
-from placet.relay.audit.audit_event import get_transport
+from placet.relay.audit.audit_event import STARTED_STAGE, get_transport
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.event_factory import EventStamp
 from placet.relay.audit.payload_bodies import build_payload_body
@@ -31,9 +31,9 @@ from placet.relay.traffic.exchange import Exchange
 EVENT_TYPE = "COMMUNICATION_AUDIT"
 PUSH_METHOD = "PushNotification"
 MAX_DEFERRED_BYTES = 8 * 1024
-"""Of a call with larger messages the event is made at once, lest many of them wait in memory."""
+"""The event of a call with larger messages is built at once, to limit the memory of the queue."""
 EVENT_OVERHEAD_BYTES = 2 * 1024
-"""What an event takes beside its messages, roughly."""
+"""The size of an event without its messages, roughly."""
 PAYLOAD_OMITTED = {"payloadOmitted": "failed"}
 ACTIONS: Mapping[Outcome, str] = {
     Outcome.PASS: "LOG",
@@ -48,102 +48,146 @@ log = logging.getLogger("placet.relay.audit")
 
 
 class CallOutcome(Struct, frozen=True, kw_only=True):
-    """What the caller got."""
+    """The response that the caller got."""
 
     status: int = 200
     size: int
     reply: A2AReply | None = None
     problem: A2AError | None = None
     events: Sequence[bytes] = ()
-    """The beginning of a stream, as it was sent."""
+    """The beginning of the stream that was sent."""
     streamed: bool = False
 
 
 class CallRecorder:
     """Records calls in the audit log."""
 
-    def __init__(self, trail: AuditLog) -> None:
-        self._trail = trail
+    def __init__(self, audit_log: AuditLog) -> None:
+        self._audit_log = audit_log
 
-    def admit(self) -> None:
-        """Raise A2AError while nothing more can be written down: nothing may pass then."""
+    def check_capacity(self) -> None:
+        """Raise A2AError if no more events can be recorded, so that the call must be refused."""
         try:
-            self._trail.record()
+            self._audit_log.record()
         except Unavailable as full:
             raise A2AError("busy", full.message) from full
 
-    def note(self, exchange: Exchange, told: CallOutcome, took_for: timedelta) -> None:
-        """Write down a call that has come to its end; raises Unavailable."""
-        make = partial(self._event, exchange, told, took_for, self._trail.stamp())
-        size = exchange.size + told.size
-        # Of an answer in which nothing was found nothing more will become known either.
-        over = told.reply is not None and not told.streamed and not exchange.handle.goes_on
-        if over and size <= MAX_DEFERRED_BYTES and exchange.findings_record.is_empty:
-            self._trail.record_later(make, size=size + EVENT_OVERHEAD_BYTES)
+    def record(self, exchange: Exchange, outcome: CallOutcome, took_for: timedelta) -> None:
+        """Record a call that has ended, with its task rows. Raises Unavailable if the queue is full."""
+        build = partial(self._build_event, exchange, outcome, took_for, self._audit_log.stamp())
+        writes = exchange.handle.writes
+        size = exchange.size + outcome.size
+        # A call in the background may still add findings, which must not change an event that is built later.
+        is_final = outcome.reply is not None and not outcome.streamed and not exchange.handle.is_in_background
+        if is_final and size <= MAX_DEFERRED_BYTES and exchange.findings_record.is_empty:
+            self._audit_log.record_later(build, size=size + EVENT_OVERHEAD_BYTES, call=writes)
         else:
-            self._trail.record(make())
+            self._audit_log.record(build(), call=writes)
+        if writes is not None:
+            writes.is_recorded = True
 
-    def _event(
-        self, exchange: Exchange, told: CallOutcome, took_for: timedelta, stamp: EventStamp
-    ) -> AuditRow:
-        """The event of a call, in any case: one that could not be told in full is told without the rest."""
+    def record_started_task(self, exchange: Exchange) -> None:
+        """Record the new task of a stream before the caller gets it. Raises A2AError if the queue is full.
+
+        The event of the whole stream follows when the stream ends, which may be hours later. The task row
+        cannot wait for it: the caller comes back to the task if the stream breaks.
+        """
+        writes = exchange.handle.writes
+        if writes is None or not writes.rows:
+            return
         try:
-            return self._row(exchange, told, took_for, stamp)
+            self._audit_log.record(
+                self._build_started_event(exchange, next(iter(writes.rows.values())).id), call=writes
+            )
+        except Unavailable as full:
+            raise A2AError("busy", full.message) from full
+
+    def _build_started_event(self, exchange: Exchange, task_id: str) -> AuditRow:
+        call = exchange.call
+        findings = _list_findings(exchange)
+        return self._audit_log.build_event(
+            EVENT_TYPE,
+            exchange.subscription,
+            correlation_id=exchange.correlation_id,
+            action="LOG",
+            transport=exchange.transport or get_transport(call.dialect),
+            message="The agent started a task.",
+            task_id=omit_sensitive_id(task_id, findings),
+            context_id=omit_sensitive_id(call.context_id, findings),
+            message_id=omit_sensitive_id(call.message_id, findings),
+            payload={
+                "version": call.dialect.version,
+                "method": _METHODS[call.dialect.version, call.operation],
+                "stage": STARTED_STAGE,
+            },
+            metadata={"streamed": True},
+        )
+
+    def _build_event(
+        self, exchange: Exchange, outcome: CallOutcome, took_for: timedelta, stamp: EventStamp
+    ) -> AuditRow:
+        """Return the event of a call. If that fails, return an event without payload and ids."""
+        try:
+            return self._build_full_event(exchange, outcome, took_for, stamp)
         except Exception as error:
             log.error("audit_payload_omitted error=%s", redact_traceback(error))
-            return self._trail.row(
+            return self._audit_log.build_event(
                 EVENT_TYPE,
                 exchange.subscription,
                 correlation_id=exchange.correlation_id,
-                action=_choose_action(exchange.findings_record.outcome, told, told.reply),
+                action=_choose_action(exchange.findings_record.outcome, outcome, outcome.reply),
                 transport=exchange.transport or get_transport(exchange.call.dialect),
                 took_for=took_for,
                 metadata=PAYLOAD_OMITTED,
                 stamp=stamp,
             )
 
-    def _row(self, exchange: Exchange, told: CallOutcome, took_for: timedelta, stamp: EventStamp) -> AuditRow:
+    def _build_full_event(
+        self, exchange: Exchange, outcome: CallOutcome, took_for: timedelta, stamp: EventStamp
+    ) -> AuditRow:
         call, findings_record, dialect = exchange.call, exchange.findings_record, exchange.call.dialect
-        found = [one for of_leg in findings_record.findings.values() for one in of_leg]
-        reply = told.reply if not told.streamed else _merge_stream(call, told)
-        about = reply if reply is not None and reply.error is None else None
+        findings = _list_findings(exchange)
+        reply = outcome.reply if not outcome.streamed else _merge_stream(call, outcome)
+        result = reply if reply is not None and reply.error is None else None
         metadata: dict[str, Any] = {
             "requestBytes": exchange.size,
-            "responseBytes": told.size,
-            "streamed": told.streamed,
+            "responseBytes": outcome.size,
+            "streamed": outcome.streamed,
         }
         if exchange.pushed:
             metadata["pushed"] = True
-        if findings_record.opaque:
-            metadata["notLookedAt"] = {
-                leg.value: list(paths) for leg, paths in findings_record.opaque.items()
+        if findings_record.unreadable_paths:
+            metadata["unreadablePaths"] = {
+                leg.value: list(paths) for leg, paths in findings_record.unreadable_paths.items()
             }
-        state = about.state if about is not None else None
-        return self._trail.row(
+        state = result.state if result is not None else None
+        return self._audit_log.build_event(
             EVENT_TYPE,
             exchange.subscription,
             correlation_id=exchange.correlation_id,
-            action=_choose_action(findings_record.outcome, told, reply),
+            action=_choose_action(findings_record.outcome, outcome, reply),
             transport=exchange.transport or get_transport(dialect),
-            message=_describe(told, reply) if not exchange.pushed else "The agent pushed a notification.",
-            task_id=omit_sensitive_id((about.task_id if about is not None else None) or call.task_id, found),
-            context_id=omit_sensitive_id(
-                (about.context_id if about is not None else None) or call.context_id, found
+            message=_describe(outcome, reply) if not exchange.pushed else "The agent pushed a notification.",
+            task_id=omit_sensitive_id(
+                (result.task_id if result is not None else None) or call.task_id, findings
             ),
-            message_id=omit_sensitive_id(call.message_id, found),
+            context_id=omit_sensitive_id(
+                (result.context_id if result is not None else None) or call.context_id, findings
+            ),
+            message_id=omit_sensitive_id(call.message_id, findings),
             task_state=state,
             took_for=took_for,
-            payload=self._payload(exchange, told, reply, state),
+            payload=self._build_payload(exchange, outcome, reply, state),
             metadata=metadata,
             stamp=stamp,
         )
 
-    def note_refusal(
+    def record_invalid_call(
         self, subscription: Subscription, dialect: Dialect, problem: A2AError, correlation_id: str
     ) -> None:
-        """Write down what was no call at all."""
-        self._trail.record(
-            self._trail.row(
+        """Record a request that is not a valid call. Raises Unavailable if the queue is full."""
+        self._audit_log.record(
+            self._audit_log.build_event(
                 "VALIDATION_RESULT",
                 subscription,
                 correlation_id=correlation_id,
@@ -154,33 +198,31 @@ class CallRecorder:
             )
         )
 
-    def _payload(
-        self, exchange: Exchange, told: CallOutcome, reply: A2AReply | None, state: str | None
+    def _build_payload(
+        self, exchange: Exchange, outcome: CallOutcome, reply: A2AReply | None, state: str | None
     ) -> dict[str, Any]:
         call, findings = exchange.call, exchange.findings_record.findings
         payload: dict[str, Any] = {
             "version": call.dialect.version,
             "method": PUSH_METHOD if exchange.pushed else _METHODS[call.dialect.version, call.operation],
-            "httpStatus": told.status,
+            "httpStatus": outcome.status,
         }
         if state is not None:
             payload["taskState"] = state
-        if told.problem is not None:
-            payload["errorMessage"] = told.problem.message
-            payload["errorCode"] = told.problem.codes.rpc_code
-        payloads = self._trail.payloads_for(exchange.subscription.tenant)
-        if payloads == "none":
+        if outcome.problem is not None:
+            payload["errorMessage"] = outcome.problem.message
+            payload["errorCode"] = outcome.problem.codes.rpc_code
+        mode = self._audit_log.get_payload_mode(exchange.subscription.tenant)
+        if mode == "none":
             return payload
         first = findings.get(Leg.REQUEST_FROM_SOURCE, ())
-        elsewhere = _list_other_findings(findings, Leg.REQUEST_FROM_SOURCE) if findings else ()
-        asked = build_payload_body(payloads, call, first, elsewhere=elsewhere)
-        if asked is not None:
-            payload["requestBody"] = asked
-        answered = (
-            None if reply is None else build_payload_body(payloads, reply, elsewhere=(*first, *elsewhere))
-        )
-        if answered is not None:
-            payload["responseBody"] = answered
+        others = _list_other_findings(findings, Leg.REQUEST_FROM_SOURCE) if findings else ()
+        request = build_payload_body(mode, call, first, elsewhere=others)
+        if request is not None:
+            payload["requestBody"] = request
+        response = None if reply is None else build_payload_body(mode, reply, elsewhere=(*first, *others))
+        if response is not None:
+            payload["responseBody"] = response
         return payload
 
 
@@ -190,33 +232,37 @@ _METHODS: dict[tuple[str, str], str] = {
     for (dialect, operation), name in RPC_NAMES.items()
     if dialect == RPC_1_0
 }
-"""What a version calls an operation; 0.3 borrows the names of what it does not have."""
+"""The name of an operation in a version. An operation that 0.3 does not have has its name of 1.0."""
+
+
+def _list_findings(exchange: Exchange) -> list[Finding]:
+    return [finding for findings in exchange.findings_record.findings.values() for finding in findings]
 
 
 def _list_other_findings(findings: Mapping[Leg, tuple[Finding, ...]], leg: Leg) -> tuple[Finding, ...]:
     return tuple(one for other, found in findings.items() if other is not leg for one in found)
 
 
-def _choose_action(outcome: Outcome, told: CallOutcome, reply: A2AReply | None) -> str:
-    if outcome in (Outcome.PASS, Outcome.LOG) and (
-        told.problem is not None or (reply is not None and reply.error is not None)
+def _choose_action(decision: Outcome, outcome: CallOutcome, reply: A2AReply | None) -> str:
+    if decision in (Outcome.PASS, Outcome.LOG) and (
+        outcome.problem is not None or (reply is not None and reply.error is not None)
     ):
         return "ERROR"
-    return ACTIONS[outcome]
+    return ACTIONS[decision]
 
 
-def _describe(told: CallOutcome, reply: A2AReply | None) -> str:
-    if told.problem is not None:
+def _describe(outcome: CallOutcome, reply: A2AReply | None) -> str:
+    if outcome.problem is not None:
         return "The call failed."
     if reply is not None and reply.error is not None:
         return "The agent answered with an error."
     return "The call was answered."
 
 
-def _merge_stream(call: A2ACall, told: CallOutcome) -> A2AReply | None:
-    """What a stream came to, as far as it was kept."""
+def _merge_stream(call: A2ACall, outcome: CallOutcome) -> A2AReply | None:
+    """Return the merged events of the beginning of a stream, or None if they cannot be parsed."""
     try:
-        found = decode_events(b"".join(told.events))
-        return merge_event_documents(found, call.dialect, call.operation, call.rpc_id)
+        events = decode_events(b"".join(outcome.events))
+        return merge_event_documents(events, call.dialect, call.operation, call.rpc_id)
     except (A2AError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None

@@ -1,10 +1,10 @@
-"""Build and encode audit events; each is encoded once."""
+"""Build audit events. Each event is encoded once."""
 
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Required, TypedDict, Unpack
 
 import msgspec
 from msgspec import Struct
@@ -16,21 +16,21 @@ from placet.relay.registry.subscriptions import Subscription
 from placet.relay.registry.tenant_membership import Membership
 
 MAX_EVENT_BYTES = 320 * 1024
-"""Two bodies and what is said about them."""
+"""Room for two bodies and the other fields."""
 MAX_ID = 500
 MICROSECOND = timedelta(microseconds=1)
 PAYLOAD_TOO_LARGE = {"payloadOmitted": "too large"}
 
 
 class EventStamp(NamedTuple):
-    """When an event happened, and which of those of one moment it is: it may be made later."""
+    """The time of an event, and its number among all events of the process."""
 
     at: datetime
     number: int
 
 
 class _EncodableEvent(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`AuditEvent` on its way out, where a payload is any object: what was read is not read again."""
+    """`AuditEvent` for encoding. Its payload may contain JSON that is encoded already."""
 
     event_id: str
     tenant_id: str
@@ -56,6 +56,23 @@ class _EncodableEvent(Struct, frozen=True, kw_only=True, rename="camel"):
 _encode = msgspec.json.Encoder().encode
 
 
+class EventFields(TypedDict, total=False):
+    """The fields of `AuditLog.build_event`. Without a stamp, the event has the current time."""
+
+    correlation_id: Required[str]
+    stamp: EventStamp | None
+    action: str | None
+    transport: str | None
+    message: str
+    task_id: str | None
+    context_id: str | None
+    message_id: str | None
+    task_state: str | None
+    took_for: timedelta | None
+    payload: dict[str, Any] | None
+    metadata: dict[str, Any] | None
+
+
 class AuditEventFactory:
     """Builds rows with ids that increase with time and order."""
 
@@ -68,27 +85,10 @@ class AuditEventFactory:
         """See `AuditLog.stamp`."""
         return EventStamp(self._now(), next(self._numbers))
 
-    def row(
-        self,
-        type: str,
-        subscription: Subscription,
-        *,
-        correlation_id: str,
-        action: str | None = None,
-        transport: str | None = None,
-        message: str = "",
-        task_id: str | None = None,
-        context_id: str | None = None,
-        message_id: str | None = None,
-        task_state: str | None = None,
-        took_for: timedelta | None = None,
-        payload: dict[str, Any] | None = None,
-        metadata: dict[str, Any] | None = None,
-        stamp: EventStamp | None = None,
-    ) -> AuditRow:
-        """See `AuditLog.row`."""
-        stamp = stamp or self.stamp()
-        now = stamp.at
+    def build_event(self, type: str, subscription: Subscription, **fields: Unpack[EventFields]) -> AuditRow:
+        """See `AuditLog.build_event`."""
+        stamp = fields.get("stamp") or self.stamp()
+        now, took_for = stamp.at, fields.get("took_for")
         source, sink = subscription.source.name, subscription.sink.id
         agent, user = (source, None) if subscription.source.kind == "agent" else (None, source)
         return _build_row(
@@ -96,29 +96,29 @@ class AuditEventFactory:
                 event_id=self._id(stamp),
                 tenant_id=subscription.tenant,
                 audit_type=type,
-                transport=transport,
-                audit_action=action,
+                transport=fields.get("transport"),
+                audit_action=fields.get("action"),
                 sent_at=now if took_for is None else now - took_for,
                 created_at=now,
                 duration_micros=None if took_for is None else took_for // MICROSECOND,
-                message=message,
-                correlation_id=correlation_id,
+                message=fields.get("message", ""),
+                correlation_id=fields["correlation_id"],
                 source_agent=None if agent is None else AuditParty(agent, agent),
                 source_user=None if user is None else AuditParty(user, user),
                 sink_agent=AuditParty(sink, sink),
-                payload=payload,
-                metadata=metadata,
-                context_id=_truncate_id(context_id),
-                task_id=_truncate_id(task_id),
-                message_id=_truncate_id(message_id),
-                task_state=task_state,
+                payload=fields.get("payload"),
+                metadata=fields.get("metadata"),
+                context_id=_truncate_id(fields.get("context_id")),
+                task_id=_truncate_id(fields.get("task_id")),
+                message_id=_truncate_id(fields.get("message_id")),
+                task_state=fields.get("task_state"),
             )
         )
 
-    def change(
+    def build_change_event(
         self, member: Membership, message: str, *, metadata: dict[str, Any], type: str = "POLICY_LIFECYCLE"
     ) -> AuditRow:
-        """See `AuditLog.change`."""
+        """See `AuditLog.build_change_event`."""
         stamp = self.stamp()
         now, event_id = stamp.at, self._id(stamp)
         return _build_row(
@@ -151,25 +151,27 @@ class AuditEventFactory:
 
 
 def _truncate_id(id: str | None) -> str | None:
-    """An id of its sender's choice: one that no store would keep must not keep its event out."""
+    """Shorten an id that its sender chose, so that the store accepts the event."""
     return id if id is None or len(id) <= MAX_ID else id[:MAX_ID]
 
 
-def _build_row(made: _EncodableEvent) -> AuditRow:
-    body = _encode(made)
+def _build_row(event: _EncodableEvent) -> AuditRow:
+    body = _encode(event)
     if len(body) > MAX_EVENT_BYTES:
-        body = _encode(replace(made, payload=None, metadata=PAYLOAD_TOO_LARGE, message=made.message[:1_000]))
+        body = _encode(
+            replace(event, payload=None, metadata=PAYLOAD_TOO_LARGE, message=event.message[:1_000])
+        )
     return AuditRow(
-        id=made.event_id,
-        tenant=made.tenant_id,
-        at=made.created_at,
-        type=made.audit_type,
-        action=made.audit_action,
-        transport=made.transport,
-        source_agent=None if made.source_agent is None else made.source_agent.id,
-        source_user=None if made.source_user is None else made.source_user.id,
-        sink_agent=None if made.sink_agent is None else made.sink_agent.id,
-        correlation_id=made.correlation_id,
-        task_id=made.task_id,
+        id=event.event_id,
+        tenant=event.tenant_id,
+        at=event.created_at,
+        type=event.audit_type,
+        action=event.audit_action,
+        transport=event.transport,
+        source_agent=None if event.source_agent is None else event.source_agent.id,
+        source_user=None if event.source_user is None else event.source_user.id,
+        sink_agent=None if event.sink_agent is None else event.sink_agent.id,
+        correlation_id=event.correlation_id,
+        task_id=event.task_id,
         body=body,
     )

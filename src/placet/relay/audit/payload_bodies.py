@@ -16,14 +16,14 @@ from placet.relay.policies.finding import Finding, format_mask
 from placet.relay.policies.masking import mask_text
 
 MAX_BODY_BYTES = 128 * 1024
-"""A larger body is not kept: an event is read in a page with a hundred others."""
+"""Larger bodies are not stored, because a page of the API may contain 200 events."""
 MIN_SCRUBBED = 3
-"""A shorter match is masked only where it was found: everywhere else it may be part of anything."""
+"""A shorter match is masked only where it was found. Elsewhere it may be part of another word."""
 FILE_CONTENT = "[FILE CONTENT]"
-SECRET = "[SECRET]"  # noqa: S105 - what stands in its place
+SECRET = "[SECRET]"  # noqa: S105 - the replacement, not a secret
 
 _SECRETS = frozenset({"token", "credentials"})
-# What makes a second look necessary, as it stands in JSON.
+# The field names in JSON that make a body worth stripping.
 _NEEDS_STRIPPING = re.compile(
     '"(?:{})"'.format("|".join([*sorted(FILE_FIELDS), *sorted(_SECRETS), "history"])).encode()
 )
@@ -38,12 +38,12 @@ def build_payload_body(
     *,
     elsewhere: Sequence[Finding] = (),
 ) -> msgspec.Raw | None:
-    """A message for `requestBody` or `responseBody`; None if it is not kept.
+    """Return a message for `requestBody` or `responseBody`, or None if it is not stored.
 
-    `findings` are those in this very message, whatever their action; `elsewhere` are those of other legs, and
-    for a reply those of its request. Masked bodies leave out what was found, wherever it stands again, the
-    content of files, and `history`, which repeats messages that have events of their own. A finding that
-    cannot be located keeps the whole body out.
+    `findings` are the findings in this message, with any action. `elsewhere` are those of other legs and, for
+    a reply, of its request. A masked body does not contain the findings, wherever their text is repeated, nor
+    the content of files, nor `history`, which repeats earlier messages. If a finding cannot be located, the
+    whole body is omitted.
     """
     if payloads == "none" or message.document is None:
         return None
@@ -55,7 +55,7 @@ def build_payload_body(
 
 
 class _Unlocated(Exception):
-    """Something that was found stands, whole or in part, where it cannot be told from the rest."""
+    """A finding, or a part of it, cannot be located in the message."""
 
 
 def _encode_body(
@@ -77,31 +77,31 @@ def _mask_message(
     message: A2ACall | A2AReply, findings: Sequence[Finding], elsewhere: Sequence[Finding]
 ) -> Any:
     texts = [piece.text for piece in message.pieces()]
-    for place, found in _group_by_text(texts, findings).items():
-        texts[place] = mask_text(texts[place], found)
+    for index, found in _group_by_text(texts, findings).items():
+        texts[index] = mask_text(texts[index], found)
     return _scrub(message.with_texts(texts), _list_masks([*findings, *elsewhere]))
 
 
 def _group_by_text(texts: Sequence[str], findings: Iterable[Finding]) -> dict[int, list[Finding]]:
-    """Findings by the text they are in."""
-    here: dict[int, list[Finding]] = {}
+    """Return the findings by the index of their text."""
+    groups: dict[int, list[Finding]] = {}
     for one in findings:
         if not 0 <= one.piece < len(texts) or not texts[one.piece].startswith(one.text, one.start):
             raise _Unlocated
-        here.setdefault(one.piece, []).append(one)
-    return here
+        groups.setdefault(one.piece, []).append(one)
+    return groups
 
 
 def _list_masks(findings: Iterable[Finding]) -> list[tuple[str, str | None]]:
-    """Texts to take out and what to put there, the longest first, since one may stand within another.
+    """Return the texts to replace and their masks, the longest first, because one may contain another.
 
-    Of a match that is not known to its end only the beginning can be looked for, and not replaced.
+    The mask is None if only the beginning of a match is known, which cannot be replaced.
     """
-    known = [one for one in findings if len(one.text) >= MIN_SCRUBBED]
-    whole = {
-        one.text: format_mask(one.entity) if one.end - one.start == len(one.text) else None for one in known
+    long = [one for one in findings if len(one.text) >= MIN_SCRUBBED]
+    masks = {
+        one.text: format_mask(one.entity) if one.end - one.start == len(one.text) else None for one in long
     }
-    return sorted(whole.items(), key=lambda pair: -len(pair[0]))
+    return sorted(masks.items(), key=lambda pair: -len(pair[0]))
 
 
 def _scrub(value: Any, masks: Sequence[tuple[str, str | None]]) -> Any:
@@ -123,7 +123,7 @@ def _scrub(value: Any, masks: Sequence[tuple[str, str | None]]) -> Any:
 
 
 def _strip(value: Any, *, whole: bool, in_push: bool = False) -> Any:
-    """Without secrets for push notifications, and unless it is to be whole without files and history."""
+    """Return the value without push secrets and, unless `whole`, without files and history."""
     if isinstance(value, list):
         return [_strip(item, whole=whole, in_push=in_push) for item in value]
     if not isinstance(value, dict):

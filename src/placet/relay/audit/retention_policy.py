@@ -1,4 +1,4 @@
-"""How long a tenant's events and message bodies are retained."""
+"""The retention policy of a tenant: how long events and message bodies are stored."""
 
 from datetime import timedelta
 from typing import Literal
@@ -12,37 +12,37 @@ PayloadMode = Literal["none", "masked", "full"]
 
 
 class RetentionPolicy(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a tenant wants of its audit; durations as everywhere, such as `30d`."""
+    """How long a tenant's events and message bodies are stored. Durations are texts such as `30d`."""
 
     keep_events_for: str = "365d"
-    """How long events, settled holds and tasks are kept."""
+    """How long events, resolved holds and tasks are stored."""
     keep_payloads_for: str = "30d"
-    """How long the bodies of messages stand in events."""
+    """How long events contain the bodies of messages."""
     payloads: PayloadMode = "masked"
-    """Whether bodies are kept at all, without what policies found, or as they were."""
+    """Whether bodies are not stored, stored with masked findings, or stored unchanged."""
 
     @property
     def events_for(self) -> timedelta:
-        """`keep_events_for` as a time."""
+        """`keep_events_for` as a duration."""
         return parse_duration(self.keep_events_for)
 
     @property
     def payloads_for(self) -> timedelta:
-        """`keep_payloads_for` as a time."""
+        """`keep_payloads_for` as a duration."""
         return parse_duration(self.keep_payloads_for)
 
 
 def check_retention_policy(
-    keeping: RetentionPolicy, *, events: str = "keepEventsFor", payloads: str = "keepPayloadsFor"
+    policy: RetentionPolicy, *, events: str = "keepEventsFor", payloads: str = "keepPayloadsFor"
 ) -> None:
-    """Raise ValidationFailed for what is no duration, or for payloads that would outlive their events.
+    """Raise ValidationFailed if a duration is not valid, or if bodies are stored longer than events.
 
-    `events` and `payloads` are what the two durations are called where they were written.
+    `events` and `payloads` are the names of the two durations for the error message.
     """
-    for name, text in ((events, keeping.keep_events_for), (payloads, keeping.keep_payloads_for)):
+    for name, text in ((events, policy.keep_events_for), (payloads, policy.keep_payloads_for)):
         try:
             parse_duration(text)
         except ValidationFailed as error:
             raise ValidationFailed(f"{name}: {error.message}") from error
-    if keeping.payloads_for > keeping.events_for:
+    if policy.payloads_for > policy.events_for:
         raise ValidationFailed(f"{payloads} is longer than {events}.")

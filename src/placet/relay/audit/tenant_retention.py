@@ -22,69 +22,74 @@ _decode = msgspec.json.Decoder(RetentionPolicy).decode
 
 
 class TenantRetention:
-    """Keepings by tenant: those in the settings file, which only the file changes, and those in the store."""
+    """The policies of the settings file, which only the file changes, and those of the store."""
 
     def __init__(
-        self, store: ConfigStore, *, settled: Mapping[str, RetentionPolicy], now: Callable[[], datetime]
+        self,
+        store: ConfigStore,
+        *,
+        settings_policies: Mapping[str, RetentionPolicy],
+        now: Callable[[], datetime],
     ) -> None:
         self._store = store
-        self._settled = settled
+        self._settings_policies = settings_policies
         self._now = now
         self._stored: dict[str, tuple[RetentionPolicy, int]] | None = None
         self._stale = False
         self._loading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Read what is stored, now and whenever it was changed, also by another process."""
+        """Load the stored policies, now and after every change, also of another process."""
         await self.load()
         self._store.add_record_listener(self._on_records_changed)
 
     async def load(self) -> None:
-        """Read what is stored."""
+        """Load the stored policies."""
         self._stored = {
             record.tenant: (_decode(record.body), record.rev)
             for record in await self._store.list_records("tenant")
         }
 
-    def of(self, tenant: str) -> RetentionPolicy:
-        """What this tenant wants."""
-        settled = self._settled.get(tenant)
-        if settled is not None:
-            return settled
+    def get_policy(self, tenant: str) -> RetentionPolicy:
+        """Return the policy of a tenant."""
+        from_settings = self._settings_policies.get(tenant)
+        if from_settings is not None:
+            return from_settings
         stored = (self._stored or {}).get(tenant)
         return DEFAULT if stored is None else stored[0]
 
-    def is_settled(self, tenant: str) -> bool:
-        """Whether the settings file speaks for this tenant."""
-        return tenant in self._settled
+    def is_in_settings(self, tenant: str) -> bool:
+        """Return whether the settings file defines the policy of this tenant."""
+        return tenant in self._settings_policies
 
-    def payloads_for(self, tenant: str) -> PayloadMode:
-        """What becomes of bodies; before anything was read, nobody knows who wants none."""
+    def get_payload_mode(self, tenant: str) -> PayloadMode:
+        """Return how message bodies are stored. Before the policies are loaded, none are stored."""
         if self._stored is None:
             return "none"
-        return self.of(tenant).payloads
+        return self.get_policy(tenant).payloads
 
-    def rev_of(self, tenant: str) -> int:
-        """How often what the store says of this tenant has changed."""
+    def get_rev(self, tenant: str) -> int:
+        """Return the revision of the tenant's stored policy, or 0 if there is none."""
         return (self._stored or {}).get(tenant, (DEFAULT, 0))[1]
 
     async def save(
         self,
         member: Membership,
-        keeping: RetentionPolicy,
-        trail: AuditLog,
+        policy: RetentionPolicy,
+        audit_log: AuditLog,
         *,
         check: Callable[[int], None] = lambda rev: None,
     ) -> RetentionPolicy:
-        """Change what the member's tenant keeps; raises ValidationFailed, RelayConflict.
+        """Store the policy of the member's tenant, and return it.
 
-        `check` is told the present `rev`, and raises something unless that is what somebody saw.
+        `check` is called with the current `rev`, and raises an error if the member has not seen it. Raises
+        ValidationFailed for an invalid policy, and RelayConflict if the settings file defines the policy.
         """
-        check_retention_policy(keeping)
+        check_retention_policy(policy)
         tenant = member.tenant
-        if self.is_settled(tenant):
+        if self.is_in_settings(tenant):
             raise RelayConflict(
-                f"The tenant {tenant} is set up in the server's settings file; change it there."
+                f"The settings file defines the retention policy of tenant {tenant}. Change it there."
             )
         await self.load()
         before, rev = (self._stored or {}).get(tenant, (DEFAULT, 0))
@@ -94,17 +99,19 @@ class TenantRetention:
             kind="tenant",
             id=RECORD_ID,
             rev=rev + 1,
-            body=msgspec.json.encode(keeping),
+            body=msgspec.json.encode(policy),
             saved_at=self._now(),
         )
         changes: dict[str, Any] = {
             "before": msgspec.to_builtins(before),
-            "after": msgspec.to_builtins(keeping),
+            "after": msgspec.to_builtins(policy),
         }
-        told = trail.change(member, f"{member.name} changed what is kept of the audit.", metadata=changes)
-        await self._store.change_records(save=[record], events=[told])
+        event = audit_log.build_change_event(
+            member, f"{member.name} changed the retention policy.", metadata=changes
+        )
+        await self._store.change_records(save=[record], events=[event])
         await self.load()
-        return keeping
+        return policy
 
     def _on_records_changed(self, tenant: str | None) -> None:
         self._stale = True
@@ -116,5 +123,5 @@ class TenantRetention:
             self._stale = False
             try:
                 await self.load()
-            except PlacetError as error:  # what was read before holds until the next change
+            except PlacetError as error:  # the policies loaded before stay in force until the next change
                 log.warning("tenant_retention_reload_failed error=%s", error.message)

@@ -17,21 +17,21 @@ from placet.relay.detectors.text_windows import deduplicate_matches, split_windo
 
 DEFAULT_TIMEOUT = timedelta(seconds=10)
 MAX_BYTES = 96_000
-"""The service takes 100 KB of UTF-8."""
+"""The service accepts 100 KB of UTF-8 in a request."""
 WINDOW, OVERLAP = MAX_BYTES // 3, 500
-"""No character that is sent takes more than three bytes."""
+"""A window has at most a third of the bytes in characters, because a character takes up to three bytes."""
 MAX_DOCUMENTS = 32
 ANY_ENTITY = "ALL"
 _GAP = "\n\n"
-# Whether the service counts these as one character or as two is not documented, so it sees none of them.
+# The service does not document whether these count as one or two characters, so they are replaced.
 _ASTRAL = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 class ComprehendDetector:
-    """Policies of type `COMPREHEND_DETECTION`; needs the extra `placet[comprehend]`.
+    """Detects entities for policies of type `COMPREHEND_DETECTION`. Needs the extra `placet[comprehend]`.
 
-    Credentials and region come from where boto3 looks for them, unless `client_options` say otherwise. Every
-    text that such a policy applies to is sent to the service.
+    boto3 finds the credentials and the region, unless `client_options` set them. Every text that a
+    Comprehend policy applies to is sent to the service.
     """
 
     type = "COMPREHEND_DETECTION"
@@ -54,50 +54,50 @@ class ComprehendDetector:
         self._lock = threading.Lock()
 
     def check(self, rule: Rule) -> None:
-        """Refuse an entity type that Comprehend does not have."""
+        """Raise ValidationFailed if Comprehend does not support the entity type."""
         if not is_available("comprehend"):
             raise ValidationFailed(MissingExtra.of(self.type, "comprehend").message, path="entity.type")
         if rule.what not in ENTITIES:
             known = ", ".join(sorted(ENTITIES))
             raise ValidationFailed(
-                f"{quote(rule.what)} is not an entity type of Comprehend; it knows {known}.",
+                f"{quote(rule.what)} is not an entity type of Comprehend. Use one of {known}.",
                 path="entity.type",
             )
 
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
-        """Nothing is compiled; the service is asked about each message."""
+        """Return the rules, ready to scan. There is nothing to compile."""
         return _PreparedEntities(self, rules)
 
     async def detect(self, documents: Sequence[str]) -> list[list["ComprehendEntity"]]:
-        """Ask the service about these documents side by side; raises whatever goes wrong with any of them."""
+        """Return the entities of each document. Sends requests in parallel and raises the first failure."""
         loop = asyncio.get_running_loop()
-        asked = (loop.run_in_executor(self._threads, self._detect, document) for document in documents)
-        return list(await asyncio.gather(*asked))
+        requests = (loop.run_in_executor(self._threads, self._detect, document) for document in documents)
+        return list(await asyncio.gather(*requests))
 
     async def aclose(self) -> None:
-        """Let go of connections; requests that still wait end by their own limit."""
+        """Close the connections. Requests in progress end when they time out."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._client is not None:
             self._client.close()
 
     def _detect(self, document: str) -> list["ComprehendEntity"]:
-        answer = self._ready_client().detect_pii_entities(Text=document, LanguageCode=self.language)
-        return [_parse_entity(raw, len(document)) for raw in answer["Entities"]]
+        response = self._get_client().detect_pii_entities(Text=document, LanguageCode=self.language)
+        return [_parse_entity(raw, len(document)) for raw in response["Entities"]]
 
-    def _ready_client(self) -> Any:
+    def _get_client(self) -> Any:
         with self._lock:
             if self._client is None:
-                self._client = self._new_client()
+                self._client = self._create_client()
             return self._client
 
-    def _new_client(self) -> Any:
+    def _create_client(self) -> Any:
         import boto3
         from botocore.config import Config
 
-        limit_s = self.within.total_seconds()
+        timeout_s = self.within.total_seconds()
         config = Config(
-            connect_timeout=limit_s,
-            read_timeout=limit_s,
+            connect_timeout=timeout_s,
+            read_timeout=timeout_s,
             retries={"mode": "standard", "total_max_attempts": 2},
             max_pool_connections=16,
         )
@@ -105,16 +105,16 @@ class ComprehendDetector:
 
 
 class ComprehendEntity(NamedTuple):
-    """What the service found in a document."""
+    """An entity that the service found in a document."""
 
-    kind: str
+    type: str
     start: int
     end: int
     score: float
 
 
 class _Segment(NamedTuple):
-    """Where a part of a piece stands in a document."""
+    """The position of a part of a piece in a document."""
 
     piece: int
     offset: int
@@ -123,7 +123,7 @@ class _Segment(NamedTuple):
 
 
 class _Document:
-    """Parts of several pieces, as the service gets them."""
+    """The text of one request to the service, joined from parts of several pieces."""
 
     def __init__(self) -> None:
         self.segments: list[_Segment] = []
@@ -134,7 +134,7 @@ class _Document:
     def text(self) -> str:
         return _GAP.join(self._parts)
 
-    def takes(self, text: str) -> bool:
+    def has_room_for(self, text: str) -> bool:
         return not self._parts or self._bytes + len(text.encode()) <= MAX_BYTES
 
     def add(self, piece: int, offset: int, text: str) -> None:
@@ -143,8 +143,8 @@ class _Document:
         self._length += len(text) + len(_GAP)
         self._bytes += len(text.encode()) + len(_GAP)
 
-    def places(self, entity: ComprehendEntity) -> Iterator[tuple[int, int, int]]:
-        """Piece, start and end of an entity; one that spans several pieces is in each of them."""
+    def locate(self, entity: ComprehendEntity) -> Iterator[tuple[int, int, int]]:
+        """Yield the piece, start and end of an entity, for each piece that it spans."""
         for segment in self.segments:
             start = max(entity.start - segment.start, 0)
             end = min(entity.end - segment.start, segment.length)
@@ -158,49 +158,49 @@ class _PreparedEntities:
         self._rules = rules
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
-        """Ask once for all rules: the service tells every type that it finds."""
-        rules = [number for number in range(len(self._rules)) if wanted is None or number in wanted]
+        """Return the matches of the wanted rules. One request covers all rules."""
+        rules = [rule for rule in range(len(self._rules)) if wanted is None or rule in wanted]
         documents = _pack_documents(pieces)
         if not rules or not documents:
             return CLEAN
         if len(documents) > MAX_DOCUMENTS:
-            reason = f"the message fills more than the {MAX_DOCUMENTS} requests that Comprehend is sent"
+            reason = f"the message needs more than {MAX_DOCUMENTS} requests to Comprehend"
             return Scan(unchecked=dict.fromkeys(rules, reason))
-        found = await self._detector.detect([document.text for document in documents])
-        pairs = zip(documents, found, strict=True)
+        detected = await self._detector.detect([document.text for document in documents])
+        pairs = zip(documents, detected, strict=True)
         matches = [
-            match for document, entities in pairs for match in self._matches(document, entities, rules)
+            match for document, entities in pairs for match in self._list_matches(document, entities, rules)
         ]
         return Scan(matches=deduplicate_matches(matches)) if matches else CLEAN
 
-    def _matches(
+    def _list_matches(
         self, document: _Document, entities: Iterable[ComprehendEntity], rules: Sequence[int]
     ) -> Iterator[Match]:
         for entity in entities:
-            for rule in rules:
-                asked = self._rules[rule]
-                if asked.what in (entity.kind, ANY_ENTITY) and entity.score >= asked.threshold:
-                    for piece, start, end in document.places(entity):
+            for index in rules:
+                rule = self._rules[index]
+                if rule.what in (entity.type, ANY_ENTITY) and entity.score >= rule.threshold:
+                    for piece, start, end in document.locate(entity):
                         yield Match(
-                            rule=rule,
+                            rule=index,
                             piece=piece,
                             start=start,
                             end=end,
-                            entity=entity.kind,
+                            entity=entity.type,
                             score=entity.score,
                         )
 
 
 def _pack_documents(pieces: Sequence[Scannable]) -> list[_Document]:
-    """As few documents as hold all texts; blank ones are left out."""
+    """Pack all texts that are not blank into as few documents as possible."""
     documents: list[_Document] = []
-    for number, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if not piece.text.strip():
             continue
         for offset, text in split_windows(_ASTRAL.sub("\ufffd", piece.text), size=WINDOW, overlap=OVERLAP):
-            if not documents or not documents[-1].takes(text):
+            if not documents or not documents[-1].has_room_for(text):
                 documents.append(_Document())
-            documents[-1].add(number, offset, text)
+            documents[-1].add(index, offset, text)
     return documents
 
 
@@ -209,5 +209,5 @@ def _parse_entity(raw: Mapping[str, Any], length: int) -> ComprehendEntity:
         str(raw["Type"]), int(raw["BeginOffset"]), int(raw["EndOffset"]), float(raw["Score"])
     )
     if not 0 <= entity.start < entity.end <= length:
-        raise Unavailable("Comprehend named a place that the text does not have.")
+        raise Unavailable("Comprehend returned a position that is not in the text.")
     return entity

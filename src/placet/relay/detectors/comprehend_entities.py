@@ -1,4 +1,4 @@
-"""The entity types of Amazon Comprehend's detection of personal data."""
+"""The entity types that Amazon Comprehend detects as personal data."""
 
 ENTITIES = frozenset(
     {

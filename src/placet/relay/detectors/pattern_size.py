@@ -1,14 +1,14 @@
-"""How large a pattern becomes once its repetitions are written out, as engines do that backtrack.
+"""Estimate the size of a pattern after its repetitions are expanded, as backtracking engines do.
 
-The estimate is never too small. Where it cannot be told to what a repetition belongs, it belongs to the most.
+The estimate is an upper bound. If the operand of a repetition is not clear, the largest candidate counts.
 """
 
 import re
 from math import prod
 
 MAX_SIZE = 10**18
-"""Nobody needs to know by how much a pattern is too large."""
-_SPACED = re.compile(r"\(\?[a-zA-Z0-9]*x")
+"""The estimate stops at this size, which is far above every limit."""
+_VERBOSE_FLAG = re.compile(r"\(\?[a-zA-Z0-9]*x")
 _COUNT = re.compile(r"\{(\d+)")
 _TOKEN = re.compile(
     r"""
@@ -24,9 +24,9 @@ _TOKEN = re.compile(
 
 
 def estimate_expanded_size(pattern: str) -> int:
-    """How many characters and classes a pattern is made of, each as often as it is repeated at least."""
-    if _SPACED.search(pattern):
-        # Blanks and remarks may stand anywhere in it: whatever is repeated may be all of it.
+    """Return the number of characters and classes of a pattern, each counted for its minimum repetitions."""
+    if _VERBOSE_FLAG.search(pattern):
+        # In verbose mode, spaces and comments may be anywhere, so each repetition may apply to all of it.
         bare = "".join(pattern.split())
         return min(len(bare) * prod(max(1, int(count)) for count in _COUNT.findall(bare)), MAX_SIZE)
     return _estimate_size(pattern)
@@ -36,17 +36,17 @@ def _estimate_size(pattern: str) -> int:
     outer: list[int] = []
     size = last = 0
     for token in _TOKEN.finditer(pattern):
-        kind = token.lastgroup
-        if kind == "opening":
+        group = token.lastgroup
+        if group == "opening":
             outer.append(size)
             size = last = 0
-        elif kind == "closing":
+        elif group == "closing":
             last = max(1, size)
             size = last + (outer.pop() if outer else 0)
-        elif kind == "count":
-            times = max(1, int(token["count"]))  # what may be left out is there all the same
+        elif group == "count":
+            times = max(1, int(token["count"]))  # the engine compiles an operand of {0} as well
             size, last = size + last * (times - 1), last * times
-        elif kind != "nothing":
+        elif group != "nothing":
             size, last = size + 1, 1
         size, last = min(size, MAX_SIZE), min(last, MAX_SIZE)
     return min(size + sum(outer), MAX_SIZE)

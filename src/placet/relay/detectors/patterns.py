@@ -1,7 +1,7 @@
-"""Regular expressions of policies: which engine runs one, and which are refused because they would mislead.
+"""Compile the regular expressions of policies, choose their engine, and reject ambiguous ones.
 
-RE2 runs all that it takes, in linear time. Look-around, back-references and what else RE2 does not have go to
-an engine that backtracks, under a time limit.
+RE2 runs every pattern that it supports, in linear time. Patterns with look-around, back-references and other
+features that RE2 does not have run in a backtracking engine with a time limit.
 """
 
 import re
@@ -17,36 +17,36 @@ from placet.text.characters import is_storable
 
 MAX_PATTERN = 4_000
 MAX_PROGRAM = 50_000
-"""Patterns of more instructions, such as long repetitions of large Unicode classes, slow down a whole set."""
+"""The maximum RE2 program size. A larger one, such as a long repetition of a Unicode class, slows its set."""
 MAX_EXPANDED = 50_000
-"""The engine that backtracks writes repetitions out: a short pattern could take all memory there is."""
+"""The maximum size of an expanded pattern. The backtracking engine expands repetitions in memory."""
 MAX_MEMORY = 8 << 20
 EMPTY_WITHIN_S = 0.1
 _CLASSES = ("[:", "[.", "[=")
 
 
 class RejectedPattern(ValueError):
-    """The pattern cannot be used; the message says why."""
+    """The pattern cannot be used. The message is the predicate of a sentence: "is longer than …"."""
 
 
 class CompiledPattern(NamedTuple):
-    """A pattern that is ready: `fast` in RE2, or else `timed`."""
+    """A compiled pattern: `fast` for RE2, or `timed` for the backtracking engine."""
 
     fast: Any = None
     timed: "tuple[regex.Pattern[str], ...]" = ()
 
     @property
     def size(self) -> int:
-        """How many instructions of RE2 it takes."""
+        """The number of RE2 instructions, or 0 if the pattern does not run in RE2."""
         return 0 if self.fast is None else int(self.fast.programsize)
 
 
 def compile_pattern(pattern: str) -> CompiledPattern:
-    """Make a pattern ready; raises `RejectedPattern`."""
+    """Compile a pattern. Raises `RejectedPattern` if it cannot be used."""
     if len(pattern) > MAX_PATTERN:
         raise RejectedPattern(f"is longer than {MAX_PATTERN} characters")
     if not is_storable(pattern):
-        raise RejectedPattern("must not hold control characters; write them as escapes")
+        raise RejectedPattern("must not contain control characters; write them as escapes")
     _reject_ambiguous_classes(pattern)
     try:
         compiled = CompiledPattern(fast=re2.compile(pattern, build_re2_options(MAX_MEMORY)))
@@ -55,72 +55,73 @@ def compile_pattern(pattern: str) -> CompiledPattern:
     if compiled.size > MAX_PROGRAM:
         compiled = CompiledPattern(timed=_compile_timed(pattern))
     if _matches_empty(compiled):
-        raise RejectedPattern("fits the empty text, and so every message; use + instead of * where you can")
+        raise RejectedPattern("matches the empty text, and so every message; use + instead of *")
     return compiled
 
 
 def build_re2_options(max_memory: int) -> Any:
-    """How RE2 is asked to work."""
-    chosen = re2.Options()
-    chosen.max_mem = max_memory
-    chosen.never_capture = True
-    chosen.log_errors = False
-    return chosen
+    """Return the RE2 options of all patterns and sets."""
+    options = re2.Options()
+    options.max_mem = max_memory
+    options.never_capture = True
+    options.log_errors = False
+    return options
 
 
 def _compile_timed(pattern: str) -> "tuple[regex.Pattern[str], ...]":
-    r"""The pattern in ASCII, as RE2 and Java read `\w`; one that names other letters is read in both ways."""
+    r"""Compile a pattern for the backtracking engine.
+
+    `\w` is ASCII, as in RE2 and Java. A pattern with other letters is also compiled with Unicode classes.
+    """
     if estimate_expanded_size(pattern) > MAX_EXPANDED:
-        raise RejectedPattern(
-            f"is larger than {MAX_EXPANDED} characters once its repetitions are written out"
-        )
-    beyond = not pattern.isascii() or re.search(r"\\[pPuUNx]", pattern)
-    alphabets = (regex.ASCII, regex.UNICODE) if beyond else (regex.ASCII,)
+        raise RejectedPattern(f"is larger than {MAX_EXPANDED} characters after its repetitions are expanded")
+    has_unicode = not pattern.isascii() or re.search(r"\\[pPuUNx]", pattern)
+    alphabets = (regex.ASCII, regex.UNICODE) if has_unicode else (regex.ASCII,)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return tuple(regex.compile(pattern, regex.VERSION0 | alphabet) for alphabet in alphabets)
-    except (regex.error, Warning, RecursionError, ValueError, OverflowError) as misfit:
-        raise RejectedPattern(f"does not compile: {quote(str(misfit), 120)}") from misfit
+    except (regex.error, Warning, RecursionError, ValueError, OverflowError) as error:
+        raise RejectedPattern(f"does not compile: {quote(str(error), 120)}") from error
 
 
 def _matches_empty(compiled: CompiledPattern) -> bool:
     if compiled.fast is not None:
         return compiled.fast.search("") is not None
     try:
-        return any(one.search("", timeout=EMPTY_WITHIN_S) is not None for one in compiled.timed)
-    except TimeoutError as late:
-        raise RejectedPattern("takes too long even on the empty text") from late
+        return any(pattern.search("", timeout=EMPTY_WITHIN_S) is not None for pattern in compiled.timed)
+    except TimeoutError as error:
+        raise RejectedPattern("takes too long, even on the empty text") from error
 
 
 def _reject_ambiguous_classes(pattern: str) -> None:
-    """Java reads `[a-z&&[^x]]` and `[a[bc]]` as one class; the engines here would look for something else."""
-    inside, place = False, 0
-    while place < len(pattern):
-        pair = pattern[place : place + 2]
+    """Raise RejectedPattern for `[a-z&&[^x]]` and `[a[bc]]`, which Java reads differently."""
+    in_class, index = False, 0
+    while index < len(pattern):
+        pair = pattern[index : index + 2]
         if pair[0] == "\\":
-            if pair == "\\Q" and not inside:
-                end = pattern.find("\\E", place)
-                place = len(pattern) if end < 0 else end
-            place += 2
-        elif not inside:
-            inside = pair[0] == "["
-            place += 1 + (len(_get_class_opening(pattern, place)) if inside else 0)
+            if pair == "\\Q" and not in_class:
+                end = pattern.find("\\E", index)
+                index = len(pattern) if end < 0 else end
+            index += 2
+        elif not in_class:
+            in_class = pair[0] == "["
+            index += 1 + (len(_get_class_opening(pattern, index)) if in_class else 0)
         elif pair == "&&":
-            raise RejectedPattern("uses && inside [ ], which only Java has; write the class out")
+            raise RejectedPattern("uses && inside [ ], which only Java supports; list the characters instead")
         elif pair[0] == "[" and pair not in _CLASSES:
-            raise RejectedPattern(r"has a [ inside [ ]; write \[ for the character, or one class for all")
+            raise RejectedPattern(r"has a [ inside [ ]; write \[ for the character, or merge the classes")
         elif pair in _CLASSES:
-            end = pattern.find(pair[1] + "]", place + 2)
-            place = len(pattern) if end < 0 else end + 2
+            end = pattern.find(pair[1] + "]", index + 2)
+            index = len(pattern) if end < 0 else end + 2
         else:
-            inside = pair[0] != "]"
-            place += 1
+            in_class = pair[0] != "]"
+            index += 1
 
 
-def _get_class_opening(pattern: str, place: int) -> str:
-    """What may follow `[` without ending the class: `^`, and then `]` as a plain character."""
-    rest = pattern[place + 1 : place + 3]
+def _get_class_opening(pattern: str, index: int) -> str:
+    """Return the characters after `[` that do not end the class: `^`, and then `]` as a literal."""
+    rest = pattern[index + 1 : index + 3]
     if rest.startswith("^]"):
         return "^]"
     return rest[0] if rest[:1] in ("^", "]") else ""

@@ -34,35 +34,35 @@ from placet.relay.traceback_redaction import redact_traceback
 
 logger = logging.getLogger(__name__)
 SLOW_DETECTORS = frozenset({"PRESIDIO_DETECTION", "COMPREHEND_DETECTION"})
-"""They take long or cost something, and would find nothing in what people do not see."""
+"""Detectors that are slow or cost money. They scan folded texts, because they ignore hidden characters."""
 MAX_VIEWS = 10_000
-"""For so many pairs of source and sink it is remembered what applies to them."""
+"""The maximum number of cached views, one for each source, sink and leg."""
 
 
 class PlainMessage(Protocol):
-    """A message that may stand in one piece of JSON."""
+    """A message whose JSON may be scanned as a whole."""
 
     @property
     def plain(self) -> bytes | None:
-        """All of it, if every text that counts stands there as it is, but for what is `UNUSUAL`."""
+        """The JSON of the message if it can be scanned as a whole, else None. See `is_plain_json`."""
         ...
 
 
 class _RuleBundle(Struct, frozen=True, kw_only=True):
-    """The rules of one detector on one leg, made ready once for all sources and sinks."""
+    """The rules of one detector on one leg, prepared once for all sources and sinks."""
 
-    kind: str
+    detector_type: str
     detector: Detector | None
     prepared: PreparedRules | None
-    at_once: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
-    """How a message is scanned without waiting, if the detector knows how."""
-    clears: Callable[[bytes], bool] | None
-    """Whether nothing fits anywhere in a message as JSON, nor anything `UNUSUAL`, if a detector can tell."""
-    numbers: Mapping[tuple[str, str], int]
+    scan_inline: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
+    """Scans a short message without waiting. None if the detector cannot."""
+    is_clear: Callable[[bytes], bool] | None
+    """Whether no rule and nothing of `UNUSUAL_JSON` matches a message's JSON. None if it cannot tell."""
+    rule_numbers: Mapping[tuple[str, str], int]
 
 
 class _Step(Struct, frozen=True, kw_only=True):
-    """What one bundle is asked about one pair: which rules, and which applied policy each of them is."""
+    """The rules of a bundle that apply to one pair, each with the index of its applied policy."""
 
     bundle: _RuleBundle
     rules: Mapping[int, int]
@@ -70,65 +70,65 @@ class _Step(Struct, frozen=True, kw_only=True):
 
 
 class _PairView(Struct, frozen=True, kw_only=True):
-    """What applies to a pair on a leg for a while."""
+    """The policies that apply to one source and sink on one leg, and their scan steps."""
 
     applicable: ApplicablePolicies
     steps: tuple[_Step, ...]
     clean: Evaluation
     strictest: PolicyAction | None
-    for_ever: bool
-    """Whether it applies at any moment."""
+    is_permanent: bool
+    """Whether the view has no start and no end, so that no clock is needed to use it."""
 
 
 class PolicyEvaluator:
-    """Looks at the messages of one tenant as one book of policies says.
+    """Evaluates the messages of one tenant against its policy set.
 
-    Making one compiles every pattern; with thousands of policies do it in a thread. No message ever waits for
-    a pattern to be compiled.
+    The constructor compiles every pattern. With thousands of policies, call it in a thread. Messages never
+    wait for a pattern to compile.
     """
 
-    def __init__(self, book: PolicySet, detectors: DetectorRegistry) -> None:
-        self._book = book
+    def __init__(self, policy_set: PolicySet, detectors: DetectorRegistry) -> None:
+        self._policy_set = policy_set
         self._views: dict[tuple[str, str, Leg], _PairView] = {}
         shared: dict[tuple[str, tuple[tuple[str, str], ...]], _RuleBundle] = {}
-        self._bundles = {leg: _build_bundles(book.list_bound(leg), detectors, shared) for leg in Leg}
+        self._bundles = {leg: _build_bundles(policy_set.list_bound(leg), detectors, shared) for leg in Leg}
 
     async def inspect(
         self, pieces: Sequence[Scannable], *, source: str, sink: str, leg: Leg, at: datetime
     ) -> Evaluation:
-        """What becomes of a message with these texts; whatever a detector fails at holds it."""
-        view = self._view(source, sink, leg, at)
+        """Evaluate the texts of a message. If a detector fails, the outcome is to hold the message."""
+        view = self._get_view(source, sink, leg, at)
         applied = view.applicable.policies
         scans: list[tuple[_Step, Scan]] = []
-        notable = False
-        others = await _find_readings(pieces) if view.steps else []
+        is_clean = True
+        readings = await _find_readings(pieces) if view.steps else []
         for step in view.steps:
-            scan = await _scan_all(step, pieces, others)
+            scan = await _scan_readings(step, pieces, readings)
             scans.append((step, scan))
             if scan is not CLEAN and (scan.matches or scan.unchecked):
-                notable = True
+                is_clean = False
                 if is_final(applied, _build_result(step, scan), pieces):
                     break
-        if not notable:
+        if is_clean:
             return view.clean
         return evaluate_scans(applied, [_build_result(step, scan) for step, scan in scans], pieces)
 
     def check_quickly(
         self, message: PlainMessage, *, source: str, sink: str, leg: Leg, now: Callable[[], datetime]
     ) -> QuickCheck:
-        """Whether nothing looks, or nothing fits anywhere in a message's JSON; any failure leaves it open."""
+        """Return whether no policy applies or no rule matches the message's JSON; UNSURE on any failure."""
         try:
             view = self._views.get((source, sink, leg))
-            if view is None or not view.for_ever:
-                view = self._view(source, sink, leg, now())
+            if view is None or not view.is_permanent:
+                view = self._get_view(source, sink, leg, now())
             if view.strictest is None:
                 return QuickCheck.UNWATCHED
             plain = message.plain
             if plain is None:
                 return QuickCheck.UNSURE
             for step in view.steps:
-                clears = step.bundle.clears
-                if clears is None or not clears(plain):
+                is_clear = step.bundle.is_clear
+                if is_clear is None or not is_clear(plain):
                     return QuickCheck.UNSURE
         except Exception as error:
             logger.error("quick_check_failed error=%s", redact_traceback(error))
@@ -136,37 +136,41 @@ class PolicyEvaluator:
         return QuickCheck.CLEAR
 
     def applies(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[AppliedPolicy, ...]:
-        """The policies that are looked at, in order."""
-        return self._view(source, sink, leg, at).applicable.policies
+        """Return the policies that apply, in order."""
+        return self._get_view(source, sink, leg, at).applicable.policies
 
     def list_acting(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[AppliedPolicy, ...]:
-        """Those of them that would not only note what they find, but mask, hold or block it."""
-        applied = self.applies(source=source, sink=sink, leg=leg, at=at)
-        return tuple(one for one in applied if one.policy.action.strictness >= PolicyAction.MASK.strictness)
+        """Return the policies that apply and mask, hold or block, so without those that only log."""
+        policies = self.applies(source=source, sink=sink, leg=leg, at=at)
+        return tuple(
+            applied
+            for applied in policies
+            if applied.policy.action.strictness >= PolicyAction.MASK.strictness
+        )
 
     def strictest(self, *, source: str, sink: str, leg: Leg, at: datetime) -> PolicyAction | None:
-        """The most that may happen to a message; None if nothing looks at it."""
-        return self._view(source, sink, leg, at).strictest
+        """Return the strictest action of the policies that apply, or None if no policy applies."""
+        return self._get_view(source, sink, leg, at).strictest
 
-    def _view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
+    def _get_view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
         view = self._views.get((source, sink, leg))
-        if view is None or not view.applicable.holds(at):
+        if view is None or not view.applicable.is_current(at):
             view = self._views[source, sink, leg] = self._build_view(source, sink, leg, at)
             while len(self._views) > MAX_VIEWS:
                 del self._views[next(iter(self._views))]
         return view
 
     def _build_view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
-        applicable = self._book.find_applicable(source=source, sink=sink, leg=leg, at=at)
-        places = {_get_policy_key(one.policy): place for place, one in enumerate(applicable.policies)}
-        steps = (_build_step(bundle, places) for bundle in self._bundles[leg])
+        applicable = self._policy_set.find_applicable(source=source, sink=sink, leg=leg, at=at)
+        indexes = {_get_policy_key(applied.policy): i for i, applied in enumerate(applicable.policies)}
+        steps = (_build_step(bundle, indexes) for bundle in self._bundles[leg])
         return _PairView(
             applicable=applicable,
             steps=tuple(step for step in steps if step.rules),
             clean=build_clean_evaluation(applicable.policies),
-            for_ever=applicable.since is None and applicable.until is None,
+            is_permanent=applicable.since is None and applicable.until is None,
             strictest=max(
-                (one.policy.action for one in applicable.policies),
+                (applied.policy.action for applied in applicable.policies),
                 key=lambda action: action.strictness,
                 default=None,
             ),
@@ -174,21 +178,24 @@ class PolicyEvaluator:
 
 
 async def _find_readings(pieces: Sequence[Scannable]) -> list[AlternateReading]:
-    """How else the texts may be read; long ones are gone through in a thread."""
+    """Return the alternate readings of the texts. Uses a thread if the texts are long."""
     if sum(len(piece.text) for piece in pieces) <= INLINE_CHARACTERS:
         return find_alternate_readings(pieces)
     return await asyncio.to_thread(find_alternate_readings, pieces)
 
 
-async def _scan_all(step: _Step, pieces: Sequence[Scannable], others: Sequence[AlternateReading]) -> Scan:
-    """What the detector says of the texts, in whichever way they are read."""
-    if not others:
-        return _scan_now(step, pieces) or await _scan_async(step, pieces)
-    scanned = (substitute_readings if step.bundle.kind in SLOW_DETECTORS else append_readings)(pieces, others)
-    scan = _scan_now(step, scanned.texts) or await _scan_async(step, scanned.texts)
+async def _scan_readings(
+    step: _Step, pieces: Sequence[Scannable], readings: Sequence[AlternateReading]
+) -> Scan:
+    """Return the scan of the texts and their alternate readings, with matches in the texts."""
+    if not readings:
+        return _scan_inline(step, pieces) or await _scan_async(step, pieces)
+    is_slow = step.bundle.detector_type in SLOW_DETECTORS
+    scanned = (substitute_readings if is_slow else append_readings)(pieces, readings)
+    scan = _scan_inline(step, scanned.texts) or await _scan_async(step, scanned.texts)
     if not scan.matches:
         return scan
-    if sum(len(one.text) for one in scanned.texts) <= INLINE_CHARACTERS:
+    if sum(len(text.text) for text in scanned.texts) <= INLINE_CHARACTERS:
         return replace(scan, matches=map_matches_to_source(scan.matches, pieces, scanned))
     return replace(
         scan, matches=await asyncio.to_thread(map_matches_to_source, scan.matches, pieces, scanned)
@@ -196,45 +203,46 @@ async def _scan_all(step: _Step, pieces: Sequence[Scannable], others: Sequence[A
 
 
 def _build_result(step: _Step, scan: Scan) -> DetectorResult:
-    return DetectorResult(detector=step.bundle.kind, rules=step.rules, scan=scan)
+    return DetectorResult(detector=step.bundle.detector_type, rules=step.rules, scan=scan)
 
 
-def _scan_now(step: _Step, pieces: Sequence[Scannable]) -> Scan | None:
-    """What a detector says that need not wait; None where it must be asked in the other way."""
-    if step.bundle.at_once is None:
+def _scan_inline(step: _Step, pieces: Sequence[Scannable]) -> Scan | None:
+    """Return the scan of a detector that need not wait, or None if `_scan_async` must be used."""
+    if step.bundle.scan_inline is None:
         return None
     try:
-        scan = step.bundle.at_once(pieces, step.wanted)
+        scan = step.bundle.scan_inline(pieces, step.wanted)
     except Exception as error:
         logger.error(
-            "detector_inline_scan_failed detector=%s error=%s", step.bundle.kind, redact_traceback(error)
+            "detector_inline_scan_failed detector=%s error=%s",
+            step.bundle.detector_type,
+            redact_traceback(error),
         )
         return None
     return scan if scan is None or scan is CLEAN or _is_valid_scan(scan) else None
 
 
 async def _scan_async(step: _Step, pieces: Sequence[Scannable]) -> Scan:
-    """What the detector says; its failures become reasons to hold."""
+    """Return the detector's scan. A failure makes all rules of the step unchecked."""
     bundle = step.bundle
+    name = bundle.detector_type
     if bundle.detector is None or bundle.prepared is None:
-        return _build_failed_scan(step, f"no detector for {bundle.kind} is ready here")
+        return _build_failed_scan(step, f"no detector for {name} is ready")
     try:
         async with asyncio.timeout(bundle.detector.within.total_seconds()):
             scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
     except TimeoutError:
-        return _build_failed_scan(step, f"{bundle.kind} took too long")
-    except Exception as error:  # whatever a plug-in raises
-        logger.error("detector_failed detector=%s effect=hold error=%s", bundle.kind, redact_traceback(error))
-        return _build_failed_scan(step, f"{bundle.kind} failed ({type(error).__name__})")
-    return (
-        scan
-        if scan is CLEAN or _is_valid_scan(scan)
-        else _build_failed_scan(step, f"{bundle.kind} gave no proper answer")
-    )
+        return _build_failed_scan(step, f"{name} took too long")
+    except Exception as error:  # a plug-in may raise anything
+        logger.error("detector_failed detector=%s effect=hold error=%s", name, redact_traceback(error))
+        return _build_failed_scan(step, f"{name} failed ({type(error).__name__})")
+    if scan is CLEAN or _is_valid_scan(scan):
+        return scan
+    return _build_failed_scan(step, f"{name} returned an invalid result")
 
 
 def _is_valid_scan(scan: object) -> bool:
-    """Whether a detector's answer is what the port asks for, down to its last number."""
+    """Whether a detector returned a `Scan` whose fields all have the declared types."""
     try:
         msgspec.convert(msgspec.to_builtins(scan), Scan)
     except (TypeError, ValueError, RecursionError):
@@ -251,45 +259,44 @@ def _build_bundles(
     detectors: DetectorRegistry,
     shared: dict[tuple[str, tuple[tuple[str, str], ...]], _RuleBundle],
 ) -> tuple[_RuleBundle, ...]:
-    kinds: dict[str, list[Policy]] = {kind: [] for kind in detectors.in_order}
+    by_type: dict[str, list[Policy]] = {detector_type: [] for detector_type in detectors.by_type}
     for policy in policies:
-        kinds.setdefault(policy.policy_type, []).append(policy)
+        by_type.setdefault(policy.policy_type, []).append(policy)
     bundles: list[_RuleBundle] = []
-    for kind, listed in kinds.items():
-        if listed:
-            name = (kind, tuple(_get_policy_key(policy) for policy in listed))
-            if name not in shared:
-                shared[name] = _build_bundle(kind, listed, detectors.get(kind))
-            bundles.append(shared[name])
+    for detector_type, of_type in by_type.items():
+        if of_type:
+            key = (detector_type, tuple(_get_policy_key(policy) for policy in of_type))
+            if key not in shared:
+                shared[key] = _build_bundle(detector_type, of_type, detectors.get(detector_type))
+            bundles.append(shared[key])
     return tuple(bundles)
 
 
-def _build_bundle(kind: str, policies: Sequence[Policy], detector: Detector | None) -> _RuleBundle:
+def _build_bundle(detector_type: str, policies: Sequence[Policy], detector: Detector | None) -> _RuleBundle:
     prepared: PreparedRules | None = None
     try:
         if detector is not None:
             prepared = detector.prepare([build_rule(policy.config) for policy in policies])
     except Exception:
-        logger.exception("detector_prepare_failed detector=%s effect=hold", kind)
-    numbers = {_get_policy_key(policy): number for number, policy in enumerate(policies)}
-    # Not by the names of methods: a plug-in may have some of these names that mean something else.
+        logger.exception("detector_prepare_failed detector=%s effect=hold", detector_type)
+    # Check the class, not the method names: a plug-in may use these names for something else.
     patterns = prepared if isinstance(prepared, PreparedPatterns) else None
     return _RuleBundle(
-        kind=kind,
+        detector_type=detector_type,
         detector=detector,
         prepared=prepared,
-        at_once=patterns.scan_now if patterns is not None else None,
-        clears=patterns.clears if patterns is not None else None,
-        numbers=numbers,
+        scan_inline=patterns.scan_inline if patterns is not None else None,
+        is_clear=patterns.is_clear if patterns is not None else None,
+        rule_numbers={_get_policy_key(policy): number for number, policy in enumerate(policies)},
     )
 
 
-def _build_step(bundle: _RuleBundle, places: Mapping[tuple[str, str], int]) -> _Step:
-    rules = {number: places[key] for key, number in bundle.numbers.items() if key in places}
+def _build_step(bundle: _RuleBundle, indexes: Mapping[tuple[str, str], int]) -> _Step:
+    rules = {number: indexes[key] for key, number in bundle.rule_numbers.items() if key in indexes}
     return _Step(
         bundle=bundle,
         rules=rules,
-        wanted=None if len(rules) == len(bundle.numbers) else frozenset(rules),
+        wanted=None if len(rules) == len(bundle.rule_numbers) else frozenset(rules),
     )
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from queue import SimpleQueue
 
 from placet.errors import MissingExtra, ValidationFailed
 from placet.extras import is_available
@@ -19,7 +18,7 @@ from placet.relay.detectors.text_windows import deduplicate_matches, replace_sur
 DEFAULT_TIMEOUT = timedelta(seconds=5)
 MAX_CHARACTERS = 200_000
 WINDOW, OVERLAP = 4_000, 300
-"""Presidio compares every finding with every word around it, so long texts are cheaper in parts."""
+"""Presidio compares every finding with every word around it, so long texts are faster in parts."""
 PATTERN_ENTITIES = frozenset(
     {
         "CREDIT_CARD",
@@ -41,72 +40,59 @@ PATTERN_ENTITIES = frozenset(
         "UUID",
     }
 )
-"""What Presidio finds by patterns and words around them."""
+"""The entity types that Presidio detects with patterns and context words."""
 MODEL_ENTITIES = frozenset({"AGE", "EMAIL", "ID", "LOCATION", "NRP", "ORGANIZATION", "PERSON"})
-"""What it finds only with a language model."""
+"""The entity types that Presidio detects only with a language model."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NEAR_NAMES = 3
 
 
 class PresidioDetector:
-    """Policies of type `PRESIDIO_DETECTION`; needs the extra `placet[presidio]`.
+    """Detects entities for policies of type `PRESIDIO_DETECTION`. Needs the extra `placet[presidio]`.
 
-    Without a `model`, a spaCy package or folder, it knows the entity types that patterns can tell.
+    `model` is a spaCy package or folder. Without it, only the types in `PATTERN_ENTITIES` are supported.
     """
 
     type = "PRESIDIO_DETECTION"
 
-    def __init__(
-        self, *, model: str | None = None, within: timedelta = DEFAULT_TIMEOUT, processes: int = 1
-    ) -> None:
+    def __init__(self, *, model: str | None = None, within: timedelta = DEFAULT_TIMEOUT) -> None:
         self.within = within
         self.model = model
-        self._threads = ThreadPoolExecutor(processes, "placet-presidio")
-        self._idle: SimpleQueue[PresidioProcess] = SimpleQueue()
-        self._processes = [PresidioProcess(model) for _ in range(processes)]
-        for process in self._processes:
-            self._idle.put(process)
+        self._thread = ThreadPoolExecutor(1, "placet-presidio")
+        self._process = PresidioProcess(model)
 
     def check(self, rule: Rule) -> None:
-        """Refuse an entity type that Presidio does not know, or knows only with a model."""
+        """Raise ValidationFailed for an entity type that is unknown, or needs a model that is not set."""
         if not is_available("presidio"):
             raise ValidationFailed(MissingExtra.of(self.type, "presidio").message, path="entity.type")
         if rule.what in MODEL_ENTITIES and self.model is None:
             raise ValidationFailed(
-                f"{rule.what} is found only with a language model, and none is set up here.",
+                f"{rule.what} is found only with a language model. No model is configured.",
                 path="entity.type",
             )
         if rule.what not in PATTERN_ENTITIES | MODEL_ENTITIES:
             known = ", ".join(sorted(PATTERN_ENTITIES | (MODEL_ENTITIES if self.model else set())))
             raise ValidationFailed(
-                f"{quote(rule.what)} is not an entity type of Presidio; it knows {known}.",
+                f"{quote(rule.what)} is not an entity type of Presidio. Use one of {known}.",
                 path="entity.type",
             )
 
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
-        """Start the process, so that it is there when the first message comes."""
+        """Return the rules, ready to scan. Starts the process before the first message arrives."""
         if rules:
-            for process in self._processes:
-                process.start()
+            self._process.start()
         return _PreparedEntities(self, rules)
 
-    async def ask(self, asked: AnalysisRequest) -> AnalysisResult:
-        """Have one message analyzed; raises `TimeoutError` or whatever went wrong."""
+    async def analyze(self, request: AnalysisRequest) -> AnalysisResult:
+        """Analyze one message. Raises `TimeoutError`, or `Unavailable` if the process fails."""
         deadline = time.monotonic() + self.within.total_seconds()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, asked, deadline)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._process.analyze, request, deadline)
 
     async def aclose(self) -> None:
-        """End the processes."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for process in self._processes:
-            process.stop()
-
-    def _ask(self, asked: AnalysisRequest, deadline: float) -> AnalysisResult:
-        process = self._idle.get()
-        try:
-            return process.ask(asked, deadline)
-        finally:
-            self._idle.put(process)
+        """Stop the process."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._process.stop()
 
 
 class _PreparedEntities:
@@ -115,42 +101,42 @@ class _PreparedEntities:
         self._rules = rules
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
-        """Look for the wanted entity types only: the others cost most of the time."""
-        rules = [number for number in range(len(self._rules)) if wanted is None or number in wanted]
+        """Return the matches of the wanted rules. Other entity types are skipped, because they take time."""
+        rules = [rule for rule in range(len(self._rules)) if wanted is None or rule in wanted]
         if sum(len(piece.text) for piece in pieces) > MAX_CHARACTERS:
-            reason = f"the message is longer than the {MAX_CHARACTERS} characters that Presidio is given"
+            reason = f"the message is longer than Presidio's limit of {MAX_CHARACTERS} characters"
             return Scan(unchecked=dict.fromkeys(rules, reason))
         entities = sorted({self._rules[rule].what for rule in rules})
-        parts = [part for number, piece in enumerate(pieces) for part in _split_piece(number, piece)]
+        parts = [part for index, piece in enumerate(pieces) for part in _split_piece(index, piece)]
         if not parts or not entities:
             return CLEAN
-        found = await self._detector.ask(AnalysisRequest(entities=entities, parts=parts))
+        result = await self._detector.analyze(AnalysisRequest(entities=entities, parts=parts))
         matches = [
             Match(
                 rule=rule,
-                piece=parts[one.part].piece,
-                start=parts[one.part].offset + one.start,
-                end=parts[one.part].offset + one.end,
-                entity=one.entity,
-                score=one.score,
+                piece=parts[found.part].piece,
+                start=parts[found.part].offset + found.start,
+                end=parts[found.part].offset + found.end,
+                entity=found.entity,
+                score=found.score,
             )
-            for one in found.places
+            for found in result.entities
             for rule in rules
-            if self._rules[rule].what == one.entity and one.score >= self._rules[rule].threshold
+            if self._rules[rule].what == found.entity and found.score >= self._rules[rule].threshold
         ]
         return Scan(matches=deduplicate_matches(matches)) if matches else CLEAN
 
 
-def _split_piece(number: int, piece: Scannable) -> list[TextPart]:
+def _split_piece(index: int, piece: Scannable) -> list[TextPart]:
     if not piece.text:
         return []
     context = _get_context_words(piece.path)
-    cut = split_windows(replace_surrogates(piece.text), size=WINDOW, overlap=OVERLAP)
-    return [TextPart(piece=number, offset=offset, text=text, context=context) for offset, text in cut]
+    windows = split_windows(replace_surrogates(piece.text), size=WINDOW, overlap=OVERLAP)
+    return [TextPart(piece=index, offset=offset, text=text, context=context) for offset, text in windows]
 
 
 def _get_context_words(path: str) -> list[str]:
-    """In data the name of a member says what its value is, as the words around it do in a sentence."""
+    """Return the words of the nearest field names of a value in `data`, which Presidio uses as context."""
     _, in_data, names = path.partition(".data")
     if not in_data:
         return []

@@ -1,4 +1,4 @@
-"""Length-prefixed messages between the relay and its Presidio process."""
+"""Encode and decode the length-prefixed messages between the relay and its Presidio process."""
 
 import struct
 from typing import BinaryIO
@@ -11,7 +11,7 @@ _LENGTH = struct.Struct("!I")
 
 
 class TextPart(Struct, frozen=True, kw_only=True):
-    """A part of a piece, and words that say what it may be."""
+    """A part of a piece with its context words."""
 
     piece: int
     offset: int
@@ -20,14 +20,14 @@ class TextPart(Struct, frozen=True, kw_only=True):
 
 
 class AnalysisRequest(Struct, frozen=True, kw_only=True):
-    """Which entity types to look for, in which parts."""
+    """The entity types to detect, and the parts to scan."""
 
     entities: list[str]
     parts: list[TextPart]
 
 
 class FoundEntity(Struct, frozen=True, kw_only=True):
-    """An entity in a part."""
+    """An entity that was found in a part."""
 
     part: int
     start: int
@@ -37,34 +37,34 @@ class FoundEntity(Struct, frozen=True, kw_only=True):
 
 
 class AnalysisResult(Struct, frozen=True, kw_only=True):
-    """The entities, or what went wrong; an analyst's first frame says that it is ready, and its pid."""
+    """The entities of one request, or an error. The first frame of a worker has its pid instead."""
 
-    places: list[FoundEntity] = []
+    entities: list[FoundEntity] = []
     error: str | None = None
     pid: int = 0
 
 
 def encode_frame(message: AnalysisRequest | AnalysisResult) -> bytes:
-    """A message as it goes through the pipe."""
+    """Return the message as one frame."""
     body = msgspec.msgpack.encode(message)
     return _LENGTH.pack(len(body)) + body
 
 
 def parse_frame_size(head: bytes) -> int:
-    """How long the message after this head is; raises ValueError for one that cannot be meant."""
+    """Return the size of the message after this header. Raises ValueError if it is too large."""
     (size,) = _LENGTH.unpack(head)
     if size > MAX_FRAME:
-        raise ValueError("a frame is too large")
+        raise ValueError(f"a frame has {size} bytes; at most {MAX_FRAME} are allowed")
     return int(size)
 
 
 HEAD_BYTES = _LENGTH.size
-READY_MARK = b"\xff" * HEAD_BYTES + b"placet: an analyst is ready"
-"""Before the first frame of an analyst; what stands before it was left by one that was ended."""
+READY_MARK = b"\xff" * HEAD_BYTES + b"placet: worker ready"
+"""Precedes the first frame of a worker. Bytes before it come from a worker that was killed."""
 
 
 def read_request(stream: BinaryIO) -> AnalysisRequest | None:
-    """The next question, or None when there are no more."""
+    """Return the next request, or None at the end of the stream."""
     head = stream.read(HEAD_BYTES)
     if len(head) < HEAD_BYTES:
         return None

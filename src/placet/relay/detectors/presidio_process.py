@@ -25,23 +25,23 @@ _MODULE = "placet.relay.detectors.presidio_worker"
 
 
 class PresidioProcess:
-    """One process at a time, started again after it was ended; asked by one thread at a time."""
+    """Runs one Presidio process and restarts it after it ends. Only one thread may use it at a time."""
 
     def __init__(self, model: str | None) -> None:
         self._model = model
         self._process: subprocess.Popen[bytes] | None = None
-        self._analyst = 0
-        self._before = b""
+        self._worker_pid = 0
+        self._startup_output = b""
         self._closed = False
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Start the process unless it runs; it needs some seconds until it is ready."""
+        """Start the process if it does not run. It is ready after a few seconds."""
         with self._lock:
             if self._closed:
                 raise Unavailable("The detector is closed.")
             if self._process is None:
-                # Presidio goes on without a pattern that took too long; we end it long before that.
+                # Presidio would skip a pattern that takes too long. The relay kills the worker before that.
                 environment = {**os.environ, "REGEX_TIMEOUT_SECONDS": "86400"}
                 self._process = subprocess.Popen(  # noqa: S603 - our own module in our own Python
                     [sys.executable, "-P", "-m", _MODULE, *([self._model] if self._model else [])],
@@ -52,8 +52,8 @@ class PresidioProcess:
                     start_new_session=True,
                 )
 
-    def ask(self, asked: AnalysisRequest, deadline: float) -> AnalysisResult:
-        """Ask for one analysis; raises `TimeoutError`, or `Unavailable` with the reason."""
+    def analyze(self, request: AnalysisRequest, deadline: float) -> AnalysisResult:
+        """Return the result of one request. Raises `TimeoutError`, or `Unavailable` with the reason."""
         self.start()
         process = self._process
         if process is None:
@@ -61,45 +61,46 @@ class PresidioProcess:
         try:
             self._wait_until_ready(process, deadline)
             if process.stdin is not None:
-                process.stdin.write(encode_frame(asked))
+                process.stdin.write(encode_frame(request))
                 process.stdin.flush()
             return _read_result(process, deadline)
         except TimeoutError:
-            self._end_analyst(process)
+            self._kill_worker(process)
             raise
         except (OSError, ValueError, EOFError, msgspec.MsgspecError) as error:
-            self._end()
+            self._kill_process()
             raise Unavailable(f"The Presidio process failed: {error}.") from error
 
     def stop(self) -> None:
-        """End the process for good."""
+        """Stop the process. It cannot be started again."""
         self._closed = True
-        self._end()
+        self._kill_process()
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> None:
-        if self._analyst:
+        if self._worker_pid:
             return
-        while not self._before.endswith(READY_MARK):
-            self._before = (self._before + _read(process, 1, deadline))[-len(READY_MARK) :]
+        while not self._startup_output.endswith(READY_MARK):
+            self._startup_output = (self._startup_output + _read(process, 1, deadline))[-len(READY_MARK) :]
         try:
-            self._analyst = _read_result(process, deadline).pid
+            self._worker_pid = _read_result(process, deadline).pid
         except Unavailable:
-            self._end()
+            self._kill_process()
             raise
-        self._before = b""
+        self._startup_output = b""
 
-    def _end_analyst(self, process: "subprocess.Popen[bytes]") -> None:
-        """End who takes too long; while Presidio still starts, patience helps more."""
-        analyst, self._analyst = self._analyst, 0
-        if analyst == process.pid:
-            self._end()
-        elif analyst and process.poll() is None:
+    def _kill_worker(self, process: "subprocess.Popen[bytes]") -> None:
+        """Kill the worker, but not a process that still loads Presidio: a restart would take longer."""
+        worker_pid, self._worker_pid = self._worker_pid, 0
+        if worker_pid == process.pid:
+            self._kill_process()
+        elif worker_pid and process.poll() is None:
             with suppress(ProcessLookupError):
-                os.kill(analyst, signal.SIGKILL)
+                os.kill(worker_pid, signal.SIGKILL)
 
-    def _end(self) -> None:
+    def _kill_process(self) -> None:
         with self._lock:
-            process, self._process, self._analyst, self._before = self._process, None, 0, b""
+            process, self._process = self._process, None
+            self._worker_pid, self._startup_output = 0, b""
         if process is None:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -107,16 +108,16 @@ class PresidioProcess:
         process.wait(timeout=10)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                with suppress(OSError):  # what was not yet written cannot be any more
+                with suppress(OSError):  # closing fails if buffered bytes cannot be written
                     stream.close()
 
 
 def _read_result(process: "subprocess.Popen[bytes]", deadline: float) -> AnalysisResult:
     body = _read(process, parse_frame_size(_read(process, HEAD_BYTES, deadline)), deadline)
-    found = msgspec.msgpack.decode(body, type=AnalysisResult)
-    if found.error is not None:
-        raise Unavailable(f"The Presidio process failed: {found.error}.")
-    return found
+    result = msgspec.msgpack.decode(body, type=AnalysisResult)
+    if result.error is not None:
+        raise Unavailable(f"The Presidio process failed: {result.error}.")
+    return result
 
 
 def _read(process: "subprocess.Popen[bytes]", size: int, deadline: float) -> bytes:
@@ -127,8 +128,8 @@ def _read(process: "subprocess.Popen[bytes]", size: int, deadline: float) -> byt
     poll.register(handle, select.POLLIN | select.POLLHUP)
     content = b""
     while len(content) < size:
-        left = deadline - time.monotonic()
-        if left <= 0 or not poll.poll(left * 1000):
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or not poll.poll(remaining * 1000):
             raise TimeoutError("Presidio took too long")
         part = os.read(handle, min(size - len(content), 1 << 20))
         if not part:

@@ -1,4 +1,4 @@
-"""The Presidio child process: read texts from stdin, write found entities to stdout."""
+"""Run Presidio in a child process: read texts from stdin, write found entities to stdout."""
 
 import os
 import sys
@@ -20,43 +20,46 @@ LANGUAGE = "en"
 def main() -> None:
     """Load Presidio once, and then serve until standard input ends.
 
-    On Linux an analyst of its own, forked from this process, does the work: when one is ended because it took
-    too long, the next is there in milliseconds, and nothing is loaded again.
+    On Linux a forked worker does the work. If it is killed because it takes too long, the next one starts in
+    milliseconds, without loading Presidio again.
     """
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not come between the frames
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # output of a library must not get between the frames
     try:
         engine: Any = build_analyzer(sys.argv[1] if len(sys.argv) > 1 else None)
     except Exception as error:
         _write_result(
-            answers,
+            output,
             AnalysisResult(error=f"Presidio did not start: {type(error).__name__}: {error}"),
             READY_MARK,
         )
         return
     if not sys.platform.startswith("linux"):
-        _serve(engine, answers)
+        _serve(engine, output)
         return
-    ended = True
-    while ended:
-        analyst = os.fork()
-        if analyst == 0:
-            with suppress(BrokenPipeError):  # nobody is there any more who could ask
-                _serve(engine, answers)
+    was_killed = True
+    while was_killed:
+        worker_pid = os.fork()
+        if worker_pid == 0:
+            with suppress(BrokenPipeError):  # the relay has ended
+                _serve(engine, output)
             os._exit(0)
-        ended = os.waitstatus_to_exitcode(os.waitpid(analyst, 0)[1]) != 0
+        was_killed = os.waitstatus_to_exitcode(os.waitpid(worker_pid, 0)[1]) != 0
 
 
-def _serve(engine: Any, answers: BinaryIO) -> None:
-    questions = os.fdopen(0, "rb", closefd=False)
+def _serve(engine: Any, output: BinaryIO) -> None:
+    requests = os.fdopen(0, "rb", closefd=False)
     _discard_stale_input()
-    _write_result(answers, AnalysisResult(pid=os.getpid()), READY_MARK)
-    while (asked := read_request(questions)) is not None:
-        _write_result(answers, _analyze(engine, asked))
+    _write_result(output, AnalysisResult(pid=os.getpid()), READY_MARK)
+    while (request := read_request(requests)) is not None:
+        _write_result(output, _analyze(engine, request))
 
 
 def _discard_stale_input() -> None:
-    """An analyst that was ended may not have read all of its question; nobody asks before we are ready."""
+    """Discard the rest of a request that a killed worker did not read.
+
+    The relay sends the next request only after the ready mark.
+    """
     os.set_blocking(0, False)
     with suppress(BlockingIOError):
         while os.read(0, 1 << 16):
@@ -64,13 +67,13 @@ def _discard_stale_input() -> None:
     os.set_blocking(0, True)
 
 
-def _write_result(answers: BinaryIO, found: AnalysisResult, before: bytes = b"") -> None:
-    answers.write(before + encode_frame(found))
-    answers.flush()
+def _write_result(output: BinaryIO, result: AnalysisResult, prefix: bytes = b"") -> None:
+    output.write(prefix + encode_frame(result))
+    output.flush()
 
 
 def build_analyzer(model: str | None) -> Any:
-    """Presidio's own analyzer and recognizers, on a spaCy model or on none."""
+    """Return Presidio's analyzer with its default recognizers, on a spaCy model or a blank one."""
     import spacy
 
     language = spacy.load(model) if model else _build_blank_language(spacy)
@@ -78,13 +81,13 @@ def build_analyzer(model: str | None) -> Any:
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
     engine: Any = SpacyNlpEngine(models=[{"lang_code": LANGUAGE, "model_name": model or "blank"}])
-    # What is there already is not loaded, so that nothing is ever downloaded.
+    # Setting the model prevents Presidio from downloading one.
     engine.nlp = {LANGUAGE: language}
     return AnalyzerEngine(nlp_engine=engine, supported_languages=[LANGUAGE])
 
 
 def _build_blank_language(spacy: Any) -> Any:
-    """Words as their own lemmas: that is how Presidio recognizes the words that raise a score."""
+    """Return a blank model with lowercase words as lemmas, which Presidio compares with context words."""
 
     def lowercase_lemmas(document: Any) -> Any:
         for token in document:
@@ -97,22 +100,26 @@ def _build_blank_language(spacy: Any) -> Any:
     return language
 
 
-def _analyze(engine: Any, asked: AnalysisRequest) -> AnalysisResult:
-    places: list[FoundEntity] = []
+def _analyze(engine: Any, request: AnalysisRequest) -> AnalysisResult:
+    entities: list[FoundEntity] = []
     try:
-        for number, part in enumerate(asked.parts):
-            found = engine.analyze(
-                part.text, language=LANGUAGE, entities=asked.entities, context=part.context or None
+        for index, part in enumerate(request.parts):
+            results = engine.analyze(
+                part.text, language=LANGUAGE, entities=request.entities, context=part.context or None
             )
-            places += (
+            entities += (
                 FoundEntity(
-                    part=number, start=one.start, end=one.end, entity=one.entity_type, score=one.score
+                    part=index,
+                    start=result.start,
+                    end=result.end,
+                    entity=result.entity_type,
+                    score=result.score,
                 )
-                for one in found
+                for result in results
             )
     except Exception as error:
         return AnalysisResult(error=f"{type(error).__name__} while analyzing")
-    return AnalysisResult(places=places)
+    return AnalysisResult(entities=entities)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Detect regular expressions, hundreds of them in one pass."""
+"""Detect matches of regular expressions, hundreds of them in one pass."""
 
 import asyncio
 import re
@@ -23,28 +23,28 @@ from placet.relay.detectors.patterns import (
 )
 
 SET_MEMORY = 64 << 20
-"""Less than this, and a set of some hundred patterns falls off a cliff on longer texts."""
+"""With less memory, a set of a few hundred patterns becomes very slow on long texts."""
 SET_SIZE, SET_PROGRAM = 500, 200_000
-"""So many patterns, and so many instructions, are in one set."""
+"""The maximum number of patterns, and of RE2 instructions, in one set."""
 MAX_MATCHES = 1_000
-"""So many places of a pattern in a text are named; the last reaches to the text's end."""
+"""The maximum number of matches of one pattern in one text. The last one extends to the text's end."""
 MAX_TOTAL = 50_000
-"""With more matches than this in one message, what was not yet looked at stays unchecked."""
+"""The maximum number of matches in one message. Patterns that have not run by then stay unchecked."""
 INLINE_CHARACTERS = 32_768
 INLINE_PIECES = 64
 INLINE_WITHIN_S = 0.01
-"""Scans on the event loop should be shorter than this; where they are not, threads take over."""
+"""The maximum duration of a scan on the event loop. After a longer scan, threads are used instead."""
 DEFAULT_TIMEOUT = timedelta(seconds=1)
 ONE_PATTERN_WITHIN_S = 0.25
 ENTITY = "REGEX"
 _SENTINEL = r"\z"
 _LONE = re.compile("[\ud800-\udfff]")
 _ANCHOR = re.compile(r"[\^$]|\\[AzZ]")
-_TIMED_OUT = "the time for it ran out"
+_TIMED_OUT = "its time limit was reached"
 
 
 class RegexDetector:
-    """Policies of type `REGEX_DETECTION`."""
+    """Detects matches for policies of type `REGEX_DETECTION`."""
 
     type = "REGEX_DETECTION"
 
@@ -53,23 +53,23 @@ class RegexDetector:
         self._threads = ThreadPoolExecutor(threads, "placet-regex")
 
     def check(self, rule: Rule) -> None:
-        """Refuse a pattern that neither engine takes, or that would not mean what it says."""
+        """Raise ValidationFailed if no engine can compile the pattern, or if it is ambiguous."""
         try:
             compile_pattern(rule.what)
         except RejectedPattern as refusal:
             raise ValidationFailed(f"The pattern {refusal}.", path="pattern.regex") from refusal
 
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
-        """Compile all patterns; takes a while for thousands, so do it beside the event loop."""
+        """Compile all patterns. Thousands of them take a while, so call this in a thread."""
         return PreparedPatterns(rules, threads=self._threads, within_s=self.within.total_seconds())
 
     async def aclose(self) -> None:
-        """Let the threads end; what they are doing has a limit."""
+        """Shut down the threads. Scans in progress end at their time limit."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class PreparedPatterns:
-    """Patterns in sets, ready to be looked for."""
+    """Compiled patterns, grouped in sets that are searched in one pass."""
 
     def __init__(self, rules: Sequence[Rule], *, threads: ThreadPoolExecutor, within_s: float) -> None:
         self._refused: dict[int, str] = {}
@@ -83,45 +83,50 @@ class PreparedPatterns:
         self._anchored = any(_is_anchored(rule.what) for rule in rules)
         self._timed = [number for number in self._patterns if self._patterns[number].timed]
         parts = _partition_rules([(number, self._patterns[number].size) for number in fast])
-        self._sets = [found for part in parts for found in _build_sets(part, rules)]
+        self._sets = [pattern_set for part in parts for pattern_set in _build_sets(part, rules)]
         self._threads = threads
         self._within_s = within_s
         self._inline = INLINE_CHARACTERS
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
-        """Short messages are scanned at once; long ones, and patterns that backtrack, in a thread."""
-        found = self.scan_now(pieces, wanted)
-        if found is not None:
-            return found
+        """Return the matches of the wanted rules.
+
+        Scans short messages on the event loop. Long ones, and patterns that backtrack, run in a thread.
+        """
+        scan = self.scan_inline(pieces, wanted)
+        if scan is not None:
+            return scan
         timed = self._list_timed(wanted)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._scan, pieces, wanted, timed, self._deadline())
 
-    def scan_now(self, pieces: Sequence[Scannable], wanted: frozenset[int] | None = None) -> Scan | None:
-        """What comes of a short message that needs no thread; None for any other."""
+    def scan_inline(self, pieces: Sequence[Scannable], wanted: frozenset[int] | None = None) -> Scan | None:
+        """Return the scan of a short message that needs no thread; None for any other message."""
         if (self._timed and self._list_timed(wanted)) or not self._is_short(pieces):
             return None
-        started = time.thread_time()  # what others take of a busy machine says nothing about the patterns
-        found = CLEAN if self._is_clean(pieces) else self._scan(pieces, wanted, [], self._deadline())
+        started = time.thread_time()  # CPU time, because wall time depends on the load of the machine
+        scan = CLEAN if self._is_clean(pieces) else self._scan(pieces, wanted, [], self._deadline())
         if time.thread_time() - started > INLINE_WITHIN_S:
             self._inline = 0
-        return found
+        return scan
 
-    def clears(self, encoded: bytes) -> bool:
-        """Whether nothing fits anywhere in this JSON, and so in none of its texts: it has nothing `UNUSUAL`.
+    def is_clear(self, encoded: bytes) -> bool:
+        """Whether no pattern matches this JSON, and so none of its texts, and it has no `UNUSUAL_JSON`.
 
-        A pattern that fits a text also fits around it, unless it looks for the text's own beginning or end.
-        At both there is a character of JSON, which is no part of a word, as there is none in the text itself.
+        A pattern that matches a text also matches the JSON around it, unless it is anchored to the start or
+        end of the text. Word boundaries match as well, because the text is between non-word characters.
         """
         if self._refused or self._timed or self._anchored or len(encoded) > self._inline:
             return False
-        return bool(self._sets) and all(group.clears(encoded) for group in self._sets)
+        return bool(self._sets) and all(pattern_set.is_clear(encoded) for pattern_set in self._sets)
 
     def _is_clean(self, pieces: Sequence[Scannable]) -> bool:
-        """Whether a whole search for everything found nothing, which is so for almost all messages."""
+        """Whether a complete search for all patterns finds no match, as for most messages."""
         try:
             return not self._refused and all(
-                group.hits(piece.text.encode()) == () for piece in pieces for group in self._sets
+                pattern_set.find_rules(piece.text.encode()) == ()
+                for piece in pieces
+                for pattern_set in self._sets
             )
         except UnicodeEncodeError:
             return False
@@ -130,10 +135,10 @@ class PreparedPatterns:
         return self._timed if wanted is None else [number for number in self._timed if number in wanted]
 
     def _deadline(self) -> float:
-        return time.monotonic() + self._within_s * 0.8  # to hand over what was found before nobody waits
+        return time.monotonic() + self._within_s * 0.8  # leaves time to return matches before the timeout
 
     def _is_short(self, pieces: Sequence[Scannable]) -> bool:
-        """Whether to scan at once. After a scan that took long, longer and longer texts are tried again."""
+        """Whether to scan on the event loop. After a slow scan, the limit starts at 0 and grows again."""
         if len(pieces) > INLINE_PIECES:
             return False
         if sum(len(piece.text) for piece in pieces) <= self._inline:
@@ -148,24 +153,27 @@ class PreparedPatterns:
         unchecked = dict(self._refused)
         for number, piece in enumerate(pieces):
             text, encoded = _encode_text(piece.text)
-            end = _get_stop_reason(matches, deadline)
-            for group in self._sets:
-                hits = None if end else group.hits(encoded)
-                if hits is None:
-                    reason = end or "the engine ran out of memory"
-                    unchecked.update(dict.fromkeys(group.rules, reason))
+            stop_reason = _get_stop_reason(matches, deadline)
+            for pattern_set in self._sets:
+                matched = None if stop_reason else pattern_set.find_rules(encoded)
+                if matched is None:
+                    reason = stop_reason or "the engine ran out of memory"
+                    unchecked.update(dict.fromkeys(pattern_set.rules, reason))
                     continue
-                for rule in hits:
+                for rule in matched:
                     if wanted is None or rule in wanted:
-                        matches += self._places(rule, number, text, deadline)
+                        matches += self._list_matches(rule, number, text, deadline)
         for rule in timed:
             self._scan_timed(rule, pieces, deadline, matches, unchecked)
         if not matches and not unchecked:
             return CLEAN
         return Scan(matches=matches, unchecked=unchecked)
 
-    def _places(self, rule: int, piece: int, text: str, deadline: float) -> Iterator[Match]:
-        """Where a pattern fits that the set has found; what is not named one by one is covered as a whole."""
+    def _list_matches(self, rule: int, piece: int, text: str, deadline: float) -> Iterator[Match]:
+        """Yield the matches of a pattern that its set has found.
+
+        At the limit of matches or time, the last match covers the rest of the text.
+        """
         count = 0
         for found in self._patterns[rule].fast.finditer(text):
             count += 1
@@ -186,16 +194,16 @@ class PreparedPatterns:
         matches: list[Match],
         unchecked: dict[int, str],
     ) -> None:
-        own_end = min(deadline, time.monotonic() + ONE_PATTERN_WITHIN_S)
+        rule_deadline = min(deadline, time.monotonic() + ONE_PATTERN_WITHIN_S)
         for number, piece in enumerate(pieces):
-            if end := _get_stop_reason(matches, own_end):
-                unchecked[rule] = end
+            if stop_reason := _get_stop_reason(matches, rule_deadline):
+                unchecked[rule] = stop_reason
                 return
             try:
                 spans = {
                     span
                     for pattern in self._patterns[rule].timed
-                    for span in _find_spans(pattern, piece.text, own_end)
+                    for span in _find_spans(pattern, piece.text, rule_deadline)
                 }
             except TimeoutError:
                 unchecked[rule] = _TIMED_OUT
@@ -207,9 +215,10 @@ class PreparedPatterns:
 
 
 class _PatternSet:
-    """Patterns that are looked for together; a sentinel that always fits shows that the search was whole.
+    """Patterns that RE2 searches together.
 
-    What is `UNUSUAL` in JSON is looked for on the way.
+    The set includes a sentinel that always matches, which shows that the search was complete, and
+    `UNUSUAL_JSON`.
     """
 
     def __init__(self, rules: Sequence[int], all_rules: Sequence[Rule]) -> None:
@@ -224,55 +233,55 @@ class _PatternSet:
         except re2.error:
             self._set = None
 
-    def hits(self, encoded: bytes) -> Sequence[int] | None:
-        """The rules that fit somewhere; None if the engine gave up, which it otherwise shows as no hit."""
-        found = self._set.Match(encoded) if self._set is not None else None
-        if found is None or self._sentinel not in found:
+    def find_rules(self, encoded: bytes) -> Sequence[int] | None:
+        """Return the rules that match; None if the engine gave up, which it reports as no match."""
+        matched = self._set.Match(encoded) if self._set is not None else None
+        if matched is None or self._sentinel not in matched:
             return None
-        if len(found) == 1:
+        if len(matched) == 1:
             return ()
-        return tuple(self.rules[hit] for hit in sorted(found) if hit < self._sentinel)
+        return tuple(self.rules[index] for index in sorted(matched) if index < self._sentinel)
 
-    def clears(self, encoded: bytes) -> bool:
-        """Whether neither a rule nor anything unusual fits; not if the engine gave up."""
+    def is_clear(self, encoded: bytes) -> bool:
+        """Whether no rule and no `UNUSUAL_JSON` matches. False if the engine gave up."""
         return self._set is not None and self._set.Match(encoded) == [self._sentinel]
 
 
 def _is_anchored(pattern: str) -> bool:
-    """Whether a pattern may ask where a text begins or ends; rather too often than too seldom."""
+    """Whether a pattern may be anchored to the start or end of a text. May be True without need."""
     return _ANCHOR.search(pattern.replace("[^", "[")) is not None
 
 
 def _get_stop_reason(matches: list[Match], deadline: float) -> str | None:
-    """Why not to look any further; None as long as there is time and room."""
+    """Return why the scan must stop, or None if it may continue."""
     if time.monotonic() > deadline:
         return _TIMED_OUT
     return f"there are more than {MAX_TOTAL} matches" if len(matches) > MAX_TOTAL else None
 
 
-def _find_spans(pattern: "regex.Pattern[str]", text: str, end: float) -> list[tuple[int, int]]:
-    """Where the pattern fits; raises `TimeoutError` at the end of its time."""
-    left = end - time.monotonic()
-    if left <= 0:
+def _find_spans(pattern: "regex.Pattern[str]", text: str, deadline: float) -> list[tuple[int, int]]:
+    """Return the spans of all matches. Raises `TimeoutError` at the deadline."""
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    found = pattern.finditer(text, concurrent=True, timeout=left)
-    spans = [one.span() for one in islice(found, MAX_MATCHES)]
+    matches = pattern.finditer(text, concurrent=True, timeout=remaining)
+    spans = [match.span() for match in islice(matches, MAX_MATCHES)]
     if len(spans) == MAX_MATCHES:
         spans[-1] = (spans[-1][0], len(text))
     return spans
 
 
 def _build_sets(rules: list[int], all_rules: Sequence[Rule]) -> list[_PatternSet]:
-    """One set, or as many as it takes for each to fit its memory."""
-    whole = _PatternSet(rules, all_rules)
-    if len(rules) == 1 or whole.hits(b"") is not None:
-        return [whole]
+    """Return one set, or several if one would exceed its memory."""
+    pattern_set = _PatternSet(rules, all_rules)
+    if len(rules) == 1 or pattern_set.find_rules(b"") is not None:
+        return [pattern_set]
     half = len(rules) // 2
     return [*_build_sets(rules[:half], all_rules), *_build_sets(rules[half:], all_rules)]
 
 
 def _partition_rules(sizes: list[tuple[int, int]]) -> list[list[int]]:
-    """The rules in groups, each small enough for a set."""
+    """Return the rules in groups, each small enough for one set."""
     parts: list[list[int]] = []
     room = 0
     for rule, size in sizes:
@@ -285,9 +294,9 @@ def _partition_rules(sizes: list[tuple[int, int]]) -> list[list[int]]:
 
 
 def _encode_text(text: str) -> tuple[str, bytes]:
-    """The text in UTF-8; lone surrogates, which have none, become one replacement character each."""
+    """Return the text and its UTF-8. Replaces lone surrogates, which UTF-8 cannot encode."""
     try:
         return text, text.encode()
     except UnicodeEncodeError:
-        readable = _LONE.sub("\ufffd", text)
-        return readable, readable.encode()
+        replaced = _LONE.sub("\ufffd", text)
+        return replaced, replaced.encode()

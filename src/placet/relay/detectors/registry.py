@@ -21,35 +21,35 @@ ENTRY_POINTS = "placet.detectors"
 
 
 class DetectorRegistry:
-    """Detectors by the type that policies name. Raises `SettingsError` for two of one type."""
+    """Detectors by the type in a policy's config. Raises `SettingsError` for two detectors of one type."""
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
         self._detectors: dict[str, Detector] = {}
         for detector in detectors:
             if detector.type in self._detectors:
-                raise SettingsError(f"Two detectors are registered for {detector.type}.")
+                raise SettingsError(f"Two detectors have the type {detector.type}. Remove one of them.")
             self._detectors[detector.type] = detector
 
-    def get(self, kind: str) -> Detector | None:
-        """The detector of this type, if there is one."""
-        return self._detectors.get(kind)
+    def get(self, detector_type: str) -> Detector | None:
+        """Return the detector of this type, or None."""
+        return self._detectors.get(detector_type)
 
     @property
-    def in_order(self) -> Mapping[str, Detector]:
-        """By type, in the order in which they are asked."""
+    def by_type(self) -> Mapping[str, Detector]:
+        """The detectors by type, in the order in which they scan."""
         return self._detectors
 
     def check(self, draft: PolicyDraft, name: str = "policy") -> None:
-        """Raise `ValidationFailed` unless the policy's detector is here and takes what it asks for."""
+        """Raise `ValidationFailed` if the policy's detector is not installed or rejects its config."""
         self.check_config(draft.config, f"{name}.config")
 
     def check_config(self, config: DetectionConfig, name: str = "config") -> None:
-        """Raise `ValidationFailed` unless the detector is here and takes what is asked for."""
-        kind = get_detection_type(config)
-        detector = self.get(kind)
+        """Raise `ValidationFailed` if the detector of the config is not installed or rejects the config."""
+        detector_type = get_detection_type(config)
+        detector = self.get(detector_type)
         if detector is None:
             raise ValidationFailed(
-                f"{name}.type: no detector for {quote(kind)} is installed here.", path=f"{name}.type"
+                f"{name}.type: no detector for {quote(detector_type)} is installed.", path=f"{name}.type"
             )
         try:
             detector.check(build_rule(config))
@@ -63,24 +63,25 @@ class DetectorRegistry:
             await detector.aclose()
 
 
-def load_detectors(
-    *registered: Detector, presidio: Detector | None = None, comprehend: Detector | None = None
-) -> DetectorRegistry:
-    """All detectors in the order in which they are asked: local ones first, a service elsewhere last."""
+def load_detectors(*registered: Detector, presidio: Detector | None = None) -> DetectorRegistry:
+    """Return all detectors in the order in which they scan: local detectors first, remote services last."""
     local = (RegexDetector(), presidio or PresidioDetector())
-    return DetectorRegistry([*local, *registered, *load_entry_points(), comprehend or ComprehendDetector()])
+    return DetectorRegistry([*local, *registered, *load_entry_points(), ComprehendDetector()])
 
 
 def load_entry_points() -> list[Detector]:
-    """The plug-ins of other packages: entry points in `placet.detectors`, each named by its `x-…` type."""
-    found: list[Detector] = []
+    """Return the detectors of other packages: entry points in `placet.detectors`, named by their type."""
+    detectors: list[Detector] = []
     for point in entry_points(group=ENTRY_POINTS):
         if not point.name.startswith(PLUGIN_PREFIX):
-            raise SettingsError(f"The detector {point.name} of {point.value} must be named {PLUGIN_PREFIX}….")
+            raise SettingsError(
+                f"The name of the detector {point.name} ({point.value}) must start with {PLUGIN_PREFIX}."
+            )
         detector: Detector = point.load()()
         if detector.type != point.name:
             raise SettingsError(
-                f"The detector {point.name} of {point.value} says its type is {detector.type}."
+                f"The detector {point.name} ({point.value}) has the type {detector.type}. "
+                "Its entry point must have the same name as its type."
             )
-        found.append(detector)
-    return found
+        detectors.append(detector)
+    return detectors

@@ -9,7 +9,10 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def split_windows(text: str, *, size: int, overlap: int) -> Iterator[tuple[int, str]]:
-    """The text in parts with their offsets; what is shorter than the overlap is whole in one of them."""
+    """Yield overlapping parts of the text with their offsets.
+
+    Each match that is shorter than the overlap is complete in one of the parts.
+    """
     start = 0
     while True:
         yield start, text[start : start + size]
@@ -19,15 +22,15 @@ def split_windows(text: str, *, size: int, overlap: int) -> Iterator[tuple[int, 
 
 
 def replace_surrogates(text: str) -> str:
-    """The text without lone surrogates, which no other program takes; every offset stays true."""
+    """Return the text with lone surrogates replaced, because UTF-8 cannot encode them. Offsets stay valid."""
     return _LONE.sub("\ufffd", text)
 
 
 def deduplicate_matches(matches: Iterable[Match]) -> tuple[Match, ...]:
-    """Each place of a rule once, with its best score: overlapping windows find some twice."""
+    """Return each match once, with its best score. Overlapping windows report some matches twice."""
     best: dict[tuple[int, int, int, int], Match] = {}
     for match in matches:
-        place = (match.rule, match.piece, match.start, match.end)
-        if place not in best or best[place].score < match.score:
-            best[place] = match
+        key = (match.rule, match.piece, match.start, match.end)
+        if key not in best or best[key].score < match.score:
+            best[key] = match
     return tuple(best.values())

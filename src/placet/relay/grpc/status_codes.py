@@ -26,7 +26,7 @@ _UNKNOWN = ErrorCodes(-32603, 500, "INTERNAL", "INTERNAL_ERROR", "InternalError"
 
 
 class GrpcRefusal(Exception):
-    """A call that ends with a status instead of an answer."""
+    """A call ends with a gRPC error status."""
 
     def __init__(self, code: grpc.StatusCode, message: str, reason: str | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class GrpcRefusal(Exception):
         self.reason = reason
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """The status in full, as the official clients read it."""
+        """Return the trailing metadata with the full status, as A2A clients expect it."""
         status = status_pb2.Status(code=self.code.value[0], message=self.message)
         if self.reason is not None:
             packed = any_pb2.Any()
@@ -45,7 +45,7 @@ class GrpcRefusal(Exception):
 
 
 def refusal_from_error(failure: PlacetError | A2AError) -> GrpcRefusal:
-    """What was raised, as a refusal."""
+    """Return the refusal for an exception."""
     if isinstance(failure, A2AError):
         codes = failure.codes
         return GrpcRefusal(grpc.StatusCode[codes.rpc_status], failure.message, codes.reason)
@@ -53,20 +53,20 @@ def refusal_from_error(failure: PlacetError | A2AError) -> GrpcRefusal:
 
 
 def refusal_from_document(error: Any) -> GrpcRefusal:
-    """An error of A2A's JSON, in either binding, as a refusal."""
-    found = error if isinstance(error, dict) else {}
-    code, message = found.get("code"), found.get("message")
+    """Return the refusal for an error in A2A JSON, in either binding."""
+    fields = error if isinstance(error, dict) else {}
+    code, message = fields.get("code"), fields.get("message")
     codes = _BY_CODE.get(code, _UNKNOWN) if isinstance(code, int) else _UNKNOWN
-    name, reason = codes.rpc_status, _find_reason(found) or codes.reason
-    if isinstance(found.get("status"), str) and found["status"] in grpc.StatusCode.__members__:
-        name = found["status"]
+    name, reason = codes.rpc_status, _find_reason(fields) or codes.reason
+    if isinstance(fields.get("status"), str) and fields["status"] in grpc.StatusCode.__members__:
+        name = fields["status"]
     return GrpcRefusal(grpc.StatusCode[name], message if isinstance(message, str) else "", reason)
 
 
 def _find_reason(error: dict[str, Any]) -> str | None:
-    for listed in (error.get("data"), error.get("details")):
-        for one in listed if isinstance(listed, list) else ():
-            if isinstance(one, dict) and isinstance(one.get("reason"), str):
-                reason: str = one["reason"]
+    for details in (error.get("data"), error.get("details")):
+        for detail in details if isinstance(details, list) else ():
+            if isinstance(detail, dict) and isinstance(detail.get("reason"), str):
+                reason: str = detail["reason"]
                 return reason
     return None

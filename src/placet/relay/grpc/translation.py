@@ -41,7 +41,7 @@ HTTP_METHODS: dict[Operation, str] = {
 def call_from_message(
     operation: Operation, request: Message, dialect: Dialect, tenant: str | None
 ) -> A2ACall:
-    """The request as a call in a dialect of 1.0; `tenant` is what is left for the agent itself."""
+    """Return the request as a call in a 1.0 dialect. `tenant` is the tenant that the agent gets."""
     params: Json = MessageToDict(request)
     params.pop("tenant", None)
     if dialect.rpc:
@@ -57,28 +57,28 @@ def call_from_message(
     push = params.pop("id", None) if operation in CONFIG_OPERATIONS else None
     by_id = operation in ("get", "cancel", "subscribe")
     task = params.pop("id" if by_id else "taskId", None) if operation not in ("send", "stream") else None
-    body = operation in BODY_OPERATIONS or operation == "cancel"
+    has_body = operation in BODY_OPERATIONS or operation == "cancel"
     return A2ACall(
         dialect=dialect,
         operation=operation,
         method=HTTP_METHODS.get(operation, "POST"),
-        document=params if body else None,
+        document=params if has_body else None,
         path_task=task,
         path_push=push,
         tenant=tenant,
-        query="" if body else urlencode(_flatten_params(params)),
+        query="" if has_body else urlencode(_flatten_params(params)),
     )
 
 
 def message_from_result(operation: Operation, result: Any) -> Message:
-    """A result as the message that answers the operation; raises A2AError for what is none.
+    """Return a result as the response message of the operation. Raises A2AError if it is not valid.
 
-    Fields that the protocol buffers do not have are left out: there is no place for them.
+    Drops fields that the protocol buffers do not define.
     """
     try:
         return ParseDict(result or {}, RESULT_TYPES[operation](), ignore_unknown_fields=True)
-    except (ParseError, RecursionError) as misfit:
-        raise A2AError("agent_response", "The agent's answer is not what A2A says.") from misfit
+    except (ParseError, RecursionError) as error:
+        raise A2AError("agent_response", "The agent's response is not a valid A2A result.") from error
 
 
 def _flatten_params(params: Json) -> dict[str, str]:

@@ -9,64 +9,64 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.holds.hold_body import decode_hold_body
 from placet.relay.inspection.message_inspector import InspectionRequest
 
-FULL = "{most:,} messages of this caller wait for a person already"
-SEND_LATER = f"{FULL}; send this one again when some of them are decided."
-ASK_LATER = f"{FULL}, and this answer would too; ask for it again when some of them are decided."
+LIMIT_REACHED = "{limit:,} messages of this caller wait for a decision, which is the limit."
+SEND_LATER = f"{LIMIT_REACHED} Send this one again when some are decided."
+FETCH_LATER = f"{LIMIT_REACHED} The agent's response also needs one; fetch it again when some are decided."
 
 
 class BacklogFull(A2AError):
     """A message is refused because its caller has too many pending holds."""
 
-    def __init__(self, request: InspectionRequest, most: int) -> None:
-        # Whoever is told that the relay is busy sends the same again, and an agent that has answered would
-        # do its work again. An agent that pushes is to push again.
-        answered = request.reply is not None and not request.pushed
+    def __init__(self, request: InspectionRequest, limit: int) -> None:
+        # After "busy" a caller sends the same call again. If the agent has already responded, it would do
+        # its work twice, so the call is refused. An agent that pushes should push again.
+        has_response = request.reply is not None and not request.pushed
         super().__init__(
-            "refused" if answered else "busy",
-            (ASK_LATER if answered else SEND_LATER).format(most=most),
-            data={"max_pending_holds": most},
+            "refused" if has_response else "busy",
+            (FETCH_LATER if has_response else SEND_LATER).format(limit=limit),
+            data={"max_pending_holds": limit},
         )
 
 
 class Backlog:
-    """Counts pending holds in the store, and holds that are being written."""
+    """Counts the pending holds of each caller: those in the store, and those being written."""
 
-    def __init__(self, store: HoldStore, *, most: int) -> None:
-        self.most = most
+    def __init__(self, store: HoldStore, *, limit: int) -> None:
+        self.limit = limit
         self._store = store
-        self._coming: Counter[tuple[str, str]] = Counter()
+        self._reserved: Counter[tuple[str, str]] = Counter()
 
     @asynccontextmanager
     async def reserve(self, request: InspectionRequest) -> AsyncIterator[None]:
-        """Room to write one more hold in; raises BacklogFull.
+        """Reserve one more hold while it is written; raise BacklogFull if the limit is reached.
 
-        Whoever came before and is still writing counts, even if the store has theirs by now: of two who want
-        the last place, rather none gets it than both.
+        Earlier reservations count until they end, even if their hold is already in the store. So two
+        concurrent calls may both be refused the last hold, but never both get it.
         """
         caller = request.subscription.tenant, request.subscription.source.name
-        before = self._coming[caller]
-        self._coming[caller] += 1
+        earlier = self._reserved[caller]
+        self._reserved[caller] += 1
         try:
-            if before + await self._count_pending(*caller) >= self.most and not await self._was_approved(
+            if earlier + await self._count_pending(*caller) >= self.limit and not await self._was_approved(
                 request
             ):
-                raise BacklogFull(request, self.most)
+                raise BacklogFull(request, self.limit)
             yield
         finally:
-            self._coming[caller] -= 1
-            if not self._coming[caller]:
-                del self._coming[caller]
+            self._reserved[caller] -= 1
+            if not self._reserved[caller]:
+                del self._reserved[caller]
 
     async def _count_pending(self, tenant: str, caller: str) -> int:
-        # A page that begins where the limit ends brings no messages along, which may be large.
-        asked = HoldFilter(status="PENDING", source=caller)
-        _, total = await self._store.list_holds(tenant, asked, page=self.most, size=1)
+        # The page after the limit is empty: only the total is needed, and messages may be large.
+        pending = HoldFilter(status="PENDING", source=caller)
+        _, total = await self._store.list_holds(tenant, pending, page=self.limit, size=1)
         return total
 
     async def _was_approved(self, request: InspectionRequest) -> bool:
-        """Whether a person has let it go on, and it is to wait again: it has had its place."""
+        """Return whether the message was approved and is held again. It has been counted once already."""
         if request.task_id is None:
             return False
-        asked = HoldFilter(status="APPROVED", task_id=request.task_id)
-        found, _ = await self._store.list_holds(request.subscription.tenant, asked, page=0, size=1)
+        approved = HoldFilter(status="APPROVED", task_id=request.task_id)
+        found, _ = await self._store.list_holds(request.subscription.tenant, approved, page=0, size=1)
         return any(decode_hold_body(hold).done_at is None for hold in found)

@@ -38,7 +38,7 @@ MAX_TEXT = 100_000
 MAX_MATCHED_TEXT = 2_000
 MAX_LIST_ITEMS = 50
 RESERVED_BYTES = 16 * 1024
-"""So much of a case's context is left for everything but the texts."""
+"""Bytes of a case's context that are reserved for everything except the texts."""
 MIN_ROOM = 1024
 
 
@@ -49,11 +49,11 @@ class HoldReason(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     unchecked: tuple[str, ...] = ()
     reason: str
-    opaque: tuple[str, ...] = ()
+    unreadable_paths: tuple[str, ...] = ()
 
     @property
     def metadata(self) -> RelayReason:
-        """What callers are told."""
+        """Return the metadata of the task that the caller gets."""
         if self.policy is None:
             return HitlHeldAgentInputRequired()
         return HitlHeld(
@@ -64,14 +64,13 @@ class HoldReason(Struct, frozen=True, kw_only=True):
 
     @property
     def content(self) -> str | None:
-        """What was found, for a reviewer; None where no policy looked."""
+        """Return the matched texts for the reviewer; None if the hold is not caused by a policy."""
         if self.policy is None:
             return None
         held = [one.text for one in self.findings if one.action is PolicyAction.HUMAN_REVIEW_REQUIRED]
-        found = "\n".join(
-            map(_annotate_hidden_text, dict.fromkeys(held or [one.text for one in self.findings]))
-        )
-        return replace_unstorable(found)[:MAX_MATCHED_TEXT] or None
+        texts = dict.fromkeys(held or [one.text for one in self.findings])
+        content = "\n".join(map(_annotate_hidden_text, texts))
+        return replace_unstorable(content)[:MAX_MATCHED_TEXT] or None
 
 
 def _annotate_hidden_text(text: str) -> str:
@@ -83,10 +82,10 @@ AGENT_INPUT_REASON = HoldReason(reason="The agent asks for input.")
 
 
 def hold_reason_from_evaluation(evaluation: Evaluation) -> HoldReason:
-    """What an evaluation says; raises ValueError if no policy decided it."""
+    """Return the reason to hold a message; raise ValueError if no policy decided the evaluation."""
     applied = evaluation.decided_by
     if applied is None:
-        raise ValueError("a message is held by a policy, or not at all")
+        raise ValueError("No policy decided this evaluation, so the message cannot be held.")
     policy = applied.policy
     return HoldReason(
         policy=HoldingPolicy(
@@ -95,14 +94,14 @@ def hold_reason_from_evaluation(evaluation: Evaluation) -> HoldReason:
         findings=evaluation.findings,
         unchecked=tuple(f"{one.applied.policy.name}: {one.reason}" for one in evaluation.unchecked),
         reason=evaluation.reason,
-        opaque=evaluation.opaque,
+        unreadable_paths=evaluation.unreadable_paths,
     )
 
 
 def build_draft(
     frozen: FrozenMessage,
     request: InspectionRequest,
-    matched: HoldReason,
+    hold_reason: HoldReason,
     pieces: Sequence[Scannable],
     *,
     data: list[Any] | None,
@@ -110,14 +109,14 @@ def build_draft(
     timeout: str | None,
     max_context_bytes: int,
 ) -> CaseDraft:
-    """The question, with the message and what was found in it."""
+    """Return the draft of the case, with the message and its findings."""
     matter, subscription = frozen.frame.matter, request.subscription
-    facts = _build_facts(frozen, request, matched, task_id)
+    facts = _build_facts(frozen, request, hold_reason, task_id)
     return CaseDraft(
         type=HELD_MESSAGES.type,
         prompt=build_prompt(matter, subscription),
-        message=build_summary(matter, subscription, matched),
-        context={CONTEXT_FIELD: _add_message(facts, matched, pieces, data, max_context_bytes)},
+        message=build_summary(matter, subscription, hold_reason),
+        context={CONTEXT_FIELD: _add_message(facts, hold_reason, pieces, data, max_context_bytes)},
         timeout=timeout,
         default_action="reject",
         inline_actions=HELD_MESSAGES.inline_actions,
@@ -126,48 +125,50 @@ def build_draft(
 
 
 def build_prompt(matter: HoldKind, subscription: Subscription) -> str:
-    """The question in one sentence."""
+    """Return the question to the reviewer in one sentence."""
     caller, agent = format_label(subscription.source.name), format_label(subscription.sink.id)
     if matter == "request":
         return f"May this message from {caller} go to the agent {agent}?"
     if matter == "response":
-        return f"May {caller} see this answer of the agent {agent}?"
-    return f"The agent {agent} asks for input. May it go on?"
+        return f"May {caller} get this response from the agent {agent}?"
+    return f"The agent {agent} asks for input. May it continue?"
 
 
-def build_summary(matter: HoldKind, subscription: Subscription, matched: HoldReason) -> str:
-    """What is held and why, in a sentence that shows nothing of it."""
+def build_summary(matter: HoldKind, subscription: Subscription, hold_reason: HoldReason) -> str:
+    """Return what is held and why, without content of the message."""
     caller, agent = format_label(subscription.source.name), format_label(subscription.sink.id)
     if matter == "input":
         return f"The agent {agent} asks for input while it works for {caller}."
-    what = (
-        f"A message from {caller} to {agent}" if matter == "request" else f"An answer of {agent} to {caller}"
+    subject = (
+        f"A message from {caller} to {agent}"
+        if matter == "request"
+        else f"A response from {agent} to {caller}"
     )
-    return f"{what} is held. {replace_unstorable(matched.reason)}"[:2000]
+    return f"{subject} is held. {replace_unstorable(hold_reason.reason)}"[:2000]
 
 
 def join_visible_texts(pieces: Sequence[Scannable]) -> str:
-    """All texts of a message as one, without its ids and its data."""
-    said = [piece.text for piece in pieces if not (is_in_data_part(piece) or is_identifier(piece))]
-    return replace_unstorable("\n".join(said))[:MAX_TEXT]
+    """Return the texts of a message joined, without ids and data parts."""
+    texts = [piece.text for piece in pieces if not (is_in_data_part(piece) or is_identifier(piece))]
+    return replace_unstorable("\n".join(texts))[:MAX_TEXT]
 
 
 def find_data_parts(request: InspectionRequest, reply: A2AReply | None) -> list[Any] | None:
-    """The data parts of what is held; None if there are none."""
-    holders = [request.call.message or {}] if reply is None else _list_part_holders(reply)
-    found = [part["data"] for holder in holders for part in get_parts(holder) if "data" in part]
+    """Return the data parts of the held message; None if it has none."""
+    parents = [request.call.message or {}] if reply is None else _list_objects_with_parts(reply)
+    found = [part["data"] for parent in parents for part in get_parts(parent) if "data" in part]
     return found or None
 
 
 def get_author_role(matter: HoldKind) -> Literal["user", "agent"]:
-    """Who wrote what is held."""
+    """Return the A2A role of the held message's author."""
     return "user" if matter == "request" else "agent"
 
 
 def _build_facts(
-    frozen: FrozenMessage, request: InspectionRequest, matched: HoldReason, task_id: str
+    frozen: FrozenMessage, request: InspectionRequest, hold_reason: HoldReason, task_id: str
 ) -> dict[str, Any]:
-    """All that a reviewer is told about a message, besides what is in it."""
+    """Return what the reviewer sees besides the message's content."""
     frame, subscription = frozen.frame, request.subscription
     return {
         "matter": frame.matter,
@@ -177,10 +178,10 @@ def _build_facts(
         "caller": format_label(subscription.source.name),
         "caller_kind": subscription.source.kind,
         "agent": format_label(subscription.sink.id),
-        "policy": _describe_policy(matched),
-        "reason": replace_unstorable(matched.reason)[:500],
-        "unchecked": [format_label(one) for one in matched.unchecked[:MAX_LIST_ITEMS]],
-        "files": [format_label(path) for path in matched.opaque[:MAX_LIST_ITEMS]],
+        "policy": _describe_policy(hold_reason),
+        "reason": replace_unstorable(hold_reason.reason)[:500],
+        "unchecked": [format_label(one) for one in hold_reason.unchecked[:MAX_LIST_ITEMS]],
+        "files": [format_label(path) for path in hold_reason.unreadable_paths[:MAX_LIST_ITEMS]],
         "digest": frozen.digest,
         "task_id": format_label(task_id),
         "correlation_id": format_label(request.correlation_id),
@@ -189,28 +190,28 @@ def _build_facts(
 
 def _add_message(
     facts: dict[str, Any],
-    matched: HoldReason,
+    hold_reason: HoldReason,
     pieces: Sequence[Scannable],
     data: list[Any] | None,
     max_context_bytes: int,
 ) -> dict[str, Any]:
-    """The facts and as much of the message as a case has room for."""
+    """Return the facts with as much of the message as fits into the case's context."""
     room = max_context_bytes - RESERVED_BYTES
     while True:
         parts = excerpt_data(data, room=room // 4)
-        data_shown = not parts["data_left_out"]
-        texts = excerpt_texts(pieces, matched.findings, room=room - room // 4, data_shown=data_shown)
-        held = {**facts, **parts, **texts}
-        if room < MIN_ROOM or len(msgspec.json.encode(held)) <= max_context_bytes - MIN_ROOM:
-            return held
-        room //= 2  # a text full of quotation marks is longer in JSON than it is
+        shows_data = not parts["data_left_out"]
+        texts = excerpt_texts(pieces, hold_reason.findings, room=room - room // 4, shows_data=shows_data)
+        context = {**facts, **parts, **texts}
+        if room < MIN_ROOM or len(msgspec.json.encode(context)) <= max_context_bytes - MIN_ROOM:
+            return context
+        room //= 2  # escapes can make a text longer in JSON than its own length
 
 
-def _list_part_holders(reply: A2AReply) -> list[dict[str, Any]]:
-    """What of an answer has parts: a message, what a status says, and pieces of work."""
-    about = reply.task or reply.status_update or reply.artifact_update or {}
-    status, artifacts = about.get("status"), about.get("artifacts")
-    found: list[Any] = [reply.message, about.get("artifact")]
+def _list_objects_with_parts(reply: A2AReply) -> list[dict[str, Any]]:
+    """Return the objects of a response that have parts: messages and artifacts."""
+    content = reply.task or reply.status_update or reply.artifact_update or {}
+    status, artifacts = content.get("status"), content.get("artifacts")
+    found: list[Any] = [reply.message, content.get("artifact")]
     found += [status.get("message")] if isinstance(status, dict) else []
     found += artifacts if isinstance(artifacts, list) else []
     return [one for one in found if isinstance(one, dict)]
@@ -224,8 +225,8 @@ def _get_receiver(matter: HoldKind, subscription: Subscription) -> str:
     return subscription.sink.id if matter == "request" else subscription.source.name
 
 
-def _describe_policy(matched: HoldReason) -> dict[str, str] | None:
-    policy = matched.policy
+def _describe_policy(hold_reason: HoldReason) -> dict[str, str] | None:
+    policy = hold_reason.policy
     if policy is None:
         return None
     return {"name": format_label(policy.name), "version": policy.version, "level": policy.level}

@@ -1,4 +1,4 @@
-"""A held message as stored: its exact bytes, and what is needed to resume it."""
+"""A held message as stored: its exact bytes and the context to resume it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policies.policy import Leg
 
 HoldKind = Literal["request", "response", "input"]
-"""A call that waits to go to the agent, an answer that waits to be shown, or an agent that waits for one."""
+"""A held call to the agent, a held response of the agent, or a held request of the agent for input."""
 
-# Of all that travels with a call, what is none of anybody's credentials.
+# Headers that are stored with a held message. None of them holds credentials.
 STORED_HEADERS = frozenset(
     {"accept", "a2a-version", "a2a-extensions", "x-a2a-extensions", "content-type", "accept-language"}
     | {"traceparent", "tracestate", "x-correlation-id"}
@@ -26,11 +26,11 @@ STORED_HEADERS = frozenset(
 
 
 class MessageFrame(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the message arrived, what it belongs to, and the leg it resumes from."""
+    """The context of a held message: how it arrived, its task, and the leg from which it resumes."""
 
     matter: HoldKind
     leg: Leg
-    """The last leg that they have passed when a person lets them go on."""
+    """The leg on which the message is held. After approval it continues behind this leg."""
     dialect: Dialect
     operation: Operation
     method: str = "POST"
@@ -38,14 +38,14 @@ class MessageFrame(Struct, frozen=True, kw_only=True, omit_defaults=True):
     path_task: str | None = None
     path_push: str | None = None
     tenant: str | None = None
-    """The tenant in A2A's own sense, which stands in the agent's paths."""
+    """The `tenant` of A2A, which is part of the agent's paths. It is not the relay's tenant."""
     query: str = ""
     headers: dict[str, str] = {}
     webhook: str | None = None
-    """Where the agent is to push to."""
+    """The id of the webhook that the agent pushes to."""
     pushed: bool = False
     upstream_task: str | None = None
-    """The agent's own name for the task; None while it knows of none."""
+    """The agent's id of the task; None if the agent has none yet."""
     upstream_context: str | None = None
 
 
@@ -57,12 +57,12 @@ class FrozenMessage(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """What an approval is bound to: the bytes, and what becomes of them."""
+        """Return the digest of frame and bytes. An approval is bound to it."""
         framed = msgspec.json.encode(self.frame, order="deterministic")
         return hashlib.sha256(b"%d\n%b%b" % (len(framed), framed, self.data)).hexdigest()
 
     def call(self) -> A2ACall:
-        """The call, as it goes on; for an answer, the call that it answers, without its content."""
+        """Return the held call; for a held response, its call without the content."""
         frame = self.frame
         document: dict[str, Any] | None = None
         if frame.matter == "request":
@@ -81,7 +81,7 @@ class FrozenMessage(Struct, frozen=True, kw_only=True):
         )
 
     def reply(self) -> A2AReply:
-        """The answer."""
+        """Return the held response."""
         frame = self.frame
         return A2AReply(
             dialect=frame.dialect, operation=frame.operation, document=msgspec.json.decode(self.data)
@@ -89,12 +89,12 @@ class FrozenMessage(Struct, frozen=True, kw_only=True):
 
 
 def select_stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """What may be kept of a call's headers: credentials are looked up again when it goes on."""
+    """Return the headers that may be stored. Credentials are looked up again on resume."""
     return {name: value for name, value in headers.items() if name in STORED_HEADERS}
 
 
 def freeze_call(leg: Leg, request: InspectionRequest, document: dict[str, Any] | None) -> FrozenMessage:
-    """A call that waits, with this document."""
+    """Return a held call with this document."""
     data = b"" if document is None else msgspec.json.encode(document)
     return FrozenMessage(frame=_build_frame("request", leg, request), data=data)
 
@@ -108,7 +108,7 @@ def freeze_reply(
     upstream_task: str | None,
     upstream_context: str | None,
 ) -> FrozenMessage:
-    """An answer that waits, in the caller's own names; the agent's own are kept beside it."""
+    """Return a held response with the caller's ids. The frame keeps the agent's ids."""
     frame = replace(
         _build_frame(matter, leg, request), upstream_task=upstream_task, upstream_context=upstream_context
     )

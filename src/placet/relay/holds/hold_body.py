@@ -25,7 +25,7 @@ class HoldingPolicy(Struct, frozen=True, kw_only=True):
 
 
 class Resolution(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a hold, and who decided it."""
+    """How a hold was resolved, and by whom."""
 
     id: str
     action: ResolutionAction
@@ -34,14 +34,20 @@ class Resolution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: datetime
 
 
-class HoldBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All of a hold that only the relay reads."""
+class HoldBody(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"text_digests": "texts", "agent_task_id": "ran_as", "send_count": "sent"},  # stored names
+):
+    """The relay's data of a hold, stored as the body of its row."""
 
     frame: MessageFrame
     digest: str
     source_kind: CallerKind
     reason: dict[str, Any]
-    """The metadata that callers see while it is held."""
+    """The metadata that callers see while the message is held."""
     role: Literal["user", "agent"]
     text: str
     data: list[Any] | None = None
@@ -50,24 +56,24 @@ class HoldBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
     message_id: str | None = None
     policy: HoldingPolicy | None = None
     matched: str | None = None
-    texts: tuple[str, ...] = ()
-    """Digests of the texts that a person sees."""
+    text_digests: tuple[str, ...] = ()
+    """Digests of the texts and files that the reviewer decides about."""
     resolution: Resolution | None = None
-    ran_as: str | None = None
-    """The agent's name for the task that the message has led to, while its answer is still waited for."""
-    sent: int = 0
-    """How often it was sent without anybody knowing whether it arrived."""
+    agent_task_id: str | None = None
+    """The agent's id of the task that the resumed message started, while the relay awaits its result."""
+    send_count: int = 0
+    """How many times the message was sent with an unknown result."""
     done_at: datetime | None = None
-    """When all that follows from the resolution was done."""
+    """When the resolution was carried out."""
     failure: str | None = None
-    """Why it could not be done."""
+    """Why the resolution could not be carried out."""
 
 
 def decode_hold_body(hold: HoldRow) -> HoldBody:
-    """What the relay wrote into a hold."""
+    """Return the relay's data of a hold."""
     return msgspec.json.decode(hold.body, type=HoldBody)
 
 
 def frozen_message_from_hold(hold: HoldRow, body: HoldBody) -> FrozenMessage:
-    """The message of a hold."""
+    """Return the held message of a hold."""
     return FrozenMessage(frame=body.frame, data=hold.envelope)

@@ -14,6 +14,7 @@ from placet.errors import CaseConflict
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldRow
 from placet.ports.outbox_store import Delivery
+from placet.protocol.service_paths import INBOX
 from placet.relay.holds.hold_body import decode_hold_body
 from placet.relay.holds.hold_storage import NoticeStore
 from placet.relay.settings import NoticeSettings
@@ -24,7 +25,7 @@ log = logging.getLogger("placet.relay")
 
 
 class HoldNotice(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is told: enough to find the message in the inbox or by the API, for those who may see it."""
+    """The payload of a notification. It identifies the hold and has no content of the message."""
 
     type: str = HELD_EVENT
     approval_id: str
@@ -42,7 +43,7 @@ class HoldNotice(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class HoldNotifier:
-    """Queues a callback for every hold of a tenant with a receiver; a failure does not affect the hold."""
+    """Queues a callback for each hold, if the tenant has a receiver. A failure does not affect the hold."""
 
     def __init__(
         self,
@@ -59,42 +60,42 @@ class HoldNotifier:
         self._now = now
         self._wake = wake
 
-    async def tell(self, hold: HoldRow) -> None:
-        """Owe the notice of a hold that was just written."""
+    async def notify(self, hold: HoldRow) -> None:
+        """Queue the notification of a new hold."""
         receiver = self._settings.get(hold.tenant)
         if receiver is None:
             return
         try:
-            await self._owe(receiver, hold)
+            await self._enqueue(receiver, hold)
         except Exception:
-            log.exception("hold_notice_failed")
+            log.exception("hold_notice_failed hold_id=%s", hold.id)
 
-    async def _owe(self, receiver: NoticeSettings, hold: HoldRow) -> None:
+    async def _enqueue(self, receiver: NoticeSettings, hold: HoldRow) -> None:
         now = self._now()
         if await self._store.get_endpoint(receiver.key, receiver.url) is None:
-            fresh = Endpoint(
+            endpoint = Endpoint(
                 owner=receiver.key,
                 url=receiver.url,
                 secret=random_values.generate_callback_secret(),
                 created_at=now,
             )
-            with suppress(CaseConflict):  # somebody else was faster
-                await self._store.save_endpoint(fresh)
-        owed = Delivery(
+            with suppress(CaseConflict):  # a concurrent hold has registered the endpoint
+                await self._store.save_endpoint(endpoint)
+        delivery = Delivery(
             id=random_values.generate_message_id(),
             case_id="",
             event=HELD_EVENT,
             owner=receiver.key,
             courier=WEBHOOK,
             target=receiver.url,
-            body=msgspec.json.encode(self._notice(hold)),
+            body=msgspec.json.encode(self._build_notice(hold)),
             created_at=now,
             next_at=now,
         )
-        await self._store.add_deliveries([owed])
+        await self._store.add_deliveries([delivery])
         self._wake()
 
-    def _notice(self, hold: HoldRow) -> HoldNotice:
+    def _build_notice(self, hold: HoldRow) -> HoldNotice:
         return HoldNotice(
             approval_id=hold.id,
             case_id=hold.case_id,
@@ -107,5 +108,5 @@ class HoldNotifier:
             task_id=hold.task_id,
             correlation_id=hold.correlation_id,
             created_at=hold.created_at,
-            inbox_url=f"{self._public_url}/inbox",
+            inbox_url=f"{self._public_url}{INBOX}",
         )

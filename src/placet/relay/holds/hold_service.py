@@ -1,4 +1,4 @@
-"""Hold messages: freeze them, open a case for each, and answer the caller with a waiting task."""
+"""Hold messages: freeze each message, open its case, and give the caller a task to wait for."""
 
 import asyncio
 from collections.abc import Callable
@@ -45,7 +45,7 @@ from placet.relay.tasks.task_repository import Task, TaskRepository, row_from_ta
 from placet.relay.tasks.task_view import task_view
 
 REQUEST_LEGS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})
-CANNOT_HOLD = "This needs a person's approval, which it cannot wait for."
+CANNOT_HOLD = "This call needs a person's approval, and a call without a message cannot be held."
 
 
 class HoldService:
@@ -56,26 +56,26 @@ class HoldService:
         *,
         store: HoldCreationStore,
         desk: ReviewDesk,
-        book: TaskRepository,
+        tasks: TaskRepository,
         access: TaskAccess,
-        trail: AuditLog,
+        audit_log: AuditLog,
         now: Callable[[], datetime],
         timeout: str | None = None,
         max_pending: int = MAX_PENDING_HOLDS,
     ) -> None:
         self.store = store
         self.desk = desk
-        self.book = book
-        self.trail = trail
+        self.tasks = tasks
+        self.audit_log = audit_log
         self.now = now
-        self.notices: HoldNotifier | None = None
-        """Tells whoever wants to know of every hold."""
-        self.places = TaskLocator(book, access)
+        self.notifier: HoldNotifier | None = None
+        """Notifies the tenant's receiver of each hold."""
+        self.task_locator = TaskLocator(tasks, access)
         self._access = access
         self._timeout = _limit_timeout(timeout, desk.limits.max_timeout_for)
-        self._backlog = Backlog(store, most=max_pending)
+        self._backlog = Backlog(store, limit=max_pending)
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
-        self._under_way: set[asyncio.Task[AnswerVerdict]] = set()
+        self._jobs: set[asyncio.Task[AnswerVerdict]] = set()
 
     async def hold(
         self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
@@ -85,25 +85,27 @@ class HoldService:
             if leg in REQUEST_LEGS:
                 return await self._hold_call(leg, request, evaluation)
             return await self._hold_reply(leg, request, evaluation)
-        except TaskOwnedByRelay as spoken_for:
-            return self._build_verdict(request, spoken_for.entry)
+        except TaskOwnedByRelay as owned:
+            return self._build_verdict(request, owned.task)
         except A2AError as problem:
             return RefuseVerdict(problem)
 
     async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
         """See `MessageHolder`."""
-        about = get_target_task_id(request.call) if request.reply is None else request.reply.task_id
+        target_id = get_target_task_id(request.call) if request.reply is None else request.reply.task_id
         found: set[str] = set()
-        for task_id in (request.task_id, about):
-            entry = None if task_id is None else await self.places.find_task(request.subscription, task_id)
-            if entry is not None and entry.owner == request.subscription.source.name:
-                found.update(entry.approved)
+        for task_id in (request.task_id, target_id):
+            task = (
+                None if task_id is None else await self.task_locator.find_task(request.subscription, task_id)
+            )
+            if task is not None and task.owner == request.subscription.source.name:
+                found.update(task.approved)
         return frozenset(found)
 
     async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
-        """Hold an answer, an event or a push in which the agent asks for input; None for any other.
+        """Hold a response, event or push in which the agent asks for input; return None for any other.
 
-        What policies say of it was heard before. A task that is held already stays held once.
+        The policies have already been evaluated. A task that is already held is not held twice.
         """
         reply = request.reply
         if reply is None or reply.state != "input-required":
@@ -111,42 +113,42 @@ class HoldService:
         if request.subscription.sink.input_required != "hold":
             return None
         try:
-            return await self._hold_question(request, reply)
-        except TaskOwnedByRelay as spoken_for:
-            return self._build_verdict(request, spoken_for.entry)
+            return await self._hold_input(request, reply)
+        except TaskOwnedByRelay as owned:
+            return self._build_verdict(request, owned.task)
         except A2AError as problem:
             return RefuseVerdict(problem)
 
     async def find_relay_task(self, subscription: Subscription, task_id: str) -> Task | None:
-        """The task under either of its names, if the relay speaks for it by now; None if the agent does."""
-        entry = await self.places.find_task(subscription, task_id)
-        return entry if entry is not None and (entry.hold_id or entry.ending) else None
+        """Return the task by either of its ids if the relay answers for it; None if the agent does."""
+        task = await self.task_locator.find_task(subscription, task_id)
+        return task if task is not None and (task.hold_id or task.ending) else None
 
     async def aclose(self) -> None:
-        """Finish what is being taken over."""
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        """Wait for the holds that are being created."""
+        await asyncio.gather(*self._jobs, return_exceptions=True)
 
-    # What is frozen
+    # Freeze the message
 
     async def _hold_call(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> AnswerVerdict:
         call = request.call
         if call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
-        place = await self.places.locate_call(request)
+        target = await self.task_locator.locate_call(request)
         pieces = call.pieces()
         masked = evaluation.mask(pieces)
         document = call.document
         if masked != tuple(pieces):
             document = call.with_texts([piece.text for piece in masked])
-        taking = NewHold(
+        new_hold = NewHold(
             request=request,
             frozen=freeze_call(leg, request, document),
-            matched=hold_reason_from_evaluation(evaluation),
+            hold_reason=hold_reason_from_evaluation(evaluation),
             pieces=pieces,
-            source="POLICY_ESCALATION",
-            place=place,
+            detection_source="POLICY_ESCALATION",
+            target=target,
         )
-        return await self._take(taking)
+        return await self._create_hold(new_hold)
 
     async def _hold_reply(
         self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
@@ -158,124 +160,130 @@ class HoldService:
         masked = evaluation.mask(pieces)
         if masked != tuple(pieces):
             reply = replace(reply, document=reply.with_texts([piece.text for piece in masked]))
-        taking = await self._freeze_answer("response", leg, request, reply)
-        return await self._take(
-            replace(taking, matched=hold_reason_from_evaluation(evaluation), pieces=pieces)
+        new_hold = await self._freeze_reply("response", leg, request, reply)
+        return await self._create_hold(
+            replace(new_hold, hold_reason=hold_reason_from_evaluation(evaluation), pieces=pieces)
         )
 
-    async def _hold_question(self, request: InspectionRequest, reply: A2AReply) -> AnswerVerdict:
-        taking = await self._freeze_answer("input", Leg.RESPONSE_TO_SOURCE, request, reply)
-        entry = taking.place.entry
-        if entry is None:
-            raise A2AError("agent_response", "The agent asks for input without a task.")
+    async def _hold_input(self, request: InspectionRequest, reply: A2AReply) -> AnswerVerdict:
+        new_hold = await self._freeze_reply("input", Leg.RESPONSE_TO_SOURCE, request, reply)
+        task = new_hold.target.task
+        if task is None:
+            raise A2AError("agent_response", "The agent asked for input without a task.")
         pieces = reply.pieces()
-        source: DetectionSource = "PUSH_NOTIFICATION" if request.pushed else "AGENT_INPUT_REQUIRED"
-        return await self._take(replace(taking, pieces=pieces, source=source))
+        detection_source: DetectionSource = "PUSH_NOTIFICATION" if request.pushed else "AGENT_INPUT_REQUIRED"
+        return await self._create_hold(replace(new_hold, pieces=pieces, detection_source=detection_source))
 
-    async def _freeze_answer(
+    async def _freeze_reply(
         self, matter: Literal["response", "input"], leg: Leg, request: InspectionRequest, reply: A2AReply
     ) -> NewHold:
-        """An answer in the caller's own names; raises A2AProblem for what has no task to wait in."""
+        """Return a hold of a response with the caller's ids; raise A2AError if it has no task."""
         subscription = request.subscription
-        noted = reply
+        translated = reply
         if reply.error is None:
-            noted = await self._access.note(subscription, reply, own=request.task_id)
-        place = await self.places.locate_reply(request, noted)
-        if place.entry is None and request.call.message is None:
+            translated = await self._access.translate_reply(
+                subscription, reply, except_task_id=request.task_id, call=request.writes
+            )
+        target = await self.task_locator.locate_reply(request, translated)
+        if target.task is None and request.call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
-        theirs = request.upstream_task
-        if theirs is None and reply.task_id is not None:
-            theirs = reply.task_id
-            known = await self.book.find(subscription.tenant, subscription.sink.id, "task", theirs)
-            theirs = theirs if known is None else known.upstream_id or theirs
+        agent_task_id = request.upstream_task
+        if agent_task_id is None and reply.task_id is not None:
+            agent_task_id = reply.task_id
+            known = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", agent_task_id)
+            agent_task_id = agent_task_id if known is None else known.upstream_id or agent_task_id
         frozen = freeze_reply(
-            matter, leg, request, noted, upstream_task=theirs, upstream_context=reply.context_id
+            matter, leg, request, translated, upstream_task=agent_task_id, upstream_context=reply.context_id
         )
         return NewHold(
             request=request,
             frozen=frozen,
-            matched=AGENT_INPUT_REASON,
+            hold_reason=AGENT_INPUT_REASON,
             pieces=(),
-            source="POLICY_ESCALATION",
-            place=place,
-            reply=noted,
+            detection_source="POLICY_ESCALATION",
+            target=target,
+            reply=translated,
         )
 
-    # How it is taken over
+    # Create the hold
 
-    async def _take(self, taking: NewHold) -> AnswerVerdict:
-        """Take a message over to the end, whoever leaves meanwhile: a case without its hold leads nowhere."""
-        job = asyncio.create_task(self._take_once(taking))
-        self._under_way.add(job)
-        job.add_done_callback(self._under_way.discard)
-        job.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever has left
+    async def _create_hold(self, new_hold: NewHold) -> AnswerVerdict:
+        """Create the hold. It is completed even if the caller disconnects."""
+        job = asyncio.create_task(self._find_or_create_hold(new_hold))
+        self._jobs.add(job)
+        job.add_done_callback(self._jobs.discard)
+        # After a disconnect nothing awaits the job, so its exception is retrieved here.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(job)
 
-    async def _take_once(self, taking: NewHold) -> AnswerVerdict:
-        """Open the case and write the hold, once: a message that comes again meets the hold it has."""
-        request, known = taking.request, taking.place.entry
+    async def _find_or_create_hold(self, new_hold: NewHold) -> AnswerVerdict:
+        """Open the case and write the hold. A repeated message gets its existing hold."""
+        request, known = new_hold.request, new_hold.target.task
         subscription = request.subscription
-        name = known.id if known is not None else taking.content
+        key = known.id if known is not None else new_hold.content_digest
         secret = await self.store.get_or_create_secret("relay", random_values.generate_secret())
-        async with self._lock(subscription.tenant, subscription.sink.id, name):
+        async with self._lock(subscription.tenant, subscription.sink.id, key):
             if known is not None and known.id != request.task_id:
                 held = await self.find_relay_task(subscription, known.id)
-                if held is not None:  # by what came a moment before
-                    if not taking.is_held_by(held, secret):
+                if held is not None:  # a concurrent message was held first
+                    if not new_hold.is_held_by(held, secret):
                         raise unavailable_task_error(held)
                     return self._build_verdict(request, held)
             for count in range(MAX_ATTEMPTS):
-                hold_id, entry = taking.names(secret, count)
+                hold_id, task = new_hold.derive_ids(secret, count)
                 earlier = await self.store.get_hold(hold_id)
                 if earlier is None:
                     try:
                         return self._build_verdict(
-                            request, await self._file_within_limit(taking, hold_id, entry)
+                            request, await self._write_within_limit(new_hold, hold_id, task)
                         )
                     except RelayConflict:
                         earlier = await self.store.get_hold(hold_id)
                 if earlier is not None and earlier.status == "PENDING":
-                    waiting = await self.places.find_task(subscription, earlier.task_id)
-                    return self._build_verdict(request, waiting or entry)
+                    held = await self.task_locator.find_task(subscription, earlier.task_id)
+                    return self._build_verdict(request, held or task)
         raise Unavailable()
 
-    async def _file_within_limit(self, taking: NewHold, hold_id: str, entry: Task) -> Task:
-        """The task of a new hold; raises BacklogFull, which is written down, if there is no room for one."""
+    async def _write_within_limit(self, new_hold: NewHold, hold_id: str, task: Task) -> Task:
+        """Write a hold and return its task; on BacklogFull, record an audit event and raise."""
         try:
-            async with self._backlog.reserve(taking.request):
-                return await self._file(taking, hold_id, entry)
+            async with self._backlog.reserve(new_hold.request):
+                return await self._write(new_hold, hold_id, task)
         except BacklogFull:
-            self.trail.record(taking.build_backlog_event(self.trail, self._backlog.most))
+            self.audit_log.record(new_hold.build_backlog_event(self.audit_log, self._backlog.limit))
             raise
 
-    async def _file(self, taking: NewHold, hold_id: str, entry: Task) -> Task:
+    async def _write(self, new_hold: NewHold, hold_id: str, task: Task) -> Task:
         """Write the case, the hold, its task and its audit events in one transaction."""
-        request, subscription = taking.request, taking.request.subscription
+        request, subscription = new_hold.request, new_hold.request.subscription
         draft = build_draft(
-            taking.frozen,
+            new_hold.frozen,
             request,
-            taking.matched,
-            taking.pieces,
-            data=find_data_parts(request, taking.reply),
-            task_id=entry.id,
+            new_hold.hold_reason,
+            new_hold.pieces,
+            data=find_data_parts(request, new_hold.reply),
+            task_id=task.id,
             timeout=self._timeout,
             max_context_bytes=self.desk.limits.max_context_bytes,
         )
         now = self.now()
-        metadata = reason_to_metadata(taking.matched.metadata)
-        masked = replace(
-            entry,
+        metadata = reason_to_metadata(new_hold.hold_reason.metadata)
+        held = replace(
+            task,
             hold_id=hold_id,
             hold_metadata=metadata,
-            upstream_id=taking.frozen.frame.upstream_task or entry.upstream_id,
+            upstream_id=new_hold.frozen.frame.upstream_task or task.upstream_id,
         )
-        tasks = self._task_rows(subscription, masked, fresh=taking.place.context_id is None, at=now)
+        rows = self._build_task_rows(
+            subscription, held, is_new_context=new_hold.target.context_id is None, at=now
+        )
 
         def build_hold(case_id: str) -> HoldCreation:
-            hold = taking.row(hold_id, case_id, masked, metadata, now)
-            return HoldCreation(hold=hold, tasks=tuple(tasks), events=tuple(taking.events(self.trail, hold)))
+            hold = new_hold.build_row(hold_id, case_id, held, metadata, now)
+            events = new_hold.build_events(self.audit_log, hold)
+            return HoldCreation(hold=hold, tasks=tuple(rows), events=tuple(events))
 
-        await self.book.flush()  # otherwise an earlier entry of these names would be written after this one
+        await self.tasks.flush()  # otherwise a queued write of this task would overwrite this one
         try:
             opened = await self.desk.open(
                 draft,
@@ -285,36 +293,36 @@ class HoldService:
             )
         except CaseConflict:
             raise RelayConflict() from None
-        self.book.adopt(tasks)
-        hold = taking.row(hold_id, opened.case_id, masked, metadata, now)
-        if self.notices is not None:
-            await self.notices.tell(hold)
-        return masked
+        self.tasks.adopt(rows)
+        hold = new_hold.build_row(hold_id, opened.case_id, held, metadata, now)
+        if self.notifier is not None:
+            await self.notifier.notify(hold)
+        return held
 
-    def _task_rows(
-        self, subscription: Subscription, entry: Task, *, fresh: bool, at: datetime
+    def _build_task_rows(
+        self, subscription: Subscription, task: Task, *, is_new_context: bool, at: datetime
     ) -> list[TaskRow]:
         tenant, agent = subscription.tenant, subscription.sink.id
-        rows = [row_from_task(tenant, agent, "task", entry, at)]
-        if fresh and entry.context_id is not None:
-            context = Task(id=entry.context_id, owner=entry.owner, upstream_id=None)
+        rows = [row_from_task(tenant, agent, "task", task, at)]
+        if is_new_context and task.context_id is not None:
+            context = Task(id=task.context_id, owner=task.owner, upstream_id=None)
             rows.append(row_from_task(tenant, agent, "context", context, at))
         return rows
 
-    def _build_verdict(self, request: InspectionRequest, entry: Task) -> AnswerVerdict:
+    def _build_verdict(self, request: InspectionRequest, task: Task) -> AnswerVerdict:
         call = request.call
-        face = task_view(entry, call.dialect, self.now())
-        return AnswerVerdict(build_task_reply(face, call.operation, call.dialect, call.rpc_id))
+        view = task_view(task, call.dialect, self.now())
+        return AnswerVerdict(build_task_reply(view, call.operation, call.dialect, call.rpc_id))
 
     def _lock(self, tenant: str, agent: str, name: str) -> asyncio.Lock:
         return self._locks.setdefault((tenant, agent, name), asyncio.Lock())
 
 
 def case_owner(tenant: str) -> Principal:
-    """Whose the cases about a tenant's held messages are."""
+    """Return the principal that owns the cases of a tenant's held messages."""
     return Principal(name=f"relay:{tenant}")
 
 
-def _limit_timeout(timeout: str | None, most: timedelta) -> str | None:
-    """How long a case may wait, but never longer than any may."""
-    return None if timeout is None else format_duration(min(parse_duration(timeout), most))
+def _limit_timeout(timeout: str | None, maximum: timedelta) -> str | None:
+    """Return the timeout of a case, at most the maximum of all cases."""
+    return None if timeout is None else format_duration(min(parse_duration(timeout), maximum))

@@ -1,4 +1,4 @@
-"""The storage that holds need."""
+"""The store interfaces that holds need."""
 
 from typing import Protocol
 
@@ -11,12 +11,12 @@ from placet.ports.outbox_store import OutboxStore
 
 
 class CaseHoldStore(CaseStore, HoldStore, Protocol):
-    """Cases and the holds that they decide."""
+    """Stores cases and their holds."""
 
 
 class HoldCreationStore(CaseHoldStore, KeyStore, ChangeFeed, Protocol):
-    """What creating holds needs."""
+    """The store that `HoldService` needs."""
 
 
 class NoticeStore(OutboxStore, EndpointStore, Protocol):
-    """Where notices of new holds are written."""
+    """The store that `HoldNotifier` needs."""

@@ -1,4 +1,4 @@
-"""Build the bounded excerpts of a held message that a reviewer sees."""
+"""Build the excerpts of a held message that a reviewer sees, within a size limit."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ MAX_MARKS = 500
 MAX_DATA_PARTS = 50
 MAX_DATA_DEPTH = 20
 MARK_CONTEXT = 400
-"""So many characters on both sides of a finding are shown of a text that is too long to be shown whole."""
+"""Characters shown on both sides of a finding if the text is too long to be shown whole."""
 MAX_OPENING = 2_000
 MAX_LABEL = 200
 _DATA = re.compile(r"\.(?:parts|content)\[\d+\]\.data(?:\W|$)")
@@ -27,48 +27,48 @@ Mark = tuple[int, int, Finding]
 
 
 def excerpt_texts(
-    pieces: Sequence[Scannable], findings: Iterable[Finding], *, room: int, data_shown: bool = False
+    pieces: Sequence[Scannable], findings: Iterable[Finding], *, room: int, shows_data: bool = False
 ) -> dict[str, Any]:
-    """The texts with their marks, in at most about so many bytes of JSON; what is left out is counted.
+    """Return the texts with their marks in about `room` bytes of JSON, and the number of omitted texts.
 
-    Texts in which something was found come whole before the others do, and in excerpts if need be. What is
-    shown as data need not be shown once more, unless something was found in it.
+    Texts with findings come first; long texts are cut to excerpts. Ids, and texts of data parts that are
+    shown as data, are included only if they have findings.
     """
     marks = _group_marks(pieces, findings)
-    aside = {
-        place
-        for place, piece in enumerate(pieces)
-        if is_identifier(piece) or (data_shown and is_in_data_part(piece))
+    optional = {
+        index
+        for index, piece in enumerate(pieces)
+        if is_identifier(piece) or (shows_data and is_in_data_part(piece))
     }
-    told = [place for place in range(len(pieces)) if place in marks or place not in aside]
-    order = sorted(told, key=lambda place: (place not in marks, place))
+    relevant = [index for index in range(len(pieces)) if index in marks or index not in optional]
+    order = sorted(relevant, key=lambda index: (index not in marks, index))
     shown: dict[int, dict[str, Any]] = {}
     left = room
-    for count, place in enumerate(order):
-        piece = pieces[place]
+    for count, index in enumerate(order):
+        piece = pieces[index]
         if count >= MAX_TEXTS or left <= 0:
             break
-        entry = _build_text_entry(piece, marks.get(place, []), left)
+        entry = _build_text_entry(piece, marks.get(index, []), left)
         left -= len(msgspec.json.encode(entry))
-        shown[place] = entry
+        shown[index] = entry
     return {
-        "texts": [shown[place] for place in sorted(shown)],
-        "texts_left_out": len(told) - len(shown),
+        "texts": [shown[index] for index in sorted(shown)],
+        "texts_left_out": len(relevant) - len(shown),
     }
 
 
 def is_in_data_part(piece: Scannable) -> bool:
-    """Whether it stands in a data part."""
+    """Return whether the text is in a data part."""
     return _DATA.search(piece.path) is not None
 
 
 def is_identifier(piece: Scannable) -> bool:
-    """Whether it is shown only if something was found in it."""
+    """Return whether the text is an id or another fixed value that masks must not change."""
     return isinstance(piece, TextPiece) and piece.role == "fixed"
 
 
 def excerpt_data(parts: Sequence[Any] | None, *, room: int) -> dict[str, Any]:
-    """The data parts as they are, as many as fit in about so many bytes; what is left out is counted."""
+    """Return the data parts that fit in about `room` bytes of JSON, and the number of omitted parts."""
     shown: list[Any] = []
     left = room
     for part in parts or ():
@@ -91,12 +91,12 @@ def _clean_value(value: Any, levels: int) -> Any:
 
 
 def format_label(text: str) -> str:
-    """A name from outside, as it can stand in a line."""
+    """Return an untrusted name on one line, without unstorable characters and not too long."""
     return truncate(" ".join(replace_unstorable(text).split()), MAX_LABEL)
 
 
 def _group_marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> dict[int, list[Mark]]:
-    """By the number of the text, where something was found in it; a finding without width marks all of it."""
+    """Return the marks by index of the text. A finding of zero width marks the whole text."""
     found: dict[int, list[Mark]] = {}
     for count, finding in enumerate(findings):
         if count >= MAX_MARKS:
@@ -107,13 +107,13 @@ def _group_marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> di
         if start == end:
             start, end = 0, len(pieces[finding.piece].text)
         found.setdefault(finding.piece, []).append((start, end, finding))
-    return {place: sorted(marks, key=lambda mark: mark[:2]) for place, marks in found.items()}
+    return {index: sorted(marks, key=lambda mark: mark[:2]) for index, marks in found.items()}
 
 
 def _build_text_entry(piece: Scannable, marks: Sequence[Mark], room: int) -> dict[str, Any]:
     text = replace_unstorable(piece.text)
-    whole = len(text.encode("utf-8", "replace")) <= room
-    spans = [(0, len(text))] if whole else _choose_windows(len(text), marks, room)
+    fits = len(text.encode("utf-8", "replace")) <= room
+    spans = [(0, len(text))] if fits else _choose_windows(len(text), marks, room)
     return {
         "path": format_label(piece.path),
         "length": len(text),
@@ -122,13 +122,13 @@ def _build_text_entry(piece: Scannable, marks: Sequence[Mark], room: int) -> dic
 
 
 def _describe_entity(finding: Finding) -> str:
-    """What was found, and how it reads if nobody could tell from what stands there."""
+    """Return the entity of a finding, with the plain reading of a text in disguised characters."""
     reading = normalize_text(finding.text)
     return finding.entity if reading is None else f"{finding.entity} → {reading}"
 
 
 def _choose_windows(length: int, marks: Sequence[Mark], room: int) -> list[tuple[int, int]]:
-    """What is shown of a long text: its beginning, and what surrounds a finding, as far as there is room."""
+    """Return the spans of a long text to show: its beginning and the surroundings of each finding."""
     wanted = [(0, min(length, MAX_OPENING, max(room // 8, 100)))]
     wanted += [(max(0, start - MARK_CONTEXT), min(length, end + MARK_CONTEXT)) for start, end, _ in marks]
     joined: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""The interface between inspecting messages and holding them."""
+"""The interface through which inspection holds messages."""
 
 import hashlib
 from typing import Protocol
@@ -9,30 +9,30 @@ from placet.relay.policies.policy import Leg
 
 
 class MessageHolder(Protocol):
-    """Holds messages until a person has decided."""
+    """Holds messages until a person decides."""
 
     async def hold(
         self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
     ) -> AnswerVerdict | RefuseVerdict:
-        """Hold what a policy found, durably; the verdict is what the caller gets meanwhile.
+        """Store a hold. Return the verdict for the caller, which gets a task to wait for.
 
-        Findings count into the texts of the message itself, which for a stream is all of it as one answer.
+        The findings refer to the texts of the message; a stream is one merged response.
         """
         ...
 
     async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
-        """Digests (`digest_text`) of the texts that a person has let pass in this task (ruling 26).
+        """Return the digests (`digest_text`) of the texts that a person has approved in this task.
 
-        What is in it is not held again, in `history` or on a later leg; whatever else is found still counts.
+        Approved texts are not held again in `history` or on a later leg. Other findings still count.
         """
         ...
 
 
 def digest_text(text: str) -> str:
-    """What an approved text is remembered by."""
+    """Return the digest by which an approved text is recognised."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_file(content: str) -> str:
-    """What an approved file that is no text is remembered by; no text has the same."""
+    """Return the digest by which an approved file is recognised. It never equals the digest of a text."""
     return digest_text(f"\x00file\x00{content}")

@@ -1,4 +1,4 @@
-"""A message that is about to be held: its ids, its row and its audit events."""
+"""A message to be held, and the ids, row and audit events of its hold."""
 
 import hashlib
 import hmac
@@ -34,9 +34,9 @@ from placet.relay.policies.text_joining import list_joined_texts
 from placet.relay.tasks.task_repository import Task
 
 MAX_APPROVED_TEXTS = 2_000
-"""So many texts of one message are remembered as approved."""
+"""Limit of texts of one message that are stored as approved."""
 MAX_ATTEMPTS = 16
-"""So often the same message may be held, one time after the other."""
+"""How many times the same message may be held again after a decision."""
 
 
 class NewHold(Struct, frozen=True, kw_only=True):
@@ -44,60 +44,60 @@ class NewHold(Struct, frozen=True, kw_only=True):
 
     request: InspectionRequest
     frozen: FrozenMessage
-    matched: HoldReason
+    hold_reason: HoldReason
     pieces: Sequence[Scannable]
-    source: DetectionSource
-    place: HoldTarget
+    detection_source: DetectionSource
+    target: HoldTarget
     reply: A2AReply | None = None
-    """What is held, if that is an answer."""
+    """The held response; None if a call is held."""
 
     @property
-    def content(self) -> str:
-        """What is said, by its digest: the same again if the same is said in another call."""
-        said: object = self.request.call.message if self.reply is None else self.reply.document
+    def content_digest(self) -> str:
+        """Return the digest of the message. The same message in another call has the same digest."""
+        content: object = self.request.call.message if self.reply is None else self.reply.document
         if self.reply is not None and self.reply.dialect.rpc:
-            said = self.reply.document.get("result", self.reply.error)
-        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
+            content = self.reply.document.get("result", self.reply.error)
+        return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
-    def names(self, secret: str, count: int) -> tuple[str, Task]:
-        """The hold's id and its task: the same again for the same message of the same sender.
+    def derive_ids(self, secret: str, count: int) -> tuple[str, Task]:
+        """Return the hold's id and its task. The same message of the same sender gets the same ids.
 
-        Nobody without the secret can tell from them what was said.
+        The ids depend on the secret, so that they do not reveal the message's content.
         """
-        subscription, known, frame = self.request.subscription, self.place.entry, self.frozen.frame
-        said = self.request.call.message_id if self.reply is None else _get_reply_key(self.reply)
+        subscription, known, frame = self.request.subscription, self.target.task, self.frozen.frame
+        message_key = self.request.call.message_id if self.reply is None else _get_reply_key(self.reply)
         parts = (
             subscription.tenant,
             subscription.source.name,
             subscription.sink.id,
             frame.leg.value,
             frame.matter,
-            said or uuid.uuid4().hex,
-            self.content,
+            message_key or uuid.uuid4().hex,
+            self.content_digest,
             known.id if known is not None else "",
             str(count),
         )
         hold_id = _derive_id(secret, "hold", *parts)
         if known is not None:
             return hold_id, known
-        entry = Task(
+        task = Task(
             id=_derive_id(secret, "task", *parts),
             owner=subscription.source.name,
             upstream_id=None,
-            context_id=self.place.context_id or _derive_id(secret, "context", *parts),
+            context_id=self.target.context_id or _derive_id(secret, "context", *parts),
         )
-        return hold_id, entry
+        return hold_id, task
 
-    def is_held_by(self, entry: Task, secret: str) -> bool:
-        """Whether its task waits for this very message; answers all tell of the task as it stands."""
+    def is_held_by(self, task: Task, secret: str) -> bool:
+        """Return whether the task is held by this message. True for a response, which is about the task."""
         if self.reply is not None:
             return True
-        own = (self.names(secret, count)[0] for count in range(MAX_ATTEMPTS))
-        return entry.hold_id is not None and entry.hold_id in own
+        hold_ids = (self.derive_ids(secret, count)[0] for count in range(MAX_ATTEMPTS))
+        return task.hold_id is not None and task.hold_id in hold_ids
 
-    def row(self, hold_id: str, case_id: str, entry: Task, metadata: Json, now: datetime) -> HoldRow:
-        """The hold as it is written."""
-        request, matched, frame = self.request, self.matched, self.frozen.frame
+    def build_row(self, hold_id: str, case_id: str, task: Task, metadata: Json, now: datetime) -> HoldRow:
+        """Return the row of the hold."""
+        request, hold_reason, frame = self.request, self.hold_reason, self.frozen.frame
         subscription = request.subscription
         body = HoldBody(
             frame=frame,
@@ -107,12 +107,14 @@ class NewHold(Struct, frozen=True, kw_only=True):
             role=get_author_role(frame.matter),
             text=join_visible_texts(self.pieces),
             data=find_data_parts(request, self.reply),
-            summary=build_summary(frame.matter, subscription, matched),
-            context_id=entry.context_id or entry.id,
-            message_id=omit_sensitive_id(request.call.message_id, matched.findings),
-            policy=matched.policy,
-            matched=matched.content,
-            texts=tuple(dict.fromkeys([*map(digest_text, self._texts()), *self._files()])),
+            summary=build_summary(frame.matter, subscription, hold_reason),
+            context_id=task.context_id or task.id,
+            message_id=omit_sensitive_id(request.call.message_id, hold_reason.findings),
+            policy=hold_reason.policy,
+            matched=hold_reason.content,
+            text_digests=tuple(
+                dict.fromkeys([*map(digest_text, self._list_texts()), *self._list_file_digests()])
+            ),
         )
         return HoldRow(
             id=hold_id,
@@ -120,32 +122,32 @@ class NewHold(Struct, frozen=True, kw_only=True):
             case_id=case_id,
             status="PENDING",
             rev=1,
-            detection_source=self.source,
+            detection_source=self.detection_source,
             source=subscription.source.name,
             sink=subscription.sink.id,
-            task_id=entry.id,
-            policy_name=None if matched.policy is None else matched.policy.name,
+            task_id=task.id,
+            policy_name=None if hold_reason.policy is None else hold_reason.policy.name,
             correlation_id=request.correlation_id,
             created_at=now,
             body=msgspec.json.encode(body),
             envelope=self.frozen.data,
         )
 
-    def _texts(self) -> list[str]:
-        """What a person sees, piece by piece and as it reads together."""
-        seen = self.pieces[:MAX_APPROVED_TEXTS]
-        return [*(piece.text for piece in seen), *list_joined_texts(seen)]
+    def _list_texts(self) -> list[str]:
+        """Return the texts that the reviewer sees, single and joined."""
+        pieces = self.pieces[:MAX_APPROVED_TEXTS]
+        return [*(piece.text for piece in pieces), *list_joined_texts(pieces)]
 
-    def _files(self) -> list[str]:
-        """What a person is told of and cannot be shown, by its digests."""
+    def _list_file_digests(self) -> list[str]:
+        """Return the digests of files that are named to the reviewer but cannot be shown."""
         held = self.reply or self.request.call
-        return [digest_file(one.content) for one in held.unreadable()[:MAX_APPROVED_TEXTS]]
+        return [digest_file(one.content) for one in held.unreadable_content()[:MAX_APPROVED_TEXTS]]
 
-    def events(self, trail: AuditLog, hold: HoldRow) -> list[AuditRow]:
-        """What the audit is told of a hold."""
-        event = partial(
+    def build_events(self, audit_log: AuditLog, hold: HoldRow) -> list[AuditRow]:
+        """Return the audit events of a new hold."""
+        build_event = partial(
             self._event,
-            trail,
+            audit_log,
             action="HUMAN_REVIEW_REQUIRED",
             task_id=hold.task_id,
             metadata={
@@ -156,54 +158,56 @@ class NewHold(Struct, frozen=True, kw_only=True):
                 "policyName": hold.policy_name,
             },
         )
-        found = build_summary(self.frozen.frame.matter, self.request.subscription, self.matched)
+        summary = build_summary(self.frozen.frame.matter, self.request.subscription, self.hold_reason)
         return [
-            event("HITL", found),
-            event("HITL_GUARD", "The task is guarded until a person has decided.", task_state="working"),
+            build_event("HITL", summary),
+            build_event(
+                "HITL_GUARD", "The task is guarded until a person has decided.", task_state="working"
+            ),
         ]
 
-    def build_backlog_event(self, trail: AuditLog, most: int) -> AuditRow:
-        """What the audit is told when there was no room for a hold."""
-        known, policy = self.place.entry, self.matched.policy
+    def build_backlog_event(self, audit_log: AuditLog, limit: int) -> AuditRow:
+        """Return the audit event of a message that was refused because of the limit of pending holds."""
+        known, policy = self.target.task, self.hold_reason.policy
         return self._event(
-            trail,
+            audit_log,
             "HITL",
-            f"A message that a person would have to see is refused: {most:,} of this caller's wait already.",
+            f"A message that needs approval is refused: the caller has {limit:,} pending holds, the limit.",
             action="BLOCK",
             task_id=None if known is None else known.id,
             metadata={
                 **self._reason_metadata,
                 "policyName": None if policy is None else policy.name,
-                "maxPendingHolds": most,
+                "maxPendingHolds": limit,
             },
         )
 
     @property
     def _reason_metadata(self) -> dict[str, str]:
-        return {"detectionSource": self.source, "leg": self.frozen.frame.leg.value}
+        return {"detectionSource": self.detection_source, "leg": self.frozen.frame.leg.value}
 
-    def _event(self, trail: AuditLog, type: str, message: str, **told: Any) -> AuditRow:
+    def _event(self, audit_log: AuditLog, type: str, message: str, **fields: Any) -> AuditRow:
         request = self.request
-        return trail.row(
+        return audit_log.build_event(
             type,
             request.subscription,
             correlation_id=request.correlation_id,
             transport="JSONRPC" if self.frozen.frame.dialect.rpc else "REST",
             message=message,
-            message_id=omit_sensitive_id(request.call.message_id, self.matched.findings),
-            **told,
+            message_id=omit_sensitive_id(request.call.message_id, self.hold_reason.findings),
+            **fields,
         )
 
 
 def _derive_id(secret: str, *parts: str) -> str:
-    """An id that is the same for the same parts, so that what comes twice is held once."""
-    made = hmac.new(bytes.fromhex(secret), "\x00".join(parts).encode("utf-8", "surrogatepass"), "sha256")
-    return str(uuid.UUID(bytes=made.digest()[:16], version=4))
+    """Return an id that is the same for the same parts, so that a repeated message is held once."""
+    mac = hmac.new(bytes.fromhex(secret), "\x00".join(parts).encode("utf-8", "surrogatepass"), "sha256")
+    return str(uuid.UUID(bytes=mac.digest()[:16], version=4))
 
 
 def _get_reply_key(reply: A2AReply) -> str | None:
-    """What tells one answer from another that says the same."""
-    about = reply.task or reply.status_update
-    status = about.get("status") if about is not None else None
-    told = status.get("timestamp") if isinstance(status, dict) else None
-    return reply.message_id or (told if isinstance(told, str) else None)
+    """Return what distinguishes responses with equal content: the message id or the status timestamp."""
+    content = reply.task or reply.status_update
+    status = content.get("status") if content is not None else None
+    timestamp = status.get("timestamp") if isinstance(status, dict) else None
+    return reply.message_id or (timestamp if isinstance(timestamp, str) else None)

@@ -1,10 +1,11 @@
-"""Carry out a decision about a held message: forward, release, answer or cancel."""
+"""Carry out a decision about a held message: forward it, release it, send input, or cancel the task."""
 
 import logging
 from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
+from placet.cases.case import matches_digest
 from placet.errors import CaseNotFound, Unavailable
 from placet.ports.hold_store import HoldRow
 from placet.relay.a2a.call import A2ACall
@@ -30,13 +31,13 @@ from placet.relay.traffic.forwarding import (
 from placet.relay.upstream.errors import ConnectionClosed, ConnectTimeout, ResponseTruncated
 
 APPROVED = "Approved"
-"""What an agent is told that asked for input, where the reviewer said nothing."""
-CHANGED = "What was stored is not what was shown to the reviewer; it was not forwarded."
-DELIVERY_UNKNOWN = "The message was sent twice and never answered; whether the agent has it is not known."
+"""The input for the agent if the reviewer approved without a message."""
+CHANGED = "The stored message differs from what the reviewer approved. It was not forwarded."
+DELIVERY_UNKNOWN = "The message was sent twice without a response. The agent may or may not have received it."
 MAX_SENDS = 2
 NOT_ALLOWED = "The caller may no longer call this agent."
 TRANSIENT_KINDS: frozenset[ErrorKind] = frozenset({"unreachable", "busy", "internal"})
-"""What may be different later: nothing that an agent has answered."""
+"""Errors that a retry may resolve. The agent has not responded to any of them."""
 
 log = logging.getLogger("placet.relay")
 
@@ -46,37 +47,39 @@ NotifyCaller = Callable[[Subscription, str, str], Awaitable[None]]
 class RetryLater(Exception):
     """The hold cannot be resumed now; try again later."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__(words)
-        self.words = words
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class HoldResumer:
-    """Carries out decisions; every step is idempotent."""
+    """Carries out decisions. Each step can be repeated.
+
+    `notify_caller` pushes the task's state to the caller.
+    """
 
     def __init__(
         self,
         *,
-        settling: HoldResolver,
+        resolver: HoldResolver,
         forwarding: HeldMessageForwarder,
         registry: Registry,
-        book: TaskRepository,
-        notify_caller: NotifyCaller | None = None,
+        tasks: TaskRepository,
+        notify_caller: NotifyCaller,
     ) -> None:
-        self.settling = settling
-        self.notify_caller = notify_caller
-        """Tells a caller that wants to be told of changes."""
+        self.resolver = resolver
+        self._notify_caller = notify_caller
         self._forwarding = forwarding
         self._registry = registry
-        self._book = book
+        self._tasks = tasks
 
     async def resume(self, hold_id: str, case_id: str) -> None:
-        """Do what the closed case says; raises Later for what may be tried again."""
-        hold = await self.settling.store.get_hold(hold_id)
+        """Carry out the decision of a closed case; raise RetryLater after a temporary failure."""
+        hold = await self.resolver.store.get_hold(hold_id)
         if hold is None or hold.case_id != case_id:
-            log.warning("hold_not_found case_id=%s", case_id)
+            log.warning("hold_not_found hold_id=%s case_id=%s", hold_id, case_id)
             return
-        hold = await self.settling.resolve(hold)
+        hold = await self.resolver.resolve(hold)
         body = decode_hold_body(hold)
         if hold.status == "PENDING":
             raise RetryLater("The case is not closed yet.")
@@ -85,22 +88,22 @@ class HoldResumer:
         if hold.status == "APPROVED":
             await self._carry_out(hold, body)
         else:
-            await self._give_up(hold, body)
+            await self._drop(hold, body)
         await self._notify(hold, body)
 
-    async def fail(self, hold_id: str, words: str) -> None:
-        """No more is tried: the task fails for all to see."""
-        hold = await self.settling.store.get_hold(hold_id)
+    async def fail(self, hold_id: str, message: str) -> None:
+        """End the task with this failure after the last attempt."""
+        hold = await self.resolver.store.get_hold(hold_id)
         if hold is not None and decode_hold_body(hold).done_at is None:
-            await self.settling.fail(hold, words)
+            await self.resolver.fail(hold, message)
             await self._notify(hold, decode_hold_body(hold))
 
-    # Going on
+    # Forward or release
 
     async def _carry_out(self, hold: HoldRow, body: HoldBody) -> None:
         frozen = frozen_message_from_hold(hold, body)
-        if frozen.digest != body.digest or not await self._is_what_was_shown(hold, body):
-            await self.settling.fail(hold, CHANGED)
+        if frozen.digest != body.digest or not await self._matches_offer(hold, body):
+            await self.resolver.fail(hold, CHANGED)
             return
         try:
             exchange = await self._build_exchange(hold, body, frozen)
@@ -118,12 +121,21 @@ class HoldResumer:
         else:
             await self._finish(hold, body, exchange, reply)
 
-    async def _is_what_was_shown(self, hold: HoldRow, body: HoldBody) -> bool:
-        """Whether digest, caller and agent are those on the reviewer's page, as long as there is one."""
-        found = await self.settling.store.get_case_and_offer(hold.case_id)
+    async def _matches_offer(self, hold: HoldRow, body: HoldBody) -> bool:
+        """Return whether digest, caller and agent match the case's offer. True if the case was erased.
+
+        The offer itself must match the digest under which the person's answer was signed.
+        """
+        found = await self.resolver.store.get_case_and_offer(hold.case_id)
+        if found is not None and (found[0].altered_at is not None or not matches_digest(*found)):
+            return False
         held = found[1].context.get("held_message") if found is not None else None
-        shown = {"digest": body.digest, "caller": format_label(hold.source), "agent": format_label(hold.sink)}
-        return not isinstance(held, dict) or all(held.get(name) == value for name, value in shown.items())
+        stored = {
+            "digest": body.digest,
+            "caller": format_label(hold.source),
+            "agent": format_label(hold.sink),
+        }
+        return not isinstance(held, dict) or all(held.get(name) == value for name, value in stored.items())
 
     async def _deliver(
         self, hold: HoldRow, body: HoldBody, frozen: FrozenMessage, exchange: Exchange
@@ -131,44 +143,51 @@ class HoldResumer:
         matter = frozen.frame.matter
         if matter == "response":
             return await self._forwarding.release(exchange, frozen.reply())
-        if body.ran_as is not None:  # the agent has it: all that is left is to ask what came of it
-            return await self._forwarding.forward(_build_status_query(exchange, body.ran_as), _ignore_task_id)
+        if body.agent_task_id is not None:  # the agent has the message: only fetch the result
+            query = _build_status_query(exchange, body.agent_task_id)
+            return await self._forwarding.forward(query, _ignore_task_id)
 
         async def save_task_id(task_id: str) -> None:
-            current = await self.settling.store.get_hold(hold.id)
+            current = await self.resolver.store.get_hold(hold.id)
             if current is not None:
-                await self.settling.note(current, replace(decode_hold_body(current), ran_as=task_id))
+                changed = replace(decode_hold_body(current), agent_task_id=task_id)
+                await self.resolver.save_progress(current, changed)
 
         return await self._send(hold, body, exchange, save_task_id)
 
     async def _send(
         self, hold: HoldRow, body: HoldBody, exchange: Exchange, save_task_id: OnTaskId
     ) -> A2AReply:
-        """Forward a message, and once more at most if nobody knows whether it has arrived.
+        """Forward a message. After an unknown result it is sent at most once more.
 
-        What is about to be sent is written down before: a server that is killed does not know either.
+        The count is stored before sending, because the server may be killed while it sends.
         """
-        if body.sent >= MAX_SENDS:
+        if body.send_count >= MAX_SENDS:
             raise A2AError("agent_response", DELIVERY_UNKNOWN)
-        await self.settling.note(hold, replace(body, sent=body.sent + 1))
+        await self.resolver.save_progress(hold, replace(body, send_count=body.send_count + 1))
         try:
             return await self._forwarding.forward(exchange, save_task_id)
         except (A2AError, Unavailable) as problem:
             if not isinstance(problem.__cause__, ResponseTruncated | ConnectionClosed):
-                current = await self.settling.store.get_hold(hold.id)
+                current = await self.resolver.store.get_hold(hold.id)
                 if current is not None:
-                    await self.settling.note(current, replace(decode_hold_body(current), sent=body.sent))
+                    changed = replace(decode_hold_body(current), send_count=body.send_count)
+                    await self.resolver.save_progress(current, changed)
             raise
 
     async def _build_exchange(self, hold: HoldRow, body: HoldBody, frozen: FrozenMessage) -> Exchange:
-        """The way on, with the agent's credentials as they are now; raises CaseNotFound if there is none."""
+        """Return the exchange to resume, with the agent's current credentials.
+
+        Raises CaseNotFound if the caller may no longer call the agent.
+        """
         subscription = await self._registry.subscription(hold.source, hold.sink)
         if subscription.tenant != hold.tenant:
             raise CaseNotFound(NOT_ALLOWED)
         frame = frozen.frame
         call, after = frozen.call(), frame.leg
         if frame.matter == "input":
-            call, after = await self._answer(hold, body, frozen, subscription), Leg.REQUEST_FROM_SOURCE
+            call = await self._build_input_call(hold, body, frozen, subscription)
+            after = Leg.REQUEST_FROM_SOURCE
         return Exchange(
             subscription=subscription,
             call=call,
@@ -182,7 +201,7 @@ class HoldResumer:
             handle=TaskHandle(hold.task_id),
         )
 
-    async def _answer(
+    async def _build_input_call(
         self, hold: HoldRow, body: HoldBody, frozen: FrozenMessage, subscription: Subscription
     ) -> A2ACall:
         frame, resolution = frozen.frame, body.resolution
@@ -195,57 +214,57 @@ class HoldResumer:
             tenant=frame.tenant,
         )
 
-    # What it leaves
+    # Finish
 
     async def _finish_held_again(self, hold: HoldRow) -> None:
-        """Held once more: the task belongs to another hold now, or the answer was about another task."""
-        entry = await self.settling.entry(hold)
-        if entry is not None and entry.hold_id == hold.id:
+        """Finish a hold whose response was held again. Fails if the response belongs to another task."""
+        task = await self.resolver.find_task(hold)
+        if task is not None and task.hold_id == hold.id:
             await self._fail_hold(hold.id, BAD_ANSWER)
         else:
             await self._mark_done(hold, [])
 
     async def _finish(self, hold: HoldRow, body: HoldBody, exchange: Exchange, reply: A2AReply) -> None:
-        entry = await self.settling.entry(hold)
-        if entry is None or entry.hold_id != hold.id:
+        task = await self.resolver.find_task(hold)
+        if task is None or task.hold_id != hold.id:
             await self._mark_done(hold, [], reply)
             return
-        theirs = exchange.handle.upstream_id or body.frame.upstream_task or entry.upstream_id
+        agent_task_id = exchange.handle.upstream_id or body.frame.upstream_task or task.upstream_id
         ending = _build_ending(reply)
-        if ending is None and theirs is None:
+        if ending is None and agent_task_id is None:
             ending = TaskEnding(dialect=reply.dialect, failure=BAD_ANSWER)
-        await self._link_context(hold, entry, reply)
-        await self._mark_done(
-            hold, [replace(entry, hold_id=None, hold_metadata=None, ending=ending, upstream_id=theirs)], reply
-        )
+        await self._link_context(hold, task, reply)
+        released = replace(task, hold_id=None, hold_metadata=None, ending=ending, upstream_id=agent_task_id)
+        await self._mark_done(hold, [released], reply)
 
-    async def _mark_done(self, hold: HoldRow, entries: list[Task], reply: A2AReply | None = None) -> None:
-        current = await self.settling.store.get_hold(hold.id)
-        await self.settling.finish(current or hold, entries, reply)
+    async def _mark_done(self, hold: HoldRow, tasks: list[Task], reply: A2AReply | None = None) -> None:
+        current = await self.resolver.store.get_hold(hold.id)
+        await self.resolver.finish(current or hold, tasks, reply)
 
-    async def _fail_hold(self, hold_id: str, words: str) -> None:
-        current = await self.settling.store.get_hold(hold_id)
+    async def _fail_hold(self, hold_id: str, message: str) -> None:
+        current = await self.resolver.store.get_hold(hold_id)
         if current is not None:
-            await self.settling.fail(current, words)
+            await self.resolver.fail(current, message)
 
-    async def _link_context(self, hold: HoldRow, entry: Task, reply: A2AReply) -> None:
-        """Have a conversation that the relay named lead to the agent's own."""
-        ours, theirs = entry.context_id, reply.context_id
-        if ours is None or theirs is None or ours == theirs:
+    async def _link_context(self, hold: HoldRow, task: Task, reply: A2AReply) -> None:
+        """Store the agent's id of a context that the relay has named."""
+        caller_context, agent_context = task.context_id, reply.context_id
+        if caller_context is None or agent_context is None or caller_context == agent_context:
             return
-        known = await self._book.find(hold.tenant, hold.sink, "context", ours)
+        known = await self._tasks.find(hold.tenant, hold.sink, "context", caller_context)
         if known is not None and known.upstream_id is None:
-            await self._book.write(hold.tenant, hold.sink, "context", replace(known, upstream_id=theirs))
+            linked = replace(known, upstream_id=agent_context)
+            await self._tasks.write(hold.tenant, hold.sink, "context", linked)
 
-    async def _give_up(self, hold: HoldRow, body: HoldBody) -> None:
-        """A refused message goes nowhere; an agent that has begun is told to stop, if that can be done."""
-        entry = await self.settling.entry(hold)
-        theirs = body.frame.upstream_task or (entry.upstream_id if entry is not None else None)
-        if theirs is not None:
+    async def _drop(self, hold: HoldRow, body: HoldBody) -> None:
+        """Drop a message that was not approved. If the agent has a task, try to cancel it."""
+        task = await self.resolver.find_task(hold)
+        agent_task_id = body.frame.upstream_task or (task.upstream_id if task is not None else None)
+        if agent_task_id is not None:
             try:
-                await self._cancel(hold, body, theirs)
+                await self._cancel(hold, body, agent_task_id)
             except (A2AError, CaseNotFound, Unavailable) as failure:
-                log.info("upstream_cancel_failed error=%s", failure)
+                log.info("upstream_cancel_failed hold_id=%s error=%s", hold.id, failure)
         await self._mark_done(hold, [])
 
     async def _cancel(self, hold: HoldRow, body: HoldBody, task_id: str) -> None:
@@ -264,11 +283,9 @@ class HoldResumer:
         )
 
     async def _notify(self, hold: HoldRow, body: HoldBody) -> None:
-        if self.notify_caller is None:
-            return
         try:
             subscription = await self._registry.subscription(hold.source, hold.sink)
-            await self.notify_caller(subscription, hold.task_id, hold.correlation_id)
+            await self._notify_caller(subscription, hold.task_id, hold.correlation_id)
         except CaseNotFound:
             log.info(
                 "caller_notice_skipped caller=%s reason=not_subscribed",
@@ -277,30 +294,30 @@ class HoldResumer:
 
 
 def _build_ending(reply: A2AReply) -> TaskEnding | None:
-    """How the task ends; None if the agent goes on with it."""
+    """Return how the task ends; None if the agent continues it."""
     if reply.error is not None:
-        said = reply.error.get("message") if isinstance(reply.error, dict) else None
-        return TaskEnding(dialect=reply.dialect, failure=said if isinstance(said, str) else BAD_ANSWER)
+        message = reply.error.get("message") if isinstance(reply.error, dict) else None
+        return TaskEnding(dialect=reply.dialect, failure=message if isinstance(message, str) else BAD_ANSWER)
     if reply.message is not None:
         return TaskEnding(dialect=reply.dialect, message=reply.message)
     return TaskEnding(dialect=reply.dialect, task=reply.task) if reply.final and reply.task else None
 
 
 def _build_status_query(exchange: Exchange, task_id: str) -> Exchange:
-    asking = build_follow_up(exchange, task_id, "get")
-    return replace(asking, after=Leg.REQUEST_TO_SINK)
+    query = build_follow_up(exchange, task_id, "get")
+    return replace(query, after=Leg.REQUEST_TO_SINK)
 
 
-def _build_headers(call: A2ACall, kept: dict[str, str], correlation_id: str) -> dict[str, str]:
-    """The headers of the first call, fit for the one that is made now."""
-    own = {
+def _build_headers(call: A2ACall, stored: dict[str, str], correlation_id: str) -> dict[str, str]:
+    """Return the stored headers of the first call, adapted to this call."""
+    defaults = {
         "accept": "text/event-stream" if call.streamed else "application/json",
         "content-type": "application/json",
         "x-correlation-id": correlation_id,
     }
     version = {"a2a-version": call.dialect.version}
-    return own | kept | ({} if "a2a-version" not in kept and call.dialect.legacy else version)
+    return defaults | stored | ({} if "a2a-version" not in stored and call.dialect.legacy else version)
 
 
 async def _ignore_task_id(task_id: str) -> None:
-    """The name is known."""
+    """Do nothing, because the task id is already stored."""

@@ -12,44 +12,44 @@ from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionR
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.tasks.task_repository import Task
 
-DECIDED = "A decision has just been made; ask for the task again."
-WITHDRAWN = "Its caller canceled the task."
+DECIDED = "The task can no longer be canceled: a decision was made. Get the task again."
+WITHDRAWN = "The caller canceled the task."
 MAX_LISTED = 50
 PENDING_FIRST: tuple[HoldStatus | None, ...] = ("PENDING", None)
 
 
 class TaskGuard:
-    """A `HoldGuard`."""
+    """Implements `HoldGuard` with holds."""
 
-    def __init__(self, holds: HoldService, settling: HoldResolver) -> None:
+    def __init__(self, holds: HoldService, resolver: HoldResolver) -> None:
         self._holds = holds
-        self._settling = settling
+        self._resolver = resolver
 
     async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
         """See `HoldGuard`."""
         return await self._holds.hold_input_request(request)
 
-    async def withdraw(self, subscription: Subscription, entry: Task) -> Task:
-        """See `HoldGuard`; the case is cancelled, and nobody can answer it any more."""
-        hold = await self._holds.store.get_hold(entry.hold_id) if entry.hold_id is not None else None
+    async def withdraw(self, subscription: Subscription, task: Task) -> Task:
+        """See `HoldGuard`. The case is cancelled, so that it can no longer be answered."""
+        hold = await self._holds.store.get_hold(task.hold_id) if task.hold_id is not None else None
         if hold is None:
             raise A2AError("not_cancelable", DECIDED)
         with suppress(AlreadyClosed, CaseExpired):
             await self._holds.desk.cancel(hold.case_id, case_owner(subscription.tenant), reason=WITHDRAWN)
-        hold = await self._settling.resolve(hold)
-        ended = await self._settling.entry(hold)
+        hold = await self._resolver.resolve(hold)
+        ended = await self._resolver.find_task(hold)
         if hold.status != "WITHDRAWN" or ended is None:
             raise A2AError("not_cancelable", DECIDED)
         return ended
 
     async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
-        """See `HoldGuard`; the newest of those that wait, then the newest of all."""
+        """See `HoldGuard`. Tasks with pending holds come first, each list newest first."""
         found: dict[str, Task] = {}
         for status in PENDING_FIRST:
-            asked = HoldFilter(status=status, source=subscription.source.name, sink=subscription.sink.id)
-            holds, _ = await self._holds.store.list_holds(subscription.tenant, asked, page=0, size=MAX_LISTED)
+            query = HoldFilter(status=status, source=subscription.source.name, sink=subscription.sink.id)
+            holds, _ = await self._holds.store.list_holds(subscription.tenant, query, page=0, size=MAX_LISTED)
             for hold in holds:
-                entry = None if hold.task_id in found else await self._settling.entry(hold)
-                if entry is not None and entry.upstream_id is None:
-                    found[hold.task_id] = entry
+                task = None if hold.task_id in found else await self._resolver.find_task(hold)
+                if task is not None and task.upstream_id is None:
+                    found[hold.task_id] = task
         return list(found.values())

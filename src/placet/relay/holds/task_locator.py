@@ -16,69 +16,69 @@ from placet.relay.tasks.task_repository import Task, TaskRepository
 class HoldTarget(Struct, frozen=True, kw_only=True):
     """The task and context that a held message belongs to."""
 
-    entry: Task | None
-    """The task; None if the relay has yet to name one."""
+    task: Task | None
+    """The task; None if the relay has to create one."""
     context_id: str | None
-    """The conversation, as far as the caller has named one."""
+    """The context that the caller named, or None."""
 
 
 class TaskLocator:
     """Finds the task of a message in the task repository."""
 
-    def __init__(self, book: TaskRepository, access: TaskAccess) -> None:
-        self._book = book
+    def __init__(self, tasks: TaskRepository, access: TaskAccess) -> None:
+        self._tasks = tasks
         self._access = access
 
     async def locate_call(self, request: InspectionRequest) -> HoldTarget:
-        """The task that a call is about; raises A2AError if it is not its caller's, or waits already."""
+        """Return the task of a call; raise A2AError if it is another caller's, or is held or ended."""
         subscription, call = request.subscription, request.call
         if request.task_id is not None:
-            given = await self._find_or_create(request, request.task_id, call.context_id)
-            return HoldTarget(entry=given, context_id=given.context_id)
-        target = get_target_task_id(call)
-        if target is None:
+            known = await self._find_or_create(request, request.task_id, call.context_id)
+            return HoldTarget(task=known, context_id=known.context_id)
+        task_id = get_target_task_id(call)
+        if task_id is None:
             if call.context_id is not None:
-                await self._access.conversation(subscription, call.context_id)
-            return HoldTarget(entry=None, context_id=call.context_id)
-        entry = await self.find_task(subscription, target)
-        if entry is None or entry.owner != subscription.source.name:
+                await self._access.claim_context(subscription, call.context_id)
+            return HoldTarget(task=None, context_id=call.context_id)
+        task = await self.find_task(subscription, task_id)
+        if task is None or task.owner != subscription.source.name:
             raise A2AError("task_not_found", TASK_NOT_FOUND)
-        if entry.hold_id is not None or entry.ending is not None:
-            raise unavailable_task_error(entry)
-        return HoldTarget(entry=entry, context_id=entry.context_id or call.context_id)
+        if task.hold_id is not None or task.ending is not None:
+            raise unavailable_task_error(task)
+        return HoldTarget(task=task, context_id=task.context_id or call.context_id)
 
     async def locate_reply(self, request: InspectionRequest, noted: A2AReply) -> HoldTarget:
-        """The task that an answer in the caller's own names is about."""
-        entry = None
+        """Return the task of a response with the caller's ids."""
+        task = None
         if request.task_id is not None:
-            entry = await self._find_or_create(request, request.task_id, noted.context_id)
+            task = await self._find_or_create(request, request.task_id, noted.context_id)
         elif noted.task_id is not None:
-            entry = await self.find_task(request.subscription, noted.task_id)
-        context_id = noted.context_id if entry is None else entry.context_id or noted.context_id
-        return HoldTarget(entry=entry, context_id=context_id)
+            task = await self.find_task(request.subscription, noted.task_id)
+        context_id = noted.context_id if task is None else task.context_id or noted.context_id
+        return HoldTarget(task=task, context_id=context_id)
 
     async def _find_or_create(self, request: InspectionRequest, task_id: str, context_id: str | None) -> Task:
-        """The task that the relay has named before, known to the book or just about to be."""
-        entry = await self.find_task(request.subscription, task_id)
+        """Return the task with an id that the relay has given; a new one if it is not stored yet."""
+        task = await self.find_task(request.subscription, task_id)
         owner = request.subscription.source.name
-        return entry or Task(id=task_id, owner=owner, upstream_id=None, context_id=context_id)
+        return task or Task(id=task_id, owner=owner, upstream_id=None, context_id=context_id)
 
     async def find_task(self, subscription: Subscription, task_id: str) -> Task | None:
-        """The entry that a caller sees, by either name of the task."""
+        """Return the task that the caller sees, by the caller's or the agent's id."""
         tenant, agent = subscription.tenant, subscription.sink.id
-        entry = await self._book.find(tenant, agent, "task", task_id)
-        if entry is None or entry.shown_as is None:
-            return entry
-        return await self._book.find(tenant, agent, "task", entry.shown_as)
+        task = await self._tasks.find(tenant, agent, "task", task_id)
+        if task is None or task.caller_task_id is None:
+            return task
+        return await self._tasks.find(tenant, agent, "task", task.caller_task_id)
 
 
-def unavailable_task_error(entry: Task) -> A2AError:
-    """Why nothing more can be said on a task that the relay speaks for."""
-    return A2AError("unsupported", WAITS_FOR_DECISION if entry.ending is None else ENDED)
+def unavailable_task_error(task: Task) -> A2AError:
+    """Return the error for a message to a task that is held or has ended."""
+    return A2AError("unsupported", WAITS_FOR_DECISION if task.ending is None else ENDED)
 
 
 def get_target_task_id(call: A2ACall) -> str | None:
-    """The task that a call is about, or that its message is sent to; those it only refers to are others."""
+    """Return the id of the task that a call is about. Tasks that a message only refers to do not count."""
     if call.message is None:
         return call.task_id
     return get_text(call.message, TASK_ID) or call.path_task or get_text(call.params, TASK_ID)

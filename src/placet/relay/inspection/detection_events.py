@@ -1,4 +1,4 @@
-"""Build audit events for what policies found, without the text that matched."""
+"""Build audit events for the findings of policies, without the text that matched."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,79 +16,82 @@ from placet.relay.policies.policy_set import AppliedPolicy
 
 MAX_COMPARED = 1_000
 MAX_POLICIES = 200
-"""So many policies of each kind are named in one event."""
+"""The maximum number of matched, unchecked and unreached policies in one event."""
 MAX_FINDINGS = 100
-"""So many findings stand in one event, one by one; how many there are is told of all."""
+"""The maximum number of findings in one event. `matches` counts all of them."""
 
 
 def build_detection_events(
-    trail: AuditLog, leg: Leg, request: InspectionRequest, found: Evaluation
+    audit_log: AuditLog, leg: Leg, request: InspectionRequest, evaluation: Evaluation
 ) -> list[AuditRow]:
-    """One event for each detector whose policies found something, or could not look."""
-    kinds = dict.fromkeys(
-        one.policy.policy_type for one in (*found.matched, *(one.applied for one in found.unchecked))
-    )
-    return [_build_event(kind, trail, leg, request, found) for kind in kinds]
+    """Return one event for each detector with a policy that matched or could not be checked."""
+    policies = (*evaluation.matched, *(unchecked.applied for unchecked in evaluation.unchecked))
+    detector_types = dict.fromkeys(applied.policy.policy_type for applied in policies)
+    return [
+        _build_event(detector_type, audit_log, leg, request, evaluation) for detector_type in detector_types
+    ]
 
 
-def get_event_type(kind: str) -> str:
-    """What the audit calls events of a detector: plug-ins have a type of their own."""
-    word = kind.upper().replace("-", "_").replace(".", "_")
-    return word if word.endswith("_DETECTION") else f"{word}_DETECTION"
+def get_event_type(detector_type: str) -> str:
+    """Return the audit event type of a detector. Each plug-in has its own type."""
+    name = detector_type.upper().replace("-", "_").replace(".", "_")
+    return name if name.endswith("_DETECTION") else f"{name}_DETECTION"
 
 
 def _build_event(
-    kind: str, trail: AuditLog, leg: Leg, request: InspectionRequest, found: Evaluation
+    detector_type: str, audit_log: AuditLog, leg: Leg, request: InspectionRequest, evaluation: Evaluation
 ) -> AuditRow:
-    matched = [one for one in found.matched if one.policy.policy_type == kind]
-    unchecked = [one for one in found.unchecked if one.applied.policy.policy_type == kind]
-    findings = [one for one in found.findings if one.detector == kind]
-    about = request.reply or request.call
+    matched = [applied for applied in evaluation.matched if applied.policy.policy_type == detector_type]
+    unchecked = [
+        policy for policy in evaluation.unchecked if policy.applied.policy.policy_type == detector_type
+    ]
+    findings = [finding for finding in evaluation.findings if finding.detector == detector_type]
+    message = request.reply or request.call
     metadata: dict[str, Any] = {
         "leg": leg,
-        "outcome": found.outcome,
-        "decidedBy": _describe_policy(found.decided_by) if found.decided_by else None,
-        "matched": [_describe_policy(one) for one in matched[:MAX_POLICIES]],
+        "outcome": evaluation.outcome,
+        "decidedBy": _describe_policy(evaluation.decided_by) if evaluation.decided_by else None,
+        "matched": [_describe_policy(applied) for applied in matched[:MAX_POLICIES]],
         "unchecked": [
-            {**_describe_policy(one.applied), "reason": one.reason} for one in unchecked[:MAX_POLICIES]
+            {**_describe_policy(policy.applied), "reason": policy.reason}
+            for policy in unchecked[:MAX_POLICIES]
         ],
-        "notReached": [_describe_policy(one) for one in found.not_reached[:MAX_POLICIES]],
+        "notReached": [_describe_policy(applied) for applied in evaluation.not_reached[:MAX_POLICIES]],
         "matches": len(findings),
-        "findings": msgspec.to_builtins(_redact_shown(found, findings[:MAX_FINDINGS])),
+        "findings": msgspec.to_builtins(_redact_listed(evaluation, findings[:MAX_FINDINGS])),
     }
-    if found.opaque:
-        metadata["notLookedAt"] = list(found.opaque)
-    return trail.row(
-        get_event_type(kind),
+    if evaluation.unreadable_paths:
+        metadata["unreadablePaths"] = list(evaluation.unreadable_paths)
+    return audit_log.build_event(
+        get_event_type(detector_type),
         request.subscription,
         correlation_id=request.correlation_id,
         action=_choose_action(matched, failed=bool(unchecked)),
         transport=get_transport(request.call.dialect),
         message=_describe(matched, failed=bool(unchecked)),
-        task_id=omit_sensitive_id(about.task_id, found.findings) or request.task_id,
-        context_id=omit_sensitive_id(about.context_id, found.findings),
-        message_id=omit_sensitive_id(about.message_id, found.findings),
+        task_id=omit_sensitive_id(message.task_id, evaluation.findings) or request.task_id,
+        context_id=omit_sensitive_id(message.context_id, evaluation.findings),
+        message_id=omit_sensitive_id(message.message_id, evaluation.findings),
         metadata=metadata,
     )
 
 
-def _redact_shown(found: Evaluation, shown: Sequence[Finding]) -> list[Finding]:
-    """What may be told of some findings, given all of them: one may stand in the path of another."""
-    count = len(shown)
-    return redact_findings([*shown, *found.findings[:MAX_COMPARED]])[:count]
+def _redact_listed(evaluation: Evaluation, listed: Sequence[Finding]) -> list[Finding]:
+    """Return the listed findings, redacted against all findings: one may be in the path of another."""
+    return redact_findings([*listed, *evaluation.findings[:MAX_COMPARED]])[: len(listed)]
 
 
 def _choose_action(matched: Iterable[AppliedPolicy], *, failed: bool) -> str:
-    actions = [one.policy.action for one in matched]
+    actions = [applied.policy.action for applied in matched]
     if failed and PolicyAction.BLOCK not in actions:
         return "ERROR"
     return max(actions, key=lambda action: action.strictness).value
 
 
 def _describe(matched: list[AppliedPolicy], *, failed: bool) -> str:
-    names = ", ".join(one.policy.name for one in matched[:5])
-    told = [f"{names} found something" if matched else "", "a policy could not be checked" if failed else ""]
-    return "; ".join(one for one in told if one) + "."
+    names = ", ".join(applied.policy.name for applied in matched[:5])
+    sentences = [f"Matched: {names}." if matched else "", "A policy could not be checked." if failed else ""]
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _describe_policy(applied: AppliedPolicy) -> dict[str, Any]:

@@ -25,13 +25,13 @@ SampleCarrier = A2ACall | A2AReply
 
 
 class SampleMessage(Struct, frozen=True, kw_only=True):
-    """A message, or a task with everything its agent wrote, to be looked at."""
+    """A sample to evaluate: a message, or a task with the texts of its agent."""
 
     message: dict[str, Any] | None = None
     task: dict[str, Any] | None = None
 
     def on(self, leg: Leg) -> SampleCarrier:
-        """How it would travel on this leg."""
+        """Return the call or reply that would carry the sample on this leg."""
         content = {"task": self.task} if self.message is None else {"message": self.message}
         if leg in REQUEST_LEGS:
             document: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": content}
@@ -42,20 +42,20 @@ class SampleMessage(Struct, frozen=True, kw_only=True):
 
 
 def sample_from_text(text: str) -> SampleMessage:
-    """A message with nothing but this text."""
+    """Return a sample message with one text part."""
     return SampleMessage(message={"role": "ROLE_USER", "parts": [{"text": text}]})
 
 
 def extract_pieces(carrier: SampleCarrier) -> list[Scannable]:
-    """The texts that are looked at; raises `ValidationFailed` for a message that no agent would be sent."""
+    """Return the texts to scan. Raises `ValidationFailed` if the relay would not forward the message."""
     try:
         return [Scannable(piece.path, piece.text) for piece in carrier.pieces()]
     except (A2AError, RecursionError) as problem:
-        raise ValidationFailed(f"The message cannot be looked at: {problem}") from problem
+        raise ValidationFailed(f"The message cannot be inspected: {problem}") from problem
 
 
 async def evaluate_pieces(
-    inspector: PolicyEvaluator,
+    evaluator: PolicyEvaluator,
     pieces: list[Scannable],
     *,
     source: str,
@@ -64,34 +64,34 @@ async def evaluate_pieces(
     at: datetime,
     unreadable: bool = False,
 ) -> Evaluation:
-    """What becomes of a message with these texts, of which those of one message are read together too.
+    """Evaluate the texts of a message, each alone and joined with the other texts of the message.
 
-    `unreadable` says that there is a file in it about which a person would be asked.
+    `unreadable` says that the message has a file that is not text and must be held.
     """
-    found = Evaluation(outcome=Outcome.PASS)
+    evaluation = Evaluation(outcome=Outcome.PASS)
     if pieces:
         joined = join_texts(pieces, [get_text_group(piece.path) for piece in pieces])
-        found = await inspector.inspect(joined.scannables, source=source, sink=sink, leg=leg, at=at)
-        found = split_findings(found, joined, pieces) if joined.spans else found
+        evaluation = await evaluator.inspect(joined.scannables, source=source, sink=sink, leg=leg, at=at)
+        evaluation = split_findings(evaluation, joined, pieces) if joined.spans else evaluation
     if unreadable:
-        list_acting = inspector.list_acting(source=source, sink=sink, leg=leg, at=at)
-        found = hold_unchecked(found, list_acting, UNREADABLE_FILE)
-    return found
+        acting = evaluator.list_acting(source=source, sink=sink, leg=leg, at=at)
+        evaluation = hold_unchecked(evaluation, acting, UNREADABLE_FILE)
+    return evaluation
 
 
 def build_forwarded(carrier: SampleCarrier, texts: Sequence[Scannable]) -> dict[str, Any]:
-    """The message or task with other texts; raises `ValidationFailed` where names would become the same."""
+    """Return the message or task with other texts. Raises `ValidationFailed` if it cannot be masked."""
     try:
         document = carrier.with_texts([piece.text for piece in texts])
     except A2AError as problem:
         raise ValidationFailed(f"The message cannot be masked: {problem}") from problem
     content = document["params"] if isinstance(carrier, A2ACall) else document["result"]
-    found: dict[str, Any] = content["message"] if "message" in content else content["task"]
-    return found
+    forwarded: dict[str, Any] = content["message"] if "message" in content else content["task"]
+    return forwarded
 
 
 def combine_evaluations(first: Evaluation, second: Evaluation) -> Evaluation:
-    """What becomes of a message that both sets of policies have looked at."""
+    """Return the result of two evaluations of one message. The stricter outcome wins."""
     stricter = first if first.outcome.strictness >= second.outcome.strictness else second
     return Evaluation(
         outcome=stricter.outcome,
@@ -101,16 +101,16 @@ def combine_evaluations(first: Evaluation, second: Evaluation) -> Evaluation:
         unchecked=first.unchecked + second.unchecked,
         not_reached=first.not_reached + second.not_reached,
         findings=first.findings + second.findings,
-        opaque=first.opaque or second.opaque,
+        unreadable_paths=first.unreadable_paths or second.unreadable_paths,
     )
 
 
 def choose_strictest(outcomes: Sequence[Outcome]) -> Outcome:
-    """The one that counts."""
+    """Return the strictest outcome, or PASS if there is none."""
     return max(outcomes, key=lambda outcome: outcome.strictness, default=Outcome.PASS)
 
 
 async def build_evaluator(policy: Policy, detectors: DetectorRegistry, *, now: datetime) -> PolicyEvaluator:
-    """Eyes for this policy alone, on every message."""
-    book = PolicySet.for_everyone([policy], now=now)
-    return await asyncio.to_thread(PolicyEvaluator, book, detectors)
+    """Return an evaluator that applies only this policy, to every source and sink."""
+    policy_set = PolicySet.for_everyone([policy], now=now)
+    return await asyncio.to_thread(PolicyEvaluator, policy_set, detectors)

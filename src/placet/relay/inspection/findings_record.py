@@ -1,4 +1,4 @@
-"""Collect what was found on all legs of one call, for its audit event."""
+"""Collect the findings on all legs of one call, for its audit event."""
 
 from placet.relay.policies.evaluation import Evaluation, Outcome
 from placet.relay.policies.finding import Finding
@@ -6,26 +6,26 @@ from placet.relay.policies.policy import Leg
 
 
 class FindingsRecord:
-    """Findings of one call by leg, filled in by inspectors while the call runs."""
+    """The findings of one call by leg. Inspectors add to it while the call runs."""
 
-    __slots__ = ("findings", "opaque", "outcome")
+    __slots__ = ("findings", "outcome", "unreadable_paths")
 
     def __init__(self) -> None:
         self.findings: dict[Leg, tuple[Finding, ...]] = {}
-        self.opaque: dict[Leg, tuple[str, ...]] = {}
+        self.unreadable_paths: dict[Leg, tuple[str, ...]] = {}
         self.outcome = Outcome.PASS
-        """The strictest of all legs."""
+        """The strictest outcome of all legs."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings and not self.opaque and self.outcome is Outcome.PASS
+        """Whether there are no findings and every outcome is to pass."""
+        return not self.findings and not self.unreadable_paths and self.outcome is Outcome.PASS
 
     def add(self, leg: Leg, evaluation: Evaluation) -> None:
-        """Take in what came of a leg."""
+        """Add the evaluation of a leg."""
         if evaluation.findings:
             self.findings[leg] = (*self.findings.get(leg, ()), *evaluation.findings)
-        if evaluation.opaque:
-            self.opaque[leg] = (*self.opaque.get(leg, ()), *evaluation.opaque)
+        if evaluation.unreadable_paths:
+            self.unreadable_paths[leg] = (*self.unreadable_paths.get(leg, ()), *evaluation.unreadable_paths)
         if evaluation.outcome.strictness > self.outcome.strictness:
             self.outcome = evaluation.outcome

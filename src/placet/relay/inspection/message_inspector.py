@@ -12,54 +12,57 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.findings_record import FindingsRecord
 from placet.relay.policies.policy import Leg
 from placet.relay.registry.subscriptions import Subscription
+from placet.relay.write_queue import CallWrites
 
 
 class InspectionRequest(Struct, frozen=True, kw_only=True):
-    """What an inspector receives: the call and, on response legs, the reply."""
+    """What an inspector gets: the call and, on response legs, the reply."""
 
     subscription: Subscription
     correlation_id: str
     call: A2ACall
     reply: A2AReply | None = None
-    """On response legs the whole answer, or one event of a stream."""
+    """On response legs, the whole reply or one event of a stream."""
     headers: Mapping[str, str] = {}
-    """What travels besides and may be kept; credentials are not among it."""
+    """The headers that are forwarded and may be stored, without credentials."""
     task_id: str | None = None
-    """The caller's name of the task that a held message goes on with; None for what just came in."""
+    """The caller's id of the task of a held message; None for a new message."""
     upstream_task: str | None = None
-    """The agent's own name for it, once it has said one."""
+    """The agent's id of the task, or None if it is not known yet."""
     webhook: str | None = None
-    """Where the agent is to push to, if the caller wants to be told of changes."""
+    """The URL for the agent's push notifications, if the caller wants them."""
     pushed: bool = False
-    """Whether the agent told it unasked, by a push notification; the call then only names the task."""
+    """Whether the reply is a push notification. The call then only names the task."""
     findings_record: FindingsRecord | None = None
-    """Where those who look write what they found, for the audit of the call as a whole."""
+    """Collects the findings of all legs for the audit event of the call."""
+    writes: CallWrites | None = None
+    """The task rows that wait for the audit event of the call."""
 
 
 class PassVerdict(Struct, frozen=True):
-    """Go on."""
+    """Forward the message."""
 
 
 class ChangeVerdict(Struct, frozen=True):
-    """Go on with another document in the place of the one that was looked at."""
+    """Forward this document instead of the message."""
 
     document: dict[str, Any]
 
 
 class RefuseVerdict(Struct, frozen=True):
-    """Go no further, and tell the caller this."""
+    """Do not forward the message. Return this error to the caller."""
 
     problem: A2AError
 
 
 class AnswerVerdict(Struct, frozen=True):
-    """Go no further: the relay has taken the task over, and this document is the caller's answer."""
+    """Do not forward the message. The relay owns the task and returns this document to the caller."""
 
     document: dict[str, Any]
 
 
 class ReleaseVerdict(Struct, frozen=True):
-    """Go on with these events in the place of all that were looked at."""
+    """Forward these events instead of the stream."""
 
     replies: tuple[A2AReply, ...]
 
@@ -70,63 +73,37 @@ PASS = PassVerdict()
 
 
 class QuickCheck(Enum):
-    """The result of a quick check without waiting."""
+    """The result of a quick check, which does not wait."""
 
-    UNWATCHED = "Nothing looks at it."
-    CLEAR = "Nothing that is looked for is in it."
-    UNSURE = "It has to be inspected."
+    UNWATCHED = "No policy applies."
+    CLEAR = "No policy matches."
+    UNSURE = "The message must be inspected."
 
 
 class MessageInspector(Protocol):
-    """Looks at every message. Whatever it raises ends the exchange: no error becomes a pass."""
+    """Inspects every message. An exception ends the exchange, so a failure never passes a message."""
 
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
-        """Whether anything looks at this leg at all; a leg nobody looks at costs nothing."""
+        """Whether a policy may apply to this leg. Other legs are not inspected."""
         ...
 
     def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
-        """What can be said without waiting, as of nearly all messages. Raises nothing: doubt is unsure."""
+        """Return the result of a quick check, which decides most messages. Returns UNSURE on any failure."""
         ...
 
     async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
-        """What becomes of the message."""
+        """Return the verdict about a message."""
         ...
 
     def must_withhold(self, subscription: Subscription) -> bool:
-        """Whether a stream must be seen whole before its caller gets any text of it.
+        """Whether a stream must be inspected whole before the caller gets any of its text.
 
-        That is so wherever something could be masked, refused or held of which each half is in another event.
+        A stream must be withheld if a policy masks, blocks or holds, because two events may share a match.
         """
         ...
 
     async def inspect_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
-        """What becomes of all events of a stream together."""
+        """Return the verdict about all events of a stream."""
         ...
-
-
-class PassthroughInspector:
-    """A `MessageInspector` that passes everything."""
-
-    def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
-        """Nothing does."""
-        return False
-
-    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
-        """Nothing looks."""
-        return QuickCheck.UNWATCHED
-
-    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
-        """Everything passes."""
-        return PASS
-
-    def must_withhold(self, subscription: Subscription) -> bool:
-        """No stream waits."""
-        return False
-
-    async def inspect_stream(
-        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
-    ) -> StreamVerdict:
-        """Everything passes."""
-        return PASS

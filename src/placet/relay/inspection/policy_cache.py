@@ -1,4 +1,4 @@
-"""Compiled policies of every tenant, reloaded when they change."""
+"""Cache the compiled policies of every tenant, and reload them when they change."""
 
 import asyncio
 import logging
@@ -21,26 +21,26 @@ from placet.relay.policies.repository import read_policy_revision, read_policy_s
 from placet.relay.registry.subscriptions import DEFAULT_TENANT
 
 SETTINGS_GROUP = "settings"
-"""The group and the binding of what stands in the settings."""
+"""The id of the policy group and the binding of the policies in the settings."""
 RETRY_AFTER_S = 5.0
-"""So long after a failure the policies are read once more."""
+"""The time between a failure to load policies and the next attempt."""
 
 log = logging.getLogger("placet.relay")
 
 
 class _CachedPolicies(Struct, frozen=True, kw_only=True):
-    """What is in force for a tenant, and of which state of its records."""
+    """The evaluator of a tenant, and the revision and bound policies that it was built from."""
 
     rev: int
     bound: PolicySnapshot
-    inspector: PolicyEvaluator
+    evaluator: PolicyEvaluator
 
 
 class PolicyCache:
-    """Returns each tenant's evaluator; the old one serves until a new one is compiled.
+    """Returns each tenant's evaluator. The old one stays in use until the new one is compiled.
 
-    `read` gives what a tenant keeps, where somebody has it at hand. Raises SettingsError for policies of the
-    settings that cannot be checked here.
+    `read` returns a tenant's policies; without it, they are read from the store. Raises SettingsError for a
+    policy of the settings whose detector is not installed or rejects it.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class PolicyCache:
         self._read = read
         self._detectors = detectors
         self._now = now
-        self._of_settings = tuple({one.policy_id: one for one in settings_policies}.values())
-        self._ready: dict[str, _CachedPolicies] = {}
+        self._settings_policies = tuple({policy.policy_id: policy for policy in settings_policies}.values())
+        self._cached: dict[str, _CachedPolicies] = {}
         self._failures: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._reloading: set[asyncio.Task[None]] = set()
         self._check_settings()
 
     async def open(self) -> None:
-        """Make all policies ready and follow their changes.
+        """Load the policies of all tenants and watch for changes.
 
-        A tenant whose policies cannot be made ready passes nothing until they can.
+        The relay forwards no messages of a tenant until its policies are loaded.
         """
         tenants = {DEFAULT_TENANT}
         if self._store is not None:
@@ -78,23 +78,23 @@ class PolicyCache:
             await self.reload(tenant)
 
     def find(self, tenant: str) -> PolicyEvaluator | None:
-        """The tenant's inspector; None if its policies are not ready, so that nothing may pass."""
-        found = self._ready.get(tenant)
-        return None if found is None else found.inspector
+        """Return the tenant's evaluator, or None if its policies are not loaded and no message may pass."""
+        cached = self._cached.get(tenant)
+        return None if cached is None else cached.evaluator
 
-    async def inspector(self, tenant: str) -> PolicyEvaluator | None:
-        """The same, read first if the tenant was never met before."""
-        if tenant not in self._ready and tenant not in self._failures:
+    async def load_evaluator(self, tenant: str) -> PolicyEvaluator | None:
+        """Return the tenant's evaluator, loading it if necessary, or None if it cannot be loaded."""
+        if tenant not in self._cached and tenant not in self._failures:
             await self.reload(tenant)
         return self.find(tenant)
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """Tenants whose newest policies are not in force, and why."""
+        """The reasons why the newest policies of some tenants are not in force, by tenant."""
         return self._failures
 
     async def reload(self, tenant: str) -> None:
-        """Return when the tenant's newest policies are in force, or the failure is told."""
+        """Load the tenant's newest policies. Log and record a failure."""
         async with self._locks.setdefault(tenant, asyncio.Lock()):
             try:
                 await self._load(tenant)
@@ -105,39 +105,39 @@ class PolicyCache:
                     log.warning("policy_load_recovered tenant=%s", tenant)
 
     async def aclose(self) -> None:
-        """Stop following changes."""
-        for due in self._due.values():
-            due.cancel()
+        """Cancel all reloads."""
+        for timer in self._timers.values():
+            timer.cancel()
         for task in self._reloading:
             task.cancel()
         await asyncio.gather(*self._reloading, return_exceptions=True)
 
     async def _load(self, tenant: str) -> None:
-        known = self._ready.get(tenant)
+        cached = self._cached.get(tenant)
         rev = 0 if self._store is None else await read_policy_revision(self._store, tenant)
-        if known is not None and known.rev == rev and tenant not in self._failures:
+        if cached is not None and cached.rev == rev and tenant not in self._failures:
             return
-        library = await self._library(tenant)
-        bound = library.select_bound()
-        if known is None or known.bound != bound:
-            made = await asyncio.to_thread(self._build_evaluator, tenant, library)
+        snapshot = await self._read_snapshot(tenant)
+        bound = snapshot.select_bound()
+        if cached is None or cached.bound != bound:
+            evaluator = await asyncio.to_thread(self._build_evaluator, tenant, snapshot)
         else:
-            made = known.inspector  # what changed is bound to nothing
-        self._ready[tenant] = _CachedPolicies(rev=library.rev, bound=bound, inspector=made)
+            evaluator = cached.evaluator  # only unbound policies have changed
+        self._cached[tenant] = _CachedPolicies(rev=snapshot.rev, bound=bound, evaluator=evaluator)
 
-    async def _library(self, tenant: str) -> PolicySnapshot:
+    async def _read_snapshot(self, tenant: str) -> PolicySnapshot:
         if self._store is None:
             return PolicySnapshot()
         return await (read_policy_snapshot(self._store, tenant) if self._read is None else self._read(tenant))
 
-    def _build_evaluator(self, tenant: str, library: PolicySnapshot) -> PolicyEvaluator:
-        policies = library.in_force()
-        groups = [one.value for one in library.groups.values()]
-        bindings = [one.value for one in library.bindings.values()]
-        if tenant == DEFAULT_TENANT and self._of_settings:
+    def _build_evaluator(self, tenant: str, snapshot: PolicySnapshot) -> PolicyEvaluator:
+        policies = snapshot.in_force()
+        groups = [group.value for group in snapshot.groups.values()]
+        bindings = [binding.value for binding in snapshot.bindings.values()]
+        if tenant == DEFAULT_TENANT and self._settings_policies:
             group, binding = self._build_settings_binding()
             policies, groups, bindings = (
-                (*policies, *self._of_settings),
+                (*policies, *self._settings_policies),
                 [*groups, group],
                 [*bindings, binding],
             )
@@ -146,53 +146,58 @@ class PolicyCache:
         )
 
     def _build_settings_binding(self) -> tuple[PolicyGroup, Binding]:
-        now = self._of_settings[0].created_at
+        created_at = self._settings_policies[0].created_at
         entries = tuple(
-            GroupEntry(order_index=place, policy=PolicyRef(policy_id=one.policy_id))
-            for place, one in enumerate(self._of_settings)
+            GroupEntry(order_index=index, policy=PolicyRef(policy_id=policy.policy_id))
+            for index, policy in enumerate(self._settings_policies)
         )
         return (
-            PolicyGroup(id=SETTINGS_GROUP, name=SETTINGS_GROUP, policies=entries, created_at=now),
+            PolicyGroup(id=SETTINGS_GROUP, name=SETTINGS_GROUP, policies=entries, created_at=created_at),
             Binding(
-                id=SETTINGS_GROUP, group_id=SETTINGS_GROUP, binding_level=BindingLevel.TENANT, created_at=now
+                id=SETTINGS_GROUP,
+                group_id=SETTINGS_GROUP,
+                binding_level=BindingLevel.TENANT,
+                created_at=created_at,
             ),
         )
 
     def _check_settings(self) -> None:
-        for one in self._of_settings:
+        for policy in self._settings_policies:
             try:
-                self._detectors.check_config(one.config, one.name)
+                self._detectors.check_config(policy.config, policy.name)
             except ValidationFailed as refusal:
                 raise SettingsError(f"relay.policies: {refusal.message}") from refusal
 
     def _on_records_changed(self, tenant: str | None) -> None:
-        """Records changed: have everyone's, or one tenant's, looked at beside the traffic."""
-        for one in list(self._ready) if tenant is None else [tenant]:
-            self._schedule_reload(one, after_s=0.0)
+        """Reload the policies of a tenant, or of all tenants if it is None, in the background."""
+        for changed in list(self._cached) if tenant is None else [tenant]:
+            self._schedule_reload(changed, after_s=0.0)
 
     def _schedule_reload(self, tenant: str, *, after_s: float) -> None:
-        """Have a tenant's policies read again; what was to happen later happens at this time instead."""
-        if (earlier := self._due.pop(tenant, None)) is not None:
-            earlier.cancel()
-        self._due[tenant] = asyncio.get_running_loop().call_later(after_s, self._start_reload, tenant)
+        """Reload a tenant's policies after a delay. Replaces a reload that is already scheduled."""
+        if (scheduled := self._timers.pop(tenant, None)) is not None:
+            scheduled.cancel()
+        self._timers[tenant] = asyncio.get_running_loop().call_later(after_s, self._start_reload, tenant)
 
     def _start_reload(self, tenant: str) -> None:
-        del self._due[tenant]
+        del self._timers[tenant]
         task = asyncio.create_task(self.reload(tenant))
         self._reloading.add(task)
         task.add_done_callback(self._reloading.discard)
 
     def _report_failure(self, tenant: str, error: Exception) -> None:
-        old = tenant in self._ready
-        told = "the earlier ones stay in force" if old else "nothing passes until they can"
+        if tenant in self._cached:
+            effect, consequence = "earlier_policies", "the earlier policies stay in force"
+        else:
+            effect, consequence = "no_messages_pass", "no messages pass until they can be loaded"
         reason = error.message if isinstance(error, PlacetError) else type(error).__name__
-        self._failures[tenant] = f"The policies cannot be made ready, so {told}: {reason}"
-        log.error("policy_load_failed tenant=%s effect=%s", tenant, told, exc_info=error, stacklevel=2)
+        self._failures[tenant] = f"The policies cannot be loaded, so {consequence}: {reason}"
+        log.error("policy_load_failed tenant=%s effect=%s", tenant, effect, exc_info=error, stacklevel=2)
         self._schedule_reload(tenant, after_s=RETRY_AFTER_S)
 
 
 def read_settings_policies(file: str, *, now: datetime) -> list[Policy]:
-    """The policies of a file that the settings name; raises SettingsError."""
+    """Return the policies in the file that `relay.policies` names. Raises SettingsError."""
     path = Path(file)
     try:
         return parse_policy_file(path.read_bytes(), name=file, is_toml=path.suffix == ".toml", now=now)

@@ -48,9 +48,9 @@ from placet.relay.policies.text_joining import (
 )
 from placet.relay.registry.subscriptions import Subscription
 
-NOT_READY = "The relay's policies cannot be read, so nothing passes; try again later."
+NOT_READY = "The relay cannot load its policies, so no messages pass. Try again later."
 HOLDABLE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})
-"""What is about one task, or begins one: there is something to hold and to come back to."""
+"""The operations that belong to one task or start one, so that the caller can poll a held message."""
 FLUSH_WITHIN_S = 5.0
 PASS_EVALUATION = Evaluation(outcome=Outcome.PASS)
 _RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
@@ -64,29 +64,31 @@ class PolicyInspector:
         policy_cache: PolicyCache,
         *,
         holder: MessageHolder,
-        trail: AuditLog,
+        audit_log: AuditLog,
         now: Callable[[], datetime],
     ) -> None:
-        self._shelf = policy_cache
+        self._policy_cache = policy_cache
         self._holder = holder
-        self._trail = trail
+        self._audit_log = audit_log
         self._now = now
 
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
-        """Whether a policy is in force for the leg; also if nobody knows."""
+        """Whether a policy applies to the leg. True if the policies are not loaded."""
         return self._strictest(leg, subscription) is not None
 
     def must_withhold(self, subscription: Subscription) -> bool:
-        """Whether a policy on the way back does more than to note what it finds."""
-        found = (self._strictest(leg, subscription) for leg in _RESPONSE_LEGS)
-        return any(one is not None and one.strictness >= PolicyAction.MASK.strictness for one in found)
+        """Whether a policy on a response leg masks, holds or blocks."""
+        actions = (self._strictest(leg, subscription) for leg in _RESPONSE_LEGS)
+        return any(
+            action is not None and action.strictness >= PolicyAction.MASK.strictness for action in actions
+        )
 
     def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
-        """Whether nothing is found in all of a message at once."""
-        inspector = self._shelf.find(subscription.tenant)
-        if inspector is None:
+        """Return the quick check of the tenant's evaluator, or UNSURE if its policies are not loaded."""
+        evaluator = self._policy_cache.find(subscription.tenant)
+        if evaluator is None:
             return QuickCheck.UNSURE
-        return inspector.check_quickly(
+        return evaluator.check_quickly(
             message, source=subscription.source.name, sink=subscription.sink.id, leg=leg, now=self._now
         )
 
@@ -96,49 +98,53 @@ class PolicyInspector:
         if leg in _RESPONSE_LEGS and request.reply is not None:
             message = request.reply
         pieces = message.pieces()
-        members = [get_text_group(one.path) for one in pieces] if len(pieces) > 1 else []
-        found = await self._evaluate(leg, request, pieces, members, message.unreadable())
-        if found.outcome is Outcome.PASS:
+        members = [get_text_group(piece.path) for piece in pieces] if len(pieces) > 1 else []
+        evaluation = await self._evaluate(leg, request, pieces, members, message.unreadable_content())
+        if evaluation.outcome is Outcome.PASS:
             return PASS
-        self._trail.record(*build_detection_events(self._trail, leg, request, found))
-        if found.outcome is Outcome.BLOCK:
-            return RefuseVerdict(_build_refusal(found))
-        if found.outcome is Outcome.HOLD:
-            return await self._hold(leg, request, found)
-        if found.outcome is Outcome.MASK:
-            return ChangeVerdict(message.with_texts([one.text for one in found.mask(pieces)]))
+        self._audit_log.record(*build_detection_events(self._audit_log, leg, request, evaluation))
+        if evaluation.outcome is Outcome.BLOCK:
+            return RefuseVerdict(_build_refusal(evaluation))
+        if evaluation.outcome is Outcome.HOLD:
+            return await self._hold(leg, request, evaluation)
+        if evaluation.outcome is Outcome.MASK:
+            return ChangeVerdict(message.with_texts([piece.text for piece in evaluation.mask(pieces)]))
         return PASS
 
     async def inspect_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
-        """All events at once; to be held, they become the one answer that a person can decide about."""
-        pieces = [reply.pieces() for reply in replies]
-        every = [piece for own in pieces for piece in own]
-        unreadable = [one for reply in replies for one in reply.unreadable()]
-        about = replace(request, reply=next((one for one in replies if one.task_id is not None), None))
-        found = await self._evaluate(leg, about, every, _group_stream_texts(replies, pieces), unreadable)
-        if found.outcome is Outcome.HOLD:
+        """Return the verdict about all events of a stream. To hold them, merge them into one reply."""
+        pieces_by_event = [reply.pieces() for reply in replies]
+        pieces = [piece for event_pieces in pieces_by_event for piece in event_pieces]
+        unreadable = [content for reply in replies for content in reply.unreadable_content()]
+        task_reply = next((reply for reply in replies if reply.task_id is not None), None)
+        task_request = replace(request, reply=task_reply)
+        members = _group_stream_texts(replies, pieces_by_event)
+        evaluation = await self._evaluate(leg, task_request, pieces, members, unreadable)
+        if evaluation.outcome is Outcome.HOLD:
             return await self._hold_stream(leg, request, replies)
-        if found.outcome is Outcome.PASS:
+        if evaluation.outcome is Outcome.PASS:
             return PASS
-        self._trail.record(*build_detection_events(self._trail, leg, about, found))
-        if found.outcome is Outcome.BLOCK:
-            return RefuseVerdict(_build_refusal(found))
-        if found.outcome is Outcome.MASK:
-            texts = iter([one.text for one in found.mask(every)])
+        self._audit_log.record(*build_detection_events(self._audit_log, leg, task_request, evaluation))
+        if evaluation.outcome is Outcome.BLOCK:
+            return RefuseVerdict(_build_refusal(evaluation))
+        if evaluation.outcome is Outcome.MASK:
+            texts = iter([piece.text for piece in evaluation.mask(pieces)])
             changed = [
-                replace(reply, document=reply.with_texts([next(texts) for _ in own])) if own else reply
-                for reply, own in zip(replies, pieces, strict=True)
+                replace(reply, document=reply.with_texts([next(texts) for _ in event_pieces]))
+                if event_pieces
+                else reply
+                for reply, event_pieces in zip(replies, pieces_by_event, strict=True)
             ]
             return ReleaseVerdict(tuple(changed))
         return PASS
 
     def _strictest(self, leg: Leg, subscription: Subscription) -> PolicyAction | None:
-        inspector = self._shelf.find(subscription.tenant)
-        if inspector is None:
+        evaluator = self._policy_cache.find(subscription.tenant)
+        if evaluator is None:
             return PolicyAction.BLOCK
-        return inspector.strictest(
+        return evaluator.strictest(
             source=subscription.source.name, sink=subscription.sink.id, leg=leg, at=self._now()
         )
 
@@ -150,113 +156,117 @@ class PolicyInspector:
         members: Sequence[TextGroupMember | None],
         unreadable: Sequence[UnreadableContent],
     ) -> Evaluation:
-        way = request.subscription
-        inspector = self._shelf.find(way.tenant) or await self._shelf.inspector(way.tenant)
-        if inspector is None:
+        tenant = request.subscription.tenant
+        source, sink = request.subscription.source.name, request.subscription.sink
+        evaluator = self._policy_cache.find(tenant) or await self._policy_cache.load_evaluator(tenant)
+        if evaluator is None:
             raise A2AError("busy", NOT_READY)
-        found = PASS_EVALUATION
+        evaluation = PASS_EVALUATION
         if pieces:
             joined = join_texts(pieces, members)
-            found = await inspector.inspect(
-                joined.scannables, source=way.source.name, sink=way.sink.id, leg=leg, at=self._now()
+            evaluation = await evaluator.inspect(
+                joined.scannables, source=source, sink=sink.id, leg=leg, at=self._now()
             )
-            if found.outcome is not Outcome.PASS:
-                found = await self._refine(request, pieces, joined, found)
+            if evaluation.outcome is not Outcome.PASS:
+                evaluation = await self._refine(request, pieces, joined, evaluation)
         if unreadable:
-            found = replace(found, opaque=tuple(one.path for one in unreadable))
-            if way.sink.unreadable_files == "hold" and request.call.operation != "extended_card":
-                list_acting = inspector.list_acting(
-                    source=way.source.name, sink=way.sink.id, leg=leg, at=self._now()
-                )
-                found = await self._hold_unreadable(request, found, list_acting, unreadable)
-        if request.findings_record is not None and (unreadable or found.outcome is not Outcome.PASS):
-            request.findings_record.add(leg, found)
-        return found
+            evaluation = replace(evaluation, unreadable_paths=tuple(content.path for content in unreadable))
+            if sink.unreadable_files == "hold" and request.call.operation != "extended_card":
+                acting = evaluator.list_acting(source=source, sink=sink.id, leg=leg, at=self._now())
+                evaluation = await self._hold_unreadable(request, evaluation, acting, unreadable)
+        if request.findings_record is not None and (unreadable or evaluation.outcome is not Outcome.PASS):
+            request.findings_record.add(leg, evaluation)
+        return evaluation
 
     async def _hold_unreadable(
         self,
         request: InspectionRequest,
-        found: Evaluation,
-        list_acting: Sequence[AppliedPolicy],
+        evaluation: Evaluation,
+        acting: Sequence[AppliedPolicy],
         unreadable: Sequence[UnreadableContent],
     ) -> Evaluation:
-        """Files that nobody can read wait for a person, but for those that one has let pass before."""
-        if not list_acting:
-            return found
+        """Hold a message with files that are not text, unless a reviewer has approved all of them before."""
+        if not acting:
+            return evaluation
         approved = await self._holder.list_approved(request)
-        if all(digest_file(one.content) in approved for one in unreadable):
-            return found
-        return hold_unchecked(found, list_acting, UNREADABLE_FILE)
+        if all(digest_file(file.content) in approved for file in unreadable):
+            return evaluation
+        return hold_unchecked(evaluation, acting, UNREADABLE_FILE)
 
     async def _refine(
-        self, request: InspectionRequest, pieces: Sequence[Scannable], joined: JoinedTexts, found: Evaluation
+        self,
+        request: InspectionRequest,
+        pieces: Sequence[Scannable],
+        joined: JoinedTexts,
+        evaluation: Evaluation,
     ) -> Evaluation:
-        across = find_spanning_texts(found, joined)
+        """Assign findings in joined texts to their pieces, and exempt approved texts from a hold."""
+        spanning = find_spanning_texts(evaluation, joined)
         if joined.spans:
-            found = split_findings(found, joined, pieces)
-        if found.outcome is not Outcome.HOLD:
-            return found
-        return await self._exempt_approved(request, pieces, found, across)
+            evaluation = split_findings(evaluation, joined, pieces)
+        if evaluation.outcome is not Outcome.HOLD:
+            return evaluation
+        return await self._exempt_approved(request, pieces, evaluation, spanning)
 
     async def _exempt_approved(
         self,
         request: InspectionRequest,
         pieces: Sequence[Scannable],
-        found: Evaluation,
-        across: Mapping[str, Sequence[int]],
+        evaluation: Evaluation,
+        spanning: Mapping[str, Sequence[int]],
     ) -> Evaluation:
-        """What a person has let pass before is not held again; halves of it are not the whole."""
+        """Exempt texts that a reviewer has approved before. A joined text must be approved as a whole."""
         approved = await self._holder.list_approved(request)
         if not approved:
-            return found
-        passed = {
-            number
-            for number, one in enumerate(pieces)
-            if digest_text(one.text) in approved or _is_echoed_rpc_id(one, request)
+            return evaluation
+        exempt = {
+            index
+            for index, piece in enumerate(pieces)
+            if digest_text(piece.text) in approved or _is_echoed_rpc_id(piece, request)
         }
-        for text, halves in across.items():
+        for text, piece_indexes in spanning.items():
             if digest_text(text) not in approved:
-                passed.difference_update(halves)
-        return exempt_approved(found, passed, all_approved=len(passed) == len(pieces))
+                exempt.difference_update(piece_indexes)
+        return exempt_approved(evaluation, exempt, all_approved=len(exempt) == len(pieces))
 
-    async def _hold(self, leg: Leg, request: InspectionRequest, found: Evaluation) -> Verdict:
+    async def _hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Verdict:
         if request.call.operation not in HOLDABLE_OPERATIONS:
-            return RefuseVerdict(_build_refusal(found))
-        # What led to a hold is on disk before the hold is: no person decides about what nobody can trace.
+            return RefuseVerdict(_build_refusal(evaluation))
+        # Store the audit events before the hold, so that every hold can be traced to its findings.
         async with asyncio.timeout(FLUSH_WITHIN_S):
-            await self._trail.flush()
-        return await self._holder.hold(leg, request, found)
+            await self._audit_log.flush()
+        return await self._holder.hold(leg, request, evaluation)
 
     async def _hold_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
-        """A stream cannot wait: its events become the one answer they come to, which is looked at anew."""
-        whole = merge_events(replies, request.call.rpc_id)
-        if whole is None:
-            raise A2AError("agent_response", "The agent's stream says nothing.")
-        verdict = await self.inspect(leg, replace(request, reply=whole))
+        """Merge the events into one reply and inspect it, because a stream cannot be held."""
+        merged = merge_events(replies, request.call.rpc_id)
+        if merged is None:
+            raise A2AError("agent_response", "The agent's stream has no events.")
+        verdict = await self.inspect(leg, replace(request, reply=merged))
         if isinstance(verdict, ChangeVerdict):
-            return ReleaseVerdict((replace(whole, document=verdict.document),))
-        return ReleaseVerdict((whole,)) if isinstance(verdict, PassVerdict) else verdict
+            return ReleaseVerdict((replace(merged, document=verdict.document),))
+        return ReleaseVerdict((merged,)) if isinstance(verdict, PassVerdict) else verdict
 
 
 def _is_echoed_rpc_id(piece: Scannable, request: InspectionRequest) -> bool:
-    """Whether it is the id of the call that an answer repeats, which is another each time."""
+    """Whether the piece is the JSON-RPC id of the call, which differs between calls."""
     return request.reply is not None and (piece.path, piece.text) == ("id", str(request.call.rpc_id))
 
 
-def _build_refusal(found: Evaluation) -> A2AError:
-    """What the caller is told: which policy it was, and nothing of what it found."""
-    if found.decided_by is None:
-        return A2AError("refused", "A policy does not let this message pass.")
-    policy = found.decided_by.policy
+def _build_refusal(evaluation: Evaluation) -> A2AError:
+    """Return the error for the caller. It names the policy, but not what matched."""
+    if evaluation.decided_by is None:
+        return A2AError("refused", "A policy blocked this message.")
+    policy = evaluation.decided_by.policy
     return A2AError(
         "refused",
-        f"A policy does not let this message pass: {policy.name}.",
+        f"A policy blocked this message: {policy.name}.",
         data={
             "policy_name": policy.name,
             "policy_version": policy.version,
-            "policy_level": found.decided_by.level.value,
+            "policy_level": evaluation.decided_by.level.value,
         },
     )
 
@@ -264,38 +274,41 @@ def _build_refusal(found: Evaluation) -> A2AError:
 def _group_stream_texts(
     replies: Sequence[A2AReply], pieces: Sequence[Sequence[Scannable]]
 ) -> list[TextGroupMember | None]:
-    """What belongs together in a stream: a piece of work and what is appended to it, and all that is said."""
+    """Return the text group of each piece: an artifact with its appended parts, or a message."""
     keys: list[Hashable | None] = []
-    parts_in: dict[Hashable, set[int]] = {}
-    begun: dict[str | None, int] = {}
-    for number, (reply, own) in enumerate(zip(replies, pieces, strict=True)):
-        named = _name_artifacts(number, reply, begun)
-        for piece in own:
+    events_by_key: dict[Hashable, set[int]] = {}
+    first_events: dict[str | None, int] = {}
+    for index, (reply, event_pieces) in enumerate(zip(replies, pieces, strict=True)):
+        group_keys = _map_group_keys(index, reply, first_events)
+        for piece in event_pieces:
             member = get_text_group(piece.path)
-            key = None if member is None else named.get(str(member.of), (number, member.of))
+            key = None if member is None else group_keys.get(str(member.group), (index, member.group))
             keys.append(key)
             if key is not None:
-                parts_in.setdefault(key, set()).add(number)
-    # A word may be cut anywhere into events: the pieces of a continued text mean nothing alone.
-    continued = {key for key, events in parts_in.items() if len(events) > 1 and key != "status"}
+                events_by_key.setdefault(key, set()).add(index)
+    # Events may split a text within a word, so the pieces of a continued text are only scanned joined.
+    continued = {key for key, events in events_by_key.items() if len(events) > 1 and key != "status"}
     return [None if key is None else TextGroupMember(key, only_joined=key in continued) for key in keys]
 
 
-def _name_artifacts(number: int, reply: A2AReply, begun: dict[str | None, int]) -> dict[str, Hashable]:
-    """By the path of its parts: under which name a text of this event is read together with others."""
+def _map_group_keys(event: int, reply: A2AReply, first_events: dict[str | None, int]) -> dict[str, Hashable]:
+    """Return the key of each text group of an event, by its path. Texts with one key are joined.
+
+    `first_events` has the event that started each artifact, and is updated.
+    """
     update = reply.artifact_update
     if update is not None:
-        name = _get_artifact_id(update.get("artifact"))
-        if not update.get("append") or name not in begun:
-            begun[name] = number
-        return {"artifact": ("artifact", name, begun[name])}
-    listed = reply.task.get("artifacts") if reply.task is not None else None
-    found: dict[str, Hashable] = {"status.message": "status"}
-    for place, one in enumerate(listed if isinstance(listed, list) else []):
-        name = _get_artifact_id(one)
-        begun[name] = number
-        found[f"artifacts[{place}]"] = ("artifact", name, number)
-    return found
+        artifact_id = _get_artifact_id(update.get("artifact"))
+        if not update.get("append") or artifact_id not in first_events:
+            first_events[artifact_id] = event
+        return {"artifact": ("artifact", artifact_id, first_events[artifact_id])}
+    artifacts = reply.task.get("artifacts") if reply.task is not None else None
+    keys: dict[str, Hashable] = {"status.message": "status"}
+    for index, artifact in enumerate(artifacts if isinstance(artifacts, list) else []):
+        artifact_id = _get_artifact_id(artifact)
+        first_events[artifact_id] = event
+        keys[f"artifacts[{index}]"] = ("artifact", artifact_id, event)
+    return keys
 
 
 def _get_artifact_id(artifact: Json | None) -> str | None:

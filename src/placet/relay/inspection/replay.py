@@ -1,6 +1,6 @@
-"""Runs a policy over traffic that is stored: what would have been held, had it been in force.
+"""Replay a policy on stored traffic, to show which messages it would have held.
 
-It works beside the traffic and steps back for it: with detectors of its own, a little at a time.
+A replay uses separate detectors and pauses often, so that it does not slow down live traffic.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_0_3, REST_1_0, RPC_0_3, RPC_1_0, Dialect
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.audit.audit_event import AuditEvent
+from placet.relay.audit.audit_event import STARTED_STAGE, AuditEvent
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
@@ -40,13 +40,13 @@ from placet.relay.policies.policy import Leg, Policy
 CALL_EVENT_TYPE = "COMMUNICATION_AUDIT"
 BATCH = 10
 WORK_S = 0.001
-"""After so much work at a stretch it rests,"""
-REST_RATIO = 3.0
-"""so many times as long as it worked,"""
-MAX_REST_S = 0.05
-"""but not for this long: when it waited for another process, others had the time."""
+"""The replay pauses after this much work."""
+PAUSE_RATIO = 3.0
+"""The duration of a pause, as a multiple of the work before it."""
+MAX_PAUSE_S = 0.05
+"""The maximum pause. While the replay waits for another process, it does not block the event loop."""
 PRESIDIO_START_TIMEOUT = timedelta(seconds=120)
-MAX_REMEMBERED = 50_000
+MAX_DIGESTS = 50_000
 EXCERPT_CONTEXT = 60
 _MASK_PREFIX = "[MASKED"
 _DIALECTS: dict[tuple[str | None, str | None], Dialect] = {
@@ -59,15 +59,17 @@ _decode = msgspec.json.Decoder(AuditEvent).decode
 
 
 class ReplayLimits(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Where a replay ends if the traffic does not; Presidio's start is not counted."""
+    """The limits of a replay. The start of Presidio does not count."""
 
-    messages: Annotated[int, Meta(ge=1, le=50_000, description="How many messages are read.")] = 1_000
-    seconds: Annotated[int, Meta(ge=1, le=120, description="How long it may take.")] = 20
-    examples: Annotated[int, Meta(ge=0, le=100, description="How many messages are shown.")] = 10
+    messages: Annotated[int, Meta(ge=1, le=50_000, description="The maximum number of messages to read.")] = (
+        1_000
+    )
+    seconds: Annotated[int, Meta(ge=1, le=120, description="The maximum duration.")] = 20
+    examples: Annotated[int, Meta(ge=0, le=100, description="The maximum number of examples.")] = 10
 
 
 class ReplayFinding(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where something was found; never what."""
+    """The position and entity type of a finding, without its text."""
 
     entity: str
     score: float
@@ -77,7 +79,7 @@ class ReplayFinding(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ReplayExample(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A message that would not have passed untouched."""
+    """A message that the policy would have masked, held, blocked or logged."""
 
     event_id: str
     correlation_id: str
@@ -91,12 +93,13 @@ class ReplayExample(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
     findings: tuple[ReplayFinding, ...]
     excerpt: Annotated[
-        str | None, Meta(description="The words around it, masked; null if it could not be checked.")
+        str | None,
+        Meta(description="The text around the first finding, masked. Null if it could not be checked."),
     ]
 
 
 class ReplayResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a policy would have done."""
+    """The outcome of a replay."""
 
     summary: str
     policy_id: str
@@ -104,27 +107,37 @@ class ReplayResult(Struct, frozen=True, kw_only=True, rename="camel"):
     policy_name: str
     since: Timestamp
     until: Timestamp
-    complete: Annotated[bool, Meta(description="Whether all messages of the time were read.")]
+    complete: Annotated[bool, Meta(description="Whether all messages of the time range were read.")]
     stopped_by: Annotated[
-        Literal["messages", "seconds"] | None, Meta(description="Which limit ended it before.")
+        Literal["messages", "seconds"] | None,
+        Meta(description="The limit that ended the replay, or null if it is complete."),
     ]
     reached_at: Annotated[
-        Timestamp | None, Meta(description="The moment of the last message read; go on with it as `since`.")
+        Timestamp | None,
+        Meta(description="The time of the last message read. To continue, send it as `since`."),
     ]
-    read: Annotated[int, Meta(description="How many messages were read.")]
-    examined: Annotated[int, Meta(description="How many of them had something to look at on its legs.")]
-    without_payload: Annotated[int, Meta(description="How many were kept without content that can be read.")]
+    read: Annotated[int, Meta(description="The number of messages read.")]
+    examined: Annotated[
+        int, Meta(description="The number of messages with content on the legs of the policy.")
+    ]
+    without_payload: Annotated[
+        int, Meta(description="The number of messages stored without readable content.")
+    ]
     masked_before: Annotated[
-        int, Meta(description="How many were kept without what other policies had found in them.")
+        int, Meta(description="The number of messages that other policies masked before they were stored.")
     ]
-    repeated: Annotated[int, Meta(description="How many only repeated an answer that was looked at.")]
-    outcomes: Annotated[dict[Outcome, int], Meta(description="What would have become of those examined.")]
-    unchecked: Annotated[int, Meta(description="How many could not be checked, and would have been held.")]
+    repeated: Annotated[
+        int, Meta(description="The number of messages that only repeated an examined response.")
+    ]
+    outcomes: Annotated[dict[Outcome, int], Meta(description="The number of examined messages by outcome.")]
+    unchecked: Annotated[
+        int, Meta(description="The number of messages that could not be checked and would have been held.")
+    ]
     examples: tuple[ReplayExample, ...]
 
 
 def load_replay_detectors() -> DetectorRegistry:
-    """Detectors that no traffic waits for; Presidio may take its time to start."""
+    """Return separate detectors for replays. Presidio gets more time to start than for live traffic."""
     return load_detectors(presidio=PresidioDetector(within=PRESIDIO_START_TIMEOUT))
 
 
@@ -133,134 +146,144 @@ async def replay_policy(
     *,
     store: AuditStore,
     tenant: str,
-    asked: AuditFilter,
+    audit_filter: AuditFilter,
     limits: ReplayLimits,
     detectors: DetectorRegistry,
     monotonic: Callable[[], float],
     now: datetime,
 ) -> ReplayResult:
-    """Run the policy over the stored messages of a tenant, the oldest first. Its own window does not count.
+    """Replay the policy on the stored messages of a tenant, the oldest first. Ignores its validity period.
 
-    `asked` says from when to when, and whose. Raises `ValidationFailed` if the time is not sound.
+    `audit_filter` selects the time range and the agents. Raises `ValidationFailed` if `since` is not before
+    `until`.
     """
-    if asked.since is None or asked.until is None or asked.since >= asked.until:
-        raise ValidationFailed("since is not before until.", path="since")
-    always = replace(policy, valid_from=None, valid_to=None)
-    inspector = await build_evaluator(always, detectors, now=now)
-    run = _ReplayRun(always, inspector, limits, now=now)
-    messages = replace(asked, types=(CALL_EVENT_TYPE,))
+    if audit_filter.since is None or audit_filter.until is None or audit_filter.since >= audit_filter.until:
+        raise ValidationFailed("since is not before until. Send an earlier since.", path="since")
+    always_valid = replace(policy, valid_from=None, valid_to=None)
+    evaluator = await build_evaluator(always_valid, detectors, now=now)
+    run = _ReplayRun(always_valid, evaluator, limits, now=now)
+    messages = replace(audit_filter, types=(CALL_EVENT_TYPE,))
     if await store.list_audit_events_after(tenant, messages, limit=1):
         await run.warm_up()
-    pace = _Throttle(monotonic, limits.seconds)
+    throttle = _Throttle(monotonic, limits.seconds)
     try:
         async with asyncio.timeout(limits.seconds):
-            await _replay_events(run, pace, store, tenant, messages)
+            await _replay_events(run, throttle, store, tenant, messages)
     except TimeoutError:
         run.stopped_by = "seconds"
-    return run.result(asked.since, asked.until)
+    return run.result(audit_filter.since, audit_filter.until)
 
 
 async def _replay_events(
-    run: "_ReplayRun", pace: "_Throttle", store: AuditStore, tenant: str, asked: AuditFilter
+    run: "_ReplayRun", throttle: "_Throttle", store: AuditStore, tenant: str, audit_filter: AuditFilter
 ) -> None:
     after = 0
-    while rows := await store.list_audit_events_after(tenant, asked, after=after, limit=BATCH):
+    while rows := await store.list_audit_events_after(tenant, audit_filter, after=after, limit=BATCH):
         for _, row in rows:
-            if run.read >= run.limits.messages or pace.is_over:
-                run.stopped_by = "seconds" if pace.is_over else "messages"
+            if run.read >= run.limits.messages or throttle.is_expired:
+                run.stopped_by = "seconds" if throttle.is_expired else "messages"
                 return
-            await run.take(row)
-            await pace.rest()
+            await run.add_event(row)
+            await throttle.pause()
         after = rows[-1][0]
 
 
 class _Throttle:
-    """Works in short stints, and leaves the event loop to others between them."""
+    """Limits a replay to short periods of work with pauses for other tasks of the event loop."""
 
     def __init__(self, monotonic: Callable[[], float], seconds: float) -> None:
         self._monotonic = monotonic
-        self._began = monotonic()
-        self._over = self._began + seconds
+        self._started_at = monotonic()
+        self._deadline = self._started_at + seconds
 
     @property
-    def is_over(self) -> bool:
-        return self._monotonic() >= self._over
+    def is_expired(self) -> bool:
+        return self._monotonic() >= self._deadline
 
-    async def rest(self) -> None:
-        worked = self._monotonic() - self._began
+    async def pause(self) -> None:
+        worked = self._monotonic() - self._started_at
         if worked >= WORK_S:
-            await asyncio.sleep(min(worked * REST_RATIO, MAX_REST_S))
-            self._began = self._monotonic()
+            await asyncio.sleep(min(worked * PAUSE_RATIO, MAX_PAUSE_S))
+            self._started_at = self._monotonic()
 
 
 class _ReplayRun:
-    """One replay, as far as it is."""
+    """The counts and examples of one replay."""
 
     def __init__(
-        self, policy: Policy, inspector: PolicyEvaluator, limits: ReplayLimits, *, now: datetime
+        self, policy: Policy, evaluator: PolicyEvaluator, limits: ReplayLimits, *, now: datetime
     ) -> None:
         self.limits = limits
         self.read = 0
         self.stopped_by: Literal["messages", "seconds"] | None = None
         self._policy = policy
-        self._inspector = inspector
+        self._evaluator = evaluator
         self._now = now
         self._reached_at: datetime | None = None
-        self._examined = self._without = self._masked = self._repeated = self._unchecked = 0
+        self._examined = self._without_payload = self._masked = self._repeated = self._unchecked = 0
         self._outcomes = dict.fromkeys(Outcome, 0)
         self._examples: list[ReplayExample] = []
-        self._seen: set[bytes] = set()
+        self._digests: set[bytes] = set()
 
     async def warm_up(self) -> None:
-        """Let the detector start, which is no part of the time that a replay may take."""
+        """Start the detector, so that its start does not count toward the time limit."""
         await self._evaluate(self._policy.config.enabled_legs.legs[0], [Scannable("nothing", "nothing")])
 
-    async def take(self, row: AuditRow) -> None:
-        """Look at one message and its answer."""
-        self.read += 1
+    async def add_event(self, row: AuditRow) -> None:
+        """Evaluate the request and the response of one stored call."""
         self._reached_at = row.at
+        event = _decode_or_none(row.body)
+        if event is not None and event.payload is not None and event.payload.stage == STARTED_STAGE:
+            return  # another event has the messages of the stream
+        self.read += 1
         try:
-            event = _decode(row.body)
-            sides = [side for side in _list_sides(event, self._policy) if side[1]]
+            if event is None:
+                raise _NoPayload
+            messages = [(leg, pieces) for leg, pieces in _extract_messages(event, self._policy) if pieces]
         except (msgspec.DecodeError, ValidationFailed, A2AError, _NoPayload):
-            self._without += 1
+            self._without_payload += 1
             return
         if _MASK_PREFIX.encode() in row.body:
             self._masked += 1
-        fresh = [side for side in sides if side[0] in REQUEST_LEGS or not self._is_repeated(event, side[1])]
-        if not fresh:
-            self._repeated += bool(sides)
+        new = [
+            (leg, pieces)
+            for leg, pieces in messages
+            if leg in REQUEST_LEGS or not self._is_repeated(event, pieces)
+        ]
+        if not new:
+            self._repeated += bool(messages)
             return
-        self._count(event, [(leg, pieces, await self._evaluate(leg, pieces)) for leg, pieces in fresh])
+        self._count(event, [(leg, pieces, await self._evaluate(leg, pieces)) for leg, pieces in new])
 
     async def _evaluate(self, leg: Leg, pieces: list[Scannable]) -> Evaluation:
-        return await evaluate_pieces(self._inspector, pieces, source="", sink="", leg=leg, at=self._now)
+        return await evaluate_pieces(self._evaluator, pieces, source="", sink="", leg=leg, at=self._now)
 
     def _is_repeated(self, event: AuditEvent, pieces: list[Scannable]) -> bool:
-        """Whoever asks for a task again and again gets the same answer again and again."""
+        """Whether the response was examined before. Callers that poll a task get the same response often."""
         if event.task_id is None:
             return False
         digest = hashlib.sha256(event.task_id.encode("utf-8", "surrogatepass"))
         for piece in pieces:
             digest.update(piece.text.encode("utf-8", "surrogatepass") + b"\0")
-        known = digest.digest() in self._seen
-        if len(self._seen) < MAX_REMEMBERED:
-            self._seen.add(digest.digest())
-        return known
+        is_known = digest.digest() in self._digests
+        if len(self._digests) < MAX_DIGESTS:
+            self._digests.add(digest.digest())
+        return is_known
 
-    def _count(self, event: AuditEvent, found: list[tuple[Leg, list[Scannable], Evaluation]]) -> None:
+    def _count(self, event: AuditEvent, results: list[tuple[Leg, list[Scannable], Evaluation]]) -> None:
         self._examined += 1
-        outcome = choose_strictest([one.outcome for _, _, one in found])
+        outcome = choose_strictest([evaluation.outcome for _, _, evaluation in results])
         self._outcomes[outcome] += 1
-        self._unchecked += any(one.unchecked for _, _, one in found)
+        self._unchecked += any(evaluation.unchecked for _, _, evaluation in results)
         if outcome is not Outcome.PASS and len(self._examples) < self.limits.examples:
-            leg, pieces, worst = max(found, key=lambda side: side[2].outcome.strictness)
-            self._examples.append(_build_example(event, leg, worst, _build_excerpt(pieces, worst.findings)))
+            leg, pieces, strictest = max(results, key=lambda result: result[2].outcome.strictness)
+            excerpt = _build_excerpt(pieces, strictest.findings)
+            self._examples.append(_build_example(event, leg, strictest, excerpt))
 
     def result(self, since: datetime, until: datetime) -> ReplayResult:
-        """What came of it."""
+        """Return the result of the replay."""
         return ReplayResult(
-            summary=self._summary(),
+            summary=self._summarize(),
             policy_id=self._policy.policy_id,
             policy_version=self._policy.version,
             policy_name=self._policy.name,
@@ -271,7 +294,7 @@ class _ReplayRun:
             reached_at=self._reached_at,
             read=self.read,
             examined=self._examined,
-            without_payload=self._without,
+            without_payload=self._without_payload,
             masked_before=self._masked,
             repeated=self._repeated,
             outcomes=self._outcomes,
@@ -279,58 +302,72 @@ class _ReplayRun:
             examples=tuple(self._examples),
         )
 
-    def _summary(self) -> str:
-        """The whole in plain words; what could not be seen comes with what was."""
+    def _summarize(self) -> str:
+        """Return the counts in sentences, with the messages that could not be examined."""
         counts = self._outcomes
-        words = [
-            f"Of {self._examined} messages that could be looked at, {counts[Outcome.HOLD]} would have been "
+        sentences = [
+            f"Of {self._examined} examined messages, {counts[Outcome.HOLD]} would have been "
             f"held, {counts[Outcome.BLOCK]} blocked and {counts[Outcome.MASK]} masked."
         ]
-        if self._without:
-            words.append(f"{self._without} more were kept without their content, so nobody can say.")
+        if self._without_payload:
+            sentences.append(
+                f"{self._without_payload} more were stored without their content and not examined."
+            )
         if self._masked:
-            words.append(
-                f"In {self._masked} something was masked before they were kept; this policy did not see it."
+            sentences.append(
+                f"{self._masked} were masked before they were stored; the policy did not see the masked text."
             )
         if self.stopped_by is not None:
-            words.append(f"The replay ended at its limit of {self.stopped_by}; there is more.")
-        return " ".join(words)
+            sentences.append(f"The replay reached its limit of {self.stopped_by}; there are more messages.")
+        return " ".join(sentences)
 
 
-def _list_sides(event: AuditEvent, policy: Policy) -> Iterator[tuple[Leg, list[Scannable]]]:
-    """The request and the answer, each on the first leg of its way on which the policy looks."""
+def _decode_or_none(body: bytes) -> AuditEvent | None:
+    try:
+        return _decode(body)
+    except msgspec.DecodeError:
+        return None
+
+
+def _extract_messages(event: AuditEvent, policy: Policy) -> Iterator[tuple[Leg, list[Scannable]]]:
+    """Yield the texts of the request and the response, each with the first of its legs in the policy."""
     payload = event.payload
     if payload is None or (payload.request_body is None and payload.response_body is None):
         raise _NoPayload
     dialect = _DIALECTS.get((event.transport, payload.version), RPC_1_0)
     legs = policy.config.enabled_legs.legs
-    request = next((leg for leg in legs if leg in REQUEST_LEGS), None)
-    if request is not None and isinstance(payload.request_body, dict):
+    request_leg = next((leg for leg in legs if leg in REQUEST_LEGS), None)
+    if request_leg is not None and isinstance(payload.request_body, dict):
         call = A2ACall(dialect=dialect, operation="send", document=payload.request_body)
         if call.message is not None:
-            yield request, extract_pieces(call)
-    answer = next((leg for leg in legs if leg not in REQUEST_LEGS), None)
-    if answer is not None and payload.response_body is not None:
+            yield request_leg, extract_pieces(call)
+    response_leg = next((leg for leg in legs if leg not in REQUEST_LEGS), None)
+    if response_leg is not None and payload.response_body is not None:
         body = payload.response_body
-        listed = body if isinstance(body, list) else [body]
+        documents = body if isinstance(body, list) else [body]
         yield (
-            answer,
-            [piece for one in listed if isinstance(one, dict) for piece in _extract_answer(dialect, one)],
+            response_leg,
+            [
+                piece
+                for document in documents
+                if isinstance(document, dict)
+                for piece in _extract_response(dialect, document)
+            ],
         )
 
 
 class _NoPayload(Exception):
-    """An event without content."""
+    """An audit event has no stored content."""
 
 
-def _extract_answer(dialect: Dialect, document: dict[str, Any]) -> list[Scannable]:
+def _extract_response(dialect: Dialect, document: dict[str, Any]) -> list[Scannable]:
     reply = A2AReply(dialect=dialect, operation="send", document=document)
     if isinstance(reply.result.get("tasks"), list):
         reply = A2AReply(dialect=dialect, operation="list", document=document)
     return extract_pieces(reply)
 
 
-def _build_example(event: AuditEvent, leg: Leg, found: Evaluation, excerpt: str | None) -> ReplayExample:
+def _build_example(event: AuditEvent, leg: Leg, evaluation: Evaluation, excerpt: str | None) -> ReplayExample:
     return ReplayExample(
         event_id=event.event_id,
         correlation_id=event.correlation_id,
@@ -340,24 +377,30 @@ def _build_example(event: AuditEvent, leg: Leg, found: Evaluation, excerpt: str 
         source_user_id=event.source_user.id if event.source_user else None,
         sink_agent_id=event.sink_agent.id if event.sink_agent else None,
         leg=leg,
-        outcome=found.outcome,
-        reason=found.reason,
+        outcome=evaluation.outcome,
+        reason=evaluation.reason,
         findings=tuple(
-            ReplayFinding(entity=one.entity, score=one.score, path=one.path, start=one.start, end=one.end)
-            for one in found.findings[:20]
+            ReplayFinding(
+                entity=finding.entity,
+                score=finding.score,
+                path=finding.path,
+                start=finding.start,
+                end=finding.end,
+            )
+            for finding in evaluation.findings[:20]
         ),
         excerpt=excerpt,
     )
 
 
 def _build_excerpt(pieces: list[Scannable], findings: tuple[Finding, ...]) -> str | None:
-    """The words around the first finding, with nothing that was found, wherever it stands."""
+    """Return the text around the first finding, with all findings masked, or None if there is none."""
     if not findings:
         return None
-    number = findings[0].piece
-    text = mask_text(pieces[number].text, [one for one in findings if one.piece == number])
-    for one in sorted(findings, key=lambda finding: -len(finding.text)):
-        if one.text.strip():
-            text = text.replace(one.text, format_mask(one.entity))
+    index = findings[0].piece
+    text = mask_text(pieces[index].text, [finding for finding in findings if finding.piece == index])
+    for finding in sorted(findings, key=lambda finding: -len(finding.text)):
+        if finding.text.strip():
+            text = text.replace(finding.text, format_mask(finding.entity))
     start = max(0, text.find(_MASK_PREFIX) - EXCERPT_CONTEXT)
     return text[start : start + 2 * EXCERPT_CONTEXT + 40].encode("utf-8", "replace").decode()

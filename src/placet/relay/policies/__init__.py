@@ -1,1 +1,1 @@
-"""Policies, where they apply, and how findings become an outcome. Nothing here reads messages."""
+"""Policies, their bindings, and the evaluation of findings. This package does not parse messages."""

@@ -29,32 +29,32 @@ OrderIndex = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
 
 
 class BindingLevel(StrEnum):
-    """How much a binding covers, from the widest to the narrowest; the wider is looked at first."""
+    """The scope of a binding, from the widest to the narrowest. Wider bindings are evaluated first."""
 
     TENANT = "TENANT"
     AGENT = "AGENT"
     SUBSCRIPTION = "SUBSCRIPTION"
 
 
-LEVEL_ORDER = {level: place for place, level in enumerate(BindingLevel)}
+LEVEL_ORDER = {level: position for position, level in enumerate(BindingLevel)}
 
 
 class PolicyRef(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A policy by its id; its newest version, unless one is named. A whole policy will do too."""
+    """A reference to a policy: its newest version unless `version` is set. Other fields are ignored."""
 
     policy_id: BindingId
     version: str | None = None
 
 
 class GroupEntry(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A policy and its place in a group; the lower index is looked at first."""
+    """A policy and its position in a group. Lower indexes are evaluated first."""
 
     order_index: OrderIndex
     policy: PolicyRef
 
 
 class GroupDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A group as somebody asks for it."""
+    """The request body that creates or replaces a policy group."""
 
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
     description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] = ""
@@ -62,7 +62,7 @@ class GroupDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 class PolicyGroup(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Policies that are bound together, in their order."""
+    """An ordered list of policies that are bound together."""
 
     id: str
     name: str
@@ -72,7 +72,7 @@ class PolicyGroup(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 
 
 class BindingDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A binding as somebody asks for it."""
+    """The request body that creates or replaces a binding."""
 
     group_id: BindingId
     binding_level: BindingLevel
@@ -85,7 +85,7 @@ class BindingDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
 
 
 class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A group at work: on every message, on those of an agent, or on those from one source to one sink."""
+    """Applies a policy group to all messages, to an agent's messages, or to those from a source to a sink."""
 
     id: str
     group_id: str
@@ -99,7 +99,7 @@ class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     created_at: Timestamp
 
     def covers(self, source: str, sink: str) -> bool:
-        """Whether messages between these two are its business; an agent's are those it sends or receives."""
+        """Return whether the binding applies from `source` to `sink`; AGENT level matches either of them."""
         if self.binding_level is BindingLevel.TENANT:
             return True
         if self.binding_level is BindingLevel.AGENT:
@@ -107,22 +107,22 @@ class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         return (self.source_agent_id, self.sink_agent_id) == (source, sink)
 
     def is_valid(self, at: datetime) -> bool:
-        """Whether the binding is in force; the end of its window is outside."""
+        """Return whether the binding is in force at this time. `valid_to` is exclusive."""
         return is_in_window(self.valid_from, self.valid_to, at)
 
     @property
     def scope(self) -> tuple[str | None, ...]:
-        """Bindings of one scope are ordered among themselves."""
+        """Return the key of the bindings that are ordered together by priority."""
         return (self.binding_level, self.agent_id, self.source_agent_id, self.sink_agent_id)
 
     @property
     def order(self) -> tuple[int, int, datetime, str]:
-        """What is lower is looked at first."""
+        """Return the sort key of evaluation: lower keys are evaluated first."""
         return (LEVEL_ORDER[self.binding_level], self.priority, self.created_at, self.id)
 
 
 class BindingReorder(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The order in which the bindings of one scope shall be looked at."""
+    """The request body that sets the evaluation order of the bindings of one scope."""
 
     binding_level: BindingLevel
     binding_ids: Annotated[tuple[BindingId, ...], Meta(max_length=MAX_GROUP)]
@@ -139,18 +139,18 @@ _REQUIRED_AGENT_FIELDS = {
 
 
 def parse_group_draft(raw: object, name: str = "group") -> GroupDraft:
-    """A group from outside; raises `ValidationFailed` for one that does not fit."""
+    """Validate and return a policy group draft; raise `ValidationFailed` if it is invalid."""
     draft = convert_input(raw, GroupDraft, ValidationFailed, name)
     check_single_line(draft.name, f"{name}.name")
     if not is_storable(draft.description):
-        raise_invalid(f"{name}.description", "must not hold control characters")
+        raise_invalid(f"{name}.description", "must not contain control characters")
     _check_unique((entry.policy.policy_id for entry in draft.policies), f"{name}.policies")
     _check_unique((str(entry.order_index) for entry in draft.policies), f"{name}.policies.orderIndex")
     return draft
 
 
 def parse_binding_draft(raw: object, name: str = "binding") -> BindingDraft:
-    """A binding from outside; raises `ValidationFailed` unless it names just what its level needs."""
+    """Validate and return a binding draft; raise `ValidationFailed` if its fields do not fit its level."""
     draft = convert_input(raw, BindingDraft, ValidationFailed, name)
     _check_scope(draft, name)
     check_window(draft.valid_from, draft.valid_to, name)
@@ -158,15 +158,15 @@ def parse_binding_draft(raw: object, name: str = "binding") -> BindingDraft:
 
 
 def parse_reorder(raw: object, name: str = "reorder") -> BindingReorder:
-    """A new order from outside."""
-    asked = convert_input(raw, BindingReorder, ValidationFailed, name)
-    _check_scope(asked, name)
-    _check_unique(asked.binding_ids, f"{name}.bindingIds")
-    return asked
+    """Validate and return a reorder request; raise `ValidationFailed` if it is invalid."""
+    reorder = convert_input(raw, BindingReorder, ValidationFailed, name)
+    _check_scope(reorder, name)
+    _check_unique(reorder.binding_ids, f"{name}.bindingIds")
+    return reorder
 
 
 def create_group(draft: GroupDraft, *, group_id: str, now: datetime) -> PolicyGroup:
-    """The draft as a group, its policies in order."""
+    """Return a new policy group with its policies sorted by `order_index`."""
     policies = tuple(sorted(draft.policies, key=lambda entry: entry.order_index))
     return PolicyGroup(
         id=group_id, name=draft.name, description=draft.description, policies=policies, created_at=now
@@ -174,22 +174,29 @@ def create_group(draft: GroupDraft, *, group_id: str, now: datetime) -> PolicyGr
 
 
 def create_binding(draft: BindingDraft, *, binding_id: str, now: datetime) -> Binding:
-    """The draft as a binding."""
+    """Return a new binding."""
     fields = {name: getattr(draft, name) for name in draft.__struct_fields__}
     return Binding(id=binding_id, created_at=now, **fields)
 
 
-def reorder_bindings(bindings: Sequence[Binding], asked: BindingReorder) -> tuple[Binding, ...]:
-    """The bindings of the named scope with new priorities; it must name each of them, and no other."""
-    scope = (asked.binding_level, asked.agent_id, asked.source_agent_id, asked.sink_agent_id)
-    found = {binding.id: binding for binding in bindings if binding.scope == scope}
-    if unknown := [one for one in asked.binding_ids if one not in found]:
+def reorder_bindings(bindings: Sequence[Binding], reorder: BindingReorder) -> tuple[Binding, ...]:
+    """Return the bindings of the scope with their new priorities.
+
+    Raises `ValidationFailed` unless the request names exactly the bindings of the scope.
+    """
+    scope = (reorder.binding_level, reorder.agent_id, reorder.source_agent_id, reorder.sink_agent_id)
+    in_scope = {binding.id: binding for binding in bindings if binding.scope == scope}
+    if unknown := [one for one in reorder.binding_ids if one not in in_scope]:
         raise_invalid(
             "reorder.bindingIds", f"names {quote(unknown[0])}, which is not a binding of this scope"
         )
-    if missing := [one for one in found if one not in asked.binding_ids]:
-        raise_invalid("reorder.bindingIds", f"leaves out {quote(missing[0])}")
-    return tuple(replace(found[one], priority=place) for place, one in enumerate(asked.binding_ids))
+    if missing := [one for one in in_scope if one not in reorder.binding_ids]:
+        raise_invalid(
+            "reorder.bindingIds", f"does not name {quote(missing[0])}; name every binding of the scope"
+        )
+    return tuple(
+        replace(in_scope[one], priority=position) for position, one in enumerate(reorder.binding_ids)
+    )
 
 
 def _check_scope(draft: BindingDraft | BindingReorder, name: str) -> None:
@@ -198,16 +205,16 @@ def _check_scope(draft: BindingDraft | BindingReorder, name: str) -> None:
         "sourceAgentId": draft.source_agent_id,
         "sinkAgentId": draft.sink_agent_id,
     }
-    needed = _REQUIRED_AGENT_FIELDS[draft.binding_level]
-    for member, value in given.items():
-        if member in needed and value is None:
+    required = _REQUIRED_AGENT_FIELDS[draft.binding_level]
+    for field, value in given.items():
+        if field in required and value is None:
+            raise_invalid(f"{name}.{field}", f"is missing; a binding at {draft.binding_level} level needs it")
+        if field not in required and value is not None:
             raise_invalid(
-                f"{name}.{member}", f"is missing; a binding at {draft.binding_level} level needs it"
+                f"{name}.{field}", f"is not allowed in a binding at {draft.binding_level} level; remove it"
             )
-        if member not in needed and value is not None:
-            raise_invalid(f"{name}.{member}", f"does not belong to a binding at {draft.binding_level} level")
         if value is not None:
-            check_single_line(value, f"{name}.{member}")
+            check_single_line(value, f"{name}.{field}")
 
 
 def _check_unique(names: Iterable[str], path: str) -> None:

@@ -14,16 +14,16 @@ from placet.relay.policies.policy import PolicyAction, build_rule
 from placet.relay.policies.policy_set import AppliedPolicy
 
 MAX_FINDINGS = 1_000
-"""So many findings of one policy in one text are told one by one; the last covers what comes after them."""
+"""Limit of findings per policy and text. The last finding extends to the end of the text."""
 
-UNREADABLE_FILE = "there is a file in it that is no text"
+UNREADABLE_FILE = "the message contains a file that is not text"
 
 MAX_SHOWN = 1_000
-"""So many characters of a match are kept for the reviewer, who has the whole text beside it."""
+"""Limit of characters of a match that are stored for the reviewer. The page shows the whole text too."""
 
 
 class Outcome(StrEnum):
-    """What becomes of a message, from the mildest to the strictest."""
+    """The outcome of an evaluation, from the mildest to the strictest."""
 
     PASS = "PASS"  # noqa: S105 - not a password
     LOG = "LOG"
@@ -34,16 +34,16 @@ class Outcome(StrEnum):
 
     @property
     def strictness(self) -> int:
-        """Larger is stricter."""
+        """Return the rank of the outcome; a larger rank is stricter."""
         return _STRICTNESS[self]
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the message is forwarded at once, as it is or masked."""
+    def is_forwarded(self) -> bool:
+        """Return whether the message is forwarded at once, unchanged or masked."""
         return self.strictness < Outcome.HOLD.strictness
 
 
-_STRICTNESS = {outcome: place for place, outcome in enumerate(Outcome)}
+_STRICTNESS = {outcome: rank for rank, outcome in enumerate(Outcome)}
 OUTCOMES: Mapping[PolicyAction, Outcome] = {
     PolicyAction.LOG: Outcome.LOG,
     PolicyAction.WARN: Outcome.WARN,
@@ -54,14 +54,14 @@ OUTCOMES: Mapping[PolicyAction, Outcome] = {
 
 
 class FailedCheck(Struct, frozen=True, kw_only=True):
-    """A policy that could not be checked, and why."""
+    """A policy that could not be checked, and the reason."""
 
     applied: AppliedPolicy
     reason: str
 
 
 class DetectorResult(Struct, frozen=True, kw_only=True):
-    """What one detector said: its rules are the applied policies at these places, by the rule's number."""
+    """The scan of one detector. `rules` maps its rule numbers to indexes of the applied policies."""
 
     detector: str
     rules: Mapping[int, int]
@@ -69,138 +69,139 @@ class DetectorResult(Struct, frozen=True, kw_only=True):
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
-    """What becomes of a message and why; each applied policy is in one of the four lists.
+    """The outcome for a message, and the result of each applied policy.
 
-    One that found something before it failed is both in `matched` and in `unchecked`.
+    Each applied policy is in one of `matched`, `clean`, `unchecked` and `not_reached`. A policy that matched
+    before its check failed is both in `matched` and in `unchecked`.
     """
 
     outcome: Outcome
     decided_by: AppliedPolicy | None = None
-    """The first of the strictest; None if nothing was found."""
+    """The first policy with the strictest outcome; None if no policy matched or failed."""
     matched: tuple[AppliedPolicy, ...] = ()
     clean: tuple[AppliedPolicy, ...] = ()
     unchecked: tuple[FailedCheck, ...] = ()
     not_reached: tuple[AppliedPolicy, ...] = ()
-    """Not looked at, because the message was blocked before."""
+    """Policies that were not checked because another policy had already blocked the message."""
     findings: tuple[Finding, ...] = ()
-    opaque: tuple[str, ...] = ()
-    """Where the message carries content that is no text, such as files: nobody looked at it."""
+    unreadable_paths: tuple[str, ...] = ()
+    """Paths of content that is not text, such as files. Detectors do not check it."""
 
     def mask(self, pieces: Sequence[Scannable]) -> tuple[Scannable, ...]:
-        """The texts to forward: without what MASK policies found, now or when a held message is released."""
+        """Return the texts with the findings of MASK policies masked. Released messages are masked too."""
         return mask_pieces(pieces, (one for one in self.findings if one.action is PolicyAction.MASK))
 
     @property
     def reason(self) -> str:
-        """Why, in one sentence that shows nothing of the message."""
+        """Return the reason for the outcome in one sentence, without content of the message."""
         if self.decided_by is None:
-            return "No policy applies." if not self.clean else "No policy found anything."
+            return "No policy applies." if not self.clean else "No policy matched."
         policy = self.decided_by.policy
         for one in self.unchecked:
             if one.applied is self.decided_by and self.outcome is Outcome.HOLD:
                 return f"{policy.name} could not be checked: {one.reason}."
-        return f"{policy.name} found something, and its action is {policy.action}."
+        return f"{policy.name} matched, and its action is {policy.action}."
 
 
 def build_clean_evaluation(applied: Sequence[AppliedPolicy]) -> Evaluation:
-    """The evaluation of a message in which all of these found nothing."""
+    """Return the evaluation of a message that none of these policies matched."""
     return Evaluation(outcome=Outcome.PASS, clean=tuple(applied))
 
 
-def is_final(applied: Sequence[AppliedPolicy], stage: DetectorResult, pieces: Sequence[Scannable]) -> bool:
-    """Whether nothing that follows could change the outcome: a policy that blocks has matched."""
+def is_final(applied: Sequence[AppliedPolicy], result: DetectorResult, pieces: Sequence[Scannable]) -> bool:
+    """Return whether a BLOCK policy matched, so that further checks cannot change the outcome."""
     return any(
-        place is not None
-        and applied[place].policy.action is PolicyAction.BLOCK
-        and _reaches_threshold(match, applied[place])
-        for match in stage.scan.matches
+        index is not None
+        and applied[index].policy.action is PolicyAction.BLOCK
+        and _reaches_threshold(match, applied[index])
+        for match in result.scan.matches
         if _is_valid_match(match, pieces)
-        for place in (stage.rules.get(match.rule),)
+        for index in (result.rules.get(match.rule),)
     )
 
 
 def evaluate_scans(
-    applied: Sequence[AppliedPolicy], stages: Iterable[DetectorResult], pieces: Sequence[Scannable]
+    applied: Sequence[AppliedPolicy], results: Iterable[DetectorResult], pieces: Sequence[Scannable]
 ) -> Evaluation:
-    """Put together what the detectors said; policies that no stage names were not reached."""
+    """Return the evaluation of the detectors' results. Policies in no result count as not reached."""
     reached: set[int] = set()
-    doubts: dict[int, str] = {}
+    failures: dict[int, str] = {}
     found: dict[int, list[Finding]] = {}
-    for stage in stages:
-        reached.update(stage.rules.values())
-        _collect_findings(stage, applied, pieces, found, doubts)
-    missed = {place for place in range(len(applied)) if place not in reached}
-    decided_by, outcome = _choose_strictest(applied, found, doubts)
+    for result in results:
+        reached.update(result.rules.values())
+        _collect_findings(result, applied, pieces, found, failures)
+    not_reached = {index for index in range(len(applied)) if index not in reached}
+    decided_by, outcome = _choose_strictest(applied, found, failures)
     return Evaluation(
         outcome=outcome,
         decided_by=decided_by,
-        matched=tuple(applied[place] for place in sorted(found)),
+        matched=tuple(applied[index] for index in sorted(found)),
         clean=tuple(
             one
-            for place, one in enumerate(applied)
-            if place not in found and place not in doubts and place not in missed
+            for index, one in enumerate(applied)
+            if index not in found and index not in failures and index not in not_reached
         ),
         unchecked=tuple(
-            FailedCheck(applied=applied[place], reason=doubts[place]) for place in sorted(doubts)
+            FailedCheck(applied=applied[index], reason=failures[index]) for index in sorted(failures)
         ),
-        not_reached=tuple(applied[place] for place in sorted(missed)),
-        findings=tuple(finding for place in sorted(found) for finding in found[place]),
+        not_reached=tuple(applied[index] for index in sorted(not_reached)),
+        findings=tuple(finding for index in sorted(found) for finding in found[index]),
     )
 
 
 def exempt_approved(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -> Evaluation:
-    """The evaluation once nothing is held any more for texts that a person let pass, given by their number.
+    """Return the evaluation without holds for texts that a person has approved.
 
-    Only holds are spared: what another policy masks or blocks stays so. Doubts are spared if a person has
-    seen every text.
+    `approved` has the indexes of these texts. Findings of policies that mask or block are not exempt. Failed
+    checks are exempt if a person has approved every text.
     """
     findings = tuple(
         one
         for one in evaluation.findings
         if one.piece not in approved or one.action is not PolicyAction.HUMAN_REVIEW_REQUIRED
     )
-    named = {(one.policy_id, one.policy_version) for one in findings}
-    every = {
+    matching = {(one.policy_id, one.policy_version) for one in findings}
+    candidates = {
         _get_version_key(one): one
         for one in (*evaluation.matched, *(one.applied for one in evaluation.unchecked))
     }
-    matched = tuple(one for one in evaluation.matched if _get_version_key(one) in named)
+    matched = tuple(one for one in evaluation.matched if _get_version_key(one) in matching)
     unchecked = () if all_approved else evaluation.unchecked
     kept = {_get_version_key(one) for one in matched} | {_get_version_key(one.applied) for one in unchecked}
-    applied = list(every.values())
+    applied = list(candidates.values())
     decided_by, outcome = _choose_strictest(
         applied,
-        [place for place, one in enumerate(applied) if _get_version_key(one) in named],
-        [place for place, one in enumerate(applied) if any(one is other.applied for other in unchecked)],
+        [index for index, one in enumerate(applied) if _get_version_key(one) in matching],
+        [index for index, one in enumerate(applied) if any(one is other.applied for other in unchecked)],
     )
     return replace(
         evaluation,
         outcome=outcome,
         decided_by=decided_by,
         matched=matched,
-        clean=(*evaluation.clean, *(one for name, one in every.items() if name not in kept)),
+        clean=(*evaluation.clean, *(one for key, one in candidates.items() if key not in kept)),
         unchecked=unchecked,
         findings=findings,
     )
 
 
-def hold_unchecked(evaluation: Evaluation, doubtful: Sequence[AppliedPolicy], reason: str) -> Evaluation:
-    """The evaluation once these policies could not look at all of a message, which holds it."""
-    if not doubtful or evaluation.outcome is Outcome.BLOCK:
+def hold_unchecked(evaluation: Evaluation, failed: Sequence[AppliedPolicy], reason: str) -> Evaluation:
+    """Return the evaluation with these policies as failed checks, which hold the message."""
+    if not failed or evaluation.outcome is Outcome.BLOCK:
         return evaluation
-    names = {_get_version_key(one) for one in doubtful}
+    keys = {_get_version_key(one) for one in failed}
     known = {_get_version_key(one.applied) for one in evaluation.unchecked}
-    held = evaluation.outcome is Outcome.HOLD
+    is_held = evaluation.outcome is Outcome.HOLD
     return replace(
         evaluation,
         outcome=Outcome.HOLD,
-        decided_by=evaluation.decided_by if held else doubtful[0],
-        clean=tuple(one for one in evaluation.clean if _get_version_key(one) not in names),
+        decided_by=evaluation.decided_by if is_held else failed[0],
+        clean=tuple(one for one in evaluation.clean if _get_version_key(one) not in keys),
         unchecked=(
             *evaluation.unchecked,
             *(
                 FailedCheck(applied=one, reason=reason)
-                for one in doubtful
+                for one in failed
                 if _get_version_key(one) not in known
             ),
         ),
@@ -212,28 +213,28 @@ def _get_version_key(applied: AppliedPolicy) -> tuple[str, str]:
 
 
 def _collect_findings(
-    stage: DetectorResult,
+    result: DetectorResult,
     applied: Sequence[AppliedPolicy],
     pieces: Sequence[Scannable],
     found: dict[int, list[Finding]],
-    doubts: dict[int, str],
+    failures: dict[int, str],
 ) -> None:
-    for rule, reason in stage.scan.unchecked.items():
-        if rule in stage.rules:
-            doubts[stage.rules[rule]] = reason
-    told: dict[tuple[int, int], int] = {}
-    for match in sorted(stage.scan.matches, key=lambda one: (one.rule, one.piece, one.start, one.end)):
-        place = stage.rules.get(match.rule)
-        if place is None:
+    for rule, reason in result.scan.unchecked.items():
+        if rule in result.rules:
+            failures[result.rules[rule]] = reason
+    counts: dict[tuple[int, int], int] = {}
+    for match in sorted(result.scan.matches, key=lambda one: (one.rule, one.piece, one.start, one.end)):
+        index = result.rules.get(match.rule)
+        if index is None:
             continue
         if not _is_valid_match(match, pieces):
-            doubts[place] = "its detector named a place that the message does not have"
-        elif _reaches_threshold(match, applied[place]):
-            count = told[place, match.piece] = told.get((place, match.piece), 0) + 1
+            failures[index] = "its detector returned a position that is not in the message"
+        elif _reaches_threshold(match, applied[index]):
+            count = counts[index, match.piece] = counts.get((index, match.piece), 0) + 1
             if count <= MAX_FINDINGS:
-                rest = count == MAX_FINDINGS
-                found.setdefault(place, []).append(
-                    _build_finding(match, applied[place], pieces, stage.detector, rest=rest)
+                to_end = count == MAX_FINDINGS
+                found.setdefault(index, []).append(
+                    _build_finding(match, applied[index], pieces, result.detector, to_end=to_end)
                 )
 
 
@@ -248,10 +249,10 @@ def _is_valid_match(match: Match, pieces: Sequence[Scannable]) -> bool:
 
 
 def _build_finding(
-    match: Match, applied: AppliedPolicy, pieces: Sequence[Scannable], detector: str, *, rest: bool
+    match: Match, applied: AppliedPolicy, pieces: Sequence[Scannable], detector: str, *, to_end: bool
 ) -> Finding:
     piece = pieces[match.piece]
-    end = len(piece.text) if rest else match.end
+    end = len(piece.text) if to_end else match.end
     policy = applied.policy
     return Finding(
         policy_id=policy.policy_id,
@@ -271,13 +272,13 @@ def _build_finding(
 
 
 def _choose_strictest(
-    applied: Sequence[AppliedPolicy], found: Iterable[int], doubts: Iterable[int]
+    applied: Sequence[AppliedPolicy], matched: Iterable[int], failed: Iterable[int]
 ) -> tuple[AppliedPolicy | None, Outcome]:
-    outcomes = {place: OUTCOMES[applied[place].policy.action] for place in found}
-    for place in doubts:
-        known = outcomes.get(place, Outcome.HOLD)
-        outcomes[place] = max(known, Outcome.HOLD, key=lambda outcome: outcome.strictness)
+    outcomes = {index: OUTCOMES[applied[index].policy.action] for index in matched}
+    for index in failed:
+        known = outcomes.get(index, Outcome.HOLD)
+        outcomes[index] = max(known, Outcome.HOLD, key=lambda outcome: outcome.strictness)
     if not outcomes:
         return None, Outcome.PASS
-    place = min(outcomes, key=lambda one: (-outcomes[one].strictness, one))
-    return applied[place], outcomes[place]
+    first = min(outcomes, key=lambda index: (-outcomes[index].strictness, index))
+    return applied[first], outcomes[first]

@@ -8,21 +8,21 @@ from placet.relay.policies.finding import Finding, format_mask
 
 
 def mask_pieces(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> tuple[Scannable, ...]:
-    """The pieces with a mask in place of every finding; findings that overlap share one mask.
+    """Return the pieces with a mask in place of each finding. Overlapping findings share one mask.
 
-    A finding without width says that something is wrong and not where, so it masks its whole text.
+    A finding of zero width has no known position, so it masks its whole text.
     """
     spans: dict[int, list[Finding]] = defaultdict(list)
     for finding in findings:
         spans[finding.piece].append(finding)
     return tuple(
-        Scannable(piece.path, mask_text(piece.text, spans[place])) if place in spans else piece
-        for place, piece in enumerate(pieces)
+        Scannable(piece.path, mask_text(piece.text, spans[index])) if index in spans else piece
+        for index, piece in enumerate(pieces)
     )
 
 
 def mask_text(text: str, findings: Iterable[Finding]) -> str:
-    """One text, with its findings masked; a shared mask names the widest of them."""
+    """Return the text with its findings masked. A shared mask names the widest finding."""
     parts: list[str] = []
     kept_from = 0
     for start, end, entity in _merge_spans(text, findings):

@@ -22,7 +22,7 @@ PLUGIN_PREFIX = "x-"
 
 
 class Leg(StrEnum):
-    """Where on its way a message is looked at."""
+    """One of the four points at which an exchange is inspected."""
 
     REQUEST_FROM_SOURCE = "requestFromSource"
     REQUEST_TO_SINK = "requestToSink"
@@ -31,7 +31,7 @@ class Leg(StrEnum):
 
 
 class PolicyAction(StrEnum):
-    """What a match leads to, from the mildest to the strictest."""
+    """What happens on a match, from the mildest to the strictest action."""
 
     LOG = "LOG"
     WARN = "WARN"
@@ -41,19 +41,19 @@ class PolicyAction(StrEnum):
 
     @property
     def strictness(self) -> int:
-        """Larger is stricter."""
+        """Return the rank of the action; a larger rank is stricter."""
         return _STRICTNESS[self]
 
 
-_STRICTNESS = {action: place for place, action in enumerate(PolicyAction)}
+_STRICTNESS = {action: rank for rank, action in enumerate(PolicyAction)}
 
 
 class _WireStruct(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What travels: camelCase, and nothing that is not documented."""
+    """Base of the API's structs: camelCase names, unknown fields are refused."""
 
 
 class EnabledLegs(_WireStruct, frozen=True, kw_only=True):
-    """The legs on which a policy looks."""
+    """The legs that a policy inspects."""
 
     request_from_source: bool = False
     request_to_sink: bool = False
@@ -65,7 +65,7 @@ class EnabledLegs(_WireStruct, frozen=True, kw_only=True):
 
     @property
     def legs(self) -> tuple[Leg, ...]:
-        """Those that are on, in the order of the way."""
+        """Return the enabled legs in the order in which an exchange passes them."""
         flags = (
             self.request_from_source,
             self.request_to_sink,
@@ -76,14 +76,14 @@ class EnabledLegs(_WireStruct, frozen=True, kw_only=True):
 
 
 class RegexPattern(_WireStruct, frozen=True, kw_only=True):
-    """A regular expression, and what a match leads to."""
+    """A regular expression and the action on a match."""
 
     regex: Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN)]
     action: PolicyAction
 
 
 class DetectedEntity(_WireStruct, frozen=True, kw_only=True):
-    """An entity type, how sure the detector must be, and what a match leads to."""
+    """An entity type, the minimum score, and the action on a match."""
 
     type: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
     score_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5
@@ -91,14 +91,14 @@ class DetectedEntity(_WireStruct, frozen=True, kw_only=True):
 
 
 class RegexDetection(_WireStruct, frozen=True, kw_only=True, tag_field="type", tag="REGEX_DETECTION"):
-    """Looks for one pattern."""
+    """Detects one pattern."""
 
     enabled_legs: EnabledLegs
     pattern: RegexPattern
 
 
 class PresidioDetection(_WireStruct, frozen=True, kw_only=True, tag_field="type", tag="PRESIDIO_DETECTION"):
-    """Looks for one entity type with Presidio."""
+    """Detects one entity type with Presidio."""
 
     enabled_legs: EnabledLegs
     entity: DetectedEntity
@@ -107,14 +107,14 @@ class PresidioDetection(_WireStruct, frozen=True, kw_only=True, tag_field="type"
 class ComprehendDetection(
     _WireStruct, frozen=True, kw_only=True, tag_field="type", tag="COMPREHEND_DETECTION"
 ):
-    """Looks for one entity type with Amazon Comprehend."""
+    """Detects one entity type with Amazon Comprehend."""
 
     enabled_legs: EnabledLegs
     entity: DetectedEntity
 
 
 class PluginDetection(_WireStruct, frozen=True, kw_only=True):
-    """Looks for whatever the plug-in of this type understands by its options."""
+    """Detects with a plug-in. The plug-in of this type defines what `options` mean."""
 
     type: Annotated[str, Meta(pattern=r"^x-[a-z0-9][a-z0-9_.-]{0,60}$(?!\n)")]
     enabled_legs: EnabledLegs
@@ -132,7 +132,7 @@ _CONFIG_TYPES: dict[str, type[DetectionConfig]] = {
 
 
 class PolicyDraft(_WireStruct, frozen=True, kw_only=True):
-    """A policy as somebody asks for it."""
+    """The request body that creates a policy or a new version."""
 
     name: str
     description: str = ""
@@ -142,7 +142,7 @@ class PolicyDraft(_WireStruct, frozen=True, kw_only=True):
 
 
 class Policy(_WireStruct, frozen=True, kw_only=True):
-    """One version of a policy; versions are kept for ever and never change."""
+    """One version of a policy. Versions never change and are never deleted."""
 
     policy_id: str
     version: str
@@ -156,11 +156,11 @@ class Policy(_WireStruct, frozen=True, kw_only=True):
 
     @property
     def action(self) -> PolicyAction:
-        """What a match leads to."""
+        """Return the action on a match."""
         return get_action(self.config)
 
     def is_valid(self, at: datetime) -> bool:
-        """Whether the policy is in force; the end of its window is outside."""
+        """Return whether the policy is in force at this time. `valid_to` is exclusive."""
         return is_in_window(self.valid_from, self.valid_to, at)
 
 
@@ -185,40 +185,41 @@ class _StoredShape(_WireStruct, frozen=True, kw_only=True):
 
 
 def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
-    """A policy from outside; raises `ValidationFailed` with the path of what does not fit.
+    """Validate and return a policy draft; raise `ValidationFailed` with the path of the invalid field.
 
-    Whether a detector can look for what it asks is for that detector to check.
+    The detector checks separately whether it supports the detection.
     """
-    asked = convert_input(raw, _DraftShape, ValidationFailed, name)
-    check_single_line(asked.name, f"{name}.name")
-    if asked.description and not is_storable(asked.description):
-        raise_invalid(f"{name}.description", "must not hold control characters")
-    check_window(asked.valid_from, asked.valid_to, name)
+    body = convert_input(raw, _DraftShape, ValidationFailed, name)
+    check_single_line(body.name, f"{name}.name")
+    if body.description and not is_storable(body.description):
+        raise_invalid(f"{name}.description", "must not contain control characters")
+    check_window(body.valid_from, body.valid_to, name)
     return PolicyDraft(
-        name=asked.name,
-        description=asked.description or "",
-        config=parse_detection_config(asked.config, f"{name}.config"),
-        valid_from=asked.valid_from,
-        valid_to=asked.valid_to,
+        name=body.name,
+        description=body.description or "",
+        config=parse_detection_config(body.config, f"{name}.config"),
+        valid_from=body.valid_from,
+        valid_to=body.valid_to,
     )
 
 
 def parse_policy(raw: object) -> Policy:
-    """A kept version as it was written by `msgspec.to_builtins`, or as it travels."""
-    kept = convert_input(raw, _StoredShape, ValidationFailed, "policy")
-    fields = {one: getattr(kept, one) for one in kept.__struct_fields__}
-    return Policy(**{**fields, "config": parse_detection_config(kept.config, "policy.config")})
+    """Return a policy version from its stored or JSON form; raise `ValidationFailed` if it is invalid."""
+    stored = convert_input(raw, _StoredShape, ValidationFailed, "policy")
+    fields = {one: getattr(stored, one) for one in stored.__struct_fields__}
+    return Policy(**{**fields, "config": parse_detection_config(stored.config, "policy.config")})
 
 
 def parse_detection_config(raw: object, name: str = "config") -> DetectionConfig:
-    """What to look for; raises `ValidationFailed` for a type, a leg or a value that does not fit."""
-    kind = raw.get("type") if isinstance(raw, dict) else None
-    if not isinstance(kind, str):
+    """Validate and return a detection; raise `ValidationFailed` for an invalid type, leg or value."""
+    type_name = raw.get("type") if isinstance(raw, dict) else None
+    if not isinstance(type_name, str):
         raise_invalid(f"{name}.type", f"is missing; use one of {', '.join(_CONFIG_TYPES)} or x-…")
-    shape = PluginDetection if kind.startswith(PLUGIN_PREFIX) else _CONFIG_TYPES.get(kind)
+    shape = PluginDetection if type_name.startswith(PLUGIN_PREFIX) else _CONFIG_TYPES.get(type_name)
     if shape is None:
         raise_invalid(
-            f"{name}.type", f"{quote(kind)} is not a known type; use one of {', '.join(_CONFIG_TYPES)} or x-…"
+            f"{name}.type",
+            f"{quote(type_name)} is not a known type; use one of {', '.join(_CONFIG_TYPES)} or x-…",
         )
     config = cast(DetectionConfig, convert_input(raw, cast(Any, shape), ValidationFailed, name))
     _check_config(config, name)
@@ -226,31 +227,31 @@ def parse_detection_config(raw: object, name: str = "config") -> DetectionConfig
 
 
 def create_policy(draft: PolicyDraft, *, policy_id: str, now: datetime) -> Policy:
-    """The draft as a policy of its own."""
+    """Return version 1 of a new policy."""
     return _build_version(draft, policy_id=policy_id, version="1", now=now)
 
 
 def create_next_version(newest: Policy, draft: PolicyDraft, *, now: datetime) -> Policy:
-    """The version after the newest; the earlier ones stay what they are."""
+    """Return the version that follows the newest one."""
     return _build_version(draft, policy_id=newest.policy_id, version=str(int(newest.version) + 1), now=now)
 
 
 def get_detection_type(config: DetectionConfig) -> str:
-    """The name of its type on the wire."""
+    """Return the detection's type as written in JSON."""
     if isinstance(config, PluginDetection):
         return config.type
     return cast(str, type(config).__struct_config__.tag)
 
 
 def get_action(config: DetectionConfig) -> PolicyAction:
-    """What a match leads to."""
+    """Return the action on a match."""
     if isinstance(config, RegexDetection):
         return config.pattern.action
     return config.action if isinstance(config, PluginDetection) else config.entity.action
 
 
 def build_rule(config: DetectionConfig) -> Rule:
-    """What its detector is asked to look for."""
+    """Return the rule for the detector."""
     if isinstance(config, RegexDetection):
         return Rule(what=config.pattern.regex)
     if isinstance(config, PluginDetection):
@@ -259,17 +260,17 @@ def build_rule(config: DetectionConfig) -> Rule:
 
 
 def is_in_window(start: datetime | None, end: datetime | None, at: datetime) -> bool:
-    """Whether a moment lies in a window whose end is outside."""
+    """Return whether the time is in the window. The start is inclusive, the end exclusive."""
     return (start is None or start <= at) and (end is None or at < end)
 
 
 def raise_invalid(path: str, reason: str) -> NoReturn:
-    """Raise what the caller reads: where, and why."""
+    """Raise `ValidationFailed` with the field's path and the reason."""
     raise ValidationFailed(f"{path} {reason}.", path=path)
 
 
 def check_single_line(text: str, path: str) -> None:
-    """Refuse a name that is blank, has several lines, or holds control characters."""
+    """Raise `ValidationFailed` if the text is blank, has several lines or contains control characters."""
     if not text.strip():
         raise_invalid(path, "is blank")
     if not is_storable(text) or not is_one_line(text):
@@ -277,7 +278,7 @@ def check_single_line(text: str, path: str) -> None:
 
 
 def check_window(start: datetime | None, end: datetime | None, name: str) -> None:
-    """Refuse a window that never opens."""
+    """Raise `ValidationFailed` if the window ends before it starts."""
     if start is not None and end is not None and end <= start:
         raise_invalid(f"{name}.validTo", "is not after validFrom")
 
@@ -315,7 +316,7 @@ def _check_options(options: dict[str, Any], path: str) -> None:
     try:
         size = len(msgspec.json.encode(options))
     except (TypeError, ValueError, RecursionError):
-        raise_invalid(path, "holds what JSON cannot carry")
+        raise_invalid(path, "contains a value that JSON cannot represent")
     else:
         if size > MAX_OPTIONS_BYTES:
             raise_invalid(path, f"is larger than {MAX_OPTIONS_BYTES} bytes")

@@ -14,20 +14,21 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def parse_policy_file(content: bytes, *, name: str, is_toml: bool, now: datetime) -> list[Policy]:
-    """The policies of a file: one, a list, or a table with `policies`; raises `ValidationFailed`.
+    """Return the policies of a file: one policy, a list, or a table with `policies`.
 
-    The id of each is made of what it says, so that one id never means two things: a file has no versions.
+    Raises `ValidationFailed` if the file is invalid. Each id is derived from the policy's content, because a
+    file has no versions: a changed policy gets a new id.
     """
     try:
         raw: Any = tomllib.loads(content.decode()) if is_toml else msgspec.json.decode(content)
-    except (ValueError, RecursionError) as misfit:
-        raise ValidationFailed(f"{name} is not {'TOML' if is_toml else 'JSON'}: {misfit}.") from misfit
+    except (ValueError, RecursionError) as error:
+        raise ValidationFailed(f"{name} is not valid {'TOML' if is_toml else 'JSON'}: {error}.") from error
     if isinstance(raw, dict) and "policies" in raw:
         raw = raw["policies"]
-    listed = raw if isinstance(raw, list) else [raw]
-    if not listed:
-        raise ValidationFailed(f"{name} holds no policies.")
-    drafts = (parse_policy_draft(one, f"policies[{place}]") for place, one in enumerate(listed))
+    entries = raw if isinstance(raw, list) else [raw]
+    if not entries:
+        raise ValidationFailed(f"{name} contains no policies. Add at least one.")
+    drafts = (parse_policy_draft(one, f"policies[{index}]") for index, one in enumerate(entries))
     return [create_policy(draft, policy_id=_derive_policy_id(draft), now=now) for draft in drafts]
 
 

@@ -1,4 +1,4 @@
-"""All policies, groups and bindings of a tenant: which apply to a message, in which order."""
+"""The policy set of a tenant. It selects the policies that apply to a message, in order."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from placet.relay.policies.policy import Leg, Policy, raise_invalid
 
 
 class AppliedPolicy(Struct, frozen=True, kw_only=True):
-    """A version of a policy, and through what it applies."""
+    """A policy version with the binding and the group through which it applies."""
 
     policy: Policy
     level: BindingLevel
@@ -27,21 +27,22 @@ class AppliedPolicy(Struct, frozen=True, kw_only=True):
 
 
 class ApplicablePolicies(Struct, frozen=True, kw_only=True):
-    """What applies between two moments; None is for ever."""
+    """The policies that apply from `since` until `until`. None means unlimited."""
 
     policies: tuple[AppliedPolicy, ...]
     since: datetime | None
     until: datetime | None
 
-    def holds(self, at: datetime) -> bool:
-        """Whether this is still the answer at this moment."""
+    def is_current(self, at: datetime) -> bool:
+        """Return whether the selection is valid at this time."""
         return (self.since is None or self.since <= at) and (self.until is None or at < self.until)
 
 
 class PolicySet:
     """A tenant's policies in force. Immutable: each change creates a new set.
 
-    Raises `ValidationFailed` when a group or a binding names what is not there: it would protect nothing.
+    Raises `ValidationFailed` if a group or binding refers to something that does not exist, because it would
+    protect nothing.
     """
 
     def __init__(
@@ -54,40 +55,41 @@ class PolicySet:
         self._newest, self._versions = _index_versions(policies)
         self._groups = {group.id: group for group in groups}
         self._bindings = _group_by_scope(bindings)
-        self._check_names()
+        self._check_references()
 
     @classmethod
     def for_everyone(cls, policies: Iterable[Policy], *, now: datetime) -> "PolicySet":
-        """A book whose policies apply to every message of the tenant, in this order."""
-        listed = tuple(policies)
+        """Return a set whose policies apply to every message of the tenant, in this order."""
+        ordered = tuple(policies)
         entries = tuple(
-            GroupEntry(order_index=place, policy=PolicyRef(policy_id=policy.policy_id))
-            for place, policy in enumerate(listed)
+            GroupEntry(order_index=index, policy=PolicyRef(policy_id=policy.policy_id))
+            for index, policy in enumerate(ordered)
         )
         group = PolicyGroup(id="everyone", name="everyone", policies=entries, created_at=now)
         binding = Binding(id="everyone", group_id=group.id, binding_level=BindingLevel.TENANT, created_at=now)
-        return cls(policies=listed, groups=(group,), bindings=(binding,))
+        return cls(policies=ordered, groups=(group,), bindings=(binding,))
 
     def list_bound(self, leg: Leg) -> tuple[Policy, ...]:
-        """Every version that may apply to some message on this leg, now or later."""
-        every = (binding for bindings in self._bindings.values() for binding in bindings)
-        groups = dict.fromkeys(binding.group_id for binding in every)
+        """Return every policy version that can apply to a message on this leg, now or later."""
+        all_bindings = (binding for bindings in self._bindings.values() for binding in bindings)
+        groups = dict.fromkeys(binding.group_id for binding in all_bindings)
         found = (policy for group_id in groups for policy in self._list_group_policies(group_id))
         return tuple({_get_version_key(one): one for one in found if leg in one.config.enabled_legs}.values())
 
     def find_applicable(self, *, source: str, sink: str, leg: Leg, at: datetime) -> ApplicablePolicies:
-        """What applies to a message, in order: wide levels first, then low priority, then place in the group.
+        """Return the policies that apply to a message.
 
-        A policy that several bindings bring applies once, where it comes first.
+        They are sorted by level from wide to narrow, then by priority, then by position in the group. A
+        policy that several bindings include applies once, at its first position.
         """
         found: dict[tuple[str, str], AppliedPolicy] = {}
-        moments: set[datetime] = set()
+        bounds: set[datetime] = set()
         for binding in self._list_bindings(source, sink):
-            moments.update(_list_bounds(binding.valid_from, binding.valid_to))
+            bounds.update(_list_bounds(binding.valid_from, binding.valid_to))
             for policy in self._list_group_policies(binding.group_id):
                 if leg not in policy.config.enabled_legs:
                     continue
-                moments.update(_list_bounds(policy.valid_from, policy.valid_to))
+                bounds.update(_list_bounds(policy.valid_from, policy.valid_to))
                 if binding.is_valid(at) and policy.is_valid(at):
                     applied = AppliedPolicy(
                         policy=policy,
@@ -98,8 +100,8 @@ class PolicySet:
                     found.setdefault(_get_version_key(policy), applied)
         return ApplicablePolicies(
             policies=tuple(found.values()),
-            since=max((moment for moment in moments if moment <= at), default=None),
-            until=min((moment for moment in moments if moment > at), default=None),
+            since=max((bound for bound in bounds if bound <= at), default=None),
+            until=min((bound for bound in bounds if bound > at), default=None),
         )
 
     def _list_bindings(self, source: str, sink: str) -> list[Binding]:
@@ -123,7 +125,7 @@ class PolicySet:
             return self._newest[ref.policy_id]
         return self._versions[ref.policy_id, ref.version]
 
-    def _check_names(self) -> None:
+    def _check_references(self) -> None:
         for group in self._groups.values():
             for entry in group.policies:
                 try:
@@ -131,11 +133,12 @@ class PolicySet:
                 except KeyError:
                     version = f" in version {quote(entry.policy.version)}" if entry.policy.version else ""
                     raise_invalid(
-                        "group.policies", f"names {quote(entry.policy.policy_id)}{version}: there is none"
+                        "group.policies",
+                        f"names {quote(entry.policy.policy_id)}{version}, which does not exist",
                     )
         for binding in (one for bindings in self._bindings.values() for one in bindings):
             if binding.group_id not in self._groups:
-                raise_invalid("binding.groupId", f"names {quote(binding.group_id)}: there is no such group")
+                raise_invalid("binding.groupId", f"names {quote(binding.group_id)}, which does not exist")
 
 
 def _index_versions(
@@ -162,5 +165,5 @@ def _get_version_key(policy: Policy) -> tuple[str, str]:
     return (policy.policy_id, policy.version)
 
 
-def _list_bounds(*moments: datetime | None) -> Iterator[datetime]:
-    return (moment for moment in moments if moment is not None)
+def _list_bounds(*bounds: datetime | None) -> Iterator[datetime]:
+    return (bound for bound in bounds if bound is not None)

@@ -1,18 +1,18 @@
-"""Policies, groups and bindings as the records of a tenant: what is kept where, and what it makes together.
+"""Convert policies, groups and bindings to and from a tenant's stored records.
 
-| kind           | id                 | body                                              |
-|----------------|--------------------|---------------------------------------------------|
-| `policy`       | `policyId:version` | `StoredPolicy`; written once, and never removed     |
-| `policy_group` | its id             | `PolicyGroup`                                     |
-| `binding`      | its id             | `Binding`                                         |
-| `book`         | `book`             | nothing; its `rev` counts the changes of the rest |
+| kind           | id                 | body                                             |
+|----------------|--------------------|--------------------------------------------------|
+| `policy`       | `policyId:version` | `StoredPolicy`; never deleted                    |
+| `policy_group` | its id             | `PolicyGroup`                                    |
+| `binding`      | its id             | `Binding`                                        |
+| `policies`     | `policies`         | empty; its `rev` counts changes of all the rest  |
 
-Bodies are JSON in the words of the wire. A policy is retired as soon as the record of its newest version has
-a `retiredAt`, which is the only change a version ever sees: from then on none of its versions is in force.
+Bodies are JSON with the API's field names. A policy is retired when the record of its newest version has a
+`retiredAt`; then none of its versions is in force. Nothing else of a version ever changes.
 
-Every change writes the next `book` in its own transaction. So whoever read the records at one `rev` and
-writes the next knows that nothing came between, and whoever made something of them learns from this one
-record whether it is still true.
+Each change increments the `rev` of the `policies` record in the same transaction. A writer that read the
+records at one `rev` and writes the next one knows that nothing changed in between. A cache compares only this
+record.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,13 +30,13 @@ from placet.relay.policies.policy import Policy, parse_policy
 from placet.relay.policies.policy_set import PolicySet
 from placet.relay.record_changes import Versioned
 
-REVISION_ID = "book"
+REVISION_ID = "policies"
 KINDS: tuple[ConfigKind, ...] = ("policy", "policy_group", "binding")
 T = TypeVar("T")
 
 
 class StoredPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One version of a policy, and what became of it."""
+    """One stored version of a policy, with its author and its retirement."""
 
     policy: Policy
     created_by: str
@@ -45,7 +45,7 @@ class StoredPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 PolicyVersions = tuple[Versioned[StoredPolicy], ...]
-"""Those of one policy, the oldest first."""
+"""The versions of one policy, oldest first."""
 
 
 class PolicySnapshot(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
     bindings: Mapping[str, Versioned[Binding]] = field(default_factory=dict)
 
     def in_force(self) -> tuple[Policy, ...]:
-        """Every version of every policy that is not retired."""
+        """Return every version of every policy that is not retired."""
         return tuple(
             one.value.policy
             for versions in self.policies.values()
@@ -67,9 +67,9 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
         )
 
     def select_bound(self) -> "PolicySnapshot":
-        """Only what messages can meet: the bindings, their groups, and the policies of those."""
-        named = {one.value.group_id for one in self.bindings.values()}
-        groups = {group_id: self.groups[group_id] for group_id in sorted(named) if group_id in self.groups}
+        """Return only what can apply to messages: the bindings, their groups, and the groups' policies."""
+        bound = {one.value.group_id for one in self.bindings.values()}
+        groups = {group_id: self.groups[group_id] for group_id in sorted(bound) if group_id in self.groups}
         policies = {entry.policy.policy_id for one in groups.values() for entry in one.value.policies}
         return PolicySnapshot(
             policies={one: self.policies[one] for one in sorted(policies) if one in self.policies},
@@ -77,8 +77,8 @@ class PolicySnapshot(Struct, frozen=True, kw_only=True):
             bindings=self.bindings,
         )
 
-    def book(self) -> PolicySet:
-        """What applies when; raises `ValidationFailed` if a group or a binding names what is not there."""
+    def build_policy_set(self) -> PolicySet:
+        """Return the policy set; raise `ValidationFailed` if a group or binding has a dangling reference."""
         return PolicySet(
             policies=self.in_force(),
             groups=(one.value for one in self.groups.values()),
@@ -99,12 +99,12 @@ _decode_binding = msgspec.json.Decoder(Binding).decode
 
 
 def get_policy_record_id(policy_id: str, version: str) -> str:
-    """The name of a version's record."""
+    """Return the id of a policy version's record."""
     return f"{policy_id}:{version}"
 
 
 def decode_policy_record(record: ConfigRecord) -> StoredPolicy:
-    """What the record of a version says; raises `Unavailable` for one that is not sound."""
+    """Return the policy version in a record; raise `Unavailable` if the record is damaged."""
     return _decode_record(record, _stored_policy_from_body)
 
 
@@ -118,10 +118,10 @@ def _stored_policy_from_body(content: bytes) -> StoredPolicy:
     )
 
 
-def _decode_record(record: ConfigRecord, read: Callable[[bytes], T]) -> T:
-    """What a record says. One that cannot be read is not left out: the rest would protect less."""
+def _decode_record(record: ConfigRecord, decode: Callable[[bytes], T]) -> T:
+    """Return the decoded body. A damaged record raises, because skipping it would weaken the protection."""
     try:
-        return read(record.body)
+        return decode(record.body)
     except (msgspec.DecodeError, ValidationFailed) as error:
         raise Unavailable(f"The {record.kind} {record.id} in the store cannot be read: {error}") from error
 
@@ -133,16 +133,16 @@ def snapshot_from_records(
     groups: Iterable[ConfigRecord],
     bindings: Iterable[ConfigRecord],
 ) -> PolicySnapshot:
-    """Everything in the records; raises `Unavailable` for one that is not sound."""
+    """Return the snapshot of these records; raise `Unavailable` if a record is damaged."""
     versions: dict[str, list[Versioned[StoredPolicy]]] = {}
     for record in policies:
-        kept = decode_policy_record(record)
-        versions.setdefault(kept.policy.policy_id, []).append(Versioned(value=kept, rev=record.rev))
+        stored = decode_policy_record(record)
+        versions.setdefault(stored.policy.policy_id, []).append(Versioned(value=stored, rev=record.rev))
     return PolicySnapshot(
         rev=rev,
         policies={
-            policy_id: tuple(sorted(listed, key=lambda one: int(one.value.policy.version)))
-            for policy_id, listed in versions.items()
+            policy_id: tuple(sorted(unsorted, key=lambda one: int(one.value.policy.version)))
+            for policy_id, unsorted in versions.items()
         },
         groups={one.id: Versioned(value=_decode_record(one, _decode_group), rev=one.rev) for one in groups},
         bindings={
@@ -152,48 +152,50 @@ def snapshot_from_records(
 
 
 def apply_changes(
-    library: PolicySnapshot, *, save: Iterable[ConfigRecord], delete: Iterable[ConfigRecord] = ()
+    snapshot: PolicySnapshot, *, save: Iterable[ConfigRecord], delete: Iterable[ConfigRecord] = ()
 ) -> PolicySnapshot:
-    """The library once these groups and bindings are removed and those records are written."""
-    policies, groups, bindings = dict(library.policies), dict(library.groups), dict(library.bindings)
+    """Return the snapshot after these groups and bindings are deleted and these records are saved."""
+    policies, groups, bindings = dict(snapshot.policies), dict(snapshot.groups), dict(snapshot.bindings)
     for record in delete:
         (groups if record.kind == "policy_group" else bindings).pop(record.id)
     for record in save:
         if record.kind == "policy":
-            kept = decode_policy_record(record)
-            others = policies.get(kept.policy.policy_id, ())
-            policies[kept.policy.policy_id] = _add_version(others, Versioned(value=kept, rev=record.rev))
+            stored = decode_policy_record(record)
+            versions = policies.get(stored.policy.policy_id, ())
+            policies[stored.policy.policy_id] = _add_version(
+                versions, Versioned(value=stored, rev=record.rev)
+            )
         elif record.kind == "policy_group":
             groups[record.id] = Versioned(value=_decode_record(record, _decode_group), rev=record.rev)
         else:
             bindings[record.id] = Versioned(value=_decode_record(record, _decode_binding), rev=record.rev)
-    return PolicySnapshot(rev=library.rev + 1, policies=policies, groups=groups, bindings=bindings)
+    return PolicySnapshot(rev=snapshot.rev + 1, policies=policies, groups=groups, bindings=bindings)
 
 
-def build_policy_record(tenant: str, kept: StoredPolicy, *, rev: int, now: datetime) -> ConfigRecord:
-    """A version as it is written."""
-    name = get_policy_record_id(kept.policy.policy_id, kept.policy.version)
-    return _build_record(tenant, "policy", name, kept, rev=rev, now=now)
+def build_policy_record(tenant: str, stored: StoredPolicy, *, rev: int, now: datetime) -> ConfigRecord:
+    """Return the record of a policy version."""
+    record_id = get_policy_record_id(stored.policy.policy_id, stored.policy.version)
+    return _build_record(tenant, "policy", record_id, stored, rev=rev, now=now)
 
 
 def build_group_record(tenant: str, group: PolicyGroup, *, rev: int, now: datetime) -> ConfigRecord:
-    """A group as it is written."""
+    """Return the record of a policy group."""
     return _build_record(tenant, "policy_group", group.id, group, rev=rev, now=now)
 
 
 def build_binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) -> ConfigRecord:
-    """A binding as it is written."""
+    """Return the record of a binding."""
     return _build_record(tenant, "binding", binding.id, binding, rev=rev, now=now)
 
 
 def build_revision_record(tenant: str, *, rev: int, now: datetime) -> ConfigRecord:
-    """The count of changes as it is written with each of them."""
-    return _build_record(tenant, "book", REVISION_ID, {}, rev=rev, now=now)
+    """Return the record that counts the tenant's changes. Each change writes it."""
+    return _build_record(tenant, "policies", REVISION_ID, {}, rev=rev, now=now)
 
 
-def _add_version(others: PolicyVersions, one: Versioned[StoredPolicy]) -> PolicyVersions:
-    number = one.value.policy.version
-    return (*(other for other in others if other.value.policy.version != number), one)
+def _add_version(versions: PolicyVersions, new: Versioned[StoredPolicy]) -> PolicyVersions:
+    number = new.value.policy.version
+    return (*(one for one in versions if one.value.policy.version != number), new)
 
 
 def _build_record(

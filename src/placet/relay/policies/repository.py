@@ -25,20 +25,20 @@ from placet.relay.registry.tenant_membership import Membership
 
 MAX_ATTEMPTS = 8
 MAX_SNAPSHOTS = 64
-"""For so many tenants it is remembered what they keep."""
+"""Limit of tenants whose snapshots are cached."""
 SETTINGS_AUTHOR = "settings"
-"""Who has written what stands in the settings."""
+"""The `created_by` of policies from the settings."""
 T = TypeVar("T")
 
 
 async def read_policy_revision(store: ConfigStore, tenant: str) -> int:
-    """How often the tenant's policies, groups and bindings were changed."""
-    record = await store.get_record(tenant, "book", REVISION_ID)
+    """Return how many times the tenant's policies, groups and bindings were changed."""
+    record = await store.get_record(tenant, "policies", REVISION_ID)
     return 0 if record is None else record.rev
 
 
 async def read_policy_snapshot(store: ConfigStore, tenant: str) -> PolicySnapshot:
-    """All that is kept about policies, at one moment; raises RelayConflict if it never stands still."""
+    """Return the tenant's policies at one revision; raise RelayConflict if they keep changing."""
     rev = await read_policy_revision(store, tenant)
     for _ in range(MAX_ATTEMPTS):
         policies = await store.list_records("policy", tenant)
@@ -49,83 +49,85 @@ async def read_policy_snapshot(store: ConfigStore, tenant: str) -> PolicySnapsho
             return await asyncio.to_thread(
                 snapshot_from_records, rev, policies=policies, groups=groups, bindings=bindings
             )
-    raise RelayConflict("The policies of this tenant change faster than they can be read; try again.")
+    raise RelayConflict("The tenant's policies changed while they were read. Try again.")
 
 
 class PolicyRepository:
-    """Stored policies of all tenants, together with the read-only policies of the settings."""
+    """Reads and changes the stored policies of all tenants, and lists the read-only ones of the settings."""
 
     def __init__(
         self,
         store: ConfigStore,
         *,
-        trail: AuditLog,
+        audit_log: AuditLog,
         now: Callable[[], datetime],
         settings_policies: Iterable[Policy] = (),
     ) -> None:
-        self.changed: Callable[[str], Awaitable[None]] | None = None
-        """Told of each change in a tenant, and waited for."""
+        self.on_change: Callable[[str], Awaitable[None]] | None = None
+        """Called with the tenant after each change. The change waits for it."""
         self._store = store
-        self._trail = trail
-        self._known: dict[str, PolicySnapshot] = {}
+        self._audit_log = audit_log
+        self._snapshots: dict[str, PolicySnapshot] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.now = now
-        self._settled = {one.policy_id: _build_settings_version(one) for one in settings_policies}
+        self._settings_policies = {one.policy_id: _build_settings_version(one) for one in settings_policies}
 
     def list_settings_policies(self, tenant: str) -> Mapping[str, PolicyVersions]:
-        """The policies of a tenant that stand in the settings, by id."""
-        return self._settled if tenant == DEFAULT_TENANT else {}
+        """Return the tenant's policies from the settings, by id."""
+        return self._settings_policies if tenant == DEFAULT_TENANT else {}
 
-    async def policies(self, tenant: str) -> Mapping[str, PolicyVersions]:
-        """Every policy of a tenant with its versions, wherever it stands, by id."""
-        return {**(await self.library(tenant)).policies, **self.list_settings_policies(tenant)}
+    async def list_policies(self, tenant: str) -> Mapping[str, PolicyVersions]:
+        """Return the versions of each stored policy and settings policy of the tenant, by id."""
+        return {**(await self.get_snapshot(tenant)).policies, **self.list_settings_policies(tenant)}
 
-    async def library(self, tenant: str) -> PolicySnapshot:
-        """All that the tenant keeps about policies, as it is now."""
-        known = self._known.get(tenant)
-        if known is None or known.rev != await read_policy_revision(self._store, tenant):
-            known = self._remember(tenant, await read_policy_snapshot(self._store, tenant))
-        return known
+    async def get_snapshot(self, tenant: str) -> PolicySnapshot:
+        """Return the tenant's current stored policies, from the cache if they have not changed."""
+        snapshot = self._snapshots.get(tenant)
+        if snapshot is None or snapshot.rev != await read_policy_revision(self._store, tenant):
+            snapshot = self._cache(tenant, await read_policy_snapshot(self._store, tenant))
+        return snapshot
 
     async def change(self, member: Membership, plan: Callable[[PolicySnapshot], RecordChange[T]]) -> T:
-        """Write the change that `plan` returns for the current state; plan again on a conflict.
+        """Write the change that `plan` returns for the current snapshot; call it again on a conflict.
 
-        Raises what the plan raises, and `ValidationFailed` if no book could be made of the result.
+        Raises what `plan` raises, and `ValidationFailed` if the result is not a valid policy set.
         """
         tenant = member.tenant
         async with self._locks.setdefault(tenant, asyncio.Lock()):
             for _ in range(MAX_ATTEMPTS):
-                library = await self.library(tenant)
-                change = plan(library)
-                result = apply_changes(library, save=change.save, delete=change.delete)
-                await asyncio.to_thread(result.book)
+                snapshot = await self.get_snapshot(tenant)
+                change = plan(snapshot)
+                result = apply_changes(snapshot, save=change.save, delete=change.delete)
+                await asyncio.to_thread(result.build_policy_set)
                 try:
                     await self._write(member, change, result.rev)
                 except RelayConflict:
                     continue
-                self._remember(tenant, result)
-                if self.changed is not None:
-                    await self.changed(tenant)
+                self._cache(tenant, result)
+                if self.on_change is not None:
+                    await self.on_change(tenant)
                 return change.result
-        raise RelayConflict("Others change the policies of this tenant all the time; try again.")
+        raise RelayConflict("Others changed the tenant's policies at the same time. Try again.")
 
-    def note(self, member: Membership, message: str, metadata: Mapping[str, Any]) -> None:
-        """Have the audit tell of something that changed nothing."""
-        self._trail.record(self._trail.change(member, message, metadata=dict(metadata)))
+    def record_event(self, member: Membership, message: str, metadata: Mapping[str, Any]) -> None:
+        """Write an audit event for an action that changes no record."""
+        self._audit_log.record(self._audit_log.build_change_event(member, message, metadata=dict(metadata)))
 
     async def _write(self, member: Membership, change: RecordChange[T], rev: int) -> None:
         await self._store.change_records(
             save=(*change.save, build_revision_record(member.tenant, rev=rev, now=self.now())),
             delete=change.delete,
-            events=(self._trail.change(member, change.message, metadata=dict(change.metadata)),),
+            events=(
+                self._audit_log.build_change_event(member, change.message, metadata=dict(change.metadata)),
+            ),
         )
 
-    def _remember(self, tenant: str, library: PolicySnapshot) -> PolicySnapshot:
-        self._known.pop(tenant, None)
-        self._known[tenant] = library
-        while len(self._known) > MAX_SNAPSHOTS:
-            del self._known[next(iter(self._known))]
-        return library
+    def _cache(self, tenant: str, snapshot: PolicySnapshot) -> PolicySnapshot:
+        self._snapshots.pop(tenant, None)
+        self._snapshots[tenant] = snapshot
+        while len(self._snapshots) > MAX_SNAPSHOTS:
+            del self._snapshots[next(iter(self._snapshots))]
+        return snapshot
 
 
 def _build_settings_version(policy: Policy) -> PolicyVersions:

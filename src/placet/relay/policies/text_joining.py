@@ -1,7 +1,7 @@
-"""Texts that are read together: what stands half in one part and half in the next must be found too.
+"""Join the text parts of a message or artifact, so that detectors find matches that span two parts.
 
-Detectors look at each text, and once more at the texts of one message or artifact joined. What they find in
-joined texts is told in the places of the single ones, so that it can be masked there.
+Detectors scan each text, and additionally the joined texts of each message or artifact. Findings in a joined
+text are mapped back to its parts, so that they can be masked there.
 """
 
 import re
@@ -19,36 +19,37 @@ _TEXT_PART = re.compile(r"(.*)\.(?:parts|content)\[\d+\]\.text\Z", re.DOTALL)
 
 
 class TextGroupMember(Struct, frozen=True):
-    """A text that is read together with others: their common name, and whether it has no meaning alone."""
+    """The group of texts that a text is joined with."""
 
-    of: Hashable
+    group: Hashable
     only_joined: bool = False
+    """Whether the text is not scanned on its own, only as part of the joined text."""
 
 
 class JoinedTexts(Struct, frozen=True, kw_only=True):
-    """What detectors are to look at."""
+    """The texts to scan: single texts, followed by joined texts."""
 
     scannables: Sequence[Scannable]
     numbers: Sequence[int]
-    """For each scannable that is one text, which; -1 - i for the i-th of the joined ones."""
+    """For each scannable, the index of its text, or -1 - i for the i-th joined text."""
     spans: list[tuple[list[int], list[int]]]
-    """For each joined text, its members and where each begins."""
+    """For each joined text, the indexes of its members and the offset at which each begins."""
 
 
 def get_text_group(path: str) -> TextGroupMember | None:
-    """What a text part belongs to by its path; None for any other text."""
+    """Return the group of a text part according to its path; None for any other text."""
     found = _TEXT_PART.match(path) if path.endswith("].text") else None
     return None if found is None else TextGroupMember(found[1])
 
 
 def join_texts(pieces: Sequence[Scannable], members: Sequence[TextGroupMember | None]) -> JoinedTexts:
-    """The texts to look at: single ones, and joined ones wherever several belong together."""
+    """Return the texts to scan. Texts with the same group are also joined."""
     if sum(member is not None for member in members) < 2:
         return JoinedTexts(scannables=pieces, numbers=range(len(pieces)), spans=[])
     groups: dict[Hashable, list[int]] = {}
     for number, member in enumerate(members):
         if member is not None:
-            groups.setdefault(member.of, []).append(number)
+            groups.setdefault(member.group, []).append(number)
     several = [group for group in groups.values() if len(group) > 1]
     if not several:
         return JoinedTexts(scannables=pieces, numbers=range(len(pieces)), spans=[])
@@ -65,13 +66,13 @@ def join_texts(pieces: Sequence[Scannable], members: Sequence[TextGroupMember | 
         scannables.append(Scannable(pieces[group[0]].path, text))
     return JoinedTexts(
         scannables=scannables,
-        numbers=[*numbers, *(-1 - place for place in range(len(several)))],
+        numbers=[*numbers, *(-1 - index for index in range(len(several)))],
         spans=[(group, _compute_starts(pieces, group)) for group in several],
     )
 
 
 def find_spanning_texts(found: Evaluation, joined: JoinedTexts) -> dict[str, list[int]]:
-    """Joined texts in which something stands in more than one of their members, and which those are."""
+    """Return the joined texts with a finding that spans several members, with the members' indexes."""
     across: dict[str, list[int]] = {}
     for one in found.findings:
         number = joined.numbers[one.piece]
@@ -84,26 +85,29 @@ def find_spanning_texts(found: Evaluation, joined: JoinedTexts) -> dict[str, lis
 
 
 def list_joined_texts(pieces: Sequence[Scannable]) -> list[str]:
-    """What the text parts of each message and artifact come to."""
+    """Return the joined text of each message and artifact with several text parts."""
     joined = join_texts(pieces, [get_text_group(piece.path) for piece in pieces])
     pairs = zip(joined.numbers, joined.scannables, strict=True)
     return [one.text for number, one in pairs if number < 0]
 
 
 def split_findings(found: Evaluation, joined: JoinedTexts, pieces: Sequence[Scannable]) -> Evaluation:
-    """The evaluation with every finding in the place of a single text, and each told once."""
+    """Return the evaluation with each finding mapped to the single texts, without duplicates."""
     findings: dict[tuple[Hashable, ...], Finding] = {}
     for one in _drop_duplicates(found.findings, joined):
-        for place in _split_finding(one, joined, pieces):
-            key = (*_get_finding_key(place), place.piece, place.start, place.end)
+        for part in _split_finding(one, joined, pieces):
+            key = (*_get_finding_key(part), part.piece, part.start, part.end)
             known = findings.get(key)
-            if known is None or known.score < place.score:
-                findings[key] = place
+            if known is None or known.score < part.score:
+                findings[key] = part
     return replace(found, findings=tuple(findings.values()))
 
 
 def _drop_duplicates(findings: Iterable[Finding], joined: JoinedTexts) -> Iterator[Finding]:
-    """Of all that was found somewhere in one joined text, the surest: each would be told of every piece."""
+    """Yield the findings; of findings without a position in one joined text, only the best score.
+
+    A finding without a position is mapped to every member, so duplicates would multiply.
+    """
     anywhere: dict[tuple[Hashable, ...], Finding] = {}
     for one in findings:
         if one.start != one.end or joined.numbers[one.piece] >= 0:
@@ -123,16 +127,16 @@ def _split_finding(finding: Finding, joined: JoinedTexts, pieces: Sequence[Scann
         yield replace(finding, piece=number)
         return
     group, starts = joined.spans[-1 - number]
-    for place in _get_spanned(finding, starts):
-        piece = pieces[group[place]]
-        start = max(0, finding.start - starts[place])
-        end = min(len(piece.text), finding.end - starts[place])
+    for index in _get_spanned(finding, starts):
+        piece = pieces[group[index]]
+        start = max(0, finding.start - starts[index])
+        end = min(len(piece.text), finding.end - starts[index])
         if finding.start == finding.end:
-            start = end = 0  # somewhere in all of it
+            start = end = 0  # zero width: the position is not known
         elif start >= end:
             continue
-        text = finding.text[starts[place] + start - finding.start :][: end - start]
-        yield replace(finding, piece=group[place], path=piece.path, start=start, end=end, text=text)
+        text = finding.text[starts[index] + start - finding.start :][: end - start]
+        yield replace(finding, piece=group[index], path=piece.path, start=start, end=end, text=text)
 
 
 def _get_spanned(finding: Finding, starts: Sequence[int]) -> range:
@@ -144,8 +148,8 @@ def _get_spanned(finding: Finding, starts: Sequence[int]) -> range:
 
 def _compute_starts(pieces: Sequence[Scannable], group: Sequence[int]) -> list[int]:
     starts: list[int] = []
-    place = 0
+    offset = 0
     for number in group:
-        starts.append(place)
-        place += len(pieces[number].text)
+        starts.append(offset)
+        offset += len(pieces[number].text)
     return starts

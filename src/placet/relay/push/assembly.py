@@ -15,34 +15,34 @@ from placet.relay.traffic.call_handler import CallHandler
 
 
 class PushSubsystem:
-    """What comes in from agents, what goes out to callers, and who tells them of a task that the relay took.
+    """The webhook endpoint for agents, the courier to callers, and the notifier of tasks.
 
-    `post` takes a message to an address that came from outside.
+    `post` sends requests to addresses that callers gave.
     """
 
     def __init__(
         self,
-        pushes: PushProxy,
+        push_proxy: PushProxy,
         *,
-        notices: PushOutbox,
+        outbox: PushOutbox,
         calls: CallHandler,
         registry: Registry,
-        trail: AuditLog,
+        audit_log: AuditLog,
         read_body: ReadBody,
         post: Courier,
         monotonic: Callable[[], float],
     ) -> None:
-        webhooks = pushes.webhooks
-        self.notifier = TaskNotifier(calls=calls, webhooks=webhooks, notices=notices)
+        webhooks = push_proxy.webhooks
+        self.notifier = TaskNotifier(calls=calls, webhooks=webhooks, outbox=outbox)
         self.courier = PushCourier(webhooks, post)
-        self.reception = WebhookEndpoint(
+        self.endpoint = WebhookEndpoint(
             calls=calls,
             webhooks=webhooks,
             registry=registry,
-            notices=notices,
+            outbox=outbox,
             notifier=self.notifier,
             read_body=read_body,
-            trail=trail,
+            audit_log=audit_log,
             monotonic=monotonic,
         )
-        pushes.notify = self.notifier.notify
+        push_proxy.notify = self.notifier.notify

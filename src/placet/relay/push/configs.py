@@ -1,4 +1,4 @@
-"""Push configs in calls and replies: find and replace the target address, in every dialect."""
+"""Find and replace the target address of push configs in calls and responses, in every dialect."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -23,14 +23,14 @@ _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 class PushTarget(Struct, frozen=True, kw_only=True):
-    """Where a caller wants to be told, in its own words: kept by the relay and shown to nobody else."""
+    """The address and credentials that a caller gave for push notifications. The relay keeps them secret."""
 
     url: str
     token: Any = None
     authentication: Any = None
 
     def headers(self) -> dict[str, str]:
-        """What the caller wants to see with each notification; raises A2AError for what is no header."""
+        """Return the headers that authenticate a notification; raise A2AError if a value is not a header."""
         found = {}
         if self.token not in (None, ""):
             found[TOKEN_HEADER] = _check_header_value(self.token, "token")
@@ -41,7 +41,7 @@ class PushTarget(Struct, frozen=True, kw_only=True):
 
 
 def may_contain_config(call: A2ACall) -> bool:
-    """Whether there could be a push config in a call; in most there is no place for one."""
+    """Return whether a call may contain a push config. False is certain and cheap."""
     params = call.params
     if call.operation == "push_create":
         return True
@@ -54,25 +54,27 @@ def may_contain_config(call: A2ACall) -> bool:
 
 
 def find_push_target(call: A2ACall) -> PushTarget | None:
-    """The caller's address in a call that asks for notifications; raises A2AError for what is none."""
+    """Return the push target in a call, or None; raise A2AError if a config is invalid."""
     found = list(_find_configs(call.params, top=call.operation == "push_create", depth=0))
     if not found:
         return None
     if len(found) > 1:
-        raise A2AError("params", "A call carries one push notification config at most.")
+        raise A2AError("params", "The call has several push notification configs. Send at most one.")
     config = found[0]
     url = config["url"]
     if not isinstance(url, str) or len(url) > MAX_URL:
-        raise A2AError("params", f"The push notification's URL must be text of {MAX_URL} characters.")
+        raise A2AError(
+            "params", f"The push notification's URL must be a string of at most {MAX_URL} characters."
+        )
     if not url:
         return None
-    address = PushTarget(url=url, token=config.get("token"), authentication=config.get("authentication"))
-    address.headers()
-    return address
+    target = PushTarget(url=url, token=config.get("token"), authentication=config.get("authentication"))
+    target.headers()  # raises if a value cannot be sent
+    return target
 
 
 def get_config_id(call: A2ACall) -> str | None:
-    """The id that the config has, or that is asked for."""
+    """Return the id of the config that the call creates or names, or None."""
     if call.path_push is not None:
         return call.path_push
     if call.operation in ("push_get", "push_delete"):
@@ -85,110 +87,110 @@ def get_config_id(call: A2ACall) -> str | None:
 
 
 def replace_push_target(call: A2ACall, url: str, token: str) -> A2ACall:
-    """The call with the relay's own address in the place of the caller's; all else of the config is kept."""
-    ours = build_target_fields(
+    """Return the call with the relay's address in place of the caller's. Other fields do not change."""
+    fields = build_target_fields(
         PushTarget(url=url, token=token, authentication=build_bearer_authentication(token)), call.dialect
     )
-    params = _replace_targets(call.params, ours, top=call.operation == "push_create")
+    params = _replace_targets(call.params, fields, top=call.operation == "push_create")
     document = (call.document or {}) | {"params": params} if call.dialect.rpc else params
     return replace(call, document=document)
 
 
 def list_config_urls(result: Any) -> list[str]:
-    """The address of every config in an answer."""
-    return [config["url"] for config in _find_answer_configs(result, 0) if isinstance(config["url"], str)]
+    """Return the address of each config in a response."""
+    return [config["url"] for config in _find_result_configs(result, 0) if isinstance(config["url"], str)]
 
 
 def find_config_id(result: Any) -> str | None:
-    """The id of the first config in an answer, as the agent gave it."""
-    config = next(_find_answer_configs(result, 0), None)
+    """Return the id that the agent gave to the first config in a response, or None."""
+    config = next(_find_result_configs(result, 0), None)
     return get_text(config, ("id",))
 
 
 def restore_push_targets(
     result: Any, known: Mapping[str, PushTarget], dialect: Dialect, depth: int = 0
 ) -> Any:
-    """An answer with the callers' addresses in the place of the relay's; None if nothing of it is theirs.
+    """Return a response with the caller's addresses in place of the relay's, or None if it has none of them.
 
-    A config with an address that is not in `known` was not made here and is nobody's business here. Raises
-    A2AError for an answer that cannot be looked through.
+    A config whose address is not in `known` is removed: the relay did not create it for this caller. Raises
+    A2AError if the response is nested too deeply.
     """
     if depth > MAX_DEPTH:
-        raise A2AError("agent_response", "The agent's answer is nested too deeply.")
+        raise A2AError("agent_response", "The agent's response is nested too deeply.")
     if isinstance(result, list):
         kept = [restore_push_targets(one, known, dialect, depth + 1) for one in result]
         return [one for one in kept if one is not None]
     if not isinstance(result, dict):
         return result
     if "url" in result:
-        address = known.get(result["url"]) if isinstance(result["url"], str) else None
-        return None if address is None else _replace_target_fields(result, address, dialect)
+        target = known.get(result["url"]) if isinstance(result["url"], str) else None
+        return None if target is None else _replace_target_fields(result, target, dialect)
     changed = {name: restore_push_targets(value, known, dialect, depth + 1) for name, value in result.items()}
     return None if any(changed[name] is None and result[name] is not None for name in result) else changed
 
 
-def _find_configs(holder: Any, *, top: bool, depth: int) -> Iterator[Json]:
-    """Every object with an address, wherever an agent may look for one."""
+def _find_configs(value: Any, *, top: bool, depth: int) -> Iterator[Json]:
+    """Yield each object with an address, in every field that an agent may read."""
     if depth > MAX_DEPTH:
         raise A2AError("params", "The push notification config is nested too deeply.")
-    if isinstance(holder, list):
-        for one in holder:
+    if isinstance(value, list):
+        for one in value:
             yield from _find_configs(one, top=top, depth=depth + 1)
-    elif isinstance(holder, dict):
-        if top and "url" in holder:
-            yield holder
-        if not CONFIG_PARENT_FIELDS.isdisjoint(holder):
-            for name in CONFIG_PARENT_FIELDS & holder.keys():
-                yield from _find_configs(holder[name], top=True, depth=depth + 1)
+    elif isinstance(value, dict):
+        if top and "url" in value:
+            yield value
+        if not CONFIG_PARENT_FIELDS.isdisjoint(value):
+            for name in CONFIG_PARENT_FIELDS & value.keys():
+                yield from _find_configs(value[name], top=True, depth=depth + 1)
 
 
-def _replace_targets(holder: Any, ours: Json, *, top: bool) -> Any:
-    if isinstance(holder, list):
-        return [_replace_targets(one, ours, top=top) for one in holder]
-    if not isinstance(holder, dict):
-        return holder
+def _replace_targets(value: Any, fields: Json, *, top: bool) -> Any:
+    if isinstance(value, list):
+        return [_replace_targets(one, fields, top=top) for one in value]
+    if not isinstance(value, dict):
+        return value
     changed = {
-        name: _replace_targets(value, ours, top=True) if name in CONFIG_PARENT_FIELDS else value
-        for name, value in holder.items()
+        name: _replace_targets(inner, fields, top=True) if name in CONFIG_PARENT_FIELDS else inner
+        for name, inner in value.items()
     }
-    return changed | ours if top and "url" in holder else changed
+    return changed | fields if top and "url" in value else changed
 
 
 def build_bearer_authentication(token: str) -> Json:
-    """How an agent is told to show its token."""
+    """Return the `authentication` of a config that tells the agent to send a bearer token."""
     return {"scheme": "Bearer", "credentials": token}
 
 
-def _find_answer_configs(value: Any, depth: int) -> Iterator[Json]:
+def _find_result_configs(value: Any, depth: int) -> Iterator[Json]:
     if depth > MAX_DEPTH:
         return
     if isinstance(value, list):
         for one in value:
-            yield from _find_answer_configs(one, depth + 1)
+            yield from _find_result_configs(one, depth + 1)
     elif isinstance(value, dict):
         if "url" in value:
             yield value
         for inner in value.values():
-            yield from _find_answer_configs(inner, depth + 1)
+            yield from _find_result_configs(inner, depth + 1)
 
 
-def build_target_fields(address: PushTarget, dialect: Dialect) -> Json:
-    """The caller's own words in a config, as this dialect spells them."""
-    own = {
-        "url": address.url,
-        "token": address.token,
-        "authentication": _translate_authentication(address.authentication, dialect),
+def build_target_fields(target: PushTarget, dialect: Dialect) -> Json:
+    """Return the fields of a config that hold the target, in this dialect."""
+    fields = {
+        "url": target.url,
+        "token": target.token,
+        "authentication": _translate_authentication(target.authentication, dialect),
     }
-    return {name: value for name, value in own.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _replace_target_fields(config: Json, address: PushTarget, dialect: Dialect) -> Json:
+def _replace_target_fields(config: Json, target: PushTarget, dialect: Dialect) -> Json:
     kept = {name: value for name, value in config.items() if name not in TARGET_FIELDS}
-    return kept | build_target_fields(address, dialect)
+    return kept | build_target_fields(target, dialect)
 
 
 def _translate_authentication(authentication: Any, dialect: Dialect) -> Any:
-    """An `authentication` in the one form or the other: 0.3 has a list of schemes."""
+    """Return the `authentication` in this dialect: 0.3 has a list of schemes, 1.0 has one scheme."""
     if not isinstance(authentication, dict):
         return authentication
     if dialect.legacy and "schemes" not in authentication and "scheme" in authentication:
@@ -201,7 +203,7 @@ def _translate_authentication(authentication: Any, dialect: Dialect) -> Any:
 
 
 def _parse_authentication(authentication: Any) -> tuple[str | None, str | None]:
-    """Scheme and credentials of an `authentication`, of which 0.3 has a list of schemes."""
+    """Return the scheme and credentials of an `authentication` in either dialect."""
     if authentication is None:
         return None, None
     if not isinstance(authentication, dict):
@@ -220,5 +222,8 @@ def _parse_authentication(authentication: Any) -> tuple[str | None, str | None]:
 
 def _check_header_value(value: Any, name: str) -> str:
     if not isinstance(value, str) or len(value) > MAX_CREDENTIAL or not _HEADER_VALUE.fullmatch(value):
-        raise A2AError("params", f"A push notification's {name} must be printable ASCII.")
+        raise A2AError(
+            "params",
+            f"A push notification's {name} must be printable ASCII of at most {MAX_CREDENTIAL} characters.",
+        )
     return value

@@ -12,43 +12,43 @@ NONCE_BYTES = 12
 
 
 class SecretBox:
-    """Seals and opens with a key derived from the server's secret."""
+    """Encrypts and decrypts with a key derived from the server's secret."""
 
     def __init__(self, secret: str) -> None:
         self._cipher = AESGCM(hashlib.sha256(b"placet relay push\0" + secret.encode()).digest())
 
-    def close(self, plain: bytes, about: str) -> bytes:
-        """Sealed bytes that open for the same subject only."""
+    def encrypt(self, plain: bytes, subject: str) -> bytes:
+        """Return the bytes encrypted. They can only be decrypted with the same subject."""
         nonce = secrets.token_bytes(NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, plain, about.encode())
+        return nonce + self._cipher.encrypt(nonce, plain, subject.encode())
 
-    def open(self, sealed: bytes, about: str) -> bytes | None:
-        """What was sealed; None if it was not sealed here, or about something else."""
+    def decrypt(self, encrypted: bytes, subject: str) -> bytes | None:
+        """Return the decrypted bytes; None if the key or the subject is different."""
         try:
-            return self._cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], about.encode())
+            return self._cipher.decrypt(encrypted[:NONCE_BYTES], encrypted[NONCE_BYTES:], subject.encode())
         except (InvalidTag, ValueError):
             return None
 
-    def name(self, *parts: str) -> str:
-        """A name for addresses that nobody can guess, and that tells its parts only here."""
+    def encrypt_id(self, *parts: str) -> str:
+        """Return an id for URLs that cannot be guessed and contains the parts encrypted."""
         plain = "\0".join(parts).encode()
-        return base64.urlsafe_b64encode(self.close(plain, "name")).decode().rstrip("=")
+        return base64.urlsafe_b64encode(self.encrypt(plain, "name")).decode().rstrip("=")
 
-    def parts(self, name: str) -> list[str] | None:
-        """The parts of a name that was made here; None for any other."""
+    def decrypt_id(self, id: str) -> list[str] | None:
+        """Return the parts of an id; None if `encrypt_id` did not create it."""
         try:
-            sealed = base64.urlsafe_b64decode(name + "=" * (-len(name) % 4))
+            encrypted = base64.urlsafe_b64decode(id + "=" * (-len(id) % 4))
         except ValueError:
             return None
-        plain = self.open(sealed, "name")
+        plain = self.decrypt(encrypted, "name")
         return None if plain is None else plain.decode().split("\0")
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a token of the relay's own."""
+    """Return the digest under which the relay stores a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def token_matches(token: str, kept: str) -> bool:
-    """Whether this is the token, in a time that does not tell how near it is."""
-    return hmac.compare_digest(hash_token(token), kept)
+def token_matches(token: str, digest: str) -> bool:
+    """Return whether the token has this digest, in constant time."""
+    return hmac.compare_digest(hash_token(token), digest)

@@ -22,9 +22,9 @@ class PushOutbox:
         self._wake = wake
 
     async def enqueue(self, webhook: PushWebhook, reply: A2AReply) -> None:
-        """Tell the caller behind a webhook, in the shape that its version expects."""
+        """Queue a notification to the caller of a webhook, in the caller's A2A version."""
         now = self._now()
-        owed = Delivery(
+        delivery = Delivery(
             id=random_values.generate_message_id(),
             case_id="",
             event="push",
@@ -35,5 +35,5 @@ class PushOutbox:
             created_at=now,
             next_at=now,
         )
-        await self._store.add_deliveries([owed])
+        await self._store.add_deliveries([delivery])
         self._wake()

@@ -1,4 +1,4 @@
-"""Build push payloads in the shape of the receiver's A2A version."""
+"""Build push payloads in the receiver's A2A version."""
 
 from placet.relay.a2a.dialects import REST_1_0, RPC_0_3, Dialect
 from placet.relay.a2a.json_fields import Json
@@ -8,20 +8,20 @@ from placet.relay.a2a.translation import translate_message, translate_task
 
 
 def build_push_payload(reply: A2AReply, dialect: Dialect) -> Json:
-    """A notification for a receiver of this dialect: an event in 1.0, a task in 0.3 over either binding."""
+    """Return the payload of a notification: an event in 1.0, a task in 0.3."""
     task = _build_task(reply)
     if dialect.legacy:
         return translate_task(task, REST_1_0, RPC_0_3)
-    bare = any(reply.result is one for one in (reply.task, reply.status_update, reply.artifact_update))
-    return {"task": translate_task(task, RPC_0_3, REST_1_0)} if bare else reply.result
+    is_bare = any(reply.result is one for one in (reply.task, reply.status_update, reply.artifact_update))
+    return {"task": translate_task(task, RPC_0_3, REST_1_0)} if is_bare else reply.result
 
 
 def _build_task(reply: A2AReply) -> Json:
-    """A task that says what the notification says; what that leaves open is still being worked on."""
+    """Return the notification as a task. Its state is working if the notification has none."""
     if reply.message is not None:
-        about = translate_message(reply.message, REST_1_0)
-        task: Json = {"id": reply.task_id, "contextId": reply.context_id, "history": [about]}
+        message = translate_message(reply.message, REST_1_0)
+        task: Json = {"id": reply.task_id, "contextId": reply.context_id, "history": [message]}
     else:
-        whole = merge_events([reply])
-        task = (whole.task if whole is not None else None) or {}
+        merged = merge_events([reply])
+        task = (merged.task if merged is not None else None) or {}
     return task if task.get("status") else task | {"status": {"state": "TASK_STATE_WORKING"}}

@@ -1,4 +1,4 @@
-"""Replace callers' push addresses with the relay's webhooks, and restore them in answers."""
+"""Replace callers' push addresses with the relay's webhooks, and restore them in responses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,79 +17,89 @@ from placet.relay.push.configs import (
     find_push_target,
     get_config_id,
     list_config_urls,
+    replace_push_target,
     restore_push_targets,
 )
-from placet.relay.push.configs import replace_push_target as readdressed
 from placet.relay.push.relay_configs import build_answer, build_config, build_config_list
 from placet.relay.push.webhooks import PushWebhook, WebhookRepository
 from placet.relay.registry.subscriptions import Subscription
 
 NotifyTask = Callable[[Subscription, str, str], Awaitable[None]]
-CONFIG_NOT_FOUND = "There is no such push notification config."
+CONFIG_NOT_FOUND = "Push notification config not found."
 CONFIG_CARRYING_OPERATIONS = SEND_OPERATIONS | {"push_create"}
 
 
 class PushProxy:
-    """Puts the relay's webhook between the agent that pushes and the caller."""
+    """Gives agents the relay's webhooks instead of the callers' push addresses."""
 
     def __init__(self, webhooks: WebhookRepository, check: Callable[[str], Awaitable[None]]) -> None:
         self.webhooks = webhooks
         self.notify: NotifyTask | None = None
-        """Tells a caller where a task stands of which the relay speaks itself."""
+        """Pushes the current state of a task to its caller."""
         self._check = check
-        self._later: set[asyncio.Task[None]] = set()
+        self._notifications: set[asyncio.Task[None]] = set()
 
-    async def take(
+    async def replace_target(
         self, subscription: Subscription, call: A2ACall, correlation_id: str
     ) -> tuple[A2ACall, str | None]:
-        """The call with a webhook of the relay's in the place of the caller's address, and the webhook's id.
+        """Return the call with a new webhook in place of the caller's address, and the webhook's id.
 
-        Raises A2AError for an address that the relay may not call.
+        The id is None if the call has no push config. Raises A2AError if the relay may not call the address.
         """
-        address = find_push_target(call) if call.operation in CONFIG_CARRYING_OPERATIONS else None
-        if address is None:
+        target = find_push_target(call) if call.operation in CONFIG_CARRYING_OPERATIONS else None
+        if target is None:
             return call, None
-        await check_push_url(address.url, self._check)
-        webhook, token = await self.webhooks.make(subscription, call, address, correlation_id)
-        return readdressed(call, self.webhooks.url(webhook.id), token), webhook.id
+        await check_push_url(target.url, self._check)
+        webhook, token = await self.webhooks.create(subscription, call, target, correlation_id)
+        return replace_push_target(call, self.webhooks.build_url(webhook.id), token), webhook.id
 
-    async def bind(self, webhook_id: str, *, task: str | None, shown: str) -> None:
-        """Note which task a webhook is for: the agent's name of it, if there is one, and the caller's."""
+    async def bind(self, webhook_id: str, *, agent_task_id: str | None, caller_task_id: str) -> None:
+        """Record the task of a webhook: the agent's id of it, if known, and the caller's id."""
         async with self.webhooks.lock(webhook_id):
             webhook = await self.webhooks.find(webhook_id)
-            if webhook is not None and (webhook.shown != shown or (task and webhook.task != task)):
-                await self.webhooks.bind(webhook, task=task, shown=shown, config=None)
+            if webhook is not None and (
+                webhook.caller_task_id != caller_task_id
+                or (agent_task_id and webhook.agent_task_id != agent_task_id)
+            ):
+                await self.webhooks.bind(
+                    webhook, agent_task_id=agent_task_id, caller_task_id=caller_task_id, config_id=None
+                )
 
-    async def task_of(self, webhook_id: str) -> str | None:
-        """The agent's name of the task that a webhook is for, if it has pushed there already."""
+    async def find_agent_task_id(self, webhook_id: str) -> str | None:
+        """Return the agent's id of the webhook's task; None while the agent has not sent it."""
         webhook = await self.webhooks.find(webhook_id)
-        return None if webhook is None else webhook.task
+        return None if webhook is None else webhook.agent_task_id
 
     def notify_later(
-        self, ended: Awaitable[bool], subscription: Subscription, task_id: str, about: str
+        self, ended: Awaitable[bool], subscription: Subscription, task_id: str, correlation_id: str
     ) -> None:
-        """Tell the caller of a task once it has `ended` here; `about` is the correlation id."""
+        """Notify the caller of a task when `ended` returns true."""
 
-        async def tell() -> None:
+        async def notify_when_ended() -> None:
             if await ended and self.notify is not None:
-                await self.notify(subscription, task_id, about)
+                await self.notify(subscription, task_id, correlation_id)
 
-        task = asyncio.create_task(tell())
-        self._later.add(task)
-        task.add_done_callback(self._later.discard)
+        task = asyncio.create_task(notify_when_ended())
+        self._notifications.add(task)
+        task.add_done_callback(self._notifications.discard)
 
     async def aclose(self) -> None:
-        """Give up what is under way."""
-        for task in self._later:
+        """Cancel the pending notifications."""
+        for task in self._notifications:
             task.cancel()
-        await asyncio.gather(*self._later, return_exceptions=True)
+        await asyncio.gather(*self._notifications, return_exceptions=True)
 
-    async def rewrite_answer(
-        self, subscription: Subscription, call: A2ACall, webhook_id: str | None, reply: A2AReply, task: str
+    async def restore_targets(
+        self,
+        subscription: Subscription,
+        call: A2ACall,
+        webhook_id: str | None,
+        reply: A2AReply,
+        agent_task_id: str,
     ) -> A2AReply:
-        """An answer about configs in the caller's own words; `task` is the agent's name of the task.
+        """Return a response about configs with the caller's addresses.
 
-        Raises A2AError for a config that is not the caller's.
+        Raises A2AError if the config is not the caller's.
         """
         if call.operation == "push_delete":
             await self.remove_config(subscription, call)
@@ -97,27 +107,30 @@ class PushProxy:
         result = reply.document.get("result") if reply.dialect.rpc else reply.document
         known = await self._find_targets(subscription, result)
         if webhook_id is not None:
-            known |= await self._register_created(call, webhook_id, result, task)
-        shown = restore_push_targets(result, known, call.dialect)
-        if shown is None and result is not None:
+            known |= await self._register_created(call, webhook_id, result, agent_task_id)
+        restored = restore_push_targets(result, known, call.dialect)
+        if restored is None and result is not None:
             raise A2AError("task_not_found", CONFIG_NOT_FOUND)
-        return replace(reply, document=reply.document | {"result": shown} if reply.dialect.rpc else shown)
+        document = reply.document | {"result": restored} if reply.dialect.rpc else restored
+        return replace(reply, document=document)
 
-    async def own(
+    async def handle_config_call(
         self, subscription: Subscription, call: A2ACall, webhook_id: str | None, task_id: str
     ) -> Json:
-        """The answer about configs of a task that only the relay knows; raises A2AError.
+        """Return the response to a call about configs of a task that the agent does not know yet.
 
-        The agent is told of them once it knows the task.
+        The relay registers the configs with the agent later. Raises A2AError if the config does not exist.
         """
         if webhook_id is not None:
-            await self._keep(call, webhook_id, task_id)
+            await self._bind_unannounced(call, webhook_id, task_id)
         if call.operation == "push_delete":
             await self.remove_config(subscription, call)
             return build_answer(None if call.dialect.rpc else {}, call)
         found = await self.webhooks.list_for_task(subscription.tenant, subscription.sink.id, task_id)
         configs = {
-            one.config: build_config(self.webhooks.address(one), one.config or task_id, task_id, call.dialect)
+            one.config_id: build_config(
+                self.webhooks.decrypt_target(one), one.config_id or task_id, task_id, call.dialect
+            )
             for one in found
             if _belongs_to(one, subscription)
         }
@@ -128,56 +141,64 @@ class PushProxy:
             raise A2AError("task_not_found", CONFIG_NOT_FOUND)
         return build_answer(config, call)
 
-    async def _keep(self, call: A2ACall, webhook_id: str, task_id: str) -> None:
+    async def _bind_unannounced(self, call: A2ACall, webhook_id: str, task_id: str) -> None:
         async with self.webhooks.lock(webhook_id):
             webhook = await self.webhooks.find(webhook_id)
             if webhook is not None:
-                config = get_config_id(call) or task_id
-                webhook = replace(webhook, unknown=True)
-                await self.webhooks.bind(webhook, task=None, shown=task_id, config=config)
+                config_id = get_config_id(call) or task_id
+                webhook = replace(webhook, is_unannounced=True)
+                await self.webhooks.bind(
+                    webhook, agent_task_id=None, caller_task_id=task_id, config_id=config_id
+                )
 
     async def remove_config(self, subscription: Subscription, call: A2ACall) -> None:
-        """The agent has let a config go."""
-        config = get_config_id(call)
+        """Close the webhook of a config that the agent has deleted."""
+        config_id = get_config_id(call)
         if call.operation != "push_delete" or call.task_id is None:
             return
         for webhook in await self.webhooks.list_for_task(
             subscription.tenant, subscription.sink.id, call.task_id
         ):
-            if webhook.config == config and webhook.owner == subscription.source.name:
+            if webhook.config_id == config_id and webhook.owner == subscription.source.name:
                 await self.webhooks.close(webhook)
 
     async def discard_webhook(self, webhook_id: str) -> None:
-        """The agent did not take the webhook."""
+        """Close a webhook that the agent did not accept."""
         webhook = await self.webhooks.find(webhook_id)
-        if webhook is not None and webhook.task is None:
+        if webhook is not None and webhook.agent_task_id is None:
             await self.webhooks.close(webhook)
 
     async def _find_targets(self, subscription: Subscription, result: Any) -> dict[str, PushTarget]:
         found: dict[str, PushTarget] = {}
         for url in list_config_urls(result):
-            webhook_id = self.webhooks.id_in(url)
+            webhook_id = self.webhooks.parse_webhook_id(url)
             webhook = await self.webhooks.find(webhook_id) if webhook_id is not None else None
             if webhook is not None and _belongs_to(webhook, subscription):
-                found[url] = self.webhooks.address(webhook)
+                found[url] = self.webhooks.decrypt_target(webhook)
         return found
 
     async def _register_created(
-        self, call: A2ACall, webhook_id: str, result: Any, task: str
+        self, call: A2ACall, webhook_id: str, result: Any, agent_task_id: str
     ) -> dict[str, PushTarget]:
-        """The config that was just made, whatever address the agent says it has now."""
+        """Bind a config that was just created. Return its target by every address in the response.
+
+        Agents may return the address in a different form.
+        """
         async with self.webhooks.lock(webhook_id):
             webhook = await self.webhooks.find(webhook_id)
             if webhook is None:
                 return {}
-            config = find_config_id(result) or get_config_id(call)
-            webhook = await self.webhooks.bind(webhook, task=task, shown=call.task_id or task, config=config)
-        address = self.webhooks.address(webhook)
-        return dict.fromkeys(list_config_urls(result), address)
+            webhook = await self.webhooks.bind(
+                webhook,
+                agent_task_id=agent_task_id,
+                caller_task_id=call.task_id or agent_task_id,
+                config_id=find_config_id(result) or get_config_id(call),
+            )
+        return dict.fromkeys(list_config_urls(result), self.webhooks.decrypt_target(webhook))
 
 
 async def check_push_url(url: str, check: Callable[[str], Awaitable[None]]) -> None:
-    """Raise A2AError for an address that may not be called."""
+    """Raise A2AError if the relay may not call the address."""
     try:
         await check(url)
     except AddressRefused as refusal:
@@ -185,7 +206,7 @@ async def check_push_url(url: str, check: Callable[[str], Awaitable[None]]) -> N
 
 
 def is_config_operation(call: A2ACall) -> bool:
-    """Whether an answer to this call carries configs."""
+    """Return whether the response to this call contains configs."""
     return call.operation in PUSH_OPERATIONS
 
 

@@ -1,4 +1,4 @@
-"""Push configs of tasks that no agent knows yet, as the relay returns them."""
+"""Build push configs for tasks that the agent does not know yet."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from placet.relay.a2a.json_fields import Json
 from placet.relay.push.configs import PushTarget, build_target_fields
 
 
-def build_config(address: PushTarget, config_id: str, task_id: str, dialect: Dialect) -> Json:
-    """A config as an agent would give it."""
-    config = {"id": config_id, **build_target_fields(address, dialect)}
+def build_config(target: PushTarget, config_id: str, task_id: str, dialect: Dialect) -> Json:
+    """Return a config as an agent would return it."""
+    config = {"id": config_id, **build_target_fields(target, dialect)}
     if not dialect.legacy:
         return {"taskId": task_id, **config}
     if dialect.rpc:
@@ -20,18 +20,18 @@ def build_config(address: PushTarget, config_id: str, task_id: str, dialect: Dia
 
 
 def build_config_list(configs: list[Json], dialect: Dialect) -> Any:
-    """Several configs: a bare list in 0.3 over JSON-RPC, a page in all others."""
+    """Return several configs: a bare list in 0.3 over JSON-RPC, a page in all other dialects."""
     return configs if not dialect.proto else {"configs": configs}
 
 
 def build_answer(result: Any, call: A2ACall) -> Json:
-    """A whole answer."""
+    """Return the whole response to the call."""
     return wrap_rpc_result(result, call.dialect, call.rpc_id)
 
 
-def build_create_call(address: PushTarget, config_id: str, task_id: str, dialect: Dialect) -> A2ACall:
-    """The call that makes a config."""
-    config = build_config(address, config_id, task_id, dialect)
+def build_create_call(target: PushTarget, config_id: str, task_id: str, dialect: Dialect) -> A2ACall:
+    """Return the call that creates a config."""
+    config = build_config(target, config_id, task_id, dialect)
     if dialect.rpc:
         document = {
             "jsonrpc": "2.0",

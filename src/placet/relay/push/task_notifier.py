@@ -1,4 +1,4 @@
-"""Push the current state of a task to its caller after a decision of the relay."""
+"""Push the current state of a task to its caller."""
 
 import logging
 
@@ -24,24 +24,24 @@ log = logging.getLogger("placet.relay")
 
 
 class TaskNotifier:
-    """Pushes the current view of a task."""
+    """Pushes the current state of tasks to their callers."""
 
-    def __init__(self, *, calls: CallHandler, webhooks: WebhookRepository, notices: PushOutbox) -> None:
+    def __init__(self, *, calls: CallHandler, webhooks: WebhookRepository, outbox: PushOutbox) -> None:
         self._calls = calls
         self._webhooks = webhooks
-        self._notices = notices
+        self._outbox = outbox
 
     async def notify(self, subscription: Subscription, task_id: str, correlation_id: str) -> None:
-        """Tell the caller where its task stands, by its own name for it, if it asked to be told.
+        """Push the state of a task to its caller's webhooks. `task_id` is the caller's id.
 
-        What cannot be told now is logged: the caller can still ask.
+        A failure is logged and not retried: the caller can still poll the task.
         """
         tenant, agent = subscription.tenant, subscription.sink.id
         for webhook in await self._webhooks.list_for_task(tenant, agent, task_id):
-            if webhook.owner != subscription.source.name or webhook.final is not None:
+            if webhook.owner != subscription.source.name or webhook.final_state is not None:
                 continue
             try:
-                await self._tell(subscription, webhook, task_id, correlation_id)
+                await self._push(subscription, webhook, task_id, correlation_id)
             except A2AError as problem:
                 log.warning(
                     "task_push_failed error=%s",
@@ -49,38 +49,40 @@ class TaskNotifier:
                     extra={"correlation_id": correlation_id},
                 )
 
-    async def current(self, subscription: Subscription, webhook: PushWebhook) -> A2AReply | None:
-        """The task of a webhook as its caller would get it now, judged as a whole; raises A2AError."""
-        call = build_task_call(webhook.dialect, "get", webhook.shown or "")
+    async def fetch_task(self, subscription: Subscription, webhook: PushWebhook) -> A2AReply | None:
+        """Return the webhook's task as its caller would get it now, inspected as a whole; raises A2AError."""
+        call = build_task_call(webhook.dialect, "get", webhook.caller_task_id or "")
         reply = (await self._calls.handle(_build_exchange(subscription, call, webhook.correlation_id))).reply
         return reply if reply is not None and reply.task is not None else None
 
-    async def _tell(
+    async def _push(
         self, subscription: Subscription, webhook: PushWebhook, task_id: str, correlation_id: str
     ) -> None:
-        entry = await self._calls.own.find(subscription, task_id)
-        if webhook.unknown and entry is not None and entry.upstream_id is not None:
-            await self._announce(subscription, webhook, entry.upstream_id, correlation_id)
-        reply = await self.current(subscription, webhook)
+        task = await self._calls.relay_tasks.find(subscription, task_id)
+        if webhook.is_unannounced and task is not None and task.upstream_id is not None:
+            await self._announce(subscription, webhook, task.upstream_id, correlation_id)
+        reply = await self.fetch_task(subscription, webhook)
         if reply is None:
             return
-        await self._notices.enqueue(webhook, reply)
+        await self._outbox.enqueue(webhook, reply)
         if reply.state in TERMINAL:
             async with self._webhooks.lock(webhook.id):
-                again = await self._webhooks.find(webhook.id)
-                if again is not None:
-                    await self._webhooks.save(replace(again, final=reply.state))
+                latest = await self._webhooks.find(webhook.id)
+                if latest is not None:
+                    await self._webhooks.save(replace(latest, final_state=reply.state))
 
     async def _announce(
-        self, subscription: Subscription, webhook: PushWebhook, task: str, correlation_id: str
+        self, subscription: Subscription, webhook: PushWebhook, agent_task_id: str, correlation_id: str
     ) -> None:
-        """Tell the agent of a webhook that was made before it knew the task."""
+        """Create the webhook's config at the agent. The webhook is older than the agent's task."""
         async with self._webhooks.lock(webhook.id):
-            known, token = await self._webhooks.renew_token(webhook, task)
-        address = PushTarget(
-            url=self._webhooks.url(webhook.id), token=token, authentication=build_bearer_authentication(token)
+            announced, token = await self._webhooks.renew_token(webhook, agent_task_id)
+        target = PushTarget(
+            url=self._webhooks.build_url(webhook.id),
+            token=token,
+            authentication=build_bearer_authentication(token),
         )
-        call = build_create_call(address, known.config or task, task, webhook.dialect)
+        call = build_create_call(target, announced.config_id or agent_task_id, agent_task_id, webhook.dialect)
         exchange = _build_exchange(subscription, call, correlation_id)
         await self._calls.send_and_receive(
             replace(exchange, after=Leg.REQUEST_TO_SINK), within=ANNOUNCE_WITHIN_S
@@ -88,7 +90,7 @@ class TaskNotifier:
 
 
 def _build_exchange(subscription: Subscription, call: A2ACall, correlation_id: str) -> Exchange:
-    """The way of a call that the relay makes itself."""
+    """Return the exchange of a call that the relay itself makes."""
     headers = {
         "accept": "application/json",
         "content-type": "application/json",

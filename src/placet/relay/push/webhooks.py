@@ -1,4 +1,4 @@
-"""Webhooks of the relay for agents to push to: one for each caller and task."""
+"""The relay's webhooks that agents push to: one for each caller and task."""
 
 import asyncio
 import secrets
@@ -16,154 +16,178 @@ from placet.relay.a2a.dialects import Dialect, State
 from placet.relay.push.configs import PushTarget
 from placet.relay.push.encryption import SecretBox, hash_token
 from placet.relay.registry.subscriptions import Subscription
+from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
 
-PREFIX = "/relay/v1/webhooks/"
-SUFFIX = "/notifications"
 MAX_PER_TASK = 100
 MAX_ID = 1024
 
 
-class PushWebhook(Struct, frozen=True, kw_only=True):
-    """One address, what is known of the task it is for, and what has come in there."""
+class PushWebhook(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "token_digest": "token",
+        "encrypted_target": "sealed",
+        "is_unannounced": "unknown",
+        "agent_task_id": "task",
+        "caller_task_id": "shown",
+        "config_id": "config",
+        "recent_digests": "seen",
+        "final_state": "final",
+        "is_closed": "closed",
+    },  # the names of the stored rows
+):
+    """One webhook with its task and its recent notifications."""
 
     id: str
     tenant: str
     agent: str
     owner: str
-    """The caller that wants to be told."""
+    """The caller that receives the notifications."""
     dialect: Dialect
-    """How the caller speaks."""
-    token: str
-    """The digest of the token that the agent was given."""
-    sealed: bytes
-    """The caller's own address."""
+    """The caller's dialect."""
+    token_digest: str
+    """The digest of the token that the agent sends."""
+    encrypted_target: bytes
+    """The caller's address and credentials, encrypted."""
     correlation_id: str
-    """Of the call that asked for it: what is pushed belongs to that."""
-    unknown: bool = False
-    """Whether the agent has yet to be told of it, because it does not know the task yet."""
-    task: str | None = None
-    """The agent's name of the task; None while it has not said."""
-    shown: str | None = None
-    """The caller's name of the task, once it has one."""
-    config: str | None = None
-    """The config's id."""
-    seen: tuple[str, ...] = ()
+    """The correlation id of the call that created the webhook."""
+    is_unannounced: bool = False
+    """Whether the agent's config is still to be created, because the agent does not know the task yet."""
+    agent_task_id: str | None = None
+    """The agent's id of the task; None until the agent sends it."""
+    caller_task_id: str | None = None
+    """The caller's id of the task; None until the caller has one."""
+    config_id: str | None = None
+    recent_digests: tuple[str, ...] = ()
     """Digests of the last notifications."""
-    final: State | None = None
-    """The state in which the task ended, once the caller was told."""
-    closed: bool = False
+    final_state: State | None = None
+    """The state in which the task ended, after the caller was notified."""
+    is_closed: bool = False
 
 
 class WebhookRepository:
     """Creates and finds webhooks, stored beside the task rows."""
 
     def __init__(
-        self, store: TaskStore, seal: SecretBox, *, public_url: str, now: Callable[[], datetime]
+        self, store: TaskStore, secret_box: SecretBox, *, public_url: str, now: Callable[[], datetime]
     ) -> None:
         self._store = store
-        self._seal = seal
-        self._base = public_url.rstrip("/") + PREFIX
+        self._secret_box = secret_box
+        self._base = public_url.rstrip("/") + WEBHOOKS
         self._now = now
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def lock(self, webhook_id: str) -> asyncio.Lock:
-        """What everyone holds who changes this webhook."""
+        """Return the lock to hold while the webhook is changed."""
         return self._locks.setdefault(webhook_id, asyncio.Lock())
 
-    def url(self, webhook_id: str) -> str:
-        """The address of a webhook."""
-        return f"{self._base}{webhook_id}{SUFFIX}"
+    def build_url(self, webhook_id: str) -> str:
+        """Return the URL of a webhook."""
+        return f"{self._base}{webhook_id}{NOTIFICATIONS}"
 
-    def id_in(self, url: str) -> str | None:
-        """The id in an address, if it is one of ours."""
-        if not url.startswith(self._base) or not url.endswith(SUFFIX):
+    def parse_webhook_id(self, url: str) -> str | None:
+        """Return the webhook id in a URL; None if it is not a webhook's URL."""
+        if not url.startswith(self._base) or not url.endswith(NOTIFICATIONS):
             return None
-        return url[len(self._base) : -len(SUFFIX)]
+        return url[len(self._base) : -len(NOTIFICATIONS)]
 
-    async def make(
-        self, subscription: Subscription, call: A2ACall, address: PushTarget, correlation_id: str
+    async def create(
+        self, subscription: Subscription, call: A2ACall, target: PushTarget, correlation_id: str
     ) -> tuple[PushWebhook, str]:
-        """A new webhook and its token, which is not kept."""
+        """Store a new webhook. Return it and its token, of which only the digest is stored."""
         token = secrets.token_urlsafe(32)
-        webhook_id = self._seal.name(subscription.tenant, subscription.sink.id, secrets.token_hex(8))
+        webhook_id = self._secret_box.encrypt_id(
+            subscription.tenant, subscription.sink.id, secrets.token_hex(8)
+        )
         webhook = PushWebhook(
             id=webhook_id,
             tenant=subscription.tenant,
             agent=subscription.sink.id,
             owner=subscription.source.name,
             dialect=call.dialect,
-            token=hash_token(token),
-            sealed=self._seal.close(msgspec.json.encode(address), webhook_id),
+            token_digest=hash_token(token),
+            encrypted_target=self._secret_box.encrypt(msgspec.json.encode(target), webhook_id),
             correlation_id=correlation_id,
         )
         await self.save(webhook)
         return webhook, token
 
-    async def renew_token(self, webhook: PushWebhook, task: str) -> tuple[PushWebhook, str]:
-        """The webhook with a new token, for an agent that knows the task by now; the token is not kept."""
+    async def renew_token(self, webhook: PushWebhook, agent_task_id: str) -> tuple[PushWebhook, str]:
+        """Give the webhook a new token and the agent's task id. Return it and the token."""
         token = secrets.token_urlsafe(32)
-        known = replace(webhook, token=hash_token(token), unknown=False, task=task)
-        await self.save(known)
-        return known, token
+        renewed = replace(
+            webhook, token_digest=hash_token(token), is_unannounced=False, agent_task_id=agent_task_id
+        )
+        await self.save(renewed)
+        return renewed, token
 
-    def address(self, webhook: PushWebhook) -> PushTarget:
-        """Where the caller wants to be told."""
-        plain = self._seal.open(webhook.sealed, webhook.id)
+    def decrypt_target(self, webhook: PushWebhook) -> PushTarget:
+        """Return the caller's address and credentials."""
+        plain = self._secret_box.decrypt(webhook.encrypted_target, webhook.id)
         if plain is None:
-            raise ValueError("the webhook was sealed with another secret")
+            raise ValueError("The webhook's target was encrypted with another server secret.")
         return msgspec.json.decode(plain, type=PushTarget)
 
     async def find(self, webhook_id: str) -> PushWebhook | None:
-        """The webhook of this id, if it is there and open."""
-        parts = self._seal.parts(webhook_id) if len(webhook_id) <= MAX_ID else None
+        """Return the webhook with this id; None if it does not exist or is closed."""
+        parts = self._secret_box.decrypt_id(webhook_id) if len(webhook_id) <= MAX_ID else None
         if parts is None or len(parts) != 3:
             return None
         row = await self._store.get_task(parts[0], parts[1], "webhook", webhook_id)
         webhook = None if row is None else msgspec.json.decode(row.body, type=PushWebhook)
-        return None if webhook is None or webhook.closed else webhook
+        return None if webhook is None or webhook.is_closed else webhook
 
     async def save(self, webhook: PushWebhook) -> None:
-        """Write a webhook, new or changed."""
-        row = self._row(webhook.tenant, webhook.agent, "webhook", webhook.id, msgspec.json.encode(webhook))
+        """Store a new or changed webhook."""
+        row = self._build_row(
+            webhook.tenant, webhook.agent, "webhook", webhook.id, msgspec.json.encode(webhook)
+        )
         await self._store.save_tasks([row])
 
     async def bind(
-        self, webhook: PushWebhook, *, task: str | None, shown: str, config: str | None
+        self, webhook: PushWebhook, *, agent_task_id: str | None, caller_task_id: str, config_id: str | None
     ) -> PushWebhook:
-        """Say which task a webhook is for; an earlier one of the same config is closed."""
+        """Record the task of a webhook, and close an earlier webhook with the same config id."""
         bound = replace(
-            webhook, task=task or webhook.task, shown=shown, config=config or webhook.config or task
+            webhook,
+            agent_task_id=agent_task_id or webhook.agent_task_id,
+            caller_task_id=caller_task_id,
+            config_id=config_id or webhook.config_id or agent_task_id,
         )
         if bound == webhook:
             return webhook
-        # The list first: a webhook that is listed and not bound is harmless.
-        async with self.lock(f"{bound.tenant}\0{bound.agent}\0{shown}"):
-            earlier = await self._list_ids(bound.tenant, bound.agent, shown)
+        # The task's list is written first: a webhook in the list that is not bound yet does no harm.
+        async with self.lock(f"{bound.tenant}\0{bound.agent}\0{caller_task_id}"):
+            earlier = await self._list_ids(bound.tenant, bound.agent, caller_task_id)
             if bound.id not in earlier:
-                await self._list(bound, shown, [*earlier, bound.id][-MAX_PER_TASK:])
+                await self._save_ids(bound, caller_task_id, [*earlier, bound.id][-MAX_PER_TASK:])
         await self.save(bound)
         for other in earlier:
             found = await self.find(other) if other != bound.id else None
-            if found is not None and found.config is not None and found.config == bound.config:
+            if found is not None and found.config_id is not None and found.config_id == bound.config_id:
                 await self.close(found)
         return bound
 
-    async def list_for_task(self, tenant: str, agent: str, shown: str) -> list[PushWebhook]:
-        """The open webhooks of a task, by its caller's name for it."""
-        found = [await self.find(one) for one in await self._list_ids(tenant, agent, shown)]
+    async def list_for_task(self, tenant: str, agent: str, caller_task_id: str) -> list[PushWebhook]:
+        """Return the open webhooks of a task."""
+        found = [await self.find(one) for one in await self._list_ids(tenant, agent, caller_task_id)]
         return [one for one in found if one is not None]
 
     async def close(self, webhook: PushWebhook) -> None:
-        """Take nothing more in, and forget the caller's address."""
-        await self.save(replace(webhook, closed=True, sealed=b"", seen=()))
+        """Close a webhook and delete the caller's address."""
+        await self.save(replace(webhook, is_closed=True, encrypted_target=b"", recent_digests=()))
 
-    async def _list_ids(self, tenant: str, agent: str, shown: str) -> list[str]:
-        row = await self._store.get_task(tenant, agent, "webhooks", shown)
+    async def _list_ids(self, tenant: str, agent: str, caller_task_id: str) -> list[str]:
+        row = await self._store.get_task(tenant, agent, "webhooks", caller_task_id)
         return [] if row is None else msgspec.json.decode(row.body, type=list[str])
 
-    async def _list(self, webhook: PushWebhook, shown: str, ids: list[str]) -> None:
-        row = self._row(webhook.tenant, webhook.agent, "webhooks", shown, msgspec.json.encode(ids))
+    async def _save_ids(self, webhook: PushWebhook, caller_task_id: str, ids: list[str]) -> None:
+        row = self._build_row(
+            webhook.tenant, webhook.agent, "webhooks", caller_task_id, msgspec.json.encode(ids)
+        )
         await self._store.save_tasks([row])
 
-    def _row(self, tenant: str, agent: str, kind: TaskKind, id: str, body: bytes) -> TaskRow:
+    def _build_row(self, tenant: str, agent: str, kind: TaskKind, id: str, body: bytes) -> TaskRow:
         return TaskRow(tenant=tenant, agent=agent, kind=kind, id=id, body=body, saved_at=self._now())

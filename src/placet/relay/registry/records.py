@@ -1,14 +1,14 @@
-"""Agents, callers and groups as records: what is kept where, and what it makes together.
+"""Convert agents, callers and groups to and from stored records.
 
-| kind     | tenant  | id       | body                                              |
-|----------|---------|----------|---------------------------------------------------|
-| `agent`  | its own | its id   | `AgentSettings`                                   |
-| `caller` | its own | its name | `CallerSettings`                                  |
-| `group`  | its own | its name | `GroupSettings`                                   |
-| `roster` | `*`     | `roster` | nothing; its `rev` counts the changes of the rest |
+| kind       | tenant     | id         | body                                            |
+|------------|------------|------------|-------------------------------------------------|
+| `agent`    | its tenant | its id     | `AgentSettings`                                 |
+| `caller`   | its tenant | its name   | `CallerSettings`                                |
+| `group`    | its tenant | its name   | `GroupSettings`                                 |
+| `registry` | `*`        | `registry` | empty; its `rev` counts changes of all the rest |
 
-Every change writes the next `roster` in its own transaction, so that a principal is never taken into two
-tenants at once, and whoever remembers the records learns from this one whether they still hold.
+Each change increments the `rev` of the `registry` record in the same transaction. So two changes cannot add a
+principal to two tenants at once, and a cache compares only this record.
 """
 
 import logging
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from placet.errors import RelayConflict, SettingsError
 from placet.ports.config_store import ConfigKind, ConfigRecord, ConfigStore
-from placet.protocol.addresses import Network
+from placet.protocol.forbidden_networks import Network
 from placet.relay.record_changes import Versioned
 from placet.relay.registry.registry_snapshot import RegistryKey
 from placet.relay.settings import (
@@ -35,7 +35,7 @@ from placet.relay.settings import (
 )
 
 ALL_TENANTS = "*"
-REVISION_ID = "roster"
+REVISION_ID = "registry"
 MAX_ATTEMPTS = 8
 RegistryEntry = AgentSettings | CallerSettings | GroupSettings
 T = TypeVar("T", AgentSettings, CallerSettings, GroupSettings)
@@ -44,7 +44,7 @@ log = logging.getLogger("placet.relay")
 
 
 class StoredRegistry(Struct, frozen=True, kw_only=True):
-    """Everyone in the store, as it was at one `rev`."""
+    """The stored agents, callers and groups of all tenants at one revision."""
 
     rev: int = 0
     agents: Mapping[RegistryKey, Versioned[AgentSettings]] = field(default_factory=dict)
@@ -53,13 +53,13 @@ class StoredRegistry(Struct, frozen=True, kw_only=True):
 
 
 async def read_registry_revision(store: ConfigStore) -> int:
-    """How often anyone was enrolled, changed or removed."""
-    record = await store.get_record(ALL_TENANTS, "roster", REVISION_ID)
+    """Return how many times agents, callers and groups were changed."""
+    record = await store.get_record(ALL_TENANTS, "registry", REVISION_ID)
     return 0 if record is None else record.rev
 
 
 async def read_stored_registry(store: ConfigStore) -> StoredRegistry:
-    """Everyone in the store at one moment; raises RelayConflict if it never stands still."""
+    """Return the stored registry at one revision; raise RelayConflict if it keeps changing."""
     rev = await read_registry_revision(store)
     for _ in range(MAX_ATTEMPTS):
         agents = await store.list_records("agent")
@@ -73,48 +73,50 @@ async def read_stored_registry(store: ConfigStore) -> StoredRegistry:
                 callers=_decode_records(callers, CallerSettings),
                 groups=_decode_records(groups, GroupSettings),
             )
-    raise RelayConflict("The registry changes faster than it can be read; try again.")
+    raise RelayConflict("The registry changed while it was read. Try again.")
 
 
 def build_record(
     kind: ConfigKind, key: RegistryKey, value: RegistryEntry, *, rev: int, now: datetime
 ) -> ConfigRecord:
-    """Someone as a record; the tenant is the record's own."""
+    """Return the record of an agent, caller or group. The key's tenant replaces the entry's tenant."""
     tenant, name = key
     body = msgspec.json.encode(replace(value, tenant=tenant))
     return ConfigRecord(tenant=tenant, kind=kind, id=name, rev=rev, body=body, saved_at=now)
 
 
 def build_revision_record(*, rev: int, now: datetime) -> ConfigRecord:
-    """The count of changes as it is written with each of them."""
-    return ConfigRecord(tenant=ALL_TENANTS, kind="roster", id=REVISION_ID, rev=rev, body=b"{}", saved_at=now)
+    """Return the record that counts the registry's changes. Each change writes it."""
+    return ConfigRecord(
+        tenant=ALL_TENANTS, kind="registry", id=REVISION_ID, rev=rev, body=b"{}", saved_at=now
+    )
 
 
 def check_entry(
     name: str, value: RegistryEntry, *, allow_loopback: bool, networks: Sequence[Network]
 ) -> None:
-    """Raise SettingsError for what does not fit, whoever asks for it."""
+    """Raise SettingsError if the entry is invalid."""
     if isinstance(value, AgentSettings):
-        check_agent(name, value, allow_loopback=allow_loopback, networks=networks, place="agent")
+        check_agent(name, value, allow_loopback=allow_loopback, networks=networks, path="agent")
     elif isinstance(value, CallerSettings):
-        check_caller(name, value, place="caller")
+        check_caller(name, value, path="caller")
     else:
-        check_group(name, value, place="group")
+        check_group(name, value, path="group")
 
 
 def select_valid(
     found: Mapping[RegistryKey, Versioned[T]], check: Callable[[str, RegistryEntry], None]
 ) -> dict[RegistryKey, T]:
-    """Those that fit this server; of the others none is called, and none may do anything."""
-    kept: dict[RegistryKey, T] = {}
-    for (tenant, name), held in found.items():
+    """Return the entries that are valid on this server. The others are logged and have no effect."""
+    valid: dict[RegistryKey, T] = {}
+    for (tenant, name), versioned in found.items():
         try:
-            check(name, held.value)
+            check(name, versioned.value)
         except SettingsError as error:
             log.warning("registry_entry_skipped name=%s tenant=%s error=%s", name, tenant, error.message)
         else:
-            kept[tenant, name] = held.value
-    return kept
+            valid[tenant, name] = versioned.value
+    return valid
 
 
 def _decode_records(records: Iterable[ConfigRecord], shape: type[T]) -> dict[RegistryKey, Versioned[T]]:

@@ -23,117 +23,126 @@ from placet.relay.registry.tenant_membership import Membership
 from placet.relay.settings import AgentSettings, CallerSettings
 
 MAX_PER_TENANT = 10_000
-"""So many agents, callers or groups may a tenant have."""
+"""Limit of agents, of callers and of groups of one tenant."""
 ADMIN_REQUIRED_FOR_KEY = (
-    "Only an administrator brings a key into a tenant: {name} does not belong to this one."
+    "{name} does not belong to this tenant. Only an administrator can add an API key to a tenant."
 )
 ADMIN_REQUIRED_FOR_CREDENTIALS = (
-    "Only an administrator says which of the server's credentials an agent gets, and where they go."
+    "Only an administrator can set an agent's credentials, or the URL of an agent that has credentials."
 )
 T = TypeVar("T")
 BuildChangeEvent = Callable[..., AuditRow]
 
 
 class RegistryState(Struct, frozen=True, kw_only=True):
-    """The registry at the moment of a change."""
+    """The registry on which a change is planned."""
 
-    enrolled: StoredRegistry
-    """Those in the store."""
-    settled: RegistrySnapshot
-    """Those in the settings."""
-    everyone: RegistrySnapshot
-    """All of them, as far as they fit this server."""
+    stored: StoredRegistry
+    """The entries of the store."""
+    from_settings: RegistrySnapshot
+    """The entries of the settings."""
+    merged: RegistrySnapshot
+    """All valid entries."""
 
 
 class RegistryEditor:
-    """Changes the registry. `tell` builds the audit event of a change, like `AuditLog.change`."""
+    """Changes the registry. `build_event` is `AuditLog.build_change_event`."""
 
     def __init__(
         self,
         store: ConfigStore,
-        members: LiveRegistry,
+        registry: LiveRegistry,
         *,
-        tell: BuildChangeEvent,
+        build_event: BuildChangeEvent,
         now: Callable[[], datetime],
     ) -> None:
         self._store = store
-        self._tell = tell
-        self.members = members
+        self._build_event = build_event
+        self.registry = registry
         self.now = now
 
     async def change(self, member: Membership, plan: Callable[[RegistryState], RecordChange[T]]) -> T:
-        """Write the change that `plan` returns for the current state; plan again on a conflict."""
+        """Write the change that `plan` returns for the current state; call it again on a conflict."""
         for _ in range(MAX_ATTEMPTS):
-            enrolled = await read_stored_registry(self._store)
-            change = plan(self._present(enrolled))
-            told = dict(change.metadata)
-            event = self._tell(member, change.message, metadata=told, type="REGISTRY_LIFECYCLE")
+            stored = await read_stored_registry(self._store)
+            change = plan(self._build_state(stored))
+            event = self._build_event(
+                member, change.message, metadata=dict(change.metadata), type="REGISTRY_LIFECYCLE"
+            )
             try:
                 await self._store.change_records(
-                    save=(*change.save, build_revision_record(rev=enrolled.rev + 1, now=self.now())),
+                    save=(*change.save, build_revision_record(rev=stored.rev + 1, now=self.now())),
                     delete=change.delete,
                     events=(event,),
                 )
             except RelayConflict:
                 continue
-            self.members.forget()
+            self.registry.invalidate()
             return change.result
-        raise RelayConflict("Others change the registry all the time; try again.")
+        raise RelayConflict("Others changed the registry at the same time. Try again.")
 
     def check(self, name: str, value: RegistryEntry) -> None:
-        """Raise ValidationFailed for what does not fit."""
+        """Raise ValidationFailed if the entry is invalid."""
         try:
-            self.members.check(name, value)
+            self.registry.check(name, value)
         except SettingsError as error:
             raise ValidationFailed(error.message) from error
         if "/" in name:
-            raise ValidationFailed("A name with a / could not be asked for by its address.")
+            raise ValidationFailed("The name must not contain a /, because it is part of a URL.")
 
-    def _present(self, enrolled: StoredRegistry) -> RegistryState:
-        members = self.members
-        return RegistryState(enrolled=enrolled, settled=members.settled, everyone=members.merge(enrolled))
+    def _build_state(self, stored: StoredRegistry) -> RegistryState:
+        registry = self.registry
+        return RegistryState(
+            stored=stored, from_settings=registry.from_settings, merged=registry.merge(stored)
+        )
 
 
-def check_principals(member: Membership, everyone: RegistrySnapshot, *principals: str) -> None:
-    """Raise unless all of these belong here, or an administrator takes them in from nowhere.
+def check_principals(member: Membership, registry: RegistrySnapshot, *principals: str) -> None:
+    """Raise if the member may not add these principals to its tenant.
 
-    Whoever is no administrator does not learn whether somebody belongs elsewhere.
+    An administrator may add principals that belong to no tenant. Other members may only name principals of
+    their tenant, and get the same error for all others, so that they do not learn about other tenants.
     """
     for name in principals:
-        homes = everyone.homes(name)
-        if homes == {member.tenant}:
+        tenants = registry.list_tenants(name)
+        if tenants == {member.tenant}:
             continue
         if not is_admin(member):
             raise NotPermitted(ADMIN_REQUIRED_FOR_KEY.format(name=name))
-        if homes:
-            raise RelayConflict(f"{name} belongs to the tenant {min(homes)}; a principal belongs to one.")
+        if tenants:
+            raise RelayConflict(
+                f"{name} belongs to the tenant {min(tenants)}, and a principal belongs to one tenant. "
+                "Remove it there first."
+            )
 
 
 def check_credential_change(
     member: Membership, agent: AgentSettings, before: AgentSettings | None = None
 ) -> None:
-    """Raise NotPermitted if somebody else than an administrator says where the server's credentials go."""
+    """Raise NotPermitted if a member other than an administrator changes where credentials are sent."""
     if is_admin(member) or not (agent.credentials or (before and before.credentials)):
         return
     if before is None or _get_credential_targets(agent) != _get_credential_targets(before):
         raise NotPermitted(ADMIN_REQUIRED_FOR_CREDENTIALS)
 
 
-def check_agents_exist(caller: CallerSettings, tenant: str, everyone: RegistrySnapshot) -> None:
-    """Raise ValidationFailed for an agent that is not there."""
+def check_agents_exist(caller: CallerSettings, tenant: str, registry: RegistrySnapshot) -> None:
+    """Raise ValidationFailed if an agent of the caller is not registered in the tenant."""
     for agent_id in caller.agents:
-        if (tenant, agent_id) not in everyone.agents:
-            raise ValidationFailed(f"There is no agent {agent_id[:64]!r} in this tenant.")
+        if (tenant, agent_id) not in registry.agents:
+            raise ValidationFailed(
+                f"agents: {agent_id[:64]!r} is not registered in this tenant. Register it first."
+            )
 
 
-def check_tenant_limit(known: Mapping[tuple[str, str], object], tenant: str) -> None:
-    """Raise ValidationFailed when a tenant has as many of a kind as it may."""
-    if sum(home == tenant for home, _ in known) >= MAX_PER_TENANT:
-        raise ValidationFailed(f"There are {MAX_PER_TENANT} already; remove some first.")
+def check_tenant_limit(entries: Mapping[tuple[str, str], object], tenant: str) -> None:
+    """Raise ValidationFailed if the tenant has reached the limit of these entries."""
+    if sum(owner == tenant for owner, _ in entries) >= MAX_PER_TENANT:
+        raise ValidationFailed(f"The tenant has reached the limit of {MAX_PER_TENANT}. Remove some first.")
 
 
 def is_admin(member: Membership) -> bool:
-    """Whether the key behind a member has the scope `admin`."""
+    """Return whether the member's API key has the scope `admin`."""
     return ADMIN in member.principal.scopes
 
 

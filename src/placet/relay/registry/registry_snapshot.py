@@ -1,4 +1,4 @@
-"""An immutable snapshot of agents, callers and groups, and the permissions that follow."""
+"""An immutable snapshot of agents, callers and groups. It answers who may call and do what."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -22,8 +22,10 @@ from placet.relay.settings import (
 )
 
 ADMIN = "admin"
-NOT_A_MEMBER = "This key belongs to no tenant; an administrator adds it to a group or names it as a caller."
-WRONG_TENANT = "This key does not belong to that tenant."
+NOT_A_MEMBER = (
+    "This API key belongs to no tenant. Ask an administrator to add it to a group or register it as a caller."
+)
+WRONG_TENANT = "This API key does not belong to that tenant."
 RegistryKey = tuple[str, str]
 """A tenant, and a name that is unique in it."""
 
@@ -43,49 +45,49 @@ class RegistrySnapshot:
         self.callers = callers
         self.groups = groups
         self.environ = environ
-        self._homes = _index_tenants(callers, groups)
+        self._tenants = _index_tenants(callers, groups)
         self._subscriptions: dict[RegistryKey, Subscription] = {}
         self._sources: dict[RegistryKey, list[str]] | None = None
 
-    def homes(self, principal: str) -> frozenset[str]:
-        """Every tenant that names a principal; more than one only if somebody misspoke."""
-        return frozenset(self._homes.get(principal, ()))
+    def list_tenants(self, principal: str) -> frozenset[str]:
+        """Return the tenants that name a principal. More than one is a mistake in the settings."""
+        return frozenset(self._tenants.get(principal, ()))
 
-    def home(self, principal: str) -> str | None:
-        """Where a principal belongs; None for whoever belongs nowhere, or not surely to one tenant."""
-        homes = self._homes.get(principal, ())
-        return next(iter(homes)) if len(homes) == 1 else None
+    def find_tenant(self, principal: str) -> str | None:
+        """Return the principal's tenant; None if no tenant or several tenants name it."""
+        tenants = self._tenants.get(principal, ())
+        return next(iter(tenants)) if len(tenants) == 1 else None
 
-    def permissions(self, tenant: str, principal: str) -> frozenset[str]:
-        """What the groups of a principal allow it in a tenant."""
+    def list_permissions(self, tenant: str, principal: str) -> frozenset[str]:
+        """Return the permissions that the tenant's groups give a principal."""
         return frozenset(
             permission
-            for (home, _), group in self.groups.items()
-            if home == tenant and principal in group.members
+            for (owner, _), group in self.groups.items()
+            if owner == tenant and principal in group.members
             for permission in group.permissions
         )
 
     def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
         """See `TenantDirectory`."""
-        home = self.home(principal.name) if principal.name is not None else None
+        own_tenant = self.find_tenant(principal.name) if principal.name is not None else None
         if ADMIN in principal.scopes:
-            where = home or DEFAULT_TENANT if tenant is None else tenant
-            if not TENANT.fullmatch(where):
-                raise ValidationFailed("tenantId: a tenant is named by at most 63 of a-z, 0-9 and -.")
-            return Membership(principal=principal, tenant=where, permissions=PERMISSIONS)
-        if principal.name is None or home is None:
+            chosen = own_tenant or DEFAULT_TENANT if tenant is None else tenant
+            if not TENANT.fullmatch(chosen):
+                raise ValidationFailed("tenantId: a tenant's name has at most 63 characters: a-z, 0-9 and -.")
+            return Membership(principal=principal, tenant=chosen, permissions=PERMISSIONS)
+        if principal.name is None or own_tenant is None:
             raise NotPermitted(NOT_A_MEMBER)
-        if tenant is not None and tenant != home:
+        if tenant is not None and tenant != own_tenant:
             raise NotPermitted(WRONG_TENANT)
-        allowed = self.permissions(home, principal.name)
-        return Membership(principal=principal, tenant=home, permissions=allowed)
+        permissions = self.list_permissions(own_tenant, principal.name)
+        return Membership(principal=principal, tenant=own_tenant, permissions=permissions)
 
     def subscription(self, caller: str, agent_id: str) -> Subscription:
-        """See `Registry`. Whether it is the caller, the agent or the pair that is unknown stays untold."""
+        """See `Registry`. The error does not reveal whether the caller, the agent or the pair is unknown."""
         found = self._subscriptions.get((caller, agent_id))
         if found is not None:
             return found
-        tenant = self.home(caller)
+        tenant = self.find_tenant(caller)
         registered = None if tenant is None else self.callers.get((tenant, caller))
         if tenant is None or registered is None or agent_id not in registered.agents:
             raise CaseNotFound(AGENT_NOT_FOUND)
@@ -94,8 +96,8 @@ class RegistrySnapshot:
         self._subscriptions[caller, agent_id] = found
         return found
 
-    def sources(self, agent: RegistryKey) -> tuple[str, ...]:
-        """Who may call an agent."""
+    def list_callers(self, agent: RegistryKey) -> tuple[str, ...]:
+        """Return the names of the callers that may call an agent."""
         if self._sources is None:
             self._sources = {}
             for (tenant, name), caller in sorted(self.callers.items()):
@@ -104,39 +106,43 @@ class RegistrySnapshot:
         return tuple(self._sources.get(agent, ()))
 
     def agent(self, agent_id: str, tenant: str = DEFAULT_TENANT) -> RegisteredAgent:
-        """The agent of this id; raises CaseNotFound, or Unavailable if the environment lacks a credential."""
-        known = self.agents.get((tenant, agent_id))
-        if known is None:
+        """Return an agent; raise CaseNotFound, or Unavailable if a credential is not in the environment."""
+        settings = self.agents.get((tenant, agent_id))
+        if settings is None:
             raise CaseNotFound(AGENT_NOT_FOUND)
         try:
-            credentials = resolve_credentials(known, self.environ)
-        except SettingsError as missing:
-            raise Unavailable(f"The agent {agent_id} cannot be called: {missing.message}") from missing
+            credentials = resolve_credentials(settings, self.environ)
+        except SettingsError as error:
+            raise Unavailable(f"The agent {agent_id} cannot be called: {error.message}") from error
         return RegisteredAgent(
             id=agent_id,
             tenant=tenant,
-            url=known.url.rstrip("/"),
-            card_url=known.card_url,
+            url=settings.url.rstrip("/"),
+            card_url=settings.card_url,
             credentials=credentials,
-            forward_headers=tuple(name.lower() for name in known.forward_headers),
-            input_required=known.input_required,
-            unreadable_files=known.unreadable_files,
+            forward_headers=tuple(name.lower() for name in settings.forward_headers),
+            input_required=settings.input_required,
+            unreadable_files=settings.unreadable_files,
         )
 
 
 def resolve_credentials(agent: AgentSettings, environ: Mapping[str, str]) -> dict[str, str]:
-    """An agent's headers with their values; raises SettingsError for one that the environment lacks."""
+    """Return an agent's credential headers; raise SettingsError if an environment variable is not set."""
     missing = [variable for variable in agent.credentials.values() if not environ.get(variable)]
     if missing:
-        raise SettingsError(f"the environment has no {missing[0]}.")
+        raise SettingsError(f"the environment variable {missing[0]} is not set.")
     values = {name: environ[variable] for name, variable in agent.credentials.items()}
-    if any(not value.isprintable() or not value.isascii() for value in values.values()):
-        raise SettingsError("a credential is no header value.")
+    invalid = [name for name, value in values.items() if not value.isprintable() or not value.isascii()]
+    if invalid:
+        raise SettingsError(
+            f"the environment variable {agent.credentials[invalid[0]]} is not a header value. "
+            "Use printable ASCII characters."
+        )
     return values
 
 
 def check_credentials(settings: RelaySettings, environ: Mapping[str, str]) -> None:
-    """Raise SettingsError for a credential in the settings that the environment lacks."""
+    """Raise SettingsError if a credential of the settings is not in the environment."""
     for agent_id, agent in settings.agents.items():
         try:
             resolve_credentials(agent, environ)
@@ -145,7 +151,7 @@ def check_credentials(settings: RelaySettings, environ: Mapping[str, str]) -> No
 
 
 def snapshot_from_settings(settings: RelaySettings, environ: Mapping[str, str]) -> RegistrySnapshot:
-    """Everyone the settings name."""
+    """Return the registry of the settings."""
     return RegistrySnapshot(
         agents={(one.tenant, agent_id): one for agent_id, one in settings.agents.items()},
         callers={(one.tenant, name): one for name, one in settings.callers.items()},
@@ -157,10 +163,10 @@ def snapshot_from_settings(settings: RelaySettings, environ: Mapping[str, str]) 
 def _index_tenants(
     callers: Mapping[RegistryKey, CallerSettings], groups: Mapping[RegistryKey, GroupSettings]
 ) -> Mapping[str, set[str]]:
-    homes: defaultdict[str, set[str]] = defaultdict(set)
+    tenants: defaultdict[str, set[str]] = defaultdict(set)
     for tenant, name in callers:
-        homes[name].add(tenant)
+        tenants[name].add(tenant)
     for (tenant, _), group in groups.items():
         for member in group.members:
-            homes[member].add(tenant)
-    return homes
+            tenants[member].add(tenant)
+    return tenants

@@ -1,4 +1,4 @@
-"""Agents (sinks), callers (sources), and the subscriptions that join them."""
+"""Agents (sinks), callers (sources), and the subscriptions that connect them."""
 
 from collections.abc import Mapping
 from typing import Literal, Protocol
@@ -6,32 +6,32 @@ from typing import Literal, Protocol
 from msgspec import Struct, field
 
 CallerKind = Literal["agent", "user"]
-AGENT_NOT_FOUND = "There is no such agent for you."
+AGENT_NOT_FOUND = "Agent not found."
 DEFAULT_TENANT = "default"
 
 
 class RegisteredAgent(Struct, frozen=True, kw_only=True):
-    """An agent behind the relay. Its credentials are the relay's: no caller sees them or brings them."""
+    """An agent behind the relay. The relay adds the agent's credentials; callers never see them."""
 
     id: str
     tenant: str = DEFAULT_TENANT
-    """Whose agent it is; another tenant may have one of the same id."""
+    """The tenant that owns the agent. Ids are unique only within a tenant."""
     url: str
-    """The agent's address; its card stands below it."""
+    """The agent's base URL; its card is below it."""
     card_url: str | None = None
-    """Where the card stands instead."""
+    """The URL of the card, if it is not below `url`."""
     credentials: Mapping[str, str] = field(default_factory=dict)
-    """Headers that go to the agent with every request."""
+    """Headers that are sent to the agent with every request."""
     forward_headers: tuple[str, ...] = ()
-    """What else of a caller's headers may pass, by lower-case name."""
+    """Lower-case names of callers' headers that are forwarded besides those of A2A."""
     input_required: Literal["hold", "pass"] = "hold"
-    """Whether a person is asked when the agent asks for input, or its caller."""
+    """When the agent asks for input: `hold` asks a person, `pass` asks the caller."""
     unreadable_files: Literal["hold", "pass"] = "hold"
-    """Whether a person is asked about files that no policy can read, or they pass unread."""
+    """Files that no policy can read: `hold` asks a person, `pass` forwards them unchecked."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from every other agent."""
+        """Return tenant and id, which identify the agent."""
         return self.tenant, self.id
 
     def __repr__(self) -> str:
@@ -39,7 +39,7 @@ class RegisteredAgent(Struct, frozen=True, kw_only=True):
 
 
 class RegisteredCaller(Struct, frozen=True, kw_only=True):
-    """Someone who calls agents: the principal behind an API key."""
+    """A principal that calls agents, by the name of its API key."""
 
     name: str
     kind: CallerKind = "agent"
@@ -51,16 +51,16 @@ class Subscription(Struct, frozen=True, kw_only=True):
     source: RegisteredCaller
     sink: RegisteredAgent
     tenant: str = DEFAULT_TENANT
-    """Whose agent, caller, policies and records these are; nothing passes from one tenant to another."""
+    """The tenant of the caller, the agent, the policies and the records."""
 
 
 class Registry(Protocol):
-    """Knows agents, callers and subscriptions."""
+    """Finds agents and subscriptions."""
 
     async def subscription(self, caller: str, agent: str) -> Subscription:
-        """The subscription of this caller to this agent; raises CaseNotFound for anything unknown."""
+        """Return the caller's subscription to an agent; raise CaseNotFound if there is none."""
         ...
 
     async def agent(self, agent: str) -> RegisteredAgent:
-        """The default tenant's agent of this id, for whoever comes without a key; raises CaseNotFound."""
+        """Return an agent of the default tenant, for requests without a key; raise CaseNotFound."""
         ...

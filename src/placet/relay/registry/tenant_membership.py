@@ -1,4 +1,4 @@
-"""Which tenant a principal belongs to, and its permissions there."""
+"""The membership of a principal in a tenant, with its permissions."""
 
 from typing import Protocol
 
@@ -20,11 +20,11 @@ PERMISSIONS = frozenset(
         "POLICIES:WRITE",
     }
 )
-"""All there are; a key with the scope `admin` has them in every tenant."""
+"""All permissions. An API key with the scope `admin` has them in every tenant."""
 
 
 class Membership(Struct, frozen=True, kw_only=True):
-    """A principal in its tenant."""
+    """A principal in its tenant, with the permissions of its groups."""
 
     principal: Principal
     tenant: str
@@ -32,23 +32,25 @@ class Membership(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How records and the audit name the member."""
+        """Return the member's name in records and audit events."""
         return self.principal.name or "anonymous"
 
 
 class TenantDirectory(Protocol):
-    """Knows who belongs where."""
+    """Finds the tenant of principals."""
 
     async def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
-        """The member behind a principal; `tenant` is where an administrator wants to act.
+        """Return the principal's membership. An administrator may choose any `tenant`.
 
-        Raises NotPermitted for whoever belongs nowhere, or asks for another's tenant.
+        Raises NotPermitted if the principal belongs to no tenant or to another one than `tenant`.
         """
         ...
 
 
 def require_permissions(member: Membership, *permissions: str) -> None:
-    """Raise NotPermitted unless the member's groups allow all of it."""
+    """Raise NotPermitted unless the member has all of these permissions."""
     for permission in permissions:
         if permission not in member.permissions:
-            raise NotPermitted(f"This needs the permission {permission}, which none of your groups grants.")
+            raise NotPermitted(
+                f"You need the permission {permission}, and none of your groups has it. Ask an administrator."
+            )

@@ -1,4 +1,4 @@
-"""Keep callers from each other's tasks, and translate task names between caller and agent."""
+"""Check that callers only use their own tasks, and translate task ids between caller and agent."""
 
 from msgspec.structs import replace
 
@@ -10,123 +10,146 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.task_id_replacement import replace_task_id
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.write_queue import CallWrites
 
 TASK_NOT_FOUND = "Task not found"
 ID_TOO_LONG = (
-    f"An id of the agent's is longer than {MAX_ID_LENGTH} characters, so that nobody could ask for it."
+    f"The agent's response has a task id or context id of more than {MAX_ID_LENGTH} characters. "
+    "Callers could not send it back."
 )
-FOREIGN_TASK = "The agent's answer is about somebody else's task."
+FOREIGN_TASK = "The agent's response is about a task or context of another caller."
+CONTEXT_NOT_FOUND = "Context not found."
 
 
 class TaskOwnedByRelay(Exception):
-    """The relay answers for this task; the agent's reply about it is not passed on."""
+    """The relay answers for this task, so the agent's reply about it is not forwarded."""
 
-    def __init__(self, entry: Task) -> None:
-        super().__init__("the relay speaks for the task")
-        self.entry = entry
+    def __init__(self, task: Task) -> None:
+        super().__init__("the relay answers for the task")
+        self.task = task
 
 
 class TaskAccess:
     """Checks that tasks belong to the caller, and translates task ids for each side."""
 
-    def __init__(self, book: TaskRepository) -> None:
-        self.book = book
+    def __init__(self, tasks: TaskRepository) -> None:
+        self.tasks = tasks
 
-    async def entries(self, subscription: Subscription, call: A2ACall) -> list[Task]:
-        """The tasks a call names; raises A2AError for one that is not its caller's."""
+    async def find_call_tasks(self, subscription: Subscription, call: A2ACall) -> list[Task]:
+        """Return the tasks that a call names. Raises A2AError if one is not the caller's."""
         found = []
         for task_id in call.task_ids:
-            entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
-            if entry is None or entry.owner != subscription.source.name:
+            task = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", task_id)
+            if task is None or task.owner != subscription.source.name:
                 raise A2AError("task_not_found", TASK_NOT_FOUND)
-            found.append(entry)
+            found.append(task)
         return found
 
-    async def admit(self, subscription: Subscription, call: A2ACall, entries: list[Task]) -> A2ACall:
-        """The call in the agent's own names; raises A2AError for a conversation that is another's."""
-        for entry in entries:
-            if entry.upstream_id is not None and entry.upstream_id != entry.id:
-                call = _replace_call_task_id(call, entry.id, entry.upstream_id)
+    async def translate_call(self, subscription: Subscription, call: A2ACall, tasks: list[Task]) -> A2ACall:
+        """Return the call with the agent's ids. Raises A2AError if the context is another caller's."""
+        for task in tasks:
+            if task.upstream_id is not None and task.upstream_id != task.id:
+                call = _replace_call_task_id(call, task.id, task.upstream_id)
         if call.context_id is None:
             return call
-        context = await self._context(subscription, call.context_id)
+        context = await self.claim_context(subscription, call.context_id)
         if context.upstream_id is None or context.upstream_id == context.id:
             return call
         return _replace_context_id(call, context.upstream_id)
 
-    async def note(self, subscription: Subscription, reply: A2AReply, *, own: str | None = None) -> A2AReply:
-        """The answer in the caller's own names, its task and conversation the caller's from now on.
+    async def translate_reply(
+        self,
+        subscription: Subscription,
+        reply: A2AReply,
+        *,
+        except_task_id: str | None = None,
+        call: CallWrites | None = None,
+    ) -> A2AReply:
+        """Return the reply with the caller's ids, and make its new task and context the caller's.
 
-        Raises A2AError for an answer about a task or a conversation of somebody else, and SpokenFor for one
-        about a task that the relay has, unless that is the caller's name `own`.
+        A new task is written with the audit event of `call`. Raises A2AError if the task or context belongs
+        to another caller, and TaskOwnedByRelay if the relay answers for the task, unless the caller's id of
+        the task is `except_task_id`.
         """
         if reply.operation == "list":
             return await self._filter_listed(subscription, reply)
-        if any(one is not None and len(one) > MAX_ID_LENGTH for one in (reply.task_id, reply.context_id)):
+        if any(id is not None and len(id) > MAX_ID_LENGTH for id in (reply.task_id, reply.context_id)):
             raise A2AError("agent_response", ID_TOO_LONG)
-        if reply.context_id is not None:
-            await self._context(subscription, reply.context_id, FOREIGN_TASK)
+        if reply.context_id is not None and not await self._is_own_context(subscription, reply.context_id):
+            raise A2AError("agent_response", FOREIGN_TASK)
         task_id = reply.task_id
         if task_id is None:
             return reply
-        entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
-        if entry is None:
-            fresh = Task(
+        task = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", task_id)
+        if task is None:
+            new_task = Task(
                 id=task_id,
                 owner=subscription.source.name,
                 upstream_id=task_id,
                 context_id=reply.context_id,
             )
-            await self.book.write(subscription.tenant, subscription.sink.id, "task", fresh)
+            await self.tasks.write(subscription.tenant, subscription.sink.id, "task", new_task, call=call)
             return reply
-        if entry.owner != subscription.source.name:
+        if task.owner != subscription.source.name:
             raise A2AError("agent_response", FOREIGN_TASK)
-        if entry.shown_as is None:
-            return _check_not_held(entry, reply, own)
-        shown = await self.book.find(subscription.tenant, subscription.sink.id, "task", entry.shown_as)
-        renamed = replace(reply, document=replace_task_id(reply.document, task_id, entry.shown_as))
-        return renamed if shown is None else _check_not_held(shown, renamed, own)
+        if task.caller_task_id is None:
+            return _check_not_relay_task(task, reply, except_task_id)
+        shown = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", task.caller_task_id)
+        renamed = replace(reply, document=replace_task_id(reply.document, task_id, task.caller_task_id))
+        return renamed if shown is None else _check_not_relay_task(shown, renamed, except_task_id)
 
-    async def conversation(self, subscription: Subscription, context_id: str) -> Task:
-        """The caller's own conversation of this name; raises A2AError for another's."""
-        return await self._context(subscription, context_id)
+    async def claim_context(self, subscription: Subscription, context_id: str) -> Task:
+        """Return the caller's context with this id. A new id becomes the caller's.
+
+        Raises A2AError if the context belongs to another caller.
+        """
+        context = await self._find_or_create_context(subscription, context_id)
+        if context.owner != subscription.source.name:
+            raise A2AError("params", CONTEXT_NOT_FOUND)
+        return context
+
+    async def _is_own_context(self, subscription: Subscription, context_id: str) -> bool:
+        context = await self._find_or_create_context(subscription, context_id)
+        return context.owner == subscription.source.name
+
+    async def _find_or_create_context(self, subscription: Subscription, context_id: str) -> Task:
+        """Return a context of any caller. A new one belongs to this caller, and is on disk."""
+        tenant, agent = subscription.tenant, subscription.sink.id
+        context = await self.tasks.find(tenant, agent, "context", context_id)
+        if context is None:
+            context = Task(id=context_id, owner=subscription.source.name, upstream_id=context_id)
+            await self.tasks.write(tenant, agent, "context", context, at_once=True)
+        return context
 
     async def _filter_listed(self, subscription: Subscription, reply: A2AReply) -> A2AReply:
-        """A page with the caller's own tasks only; the others are not counted either."""
+        """Return the page with the caller's tasks only. The total does not count the others."""
         listed = reply.result.get("tasks")
         if not isinstance(listed, list):
             return reply
-        own: list[Json] = []
-        for task in reply.tasks:
-            task_id = task.get("id")
+        kept: list[Json] = []
+        for document in reply.tasks:
+            task_id = document.get("id")
             if not isinstance(task_id, str):
                 continue
-            entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
-            if entry is not None and entry.owner == subscription.source.name:
-                own.append(replace_task_id(task, task_id, entry.shown_as) if entry.shown_as else task)
-        if own == listed:
+            task = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", task_id)
+            if task is not None and task.owner == subscription.source.name:
+                kept.append(
+                    replace_task_id(document, task_id, task.caller_task_id)
+                    if task.caller_task_id
+                    else document
+                )
+        if kept == listed:
             return reply
-        result = reply.result | {"tasks": own}
+        result = reply.result | {"tasks": kept}
         if "totalSize" in result:
-            result["totalSize"] = len(own)
+            result["totalSize"] = len(kept)
         document = reply.document | {"result": result} if reply.dialect.rpc else result
         return replace(reply, document=document)
 
-    async def _context(
-        self, subscription: Subscription, context_id: str, foreign: str = "There is no such conversation."
-    ) -> Task:
-        entry = await self.book.find(subscription.tenant, subscription.sink.id, "context", context_id)
-        if entry is None:
-            entry = Task(id=context_id, owner=subscription.source.name, upstream_id=context_id)
-            await self.book.write(subscription.tenant, subscription.sink.id, "context", entry, at_once=True)
-        if entry.owner != subscription.source.name:
-            raise A2AError("agent_response" if foreign is FOREIGN_TASK else "params", foreign)
-        return entry
 
-
-def _check_not_held(entry: Task, reply: A2AReply, own: str | None) -> A2AReply:
-    if (entry.hold_id is not None or entry.ending is not None) and entry.id != own:
-        raise TaskOwnedByRelay(entry)
+def _check_not_relay_task(task: Task, reply: A2AReply, except_task_id: str | None) -> A2AReply:
+    if (task.hold_id is not None or task.ending is not None) and task.id != except_task_id:
+        raise TaskOwnedByRelay(task)
     return reply
 
 
@@ -137,11 +160,11 @@ def _replace_call_task_id(call: A2ACall, old: str, new: str) -> A2ACall:
 
 def _replace_context_id(call: A2ACall, context_id: str) -> A2ACall:
     params = call.params
-    holder = call.message if call.message is not None else params
+    parent = call.message if call.message is not None else params
     for name in CONTEXT_ID:
-        if name in holder:
-            changed = holder | {name: context_id}
-            place = next((key for key, value in params.items() if value is holder), None)
-            params = params | {place: changed} if place else changed
+        if name in parent:
+            changed = parent | {name: context_id}
+            field = next((key for key, value in params.items() if value is parent), None)
+            params = params | {field: changed} if field else changed
     document = (call.document or {}) | {"params": params} if call.dialect.rpc else params
     return replace(call, document=document)

@@ -1,4 +1,4 @@
-"""The `relay_reason` metadata of a task that the relay has taken over."""
+"""The `relay_reason` metadata of a task that the relay answers for."""
 
 from typing import Any, Literal
 
@@ -9,11 +9,11 @@ PolicyLevel = Literal["TENANT", "AGENT", "SUBSCRIPTION"]
 
 
 class Timeout(Struct, frozen=True, kw_only=True, tag_field="relay_reason", tag="TIMEOUT"):
-    """The agent did not answer within the early-return timeout; the call goes on."""
+    """The agent did not answer within the early-return timeout. The call continues."""
 
 
 class HitlHeld(Struct, frozen=True, kw_only=True, tag_field="relay_reason", tag="HITL_HELD"):
-    """A policy holds the message until a person has looked at it."""
+    """A policy holds the message until a person decides."""
 
     policy_name: str
     policy_version: str
@@ -23,11 +23,11 @@ class HitlHeld(Struct, frozen=True, kw_only=True, tag_field="relay_reason", tag=
 class HitlHeldAgentInputRequired(
     Struct, frozen=True, kw_only=True, tag_field="relay_reason", tag="HITL_HELD_AGENT_INPUT_REQUIRED"
 ):
-    """The agent asked for a person; no policy was involved."""
+    """The agent requested input, and the request is held. No policy was involved."""
 
 
 class HitlRejected(Struct, frozen=True, kw_only=True, tag_field="relay_reason", tag="HITL_REJECTED"):
-    """A person refused the message; the policy is null where the agent had asked."""
+    """A person rejected the message. The policy is null if the agent had requested input."""
 
     policy_name: str | None
     policy_version: str | None
@@ -38,6 +38,6 @@ RelayReason = Timeout | HitlHeld | HitlHeldAgentInputRequired | HitlRejected
 
 
 def reason_to_metadata(reason: RelayReason) -> dict[str, Any]:
-    """The reason as metadata of a task."""
-    found: dict[str, Any] = msgspec.to_builtins(reason)
-    return found
+    """Return the reason as metadata of a task."""
+    metadata: dict[str, Any] = msgspec.to_builtins(reason)
+    return metadata

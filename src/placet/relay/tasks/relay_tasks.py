@@ -1,4 +1,4 @@
-"""Tasks that the relay answers for: held, taken over, or ended here."""
+"""Answer for tasks that are held, that the relay created, or that ended in the relay."""
 
 import asyncio
 import re
@@ -16,116 +16,123 @@ from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionR
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.tasks.task_repository import Task, TaskRepository
 from placet.relay.tasks.task_view import task_view
+from placet.relay.write_queue import CallWrites
 
-NOT_ANSWERED = "The agent has not answered yet; ask again later."
-WAITS_FOR_DECISION = "The task waits for a person's decision; ask for it later."
+NOT_ANSWERED = "The agent has not answered yet. Try again later."
+WAITS_FOR_DECISION = "The task waits for a person's decision. Try again later."
 ENDED = "The task has ended."
 _NUMERIC_STATE = re.compile(rb'"state"\s*:\s*"?\s*[0-9]')
 RELAY_OPERATIONS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe", "send", "stream"})
-"""What of a task the relay answers itself while it has it, whether or not the agent knows the task."""
+"""The operations that the relay answers for a held or ended task, even if the agent knows the task."""
 
 
 class TaskHandle:
-    """The relay's own name for what a call is about, as soon as there is one."""
+    """The state of one call that changes while the call is handled."""
 
-    __slots__ = ("asking", "goes_on", "task_id", "upstream_id")
+    __slots__ = ("inspections", "is_in_background", "task_id", "upstream_id", "writes")
 
-    def __init__(self, task_id: str | None = None) -> None:
+    def __init__(self, task_id: str | None = None, *, writes: CallWrites | None = None) -> None:
         self.task_id = task_id
+        """The relay's id for the task of the call; None if the relay has not created or held one."""
+        self.writes = writes
+        """The task rows that wait for the audit event of the call; None if rows are written at once."""
         self.upstream_id: str | None = None
-        """The agent's own name for it."""
-        self.asking = 0
-        """How many look at the message right now: they may be about to hold it."""
-        self.goes_on = False
-        """Whether the call goes on without its caller, so that more may be found in it."""
+        """The agent's id for the task."""
+        self.inspections = 0
+        """How many inspections are in progress. Each of them may hold the message."""
+        self.is_in_background = False
+        """Whether the call continues after its caller was answered, so that more findings may follow."""
 
 
 class HoldGuard(Protocol):
     """Holds agents' requests for input, and withdraws holds that callers cancel."""
 
     async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
-        """Hold an answer in which the agent asks for input; None for any other."""
+        """Hold a reply in which the agent requests input. Return None for any other reply."""
         ...
 
-    async def withdraw(self, subscription: Subscription, entry: Task) -> Task:
-        """End a task that waits for a person; raises A2AError if a person was faster."""
+    async def withdraw(self, subscription: Subscription, task: Task) -> Task:
+        """Cancel a held task and return it. Raises A2AError if the decision was made before."""
         ...
 
     async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
-        """Some of the caller's tasks that are or were held and of which the agent knows nothing."""
+        """Return some of the caller's tasks that are or were held and that the agent does not know."""
         ...
 
 
 class RelayTasks:
-    """Answers for these tasks, and lets callers wait for their outcome."""
+    """Answers calls about these tasks, and lets callers wait for their outcome."""
 
-    def __init__(self, book: TaskRepository, now: Callable[[], datetime]) -> None:
+    def __init__(self, tasks: TaskRepository, now: Callable[[], datetime]) -> None:
         self.guard: HoldGuard | None = None
-        self._book = book
+        self._tasks = tasks
         self._now = now
         self._waiting: dict[tuple[str, str, str], set[asyncio.Event]] = {}
 
-    def answers_for(self, entry: Task, call: A2ACall, *, besides: str | None = None) -> bool:
-        """Whether the agent is not to be asked; `besides` is the task of which it is to be asked now."""
-        if entry.upstream_id is None:
-            return entry.id != besides
-        return (entry.hold_id is not None or entry.ending is not None) and (
-            call.operation in RELAY_OPERATIONS and entry.id != besides
+    def answers_for(self, task: Task, call: A2ACall, *, except_task_id: str | None = None) -> bool:
+        """Return whether the relay answers this call, because the agent does not know the task or it is held.
+
+        The call about the task `except_task_id` goes to the agent in any case.
+        """
+        if task.upstream_id is None:
+            return task.id != except_task_id
+        return (task.hold_id is not None or task.ending is not None) and (
+            call.operation in RELAY_OPERATIONS and task.id != except_task_id
         )
 
-    async def answer(self, subscription: Subscription, call: A2ACall, entry: Task) -> Json:
-        """What there is to say; raises A2AError for what cannot be done with the task."""
-        told = NOT_ANSWERED if entry.hold_id is None else WAITS_FOR_DECISION
+    async def answer(self, subscription: Subscription, call: A2ACall, task: Task) -> Json:
+        """Return the response to a call about a task. Raises A2AError if the operation is not possible."""
+        reason = NOT_ANSWERED if task.hold_id is None else WAITS_FOR_DECISION
         if call.operation == "cancel":
-            entry = await self._cancel(subscription, entry)
+            task = await self._cancel(subscription, task)
         elif call.operation not in ("get", "subscribe"):
-            raise A2AError("unsupported", ENDED if self._has_ended(entry) else told)
-        return self.build_answer(call, entry)
+            raise A2AError("unsupported", ENDED if self._has_ended(task) else reason)
+        return self.build_answer(call, task)
 
-    def build_answer(self, call: A2ACall, entry: Task) -> Json:
-        """The task as it stands, as an answer to this call."""
-        return build_task_reply(self.view(call.dialect, entry), call.operation, call.dialect, call.rpc_id)
+    def build_answer(self, call: A2ACall, task: Task) -> Json:
+        """Return the current state of the task as the response to a call."""
+        return build_task_reply(self.view(call.dialect, task), call.operation, call.dialect, call.rpc_id)
 
-    def view(self, dialect: Dialect, entry: Task) -> Json:
-        """The task as it stands."""
-        return task_view(entry, dialect, self._now())
+    def view(self, dialect: Dialect, task: Task) -> Json:
+        """Return the current state of the task."""
+        return task_view(task, dialect, self._now())
 
-    async def _cancel(self, subscription: Subscription, entry: Task) -> Task:
-        if self._has_ended(entry):
+    async def _cancel(self, subscription: Subscription, task: Task) -> Task:
+        if self._has_ended(task):
             raise A2AError("not_cancelable", ENDED)
-        if entry.hold_id is None or self.guard is None:
+        if task.hold_id is None or self.guard is None:
             raise A2AError("not_cancelable", NOT_ANSWERED)
-        return await self.guard.withdraw(subscription, entry)
+        return await self.guard.withdraw(subscription, task)
 
-    def _has_ended(self, entry: Task) -> bool:
-        return entry.ending is not None or entry.is_abandoned(self._now())
+    def _has_ended(self, task: Task) -> bool:
+        return task.ending is not None or task.is_abandoned(self._now())
 
     async def find(self, subscription: Subscription, task_id: str) -> Task | None:
-        """The task as the book has it."""
-        return await self._book.find(subscription.tenant, subscription.sink.id, "task", task_id)
+        """Return the stored task, or None if it does not exist."""
+        return await self._tasks.find(subscription.tenant, subscription.sink.id, "task", task_id)
 
     async def wait_until_released(self, subscription: Subscription, task_id: str) -> Task | None:
-        """The task once the relay no longer holds it; None if there is no such task."""
+        """Wait until the task is not held, and return it. Return None if it does not exist."""
         key = (subscription.tenant, subscription.sink.id, task_id)
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
-            while (entry := await self.find(subscription, task_id)) is not None and entry.hold_id is not None:
+            while (task := await self.find(subscription, task_id)) is not None and task.hold_id is not None:
                 await event.wait()
                 event.clear()
-            return entry
+            return task
         finally:
             self._waiting[key].discard(event)
             if not self._waiting[key]:
                 del self._waiting[key]
 
     def wake(self, tenant: str, agent: str, task_id: str) -> None:
-        """Wake whoever waits: the relay has let go of the task."""
+        """Wake the callers that wait for this task, because it is no longer held."""
         for event in self._waiting.get((tenant, agent, task_id), ()):
             event.set()
 
     def wake_all(self, case_id: str | None) -> None:
-        """Wake everyone who waits if another process wrote (None): it may have let go of any task."""
+        """Wake all callers if another process wrote (None), because it may have released any task."""
         if case_id is None:
             for events in self._waiting.values():
                 for event in events:
@@ -133,12 +140,12 @@ class RelayTasks:
 
 
 def asks_for_input(reply: A2AReply) -> bool:
-    """Whether an answer or an event says that the agent waits for input."""
+    """Return whether a reply or stream event says that the agent waits for input."""
     return reply.state == "input-required"
 
 
 def may_ask_for_input(data: bytes) -> bool:
-    """Whether events could say so, without reading them: a word of the state, its number, or escapes."""
+    """Return whether unparsed events may say so: they contain the state's name, a number or an escape."""
     if b"nput" in data or b"NPUT" in data or b"\\u" in data:
         return True
     return b'"state"' in data and _NUMERIC_STATE.search(data) is not None

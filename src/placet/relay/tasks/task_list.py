@@ -16,39 +16,44 @@ PAGE_TOKEN = ("pageToken", "page_token")
 
 
 async def add_relay_tasks(
-    own: RelayTasks, subscription: Subscription, call: A2ACall, reply: A2AReply
+    relay_tasks: RelayTasks, subscription: Subscription, call: A2ACall, reply: A2AReply
 ) -> A2AReply:
-    """A page of the caller's tasks: what waits for a person looks so, and what no agent knows comes first."""
+    """Return a page of the caller's tasks. Held tasks are shown as held; tasks of the relay come first."""
     tasks = reply.result.get("tasks")
     if not isinstance(tasks, list):
         return reply
-    shown = [await _view_listed_task(own, subscription, call, one) for one in tasks]
-    known = {one.get("id") for one in shown if isinstance(one, dict)}
-    list_relay_only_tasks = [
-        one for one in await _list_relay_only_tasks(own, subscription, call) if one["id"] not in known
+    listed = [await _view_listed_task(relay_tasks, subscription, call, task) for task in tasks]
+    listed_ids = {task.get("id") for task in listed if isinstance(task, dict)}
+    added = [
+        task
+        for task in await _list_relay_only_tasks(relay_tasks, subscription, call)
+        if task["id"] not in listed_ids
     ]
-    if not list_relay_only_tasks and all(new is old for new, old in zip(shown, tasks, strict=True)):
+    if not added and all(new is old for new, old in zip(listed, tasks, strict=True)):
         return reply
-    result = reply.result | {"tasks": [*list_relay_only_tasks, *shown]}
+    result = reply.result | {"tasks": [*added, *listed]}
     if isinstance(result.get("totalSize"), int):
-        result["totalSize"] += len(list_relay_only_tasks)
+        result["totalSize"] += len(added)
     document = reply.document | {"result": result} if reply.dialect.rpc else result
     return replace(reply, document=document)
 
 
-async def _view_listed_task(own: RelayTasks, subscription: Subscription, call: A2ACall, task: Any) -> Any:
-    task_id = task.get("id") if isinstance(task, dict) else None
+async def _view_listed_task(
+    relay_tasks: RelayTasks, subscription: Subscription, call: A2ACall, listed: Any
+) -> Any:
+    """Return a listed task as the caller may see it."""
+    task_id = listed.get("id") if isinstance(listed, dict) else None
     if not isinstance(task_id, str):
-        return task
-    entry = await own.find(subscription, task_id)
-    if entry is None or (entry.hold_id is None and entry.ending is None):
-        asks = own.guard is not None and subscription.sink.input_required == "hold"
-        return _hide_input_request(task) if asks else task
-    return own.view(call.dialect, entry)
+        return listed
+    task = await relay_tasks.find(subscription, task_id)
+    if task is None or (task.hold_id is None and task.ending is None):
+        holds_input_requests = relay_tasks.guard is not None and subscription.sink.input_required == "hold"
+        return _hide_input_request(listed) if holds_input_requests else listed
+    return relay_tasks.view(call.dialect, task)
 
 
 def _hide_input_request(task: Json) -> Json:
-    """A task whose question nobody has met yet: whoever asks for it by its name has it held."""
+    """Return the task without its input request, which is held when the caller gets the task by its id."""
     status = task.get("status")
     if get_state(status) != "input-required" or not isinstance(status, dict):
         return task
@@ -58,19 +63,22 @@ def _hide_input_request(task: Json) -> Json:
 
 
 async def _list_relay_only_tasks(
-    own: RelayTasks, subscription: Subscription, call: A2ACall
+    relay_tasks: RelayTasks, subscription: Subscription, call: A2ACall
 ) -> Sequence[Json]:
-    """Tasks that only the relay knows, on the first page that could have them."""
-    asked = _get_list_params(call)
-    if own.guard is None or any(asked.get(name) for name in PAGE_TOKEN):
+    """Return the tasks that the agent does not know, for the first page only."""
+    params = _get_list_params(call)
+    if relay_tasks.guard is None or any(params.get(name) for name in PAGE_TOKEN):
         return []
-    context_id = next((asked[name] for name in CONTEXT_ID if asked.get(name)), None)
-    found = [own.view(call.dialect, one) for one in await own.guard.list_relay_only_tasks(subscription)]
+    context_id = next((params[name] for name in CONTEXT_ID if params.get(name)), None)
+    views = [
+        relay_tasks.view(call.dialect, task)
+        for task in await relay_tasks.guard.list_relay_only_tasks(subscription)
+    ]
     return [
-        one
-        for one in found
-        if (context_id is None or one["contextId"] == context_id)
-        and asked.get("status") in (None, "", "TASK_STATE_UNSPECIFIED", one["status"]["state"])
+        view
+        for view in views
+        if (context_id is None or view["contextId"] == context_id)
+        and params.get("status") in (None, "", "TASK_STATE_UNSPECIFIED", view["status"]["state"])
     ]
 
 

@@ -1,4 +1,4 @@
-"""The view of a task that the relay answers for: held, running or ended."""
+"""Build the A2A view of a task that the relay answers for: held, running or ended."""
 
 from datetime import datetime
 
@@ -9,54 +9,58 @@ from placet.relay.a2a.translation import get_parts, translate_part, translate_ta
 from placet.relay.tasks.reasons import Timeout, reason_to_metadata
 from placet.relay.tasks.task_repository import Task, TaskEnding
 
-BAD_ANSWER = "The agent did not answer properly."
-ABANDONED = "The relay was stopped while the agent worked, and does not know what came of it."
+BAD_ANSWER = "The agent's response is not valid."
+ABANDONED = "The relay stopped while it waited for the agent's response. The outcome is unknown."
 
 
-def task_view(entry: Task, dialect: Dialect, now: datetime) -> Json:
-    """The task as it stands: working while a person or the agent is waited for, then as it ended."""
-    ending, at = entry.ending, entry.since or now
-    if entry.is_abandoned(now):
-        said = _build_status_message(entry, TaskEnding(dialect=dialect, failure=ABANDONED), dialect)
-        return _build_task(entry, "failed", entry.until or at, dialect, said=said)
-    if entry.hold_id is not None or ending is None:
-        metadata = reason_to_metadata(Timeout()) if entry.hold_id is None else entry.hold_metadata
-        return _build_task(entry, "working", at, dialect, metadata=metadata)
+def task_view(task: Task, dialect: Dialect, now: datetime) -> Json:
+    """Return the task as the caller sees it: working until the decision or the reply, then its end."""
+    ending, at = task.ending, task.since or now
+    if task.is_abandoned(now):
+        status_message = _build_status_message(task, TaskEnding(dialect=dialect, failure=ABANDONED), dialect)
+        return _build_task(task, "failed", task.until or at, dialect, status_message=status_message)
+    if task.hold_id is not None or ending is None:
+        metadata = reason_to_metadata(Timeout()) if task.hold_id is None else task.hold_metadata
+        return _build_task(task, "working", at, dialect, metadata=metadata)
     if ending.task is not None:
         return translate_task(ending.task, ending.dialect, dialect)
-    said = _build_status_message(entry, ending, dialect)
+    status_message = _build_status_message(task, ending, dialect)
     if ending.metadata is not None:
-        return _build_task(entry, "canceled", at, dialect, said=said, metadata=ending.metadata or None)
-    return _build_task(entry, "completed" if ending.failure is None else "failed", at, dialect, said=said)
+        return _build_task(
+            task, "canceled", at, dialect, status_message=status_message, metadata=ending.metadata or None
+        )
+    return _build_task(
+        task, "completed" if ending.failure is None else "failed", at, dialect, status_message=status_message
+    )
 
 
-def _build_status_message(entry: Task, ending: TaskEnding, dialect: Dialect) -> Json:
+def _build_status_message(task: Task, ending: TaskEnding, dialect: Dialect) -> Json:
     parts = [translate_part(part, dialect) for part in get_parts(ending.message or {})]
     return build_message(
-        message_id=f"{entry.id}-answer",
+        message_id=f"{task.id}-answer",
         role="agent",
         parts=parts or [build_text_part(ending.failure or BAD_ANSWER, dialect)],
         dialect=dialect,
-        task_id=entry.id,
-        context_id=entry.context_id,
+        task_id=task.id,
+        context_id=task.context_id,
     )
 
 
 def _build_task(
-    entry: Task,
+    task: Task,
     state: State,
     at: datetime,
     dialect: Dialect,
     *,
-    said: Json | None = None,
+    status_message: Json | None = None,
     metadata: Json | None = None,
 ) -> Json:
     return build_task(
-        task_id=entry.id,
-        context_id=entry.context_id or entry.id,
+        task_id=task.id,
+        context_id=task.context_id or task.id,
         state=state,
         at=at,
         dialect=dialect,
         metadata=metadata,
-        status_message=said,
+        status_message=status_message,
     )

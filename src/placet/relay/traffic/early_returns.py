@@ -1,4 +1,4 @@
-"""Answer calls to slow agents with a task while the call continues."""
+"""Answer calls to slow agents with a task, while the call continues in the background."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -20,20 +20,20 @@ POLL_S = 0.05
 
 
 class EarlyReturns:
-    """Answers calls that go on, and has their callers told how they end."""
+    """Answers calls that continue, and notifies their callers when they end."""
 
     def __init__(
         self,
         *,
-        book: TaskRepository,
-        own: RelayTasks,
-        overdue: BackgroundCalls,
+        tasks: TaskRepository,
+        relay_tasks: RelayTasks,
+        background_calls: BackgroundCalls,
         pushes: PushProxy,
         now: Callable[[], datetime],
     ) -> None:
-        self._book = book
-        self._own = own
-        self._overdue = overdue
+        self._tasks = tasks
+        self._relay_tasks = relay_tasks
+        self._background_calls = background_calls
         self._pushes = pushes
         self._now = now
 
@@ -41,83 +41,82 @@ class EarlyReturns:
         self,
         exchange: Exchange,
         answer: Callable[[], Coroutine[Any, Any, RelayAnswer]],
-        early: float,
-        asked: PendingRequest | None = None,
+        deadline: float,
+        pending: PendingRequest | None = None,
     ) -> RelayAnswer:
-        """The answer, if it is there by then; after that the call goes on without its caller."""
+        """Return the answer, or a task if there is no answer before the deadline."""
         job = asyncio.create_task(answer())
         try:
-            left_s = early - asyncio.get_running_loop().time()
+            left_s = deadline - asyncio.get_running_loop().time()
             await asyncio.wait({job}, timeout=max(left_s, 0))
-            while (
-                not job.done() and exchange.handle.asking
-            ):  # it may be held any moment, under a name of its own
+            # An inspection in progress may hold the message, and the hold then gives the task its id.
+            while not job.done() and exchange.handle.inspections:
                 await asyncio.wait({job}, timeout=POLL_S)
             return job.result() if job.done() else await self.answer(exchange, job)
-        except BaseException:  # nobody will come back for an answer
+        except BaseException:  # the caller has no task to come back to
             job.cancel()
-            if asked is not None:
-                asked.give_up()
+            if pending is not None:
+                pending.give_up()
             raise
 
     async def answer(self, exchange: Exchange, job: "asyncio.Task[RelayAnswer]") -> RelayAnswer:
-        """A task to come back to, for a call that goes on."""
-        call, exchange.handle.goes_on = exchange.call, True
-        known = await self._find_known_task(exchange)
-        if known is not None:
-            entry = known
-            self._overdue.follow(job)
+        """Return a task for a call that continues in the background."""
+        call, exchange.handle.is_in_background = exchange.call, True
+        task = await self._find_known_task(exchange)
+        if task is not None:
+            self._background_calls.track(job)
         else:
-            entry = await self._overdue.keep(
+            task = await self._background_calls.create_task(
                 exchange.subscription,
                 call,
                 asyncio.ensure_future(_get_reply(job)),
                 call.context_id,
                 exchange.handle,
             )
-            await self._bind_webhook(exchange, entry)
+            await self._bind_webhook(exchange, task)
         document = build_task_reply(
-            task_view(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
+            task_view(task, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
         )
         reply = A2AReply(dialect=call.dialect, operation=call.operation, document=document)
         return RelayAnswer(body=reply.body(), content_type=call.dialect.content_type, reply=reply)
 
-    def notify_when_done(self, exchange: Exchange, entry: Task, *, announce: bool) -> None:
-        """Have the caller told when the call behind a task of our own has ended.
+    def notify_when_done(self, exchange: Exchange, task: Task, *, announce: bool) -> None:
+        """Notify the caller when the background call of a task has ended.
 
-        An agent that goes on with the task tells of it itself, once the webhook was announced to it.
+        If the agent continues the task, the agent sends the notifications, once the webhook was announced
+        to it.
         """
         subscription = exchange.subscription
 
         async def has_ended() -> bool:
-            await self._overdue.wait(subscription, entry.id)
-            known = await self._own.find(subscription, entry.id)
-            if known is None or known.hold_id is not None:
+            await self._background_calls.wait(subscription, task.id)
+            stored = await self._relay_tasks.find(subscription, task.id)
+            if stored is None or stored.hold_id is not None:
                 return False
-            return known.ending is not None or announce
+            return stored.ending is not None or announce
 
-        self._pushes.notify_later(has_ended(), subscription, entry.id, exchange.correlation_id)
+        self._pushes.notify_later(has_ended(), subscription, task.id, exchange.correlation_id)
 
     async def _find_known_task(self, exchange: Exchange) -> Task | None:
-        """The task under the name that its caller has for it.
+        """Return the task that the caller knows already, or None.
 
-        That is the one that a message was sent to, or that the agent has pushed while the call went on.
+        The caller sent the message to it, or the agent has pushed it during the call.
         """
         task_id = get_target_task_id(exchange.call)
         if task_id is None and exchange.webhook is not None:
-            task_id = await self._pushes.task_of(exchange.webhook)
+            task_id = await self._pushes.find_agent_task_id(exchange.webhook)
         if task_id is None:
             return None
-        return await self._book.find(
+        return await self._tasks.find(
             exchange.subscription.tenant, exchange.subscription.sink.id, "task", task_id
         )
 
-    async def _bind_webhook(self, exchange: Exchange, entry: Task) -> None:
-        """Have the caller told of a task of our own by the webhook of its call."""
+    async def _bind_webhook(self, exchange: Exchange, task: Task) -> None:
+        """Use the webhook of the call for notifications about a task that the relay created."""
         if exchange.webhook is None:
             return
-        await self._pushes.bind(exchange.webhook, task=None, shown=entry.id)
-        self.notify_when_done(exchange, entry, announce=False)
+        await self._pushes.bind(exchange.webhook, agent_task_id=None, caller_task_id=task.id)
+        self.notify_when_done(exchange, task, announce=False)
 
 
 async def _get_reply(job: "asyncio.Task[RelayAnswer]") -> A2AReply | None:

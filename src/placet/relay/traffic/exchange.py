@@ -1,10 +1,11 @@
-"""A call with everything that travels with it, and how verdicts apply to it."""
+"""One relayed call with its headers and state, and how verdicts apply to it."""
 
 import logging
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
+from yarl import URL
 
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
@@ -25,42 +26,47 @@ from placet.relay.policies.policy import Leg
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.traceback_redaction import redact_traceback
+from placet.relay.upstream.agent_client import UpstreamRequest
 
-NOT_CHECKED = "The message could not be checked, so it was not passed on."
-LEG_ORDER = {leg: place for place, leg in enumerate(Leg)}
+NOT_CHECKED = "The message could not be checked, so it was not forwarded."
+LEG_ORDER = {leg: number for number, leg in enumerate(Leg)}
 
 log = logging.getLogger("placet.relay")
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """A call and everything that travels with it."""
+    """One call with everything that the relay needs to handle it."""
 
     subscription: Subscription
     call: A2ACall
     correlation_id: str
     headers: Mapping[str, str]
-    """What the agent gets, its credentials among them."""
+    """The headers for the agent, including its credentials."""
     size: int = 0
-    """How many bytes the caller sent."""
+    """The number of bytes that the caller sent."""
     webhook: str | None = None
-    """Where the agent is to push to, if the caller wants to be told of changes."""
+    """The relay's webhook for the agent, if the caller wants push notifications."""
     transport: Literal["GRPC"] | None = None
-    """How the caller came, where its dialect does not say it."""
+    """The caller's transport, if it is not the one of the dialect."""
     pushed: bool = False
-    """Whether this is the way of a push notification, which no call asked for."""
+    """Whether this is a push notification of the agent, not a call."""
     after: Leg | None = None
-    """The last leg that a held message had passed, with which it goes on."""
+    """The last leg that a held message has passed; None for a call that was not held."""
     handle: TaskHandle = field(default_factory=TaskHandle)
     findings_record: FindingsRecord = field(default_factory=FindingsRecord)
-    """What was found on the way, for the audit of the call as a whole."""
+    """The findings on all legs, for the audit event of the call."""
+
+    def build_request(self, call: A2ACall, url: URL) -> UpstreamRequest:
+        """Return the request that sends this call to the agent."""
+        return UpstreamRequest(self.subscription.sink, call.method, url, self.headers, call.body())
 
     def has_passed(self, leg: Leg) -> bool:
-        """Whether the message has passed this leg before."""
+        """Return whether the message has passed this leg before it was held."""
         return self.after is not None and LEG_ORDER[leg] <= LEG_ORDER[self.after]
 
 
 class RelayAnswer(Struct, frozen=True, kw_only=True):
-    """A whole answer for the caller."""
+    """A whole response for the caller."""
 
     body: bytes
     content_type: str = "application/json"
@@ -70,15 +76,15 @@ class RelayAnswer(Struct, frozen=True, kw_only=True):
 
 
 class AnsweredByRelay(Exception):
-    """The relay answers the call itself, with this document."""
+    """The relay answers the call itself, with this document, and the agent does not."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        super().__init__("the relay answers itself")
+        super().__init__("the relay answers the call itself")
         self.document = document
 
 
 def build_inspection_request(exchange: Exchange, call: A2ACall, reply: A2AReply | None) -> InspectionRequest:
-    """What those who look at a message are asked about."""
+    """Return the request that inspectors get for a message of this exchange."""
     return InspectionRequest(
         subscription=exchange.subscription,
         correlation_id=exchange.correlation_id,
@@ -90,24 +96,28 @@ def build_inspection_request(exchange: Exchange, call: A2ACall, reply: A2AReply 
         webhook=exchange.webhook,
         pushed=exchange.pushed,
         findings_record=exchange.findings_record,
+        writes=exchange.handle.writes,
     )
 
 
 async def apply_verdict(
     exchange: Exchange, verdict: Awaitable[Verdict | StreamVerdict | None]
 ) -> PassVerdict | ChangeVerdict | ReleaseVerdict:
-    """What lets a message go on; raises A2AError or Taken for what does not, and for every failure."""
-    exchange.handle.asking += 1
+    """Return a verdict that lets the message continue.
+
+    Raises A2AError if the message is refused or the inspection fails, and AnsweredByRelay if it is held.
+    """
+    exchange.handle.inspections += 1
     try:
         found = await verdict or PASS
     except A2AError:
         raise
     except Exception as error:
-        told = {"correlation_id": exchange.correlation_id}
-        log.error("message_check_failed error=%s", redact_traceback(error), extra=told)
+        extra = {"correlation_id": exchange.correlation_id}
+        log.error("message_check_failed error=%s", redact_traceback(error), extra=extra)
         raise A2AError("internal", NOT_CHECKED) from error
     finally:
-        exchange.handle.asking -= 1
+        exchange.handle.inspections -= 1
     if isinstance(found, RefuseVerdict):
         raise found.problem
     if isinstance(found, AnswerVerdict):

@@ -1,4 +1,4 @@
-"""Carry a held message over the legs that are left after approval."""
+"""Forward an approved message over the legs that it has not passed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from placet.relay.a2a.builders import build_message, build_text_part
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_NAMES, Dialect, Operation
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.reply import A2AReply, parse_reply
+from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
 from placet.relay.registry.subscriptions import RegisteredAgent
@@ -28,13 +28,13 @@ from placet.relay.upstream.errors import ConnectionClosed, ResponseTruncated
 from placet.relay.upstream.http_client import UpstreamResponse
 
 CANCEL_WITHIN_S = 10.0
-# What whoever stands before an agent says while the agent is away.
+# Statuses of a gateway in front of an agent that is not available.
 UNAVAILABLE_STATUSES = frozenset({429, 502, 503, 504})
 UNCERTAIN_STATUSES = frozenset({502, 504})
-"""Those after which the agent may have the message."""
+"""The statuses after which the agent may have received the message."""
 
 OnTaskId = Callable[[str], Awaitable[None]]
-"""Told the agent's name for the task, as soon as a stream says it."""
+"""Called with the agent's id for the task, as soon as a stream contains it."""
 
 
 class HeldMessageForwarder:
@@ -43,41 +43,45 @@ class HeldMessageForwarder:
     def __init__(self, calls: CallHandler) -> None:
         self._calls = calls
 
-    async def forward(self, exchange: Exchange, named: OnTaskId) -> A2AReply:
-        """The answer to a call, whole, as its caller may see it; a stream's events come to one answer.
+    async def forward(self, exchange: Exchange, on_task_id: OnTaskId) -> A2AReply:
+        """Send a call to the agent, and return the whole reply as the caller may see it.
 
-        Raises A2AError, and Taken if the message or its answer is held once more.
+        The events of a stream are merged into one reply. Raises A2AError if the call fails, and
+        AnsweredByRelay if the message or its reply is held again.
         """
         calls = self._calls
         call = await calls.prepare_request(exchange)
         url = await self._url_for(exchange, call)
         try:
             async with asyncio.timeout(calls.limits.call_for.total_seconds()):
-                reply = await self._ask(exchange, call, url, named)
+                reply = await self._call_agent(exchange, call, url, on_task_id)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
         return await calls.process_reply(exchange, reply)
 
     async def release(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
-        """An answer that was held, as its caller may see it; raises as `forward` does."""
+        """Return a held reply as the caller may see it. Raises as `forward` does."""
         return await self._calls.process_reply(exchange, reply)
 
     async def cancel(self, exchange: Exchange) -> None:
-        """Have the agent give up a task, if it can be reached and knows how; raises A2AError if not."""
+        """Cancel a task of the agent. Raises A2AError if the agent cannot be reached or refuses."""
         calls = self._calls
         url = await calls.url_for(exchange, exchange.call)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
-                await self._ask(exchange, exchange.call, url, _ignore_task_id)
+                await self._call_agent(exchange, exchange.call, url, _ignore_task_id)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 
     async def dialect_of(self, sink: RegisteredAgent, preferred: Dialect) -> Dialect:
-        """The dialect to call an agent in: one that it speaks."""
+        """Return a dialect that the agent supports, `preferred` if possible."""
         return await self._calls.choose_dialect(sink, preferred)
 
     async def _url_for(self, exchange: Exchange, call: A2ACall) -> URL:
-        """Where the agent takes this call; whatever becomes of reading its card, nothing was sent yet."""
+        """Return the agent's URL for this call.
+
+        A failure to read the agent's card is raised without its cause, because nothing was sent yet.
+        """
         try:
             return await self._calls.url_for(exchange, call)
         except A2AError as problem:
@@ -85,51 +89,56 @@ class HeldMessageForwarder:
                 raise A2AError(problem.kind, problem.message) from None
             raise
 
-    async def _ask(self, exchange: Exchange, call: A2ACall, url: URL, named: OnTaskId) -> A2AReply:
-        upstream, sink = self._calls.upstream, exchange.subscription.sink
-        response = await upstream.begin(sink, call.method, url, headers=exchange.headers, body=call.body())
+    async def _call_agent(
+        self, exchange: Exchange, call: A2ACall, url: URL, on_task_id: OnTaskId
+    ) -> A2AReply:
+        upstream = self._calls.upstream
+        response = await upstream.begin(exchange.build_request(call, url))
         try:
             if response.status in UNAVAILABLE_STATUSES:
-                doubt = (
-                    ResponseTruncated("who stands before it gave up")
+                cause = (
+                    ResponseTruncated("the gateway got no response from the agent")
                     if response.status in UNCERTAIN_STATUSES
                     else None
                 )
-                raise A2AError("unreachable", "The agent is away.") from doubt
+                raise A2AError("unreachable", "The agent is not available.") from cause
             if get_media_type(response) == EVENTS_TYPE:
-                return await self._gather(call, response, named)
-            kind, body = get_media_type(response), await upstream.read_whole(response)
+                return await self._merge_stream(call, response, on_task_id)
+            media_type, body = get_media_type(response), await upstream.read_whole(response)
         finally:
             response.close()
-        if kind not in JSON_TYPES:
-            raise A2AError("agent_response", "The agent's answer is not JSON.")
-        return parse_reply(call.dialect, call.operation, body)
+        if media_type not in JSON_TYPES:
+            raise A2AError("agent_response", "The agent's response is not JSON.")
+        return parse_reply_to(call, body)
 
-    async def _gather(self, call: A2ACall, response: UpstreamResponse, named: OnTaskId) -> A2AReply:
-        most = self._calls.limits.max_message_bytes
-        splitter = EventSplitter(limit=most)
+    async def _merge_stream(
+        self, call: A2ACall, response: UpstreamResponse, on_task_id: OnTaskId
+    ) -> A2AReply:
+        """Read a stream to its end, and merge its events into one reply."""
+        limit = self._calls.limits.max_message_bytes
+        splitter = EventSplitter(limit=limit)
         replies: list[A2AReply] = []
         size = 0
-        known = False
+        has_task_id = False
         while chunk := await response.read_some():
             size += len(chunk)
             for event in splitter.feed(chunk):
                 data = get_event_data(event)
                 if data is not None:
-                    replies.append(parse_reply(call.dialect, call.operation, data))
-                    if not known and replies[-1].task_id is not None:
-                        known = True
-                        await named(replies[-1].task_id)
-            if size > most or splitter.overrun:
-                raise A2AError("agent_response", f"The agent's answer is larger than {most} bytes.")
-        found = merge_events(replies, call.rpc_id)
-        if found is None:
-            raise A2AError("agent_response", "The agent said nothing.")
-        return found
+                    replies.append(parse_reply_to(call, data))
+                    if not has_task_id and replies[-1].task_id is not None:
+                        has_task_id = True
+                        await on_task_id(replies[-1].task_id)
+            if size > limit or splitter.overrun:
+                raise A2AError("agent_response", f"The agent's response is larger than {limit} bytes.")
+        merged = merge_events(replies, call.rpc_id)
+        if merged is None:
+            raise A2AError("agent_response", "The agent's stream has no events.")
+        return merged
 
 
 def build_follow_up(exchange: Exchange, task_id: str, operation: Operation) -> Exchange:
-    """The way of another call about the task that a call has led to."""
+    """Return the exchange of another call about the task of a call."""
     return replace(
         exchange,
         call=build_task_call(exchange.call.dialect, operation, task_id, exchange.call.tenant),
@@ -140,7 +149,7 @@ def build_follow_up(exchange: Exchange, task_id: str, operation: Operation) -> E
 def build_task_call(
     dialect: Dialect, operation: Operation, task_id: str, tenant: str | None = None
 ) -> A2ACall:
-    """A call that only names a task."""
+    """Return a call that contains only a task id."""
     if dialect.rpc:
         document: dict[str, Any] = {
             "jsonrpc": "2.0",
@@ -163,8 +172,8 @@ def build_input_call(
     context_id: str | None,
     tenant: str | None = None,
 ) -> A2ACall:
-    """A message that answers what an agent asked."""
-    said = build_message(
+    """Return a call with a message that answers an agent's request for input."""
+    message = build_message(
         message_id=message_id,
         role="user",
         parts=[build_text_part(text, dialect)],
@@ -172,7 +181,7 @@ def build_input_call(
         task_id=task_id,
         context_id=context_id,
     )
-    params: dict[str, Any] = {"request" if dialect.legacy and dialect.proto else "message": said}
+    params: dict[str, Any] = {"request" if dialect.legacy and dialect.proto else "message": message}
     if dialect.legacy:
         params["configuration"] = {"blocking": True}
     if not dialect.rpc:
@@ -182,4 +191,4 @@ def build_input_call(
 
 
 async def _ignore_task_id(task_id: str) -> None:
-    """Whoever cancels a task knows its name."""
+    """Do nothing: the id of a task that is canceled is known."""

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from placet.desk import clock, random_values
+from placet.desk.access import require_scope
 from placet.errors import (
     BodyTooLarge,
     CaseNotFound,
@@ -28,20 +30,22 @@ from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
 from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
 from placet.relay.registry.subscriptions import RegisteredAgent, Registry, Subscription
+from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
+from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.traffic.call_handler import CallHandler, Exchange, RelayAnswer
 from placet.relay.traffic.streaming import StreamRelay
 from placet.relay.upstream.agent_cards import AgentCardCache
+from placet.relay.write_queue import CallWrites
 
-PREFIX = "/relay/v1/agents/"
 MAX_QUERY = 4096
 CARD_FRESH_S = 60
-CALL_INTERRUPTED = "The call could not be carried to its end."
+CALL_INTERRUPTED = "The call was interrupted before it ended."
 
 Header = tuple[bytes, bytes]
 Reply = tuple[int, list[Header], bytes]
 """Status, headers and body."""
 
-# All that passes of a caller's headers: nobody can list every header that might be a credential.
+# The headers of callers that are forwarded. A list of headers to remove could miss a credential.
 FORWARDED_HEADERS = frozenset(
     {b"accept", b"a2a-version", b"a2a-extensions", b"x-a2a-extensions", b"content-type", b"last-event-id"}
     | {b"accept-language", b"traceparent", b"tracestate"}
@@ -52,7 +56,7 @@ _CORRELATION = re.compile(r"[!-~]{1,128}")
 
 
 class RelayApp:
-    """Everything below `/relay/v1/agents/`."""
+    """The ASGI app for `/relay/v1/agents/`."""
 
     def __init__(
         self,
@@ -62,7 +66,7 @@ class RelayApp:
         calls: CallHandler,
         authenticate: Authenticate,
         read_body: ReadBody,
-        trail: AuditLog | None = None,
+        audit_log: AuditLog,
         public_cards: bool = False,
     ) -> None:
         self._registry = registry
@@ -71,40 +75,40 @@ class RelayApp:
         self._authenticate = authenticate
         self._read_body = read_body
         self._public_cards = public_cards
-        self._audit = CallRecorder(trail) if trail is not None else None
+        self._recorder = CallRecorder(audit_log)
         self.streams = StreamRelay(calls)
 
     @property
     def directory(self) -> AgentCardCache:
-        """What knows agents' cards."""
+        """The cache of agent cards."""
         return self._directory
 
     @property
     def calls(self) -> CallHandler:
-        """What carries the calls."""
+        """The handler of calls."""
         return self._calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; what is refused before it is a call is raised for the server to tell."""
-        agent_id, slash, below = get_path_below(scope, PREFIX).partition("/")
+        """Serve one request. Errors before the call is parsed are raised, and the server sends them."""
+        agent_id, slash, below = get_path_below(scope, AGENT_PROXY).partition("/")
         if slash + below in WELL_KNOWN_PATHS:
-            agent, by_anyone = await self._find_card_agent(scope, agent_id)
-            await self._card(scope, send, agent, by_anyone=by_anyone)
+            agent, is_public = await self._find_card_agent(scope, agent_id)
+            await self._send_card(scope, send, agent, is_public=is_public)
             return
         received, correlation_id = await self._receive_call(scope, receive, agent_id, slash + below)
         if isinstance(received, RelayAnswer):
             await _send(send, _build_reply(received, correlation_id))
         elif received.call.streamed:
-            await self._stream(received, receive, send)
+            await self._stream_call(received, receive, send)
         else:
-            await _send(send, _build_reply(await self._whole(received), correlation_id))
+            await _send(send, _build_reply(await self._answer_call(received), correlation_id))
 
     async def reply(self, scope: Scope, receive: Receive) -> Reply | None:
-        """The whole reply to a request whose body is there; None, with nothing done, if it is told in pieces.
+        """Return the reply to a request whose body was read. Return None if the reply must be streamed.
 
-        Raises as a call of this app does.
+        If it returns None, nothing was done. Raises as a call of this app does.
         """
-        agent_id, slash, below = get_path_below(scope, PREFIX).partition("/")
+        agent_id, slash, below = get_path_below(scope, AGENT_PROXY).partition("/")
         if slash + below in WELL_KNOWN_PATHS:
             return None
         received, correlation_id = await self._receive_call(scope, receive, agent_id, slash + below)
@@ -112,45 +116,45 @@ class RelayApp:
             return _build_reply(received, correlation_id)
         if received.call.streamed:
             return None
-        return _build_reply(await self._whole(received), correlation_id)
+        return _build_reply(await self._answer_call(received), correlation_id)
 
     async def _receive_call(
         self, scope: Scope, receive: Receive, agent_id: str, path: str
     ) -> tuple[Exchange | RelayAnswer, str]:
-        """The call in a request, or what to say to one that is none; and its correlation id."""
-        subscription = await self._subscription(scope, agent_id)
+        """Return the exchange of a request, or the answer to an invalid call; and the correlation id."""
+        subscription = await self._find_subscription(scope, agent_id, CALL_SCOPE)
         if path in ("", "/") and scope["method"] != "POST":
             raise MethodNotAllowed(allow="POST")
         sent: dict[bytes, bytes] = dict(scope["headers"])
         correlation_id = _get_correlation_id(sent)
         body = getattr(receive, "body", None)
         if not isinstance(body, bytes) or len(body) > self._calls.limits.max_message_bytes:
-            # It is not there yet, so that somebody watches the time.
+            # The body was not received yet: read it with a timeout.
             body = await read_body_in_time(
                 self._read_body, scope, receive, self._calls.limits, noun="request"
             )
         try:
-            return _parse_exchange(scope, path, sent, body, subscription, correlation_id), correlation_id
+            handle = TaskHandle(writes=CallWrites())
+            exchange = _parse_exchange(scope, path, sent, body, subscription, correlation_id, handle)
+            return exchange, correlation_id
         except CallParseError as refusal:
-            if self._audit is not None:
-                self._audit.note_refusal(subscription, refusal.dialect, refusal.problem, correlation_id)
+            self._recorder.record_invalid_call(subscription, refusal.dialect, refusal.problem, correlation_id)
             answer = _build_error_answer(refusal.problem, refusal.dialect, refusal.rpc_id)
             return answer, correlation_id
 
     async def aclose(self) -> None:
-        """Give up what is under way."""
+        """End all streams and calls, and close the connections to agents."""
         await self.streams.close()
         await self._calls.aclose()
         await self._directory.aclose()
         await self._calls.upstream.aclose()
 
-    async def _whole(self, exchange: Exchange) -> RelayAnswer:
-        """The answer to a call that is not streamed, once the audit has it."""
+    async def _answer_call(self, exchange: Exchange) -> RelayAnswer:
+        """Handle and record a call that is not streamed, and return the answer."""
         began = time.perf_counter()
         problem: A2AError | None = None
         try:
-            if self._audit is not None:
-                self._audit.admit()
+            self._recorder.check_capacity()
             if self._calls.has_push_config(exchange):
                 answer = await self._calls.handle(await self._calls.register_webhook(exchange))
             else:
@@ -167,14 +171,16 @@ class RelayApp:
             answer = _build_error_answer(problem, exchange.call.dialect, exchange.call.rpc_id)
         return answer
 
-    async def _stream(self, exchange: Exchange, receive: Receive, send: Send) -> None:
+    async def _stream_call(self, exchange: Exchange, receive: Receive, send: Send) -> None:
+        """Handle, stream and record a call."""
         began = time.perf_counter()
-        stream = _CallerStream(send, exchange.correlation_id)
+        stream = _CallerStream(
+            send, exchange.correlation_id, before_write=lambda: self._recorder.record_started_task(exchange)
+        )
         problem: A2AError | None = None
         answer: RelayAnswer | None = None
         try:
-            if self._audit is not None:
-                self._audit.admit()
+            self._recorder.check_capacity()
             answer = await self.streams.relay(
                 await self._calls.register_webhook(exchange), receive, stream.write
             )
@@ -188,10 +194,10 @@ class RelayApp:
         except Unavailable as full:
             problem = A2AError("busy", full.message)
             answer = _build_error_answer(problem, exchange.call.dialect, exchange.call.rpc_id)
-        told_in_events = problem is not None and exchange.call.dialect.rpc
-        if answer is not None and told_in_events and not stream.begun:
-            await stream.write(b"data: " + answer.body + b"\n\n")  # who asked for events is told in events
-        if stream.begun:
+        is_rpc_error = problem is not None and exchange.call.dialect.rpc
+        if answer is not None and is_rpc_error and not stream.is_started:
+            await stream.write(b"data: " + answer.body + b"\n\n")  # JSON-RPC clients expect an event stream
+        if stream.is_started:
             await stream.end()
         elif answer is not None:
             await _send(send, _build_reply(answer, exchange.correlation_id))
@@ -204,57 +210,56 @@ class RelayApp:
         answer: RelayAnswer | None,
         problem: A2AError | None,
     ) -> None:
-        """Have the audit tell of the call; raises Unavailable if it cannot, so that nothing passes untold."""
-        if self._audit is None:
-            return
+        """Record the call. Raises Unavailable if it cannot be recorded; the caller then gets an error."""
         took_for = timedelta(seconds=time.perf_counter() - began)
-        if stream is not None and (answer is None or stream.begun):
-            told = CallOutcome(size=stream.size, events=stream.kept, streamed=True)
-            self._audit.note(exchange, told, took_for)
+        if stream is not None and (answer is None or stream.is_started):
+            outcome = CallOutcome(size=stream.size, events=stream.first_events, streamed=True)
+            self._recorder.record(exchange, outcome, took_for)
         elif answer is not None:
             size, reply = len(answer.body), answer.reply
-            told = CallOutcome(status=answer.status, size=size, reply=reply, problem=problem)
-            self._audit.note(exchange, told, took_for)
+            outcome = CallOutcome(status=answer.status, size=size, reply=reply, problem=problem)
+            self._recorder.record(exchange, outcome, took_for)
 
     def _record_failure(
         self, exchange: Exchange, began: float, stream: "_CallerStream | None" = None
     ) -> None:
-        """Have the audit tell of a call that neither the agent nor the relay has ended."""
-        failed = A2AError("internal", CALL_INTERRUPTED)
-        answer = _build_error_answer(failed, exchange.call.dialect, exchange.call.rpc_id)
+        """Record a call that an unexpected error or a disconnect has interrupted."""
+        problem = A2AError("internal", CALL_INTERRUPTED)
+        answer = _build_error_answer(problem, exchange.call.dialect, exchange.call.rpc_id)
         with suppress(Unavailable):
-            self._record(exchange, began, stream, answer, failed)
+            self._record(exchange, began, stream, answer, problem)
 
-    async def _subscription(self, scope: Scope, agent_id: str) -> Subscription:
+    async def _find_subscription(self, scope: Scope, agent_id: str, key_scope: str) -> Subscription:
         principal = await self._authenticate(scope)
         if principal.name is None:
-            raise InvalidToken("Call agents with an API key: `Authorization: Bearer …`.")
+            raise InvalidToken("Not authenticated. Send an API key: `Authorization: Bearer …`.")
+        require_scope(principal, key_scope)
         return await self._registry.subscription(principal.name, agent_id)
 
     async def _find_card_agent(self, scope: Scope, agent_id: str) -> tuple[RegisteredAgent, bool]:
-        """The agent whose card is asked for, and whether anyone may read it."""
+        """Return the agent of a card request, and whether its card is public."""
         if self._public_cards and all(name != b"authorization" for name, _ in scope["headers"]):
             return await self._registry.agent(agent_id), True
         try:
-            return (await self._subscription(scope, agent_id)).sink, False
+            return (await self._find_subscription(scope, agent_id, CARD_SCOPE)).sink, False
         except CaseNotFound:
             if not self._public_cards:
                 raise
         return await self._registry.agent(agent_id), True
 
-    async def _card(self, scope: Scope, send: Send, agent: RegisteredAgent, *, by_anyone: bool) -> None:
+    async def _send_card(self, scope: Scope, send: Send, agent: RegisteredAgent, *, is_public: bool) -> None:
         if scope["method"] not in ("GET", "HEAD"):
             raise MethodNotAllowed(allow="GET, HEAD")
         try:
-            offer = await self._directory.offer(agent)
+            offer = await self._directory.get_card(agent)
         except A2AError as problem:
             raise Unreachable(problem.message) from problem
-        known = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
-        unchanged = offer.etag in known.decode("latin-1") or known.strip() == b"*"
-        reach = b"public" if by_anyone else b"private"
+        sent_etag = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
+        unchanged = offer.etag in sent_etag.decode("latin-1") or sent_etag.strip() == b"*"
+        visibility = b"public" if is_public else b"private"
         headers = [
             (b"etag", offer.etag.encode()),
-            (b"cache-control", b"%s, max-age=%d" % (reach, CARD_FRESH_S)),
+            (b"cache-control", b"%s, max-age=%d" % (visibility, CARD_FRESH_S)),
             (b"vary", b"authorization"),
             NOSNIFF,
         ]
@@ -266,19 +271,20 @@ class RelayApp:
 
 
 class _CallerStream:
-    """The caller's end of a stream; its head goes out with the first piece."""
+    """The response to a caller's streaming call. The first write sends the head."""
 
-    def __init__(self, send: Send, correlation_id: str) -> None:
+    def __init__(self, send: Send, correlation_id: str, before_write: Callable[[], None]) -> None:
         self._send = send
+        self._before_write = before_write
         self._correlation_id = correlation_id
-        self.begun = False
+        self.is_started = False
         self.size = 0
-        self.kept: list[bytes] = []
-        """The beginning of what was sent, as much as the audit keeps."""
+        self.first_events: list[bytes] = []
+        """The beginning of the stream, as much as the audit event stores."""
 
     async def write(self, data: bytes) -> None:
-        if not self.begun:
-            self.begun = True
+        if not self.is_started:
+            self.is_started = True
             headers = [
                 (b"content-type", b"text/event-stream; charset=utf-8"),
                 NO_STORE,
@@ -288,8 +294,9 @@ class _CallerStream:
             ]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         if data:
+            self._before_write()
             if self.size <= MAX_BODY_BYTES:
-                self.kept.append(data)
+                self.first_events.append(data)
             self.size += len(data)
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
@@ -304,23 +311,24 @@ def _parse_exchange(
     body: bytes,
     subscription: Subscription,
     correlation_id: str,
+    handle: TaskHandle,
 ) -> Exchange:
-    """The call in a request; raises Unrecognised."""
+    """Return the exchange of a request. Raises CallParseError if it is not a valid call."""
     query = scope.get("query_string", b"").decode("latin-1")
     if len(query) > MAX_QUERY:
-        raise BodyTooLarge(f"The query is larger than {MAX_QUERY} bytes.")
+        raise BodyTooLarge(f"The query string is larger than {MAX_QUERY} bytes.")
     agent = subscription.sink
-    headers, told = {}, {}
+    headers, inspected = {}, {}
     for name, value in sent.items():
         if name in FORWARDED_HEADERS or (
             agent.forward_headers and name.decode("latin-1") in agent.forward_headers
         ):
-            called, said = name.decode("latin-1"), value.decode("latin-1")
-            if said not in ROUTINE_HEADER_VALUES and called in INSPECTED_HEADERS:
+            header, text = name.decode("latin-1"), value.decode("latin-1")
+            if text not in ROUTINE_HEADER_VALUES and header in INSPECTED_HEADERS:
                 if not value.isascii():
-                    continue  # agents disagree on how to read it, so nobody could say what it tells them
-                told[called] = said
-            headers[called] = said
+                    continue  # agents decode it differently, so that it cannot be inspected
+                inspected[header] = text
+            headers[header] = text
     call = parse_call(
         method=scope["method"],
         path=path,
@@ -329,31 +337,31 @@ def _parse_exchange(
         content_type=headers.get("content-type"),
         body=body,
     )
-    kind = headers.get("content-type", "")
-    if (
-        kind and kind not in ROUTINE_HEADER_VALUES
-    ):  # what was read is written anew, in UTF-8, whatever its sender said of it
-        headers["content-type"] = kind.partition(";")[0].strip().lower()
+    content_type = headers.get("content-type", "")
+    if content_type and content_type not in ROUTINE_HEADER_VALUES:
+        # The body is encoded again, in UTF-8. So the caller's charset is removed.
+        headers["content-type"] = content_type.partition(";")[0].strip().lower()
     headers["x-correlation-id"] = correlation_id
     if b"x-correlation-id" in sent:
-        told["x-correlation-id"] = correlation_id
+        inspected["x-correlation-id"] = correlation_id
     headers.update(agent.credentials)
     return Exchange(
         subscription=subscription,
-        call=replace(call, headers=told) if told else call,
+        call=replace(call, headers=inspected) if inspected else call,
         correlation_id=correlation_id,
         headers=headers,
         size=len(body),
         transport=scope.get("placet.transport"),
+        handle=handle,
     )
 
 
 def _get_correlation_id(sent: dict[bytes, bytes]) -> str:
-    """The caller's own correlation id if it is one, else a new one."""
-    given = _decode_header(sent.get(b"x-correlation-id"))
+    """Return the caller's correlation id if it is valid, or a new one."""
+    sent_id = _decode_header(sent.get(b"x-correlation-id"))
     return (
-        given
-        if given and _CORRELATION.fullmatch(given)
+        sent_id
+        if sent_id and _CORRELATION.fullmatch(sent_id)
         else random_values.generate_correlation_id(clock.now())
     )
 

@@ -1,4 +1,4 @@
-"""Relay event streams, no faster than the caller reads them."""
+"""Relay event streams. The relay reads no faster than the caller does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ from yarl import URL
 from placet.relay.a2a.builders import build_task, build_task_reply
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
-from placet.relay.a2a.reply import parse_reply
+from placet.relay.a2a.reply import check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.asgi import Receive
 from placet.relay.tasks.reasons import Timeout, reason_to_metadata
@@ -17,7 +17,12 @@ from placet.relay.tasks.relay_tasks import may_ask_for_input
 from placet.relay.tasks.task_repository import Task
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import AnsweredByRelay, Exchange, RelayAnswer
-from placet.relay.traffic.withheld_stream import StreamOutcome, WithheldStream
+from placet.relay.traffic.withheld_stream import (
+    EVENT_TOO_LARGE,
+    STREAM_TIMEOUT,
+    StreamOutcome,
+    WithheldStream,
+)
 from placet.relay.upstream.agent_client import (
     EVENTS_TYPE,
     NETWORK_ERRORS,
@@ -29,9 +34,9 @@ from placet.relay.upstream.http_client import UpstreamResponse
 from placet.relay.upstream.idle_timeout import IdleTimeout
 
 Write = Callable[[bytes], Awaitable[None]]
-"""Sends a piece of the stream; the first one begins it."""
+"""Sends a part of the stream to the caller. The first call starts the response."""
 POLL_S = 0.05
-HEARTBEAT = b": being looked at\n\n"
+HEARTBEAT = b": inspection in progress\n\n"
 ERROR_LINE = b"event: error\n"
 
 
@@ -45,89 +50,87 @@ class StreamRelay:
     def __init__(self, calls: CallHandler) -> None:
         self._calls = calls
         self._open: set[asyncio.Task[Any]] = set()
-        self._ending = False
+        self._is_closing = False
 
     def __len__(self) -> int:
         return len(self._open)
 
     async def relay(self, exchange: Exchange, receive: Receive, write: Write) -> RelayAnswer | None:
-        """Relay a stream to its end; returns a whole answer instead if that is what the agent gave.
+        """Relay a stream to its end. Return the agent's answer if it is not a stream, or None.
 
-        Raises A2AError while nothing has been written; later problems become the stream's last event.
+        Raises A2AError before anything was written. A later error becomes the stream's last event.
         """
         calls = self._calls
         try:
             call = await calls.prepare_request(exchange)
             url = await calls.url_for(exchange, call)
             response = await self._begin(exchange, call, url)
-        except AnsweredByRelay as taken:
-            await self._own(exchange, taken, receive, write)
+        except AnsweredByRelay as answered:
+            await self._stream_relay_task(exchange, answered, receive, write)
             return None
-        goes_on = False
+        is_in_background = False
         try:
             if get_media_type(response) != EVENTS_TYPE or response.status != 200:
-                return await self._whole(exchange, response)
+                return await self._read_whole(exchange, response)
             if calls.is_withheld(exchange):
-                goes_on = await self._withhold(exchange, response, receive, write)
+                is_in_background = await self._withhold(exchange, response, receive, write)
             else:
-                await self._pump(exchange, response, receive, write)
+                await self._forward_events(exchange, response, receive, write)
             return None
         finally:
-            if not goes_on:
+            if not is_in_background:
                 response.close()
 
     async def _begin(self, exchange: Exchange, call: A2ACall, url: URL) -> UpstreamResponse:
         upstream, limits = self._calls.upstream, self._calls.limits
         try:
             async with asyncio.timeout(limits.stream_idle_for.total_seconds()):
-                return await upstream.begin(
-                    exchange.subscription.sink, call.method, url, headers=exchange.headers, body=call.body()
-                )
+                return await upstream.begin(exchange.build_request(call, url))
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 
-    async def _whole(self, exchange: Exchange, response: UpstreamResponse) -> RelayAnswer:
-        """What the agent says instead of a stream."""
+    async def _read_whole(self, exchange: Exchange, response: UpstreamResponse) -> RelayAnswer:
+        """Return the agent's answer that is not a stream."""
         calls = self._calls
         try:
             async with asyncio.timeout(calls.limits.early_return_for.total_seconds()):
-                kind, body = await calls.read_whole(response)
+                media_type, body = await calls.read_whole(response)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
         try:
-            return await calls.answer(exchange, response, kind, body)
-        except AnsweredByRelay as taken:
-            return await calls.answer_from_relay(exchange, taken)
+            return await calls.answer(exchange, response, media_type, body)
+        except AnsweredByRelay as answered:
+            return await calls.answer_from_relay(exchange, answered)
 
     async def close(self) -> None:
-        """End every stream, so that a stopping server need not wait."""
-        self._ending = True
-        for one in list(self._open):
-            one.cancel()
+        """End every stream, so that the server can stop."""
+        self._is_closing = True
+        for watch in list(self._open):
+            watch.cancel()
         if self._open:
             await asyncio.wait(set(self._open), timeout=2.0)
 
-    async def _pump(
+    async def _forward_events(
         self, exchange: Exchange, response: UpstreamResponse, receive: Receive, write: Write
     ) -> None:
-        """Read and write until one side ends."""
+        """Forward events until the agent or the caller ends the stream."""
         calls, limits = self._calls, self._calls.limits
-        pass_on = _EventForwarder(calls, exchange)
-        silence = IdleTimeout(limits.stream_idle_for.total_seconds())
-        taking_in = IdleTimeout(limits.read_for.total_seconds())
-        watch = self._watch(receive, response.close)
+        process = _EventProcessor(calls, exchange)
+        read_timeout = IdleTimeout(limits.stream_idle_for.total_seconds())
+        write_timeout = IdleTimeout(limits.read_for.total_seconds())
+        watch = self._watch_disconnect(receive, response.close)
         try:
             async with asyncio.timeout(limits.stream_for.total_seconds()):
                 await write(b"")
-                while chunk := await read_chunk(response, silence):
-                    ready = await pass_on(chunk)
+                while chunk := await read_chunk(response, read_timeout):
+                    ready = await process(chunk)
                     if ready:
-                        await _write_with_timeout(write, ready, taking_in)
-                    pass_on.check()
-        except AnsweredByRelay as taken:
-            response.close()  # whatever comes of it, nobody reads on
-            await self._until_decided(
-                exchange, await calls.answer_from_relay(exchange, taken), receive, write, watch
+                        await _write_with_timeout(write, ready, write_timeout)
+                    process.check_event_size()
+        except AnsweredByRelay as answered:
+            response.close()  # the rest of the stream is not read
+            await self._stream_until_decided(
+                exchange, await calls.answer_from_relay(exchange, answered), receive, write, watch
             )
         except (A2AError, TimeoutError) as failure:
             if not watch.done():
@@ -136,34 +139,35 @@ class StreamRelay:
             pass
         finally:
             watch.cancel()
-            silence.close()
-            taking_in.close()
+            read_timeout.close()
+            write_timeout.close()
 
-    # Streams that are judged as a whole
+    # Streams that are inspected whole
 
     async def _withhold(
         self, exchange: Exchange, response: UpstreamResponse, receive: Receive, write: Write
     ) -> bool:
-        """Tell all of a stream once it was judged; returns whether it is still read, for later."""
+        """Send a stream after it was inspected. Return whether it is still read in the background."""
         stream = WithheldStream(self._calls, exchange, response)
         job = asyncio.create_task(stream.run())
-        job.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever has left heard it
-        gone = asyncio.Event()
-        watch = self._watch(receive, gone.set)
-        goes_on = False
+        # Mark the exception as retrieved: the job is not awaited after the caller has disconnected.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        disconnected = asyncio.Event()
+        watch = self._watch_disconnect(receive, disconnected.set)
+        is_in_background = False
         try:
             await write(b"")
-            if await self._listen(exchange, stream, job, gone, write):
-                await self._tell(job.result(), write)
-            elif not gone.is_set():
-                goes_on = True
+            if await self._wait_for_inspection(exchange, stream, job, disconnected, write):
+                await self._write_events(job.result(), write)
+            elif not disconnected.is_set():
+                is_in_background = True
                 await write(
-                    _encode_body_event((await self._go_on_without(exchange, stream, job, response)).body)
+                    _encode_body_event((await self._return_early(exchange, stream, job, response)).body)
                 )
-        except AnsweredByRelay as taken:
+        except AnsweredByRelay as answered:
             response.close()
-            await self._until_decided(
-                exchange, await self._calls.answer_from_relay(exchange, taken), receive, write, watch
+            await self._stream_until_decided(
+                exchange, await self._calls.answer_from_relay(exchange, answered), receive, write, watch
             )
         except A2AError as problem:
             await write(_encode_error_event(as_agent_error(problem), exchange.call))
@@ -171,85 +175,89 @@ class StreamRelay:
             pass
         finally:
             watch.cancel()
-            if not goes_on:
+            if not is_in_background:
                 job.cancel()
-        return goes_on
+        return is_in_background
 
-    async def _listen(
+    async def _wait_for_inspection(
         self,
         exchange: Exchange,
         stream: WithheldStream,
         job: "asyncio.Task[StreamOutcome]",
-        gone: asyncio.Event,
+        disconnected: asyncio.Event,
         write: Write,
     ) -> bool:
-        """Wait for the judgement as long as the caller does; returns whether it is there."""
+        """Wait until the stream is inspected, at most until the early return. Return whether it is.
+
+        Meanwhile, send events without text, and heartbeats.
+        """
         limits, now = self._calls.limits, asyncio.get_running_loop().time
-        patience_s, beat_s = limits.read_for.total_seconds(), limits.heartbeat_for.total_seconds()
-        until, beat_at = now() + limits.early_return_for.total_seconds(), now() + beat_s
-        while not job.done() and not gone.is_set():
-            # What is looked at right now may be held any moment, under a name of its own.
-            if now() >= until and not exchange.handle.asking:
+        write_s, heartbeat_s = limits.read_for.total_seconds(), limits.heartbeat_for.total_seconds()
+        deadline, heartbeat_at = now() + limits.early_return_for.total_seconds(), now() + heartbeat_s
+        while not job.done() and not disconnected.is_set():
+            # An inspection in progress may hold the stream, and the hold then gives the task its id.
+            if now() >= deadline and not exchange.handle.inspections:
                 return False
-            wait_s = POLL_S if now() >= until else min(until, beat_at) - now()
-            await _wait_for_first(job, stream.more, gone, within=wait_s)
-            told = b"" if gone.is_set() else stream.take_early()
-            if not told and not job.done() and now() >= beat_at:
-                told = HEARTBEAT
-            if told:
-                beat_at = now() + beat_s
-                await _write_within(write, told, patience_s)
-        if gone.is_set():
+            wait_s = POLL_S if now() >= deadline else min(deadline, heartbeat_at) - now()
+            await _wait_for_first(job, stream.has_early_events, disconnected, within=wait_s)
+            data = b"" if disconnected.is_set() else stream.take_early()
+            if not data and not job.done() and now() >= heartbeat_at:
+                data = HEARTBEAT
+            if data:
+                heartbeat_at = now() + heartbeat_s
+                await _write_within(write, data, write_s)
+        if disconnected.is_set():
             return False
-        await _write_within(write, stream.take_early(), patience_s)
+        await _write_within(write, stream.take_early(), write_s)
         return True
 
-    async def _tell(self, outcome: StreamOutcome, write: Write) -> None:
+    async def _write_events(self, outcome: StreamOutcome, write: Write) -> None:
         for event in outcome.events:
             await _write_within(write, event, self._calls.limits.read_for.total_seconds())
         if outcome.problem is not None:
             raise outcome.problem
 
-    async def _go_on_without(
+    async def _return_early(
         self,
         exchange: Exchange,
         stream: WithheldStream,
         job: "asyncio.Task[StreamOutcome]",
         response: UpstreamResponse,
     ) -> RelayAnswer:
-        """A task for a caller that has waited long enough; the stream is read and judged all the same."""
-        calls, call, about = self._calls, exchange.call, stream.about
+        """Return a task for the caller. The stream is read and inspected in the background."""
+        calls, call, event = self._calls, exchange.call, stream.last_task_event
         job.add_done_callback(lambda _: response.close())
-        calls.overdue.follow(job)
-        if about is None or about.task_id is None:
-            return await calls.early.answer(exchange, asyncio.create_task(stream.answer(job)))
-        built = build_task(
-            task_id=about.task_id,
-            context_id=about.context_id or about.task_id,
+        calls.background_calls.track(job)
+        if event is None or event.task_id is None:
+            return await calls.early_returns.answer(exchange, asyncio.create_task(stream.answer(job)))
+        task = build_task(
+            task_id=event.task_id,
+            context_id=event.context_id or event.task_id,
             state="working",
-            at=calls.overdue.now(),
+            at=calls.background_calls.now(),
             dialect=call.dialect,
             metadata=reason_to_metadata(Timeout()),
         )
         return await calls.answer_from_relay(
-            exchange, AnsweredByRelay(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
+            exchange, AnsweredByRelay(build_task_reply(task, call.operation, call.dialect, call.rpc_id))
         )
 
-    # Tasks that the relay speaks for
+    # Tasks that the relay answers for
 
-    async def _own(self, exchange: Exchange, taken: AnsweredByRelay, receive: Receive, write: Write) -> None:
-        """A task the relay knows by itself: told at once, and again when something has become of it."""
-        answer = await self._calls.answer_from_relay(exchange, taken)
-        gone = asyncio.Event()
-        watch = self._watch(receive, gone.set)
+    async def _stream_relay_task(
+        self, exchange: Exchange, answered: AnsweredByRelay, receive: Receive, write: Write
+    ) -> None:
+        """Send the state of a task that the relay answers for, and again when it changes."""
+        answer = await self._calls.answer_from_relay(exchange, answered)
+        watch = self._watch_disconnect(receive, lambda: None)
         try:
-            await self._until_decided(exchange, answer, receive, write, watch)
+            await self._stream_until_decided(exchange, answer, receive, write, watch)
         except CallerDisconnected:
             pass
         finally:
             watch.cancel()
 
-    async def _until_decided(
+    async def _stream_until_decided(
         self,
         exchange: Exchange,
         answer: RelayAnswer,
@@ -257,10 +265,10 @@ class StreamRelay:
         write: Write,
         watch: "asyncio.Task[None]",
     ) -> None:
-        """Tell of a task that waits for a person or its agent, and keep the stream open for what comes of it.
+        """Send a task that waits for a decision or its agent, and keep the stream open for the outcome.
 
-        Whoever sent a message waits no longer than for any other answer; whoever subscribed, to the end, and
-        hears what the agent tells if it is the agent that goes on.
+        A caller that sent a message waits until the early return. A caller that subscribed waits to the end,
+        and gets the agent's events if the agent continues the task.
         """
         calls, limits, reply = self._calls, self._calls.limits, answer.reply
         await write(_encode_body_event(answer.body))
@@ -268,35 +276,35 @@ class StreamRelay:
         if task_id is None:
             return
         within = limits.stream_for if exchange.call.operation == "subscribe" else limits.early_return_for
-        until = asyncio.get_running_loop().time() + within.total_seconds()
+        deadline = asyncio.get_running_loop().time() + within.total_seconds()
         decided = asyncio.ensure_future(self._wait_until_decided(exchange, task_id))
         try:
             while not decided.done() and not watch.done():
-                left_s = until - asyncio.get_running_loop().time()
+                left_s = deadline - asyncio.get_running_loop().time()
                 if left_s <= 0:
                     return
-                beat_s = min(left_s, limits.heartbeat_for.total_seconds())
-                await asyncio.wait({decided, watch}, timeout=beat_s, return_when=asyncio.FIRST_COMPLETED)
+                wait_s = min(left_s, limits.heartbeat_for.total_seconds())
+                await asyncio.wait({decided, watch}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
                 if not decided.done() and not watch.done():
                     await _write_within(write, HEARTBEAT, limits.read_for.total_seconds())
             if watch.done():
                 return
-            entry = decided.result()
-            if entry is not None:
+            task = decided.result()
+            if task is not None:
                 await _write_within(
                     write,
-                    encode_event(calls.own.build_answer(exchange.call, entry)),
+                    encode_event(calls.relay_tasks.build_answer(exchange.call, task)),
                     limits.read_for.total_seconds(),
                 )
         finally:
             decided.cancel()
-        if entry is None and exchange.call.operation == "subscribe":
-            watch.cancel()  # whoever listens to the agent watches the caller too
+        if task is None and exchange.call.operation == "subscribe":
+            watch.cancel()  # the new stream watches the caller itself
             await asyncio.wait({watch})
-            await self._listen_on(exchange, receive, write)
+            await self._continue_from_agent(exchange, receive, write)
 
-    async def _listen_on(self, exchange: Exchange, receive: Receive, write: Write) -> None:
-        """Relay what the agent tells in a stream that has begun; what it says instead is the last event."""
+    async def _continue_from_agent(self, exchange: Exchange, receive: Receive, write: Write) -> None:
+        """Relay the agent's events in an open stream. An answer that is not a stream is the last event."""
         try:
             answer = await self.relay(exchange, receive, write)
         except A2AError as problem:
@@ -307,14 +315,16 @@ class StreamRelay:
                 await write(event if answer.status == 200 else ERROR_LINE + event)
 
     async def _wait_until_decided(self, exchange: Exchange, task_id: str) -> Task | None:
-        """The task as it ended; None if the agent goes on with it, and is the one to be asked."""
+        """Return the task after it has ended; None if the agent continues it or it does not exist."""
         calls = self._calls
-        await calls.overdue.wait(exchange.subscription, task_id)
-        entry = await calls.own.wait_until_released(exchange.subscription, task_id)
-        return None if entry is None or (entry.upstream_id is not None and entry.ending is None) else entry
+        await calls.background_calls.wait(exchange.subscription, task_id)
+        task = await calls.relay_tasks.wait_until_released(exchange.subscription, task_id)
+        return None if task is None or (task.upstream_id is not None and task.ending is None) else task
 
-    def _watch(self, receive: Receive, left: Callable[[], object]) -> "asyncio.Task[None]":
-        """Notice a caller that leaves; a server that stops makes all of them leave."""
+    def _watch_disconnect(
+        self, receive: Receive, on_disconnect: Callable[[], object]
+    ) -> "asyncio.Task[None]":
+        """Call `on_disconnect` when the caller disconnects or the server stops."""
 
         async def wait_for_disconnect() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -323,76 +333,83 @@ class StreamRelay:
         watch = asyncio.create_task(wait_for_disconnect())
         self._open.add(watch)
         watch.add_done_callback(self._open.discard)
-        watch.add_done_callback(lambda _: left())
-        if self._ending:
+        watch.add_done_callback(lambda _: on_disconnect())
+        if self._is_closing:
             watch.cancel()
         return watch
 
 
-class _EventForwarder:
-    """Whole events in, what the caller gets out.
+class _EventProcessor:
+    """Turns the agent's bytes into the bytes that the caller gets, in whole events.
 
-    Each event is read until the stream's task is known; from then on only if somebody looks at it, or if the
-    caller knows the task by another name.
+    Every event is parsed until the task of the stream is known. Later events are parsed only if a policy
+    inspects them, or if the caller has another id for the task.
     """
 
     def __init__(self, calls: CallHandler, exchange: Exchange) -> None:
         self._calls = calls
         self._exchange = exchange
         self._splitter = EventSplitter(limit=calls.limits.max_message_bytes)
-        self._read_all = False
-        self._known = False
+        self._parses_all = False
+        self._has_task_id = False
 
     async def __call__(self, chunk: bytes) -> bytes:
-        """What can be passed on by now; raises A2AError for what cannot be read."""
-        # A stream may last for hours, and a policy may come into force meanwhile.
-        if self._read_all or self._calls.is_inspected(self._exchange):
-            return b"".join([await self._pass(event) for event in self._splitter.feed(chunk)])
-        if self._known:
-            return await self._unread(self._splitter.feed_whole(chunk))
+        """Return what the caller gets for a chunk. Raises A2AError if an event cannot be parsed."""
+        # Check again for every chunk: a stream may last for hours, and policies may change meanwhile.
+        if self._parses_all or self._calls.is_inspected(self._exchange):
+            return b"".join([await self._process(event) for event in self._splitter.feed(chunk)])
+        if self._has_task_id:
+            return await self._process_unparsed(self._splitter.feed_whole(chunk))
         events = self._splitter.feed(chunk)
-        passed: list[bytes] = []
-        while events and (self._read_all or not self._known):
-            passed.append(await self._pass(events.pop(0)))
-        return b"".join([*passed, await self._unread(b"".join(events))])
+        processed: list[bytes] = []
+        while events and (self._parses_all or not self._has_task_id):
+            processed.append(await self._process(events.pop(0)))
+        return b"".join([*processed, await self._process_unparsed(b"".join(events))])
 
-    async def _unread(self, whole: bytes) -> bytes:
-        """Events that nobody looks at, unless the agent may ask for something in them."""
-        if self._calls.own.guard is None or not may_ask_for_input(whole):
-            return whole
-        events = EventSplitter(limit=len(whole)).feed(whole)
-        return b"".join([await self._pass(event) for event in events])
+    async def _process_unparsed(self, data: bytes) -> bytes:
+        """Return whole events unchanged after checking their ids, unless the agent may request input."""
+        is_parsed = self._calls.relay_tasks.guard is not None and may_ask_for_input(data)
+        call = self._exchange.call
+        if not is_parsed and not call.dialect.rpc:
+            return data
+        events = EventSplitter(limit=len(data)).feed(data)
+        if is_parsed:
+            return b"".join([await self._process(event) for event in events])
+        for part in map(get_event_data, events):
+            if part is not None:
+                check_response_id(call, part)
+        return data
 
-    def check(self) -> None:
-        """Raise A2AError for an event that does not end."""
+    def check_event_size(self) -> None:
+        """Raise A2AError if the current event is too large."""
         if self._splitter.overrun:
-            raise A2AError("agent_response", "An event of the agent's is too large.")
+            raise A2AError("agent_response", EVENT_TOO_LARGE)
 
-    async def _pass(self, event: bytes) -> bytes:
+    async def _process(self, event: bytes) -> bytes:
         data = get_event_data(event)
         if data is None:
             return b":\n\n" if self._calls.is_inspected(self._exchange) else event
         call = self._exchange.call
-        reply = parse_reply(call.dialect, call.operation, data)
-        back = await self._calls.process_reply(self._exchange, reply)
-        if back is not reply:
-            self._read_all = True
-            return replace_data(event, back.document)
-        self._known = self._known or reply.task_id is not None
+        reply = parse_reply_to(call, data)
+        processed = await self._calls.process_reply(self._exchange, reply)
+        if processed is not reply:
+            self._parses_all = True
+            return replace_data(event, processed.document)
+        self._has_task_id = self._has_task_id or reply.task_id is not None
         return event
 
 
 async def _wait_for_first(job: "asyncio.Task[Any]", *events: asyncio.Event, within: float) -> None:
-    """Wait until the job is done or something has happened, or the time is over."""
-    noticed = [asyncio.ensure_future(one.wait()) for one in events]
-    await asyncio.wait({job, *noticed}, timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
-    for one in noticed:
-        one.cancel()
+    """Wait until the job is done, an event is set or the time is over."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait({job, *waits}, timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
-async def _write_with_timeout(write: Write, data: bytes, patience: IdleTimeout) -> None:
+async def _write_with_timeout(write: Write, data: bytes, timeout: IdleTimeout) -> None:
     try:
-        await patience.wait(write(data))
+        await timeout.wait(write(data))
     except TimeoutError:
         raise CallerDisconnected from None
 
@@ -412,7 +429,7 @@ def _encode_body_event(body: bytes) -> bytes:
 def _to_error(failure: A2AError | TimeoutError) -> A2AError:
     if isinstance(failure, A2AError):
         return as_agent_error(failure)
-    return A2AError("timeout", "The stream has lasted as long as it may.")
+    return A2AError("timeout", STREAM_TIMEOUT)
 
 
 def _encode_error_event(problem: A2AError, call: A2ACall) -> bytes:

@@ -1,1 +1,1 @@
-"""Calls to agents: their cards, and guarded HTTP connections to them."""
+"""Calls to agents: the cache of agent cards, and the HTTP client with guarded addresses."""

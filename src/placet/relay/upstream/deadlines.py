@@ -1,4 +1,4 @@
-"""One shared timer for many waits of the same length, which is cheaper than one timer each."""
+"""One shared timer for many timeouts of the same length, which is cheaper than one timer each."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -8,35 +8,35 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Deadlines(Generic[T]):
-    """Calls `late` with each that was added and not removed within so many seconds."""
+    """Calls `on_timeout` with each item that is not removed within `within_s` seconds."""
 
-    def __init__(self, within_s: float, late: Callable[[T], None]) -> None:
+    def __init__(self, within_s: float, on_timeout: Callable[[T], None]) -> None:
         self.within_s = within_s
-        self._late = late
-        self._ends: dict[T, float] = {}
-        """In the order in which they end, since all have the same time."""
+        self._on_timeout = on_timeout
+        self._deadlines: dict[T, float] = {}
+        """Sorted by deadline, because all items have the same timeout."""
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, one: T) -> None:
-        """Begin to watch the time; whoever is watched already begins anew."""
+        """Add an item. An item that was already added gets a new deadline."""
         loop = asyncio.get_running_loop()
-        ends = loop.time() + self.within_s
-        self._ends.pop(one, None)
-        self._ends[one] = ends
+        deadline = loop.time() + self.within_s
+        self._deadlines.pop(one, None)
+        self._deadlines[one] = deadline
         if self._timer is None:
-            self._timer = loop.call_at(ends, self._expire_due)
+            self._timer = loop.call_at(deadline, self._expire_due)
 
     def remove(self, one: T) -> None:
-        """Watch no more."""
-        self._ends.pop(one, None)
+        """Remove an item."""
+        self._deadlines.pop(one, None)
 
     def _expire_due(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
-        while self._ends:
-            one, ends = next(iter(self._ends.items()))
-            if ends > loop.time():
-                self._timer = loop.call_at(ends, self._expire_due)
+        while self._deadlines:
+            one, deadline = next(iter(self._deadlines.items()))
+            if deadline > loop.time():
+                self._timer = loop.call_at(deadline, self._expire_due)
                 return
-            del self._ends[one]
-            self._late(one)
+            del self._deadlines[one]
+            self._on_timeout(one)

@@ -2,16 +2,16 @@
 
 
 class ConnectTimeout(TimeoutError):
-    """No connection came about in time; nothing was sent."""
+    """No connection could be opened in time. Nothing was sent."""
 
 
 class InvalidHttpResponse(Exception):
-    """What came is not HTTP."""
+    """The response is not valid HTTP."""
 
 
 class ResponseTruncated(Exception):
-    """The answer had begun, and did not end."""
+    """The connection closed before the response was complete."""
 
 
 class ConnectionClosed(ConnectionResetError):
-    """The connection ended before an answer came; what was sent may have arrived."""
+    """The connection closed before a response. The agent may have received the request."""

@@ -1,7 +1,7 @@
-"""HTTP/1.1 to agents: a request at a time over kept connections, and no more than that.
+"""A minimal HTTP/1.1 client for agents with a connection pool.
 
-What aiohttp offers beside (cookies, redirects, proxies, decompression, hooks) would be off for agents, and
-still costs as much as the rest of a relayed call.
+aiohttp's other features (cookies, redirects, proxies, decompression, hooks) would be off for agents. They
+still cost as much as the rest of a relayed call.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ __all__ = ["MAX_BUFFERED", "AgentHttpClient", "PendingRequest", "UpstreamRespons
 
 CONNECT_FOR_S = 5.0
 KEEP_FOR_S = 4.0
-"""A connection that nobody used for so long is closed: many agents do so after five seconds, and what is sent
-at that moment is lost."""
+"""How long an idle connection is kept. Many agents close idle connections after five seconds, and a request
+that is sent at that moment is lost."""
 
 _TARGET = re.compile(r"[!-~\x80-\xff]+")
 
@@ -45,7 +45,7 @@ class AgentHttpClient:
         self._open: set[Connection] = set()
         self._tls: ssl.SSLContext | None = None
         self._sweep: asyncio.TimerHandle | None = None
-        self._bounds: dict[float, Deadlines[PendingRequest]] = {}
+        self._deadlines: dict[float, Deadlines[PendingRequest]] = {}
 
     async def request(
         self,
@@ -54,21 +54,21 @@ class AgentHttpClient:
         headers: Mapping[str, str],
         body: bytes,
         within: float | None = None,
-        over: Callable[[], None] = lambda: None,
+        on_end: Callable[[], None] = lambda: None,
     ) -> UpstreamResponse:
-        """The head of the answer. Who asks reads the answer to its end, or closes it.
+        """Send a request and return the head of its response. The caller reads it to the end or closes it.
 
-        An answer that is not whole `within` so many seconds fails with TimeoutError, its head or its body.
-        `over` is called once, when the exchange has ended in whatever way.
-        Raises ConnectTimeout, OSError, BadHttp, and whatever the resolver refuses an address with.
+        If the response is not complete `within` so many seconds, reading it raises TimeoutError. `on_end` is
+        called once, when the request has ended or failed. Raises ConnectTimeout, OSError,
+        InvalidHttpResponse, and AddressRefused from the resolver.
         """
         try:
             origin, request = _parse_target(method, url)[0], _encode_request(method, url, headers, body)
             connection = self._take_idle(origin) or await self._connect(origin)
         except BaseException:
-            over()
+            on_end()
             raise
-        return await connection.send(request, self._get_deadlines(within), over).head()
+        return await connection.send(request, self._get_deadlines(within), on_end).head()
 
     def send(
         self,
@@ -77,15 +77,15 @@ class AgentHttpClient:
         headers: Mapping[str, str],
         body: bytes,
         within: float | None,
-        over: Callable[[], None],
+        on_end: Callable[[], None],
     ) -> PendingRequest | None:
-        """Ask at once, over a connection that is kept; None, with nothing done, if there is none.
+        """Send a request over an idle connection without waiting; return None if there is none.
 
-        As `request`; what it raises itself is OSError for what is no request.
+        Raises OSError if the request cannot be encoded. See `request` for the rest.
         """
         request = _encode_request(method, url, headers, body)
         connection = self._take_idle(_parse_target(method, url)[0])
-        return None if connection is None else connection.send(request, self._get_deadlines(within), over)
+        return None if connection is None else connection.send(request, self._get_deadlines(within), on_end)
 
     def release(self, connection: Connection) -> None:
         """Return a connection to the pool."""
@@ -94,7 +94,7 @@ class AgentHttpClient:
         if self._sweep is None:
             self._sweep = connection.loop.call_later(KEEP_FOR_S, self._close_idle)
 
-    def forget_connection(self, connection: Connection) -> None:
+    def remove(self, connection: Connection) -> None:
         """Remove a closed connection from the pool."""
         self._open.discard(connection)
         idle = self._idle.get(connection.origin)
@@ -109,16 +109,16 @@ class AgentHttpClient:
         for connection in list(self._open):
             connection.abort()
         self._idle.clear()
-        await asyncio.sleep(0)  # the loop closes them in its next turn
+        await asyncio.sleep(0)  # the event loop closes the transports in its next iteration
 
     def _get_deadlines(self, within: float | None) -> Deadlines[PendingRequest] | None:
-        """What watches the time of an exchange; there are as many lengths of it as settings for them."""
+        """Return the shared timer for this timeout. There are only as many timeouts as settings."""
         if within is None:
             return None
-        bound = self._bounds.get(within)
-        if bound is None:
-            bound = self._bounds[within] = Deadlines(within, PendingRequest.time_out)
-        return bound
+        deadlines = self._deadlines.get(within)
+        if deadlines is None:
+            deadlines = self._deadlines[within] = Deadlines(within, PendingRequest.time_out)
+        return deadlines
 
     def _take_idle(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin)
@@ -130,7 +130,7 @@ class AgentHttpClient:
         return None
 
     def _close_idle(self) -> None:
-        """Close what nobody used for a while; look again as long as anything is kept."""
+        """Close connections that were idle too long; run again while there are idle connections."""
         self._sweep = None
         oldest = time.monotonic() - KEEP_FOR_S
         for origin, idle in list(self._idle.items()):
@@ -144,13 +144,13 @@ class AgentHttpClient:
     async def _connect(self, origin: Origin) -> Connection:
         try:
             async with asyncio.timeout(CONNECT_FOR_S):
-                addresses = await self._addresses(origin)
+                addresses = await self._resolve(origin)
                 return await self._connect_to_any(origin, addresses)
-        except TimeoutError as late:
-            raise ConnectTimeout("no connection in time") from late
+        except TimeoutError as error:
+            raise ConnectTimeout(f"no connection within {CONNECT_FOR_S:g} seconds") from error
 
-    async def _addresses(self, origin: Origin) -> Sequence[str]:
-        """Each new connection asks the resolver, whose answer is used once; an address is one already."""
+    async def _resolve(self, origin: Origin) -> Sequence[str]:
+        """Return the addresses of the host. Each new connection resolves the name again."""
         _, host, port = origin
         try:
             return [str(ip_address(host))]
@@ -158,9 +158,9 @@ class AgentHttpClient:
             return [found["host"] for found in await self._resolver.resolve(host, port)]
 
     async def _connect_to_any(self, origin: Origin, addresses: Sequence[str]) -> Connection:
-        """One after the other: a silent address must not use up the time of the others."""
+        """Connect to the first address that responds. Each address gets an equal share of the timeout."""
         scheme, host, port = origin
-        failure: OSError = OSError("the name has no address")
+        failure: OSError = OSError("the host name has no address")
         for address in addresses:
             try:
                 async with asyncio.timeout(CONNECT_FOR_S / len(addresses)):
@@ -186,12 +186,12 @@ class AgentHttpClient:
 
 @lru_cache(maxsize=1024)
 def _parse_target(method: str, url: URL) -> tuple[Origin, str]:
-    """Whom to connect to and how a request begins: agents have few addresses, which are called again."""
+    """Return the origin and the first lines of a request. Cached, because agents have few URLs."""
     host, port, target = url.host, url.port, url.raw_path_qs
     if host is None or port is None:
-        raise OSError("the address names no host")
+        raise OSError("the URL has no host or no port")
     if not _TARGET.fullmatch(target):
-        raise OSError("the address is no address")
+        raise OSError("the URL's path has characters that are not allowed")
     return (url.scheme, host, port), f"{method} {target} HTTP/1.1\r\nhost: {url.host_port_subcomponent}"
 
 
@@ -202,5 +202,5 @@ def _encode_request(method: str, url: URL, headers: Mapping[str, str], body: byt
         lines.append(f"content-length: {len(body)}")
     head = "\r\n".join(lines)
     if head.count("\n") != len(lines):
-        raise OSError("a header holds a line end")
+        raise OSError("a header contains a line break")
     return head.encode("latin-1") + b"\r\n\r\n" + body

@@ -1,4 +1,4 @@
-"""A cheap timeout for each of many short waits, such as the reads of a stream."""
+"""A cheap timeout for many short waits, such as the reads of a stream."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -10,8 +10,8 @@ T = TypeVar("T")
 class IdleTimeout:
     """Limits each wait of one task.
 
-    `asyncio.timeout` sets a timer for each wait and takes it back. Here one timer goes on by itself and looks
-    only when it has run out whether anybody has waited that long.
+    `asyncio.timeout` sets and cancels a timer for each wait. This class keeps one timer, which checks when it
+    expires whether the current wait has taken too long.
     """
 
     def __init__(self, within_s: float) -> None:
@@ -20,26 +20,26 @@ class IdleTimeout:
         self._task: asyncio.Task[Any] | None = None
         self._until: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._over = False
+        self._is_expired = False
 
-    async def wait(self, what: Awaitable[T]) -> T:
-        """What is awaited; raises TimeoutError if it takes too long."""
+    async def wait(self, awaitable: Awaitable[T]) -> T:
+        """Await and return the result; raise TimeoutError if it takes too long."""
         task = self._task = asyncio.current_task()
         cancelling = 0 if task is None else task.cancelling()
         self._until = self._loop.time() + self._within_s
         if self._timer is None:
             self._timer = self._loop.call_at(self._until, self._check_idle)
         try:
-            return await what
+            return await awaitable
         except asyncio.CancelledError:
-            if self._over and task is not None and task.uncancel() <= cancelling:
+            if self._is_expired and task is not None and task.uncancel() <= cancelling:
                 raise TimeoutError from None
             raise
         finally:
             self._until = None
 
     def close(self) -> None:
-        """Let go of the timer."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -51,5 +51,5 @@ class IdleTimeout:
         if self._loop.time() < self._until:
             self._timer = self._loop.call_at(self._until, self._check_idle)
         elif self._task is not None:
-            self._over = True
+            self._is_expired = True
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""Choose the headers of an agent's response that callers receive; policies do not inspect them."""
+"""Select the headers of an agent's response that callers receive. Policies do not inspect headers."""
 
 import re
 from collections.abc import Mapping
@@ -16,19 +16,22 @@ RESPONSE_HEADERS = frozenset({*EXTENSION_HEADERS, *HEADER_PATTERNS})
 
 
 def select_response_headers(
-    response: UpstreamResponse, asked: Mapping[str, str]
+    response: UpstreamResponse, request_headers: Mapping[str, str]
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Those of A2A, and when to come back; of extensions those that were asked for."""
+    """Return the headers of A2A and `retry-after`; of extensions, those that the request named."""
     headers = response.headers
     if RESPONSE_HEADERS.isdisjoint(headers):
         return ()
-    found = [(name, _filter_value(name, headers.get(name, ""), asked)) for name in sorted(RESPONSE_HEADERS)]
+    found = [
+        (name, _filter_value(name, headers.get(name, ""), request_headers))
+        for name in sorted(RESPONSE_HEADERS)
+    ]
     return tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in found if value)
 
 
-def _filter_value(name: str, value: str, asked: Mapping[str, str]) -> str:
-    form = HEADER_PATTERNS.get(name)
-    if form is not None:
-        return value if form.fullmatch(value) else ""
-    wanted = {one.strip() for key in EXTENSION_HEADERS for one in asked.get(key, "").split(",")}
-    return ", ".join(one for one in map(str.strip, value.split(",")) if one in wanted)
+def _filter_value(name: str, value: str, request_headers: Mapping[str, str]) -> str:
+    pattern = HEADER_PATTERNS.get(name)
+    if pattern is not None:
+        return value if pattern.fullmatch(value) else ""
+    requested = {one.strip() for key in EXTENSION_HEADERS for one in request_headers.get(key, "").split(",")}
+    return ", ".join(one for one in map(str.strip, value.split(",")) if one in requested)

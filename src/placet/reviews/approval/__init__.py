@@ -1,1 +1,1 @@
-"""Approval: something was made, and a person says whether it may go out."""
+"""Approval: something was made, and a person decides whether it may be used."""

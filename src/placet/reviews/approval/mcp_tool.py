@@ -8,6 +8,7 @@ from placet.errors import ValidationFailed
 from placet.reviews.tool_arguments import NO_FACTS
 
 TITLE = "Ask for an approval"
+USE_WHEN = "you made something, and ask whether it may be used as it is. Show all of it."
 
 Text = Annotated[
     str, Field(description="What is to be approved, whole and exact: a mail, a command, a text, a diff.")
@@ -24,5 +25,5 @@ def build_context(text: Text = "", parts: Parts = NO_FACTS) -> dict[str, Any]:
     Only an action of approve is a yes, and only to exactly what was shown.
     """
     if text and parts:
-        raise ValidationFailed("Give what is to be approved as text or as parts, not as both.")
+        raise ValidationFailed("Pass what is to be approved as text or as parts, not as both.")
     return {"artifact": text or parts}

@@ -54,13 +54,16 @@ class Approval(ReviewType):
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the artifact, its editable parts, and the other facts."""
-        source, aside = find_spelling(offer.context, ARTIFACT_SPELLINGS), find_presets_key(offer.context)
+        source, presets_key = (
+            find_spelling(offer.context, ARTIFACT_SPELLINGS),
+            find_presets_key(offer.context),
+        )
         parts = self._find_editable_parts(offer)
         return {
-            "artifact": offer.context[source] if source else context_without(offer.context, aside),
+            "artifact": offer.context[source] if source else context_without(offer.context, presets_key),
             "editable": _build_field_views(parts, values),
             "wholly": parts.complete,
-            "facts": context_without(offer.context, source, aside) if source else {},
+            "facts": context_without(offer.context, source, presets_key) if source else {},
             "presets": read_presets(offer.context),
         }
 

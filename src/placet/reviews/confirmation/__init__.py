@@ -1,1 +1,1 @@
-"""Confirmation: something cannot be taken back, and a person says whether it happens."""
+"""Confirmation: a person confirms something that may be irreversible."""

@@ -1,15 +1,9 @@
 """The declaration of confirmations: the last check before something that may be irreversible."""
 
-from typing import Any
-
+from placet.reviews.confirmation.ask_command import ASK_COMMAND
 from placet.reviews.confirmation.example import EXAMPLE
-from placet.reviews.declaration import ActionDeclaration, CommandDeclaration, CommandOption, TypeDeclaration
-from placet.text.wording import phrase
-
-
-def _build_context(**given: Any) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value not in (None, False, [])}
-
+from placet.reviews.declaration import ActionDeclaration, TypeDeclaration
+from placet.text.wording import message, phrase
 
 CONFIRMATION = TypeDeclaration(
     name="confirmation",
@@ -25,6 +19,7 @@ CONFIRMATION = TypeDeclaration(
             answered=phrase("Confirmed"),
             afterwards=phrase("It is being done."),
             guidance="Confirmed. If data has confirmed_items, do it for those only.",
+            is_affirmative=True,
             is_inline=True,
             tone="positive",
         ),
@@ -34,51 +29,19 @@ CONFIRMATION = TypeDeclaration(
             answered=phrase("Not to be done"),
             afterwards=phrase("It is not done."),
             guidance="The person said no. Do not do it, and do not ask the same again; data may say why.",
-            is_against=True,
             is_inline=True,
         ),
     ),
+    field_labels={
+        "confirmed_items": message("Items to confirm"),
+        "confirm_word": message("Typed confirmation"),
+    },
     template="confirmation/page.html",
+    scripts={"[data-word]": "word.js"},
     example=EXAMPLE,
     requires_answer=True,
     page_word="confirm_word",
-    command=CommandDeclaration(
-        help="Ask for the last word before something is done: confirm or cancel.",
-        options=(
-            CommandOption(
-                flag="--item",
-                argument="items",
-                metavar="ID=TITLE",
-                help="What is to be confirmed; repeatable.",
-                value="entries",
-                title_key="label",
-                multiple=True,
-            ),
-            CommandOption(
-                flag="--allow-partial",
-                argument="allow_partial",
-                help="Some of the items may be confirmed without the others.",
-                value="flag",
-            ),
-            CommandOption(
-                flag="--irreversible",
-                argument="irreversible",
-                help="Say that it cannot be undone.",
-                value="flag",
-            ),
-            CommandOption(
-                flag="--warning",
-                argument="warning",
-                metavar="TEXT",
-                help="What to mind before confirming.",
-            ),
-            CommandOption(
-                flag="--confirm-word",
-                argument="confirm_word",
-                metavar="WORD",
-                help="A word that must be typed to confirm.",
-            ),
-        ),
-        build_context=_build_context,
-    ),
+    command=ASK_COMMAND,
 )
+
+DECLARATION = CONFIRMATION

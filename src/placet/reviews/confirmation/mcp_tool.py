@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from placet.reviews.tool_arguments import NONE, dump_models
 
 TITLE = "Ask for a confirmation"
+USE_WHEN = "you are about to act. Name each thing that is affected. Say if it cannot be undone."
 
 
 class Item(BaseModel):

@@ -11,4 +11,7 @@ CUSTOM = TypeDeclaration(
     actions=(),
     template="custom/page.html",
     example=EXAMPLE,
+    names_requiring_answer=frozenset({"x-tool-approval"}),
 )
+
+DECLARATION = CUSTOM

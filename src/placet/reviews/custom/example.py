@@ -7,6 +7,7 @@ EXAMPLE: dict[str, Any] = {
     "prompt": "May we print this photo of your bakery in the spring guide?",
     "message": "The travel guide asks whether it may print a photo of the bakery.",
     "actions": ["allow", "allow_once", "refuse"],
+    "affirmative_actions": ["allow", "allow_once"],
     "timeout": "72h",
     "service": "Hilltown Travel Guide",
     "agent": "Picture desk assistant",

@@ -16,6 +16,10 @@ class Custom(ReviewType):
 
     declaration = CUSTOM
 
+    def requires_answer_to(self, type: str) -> bool:
+        """Whether a missing answer to this custom type must never count as a yes."""
+        return type in CUSTOM.names_requiring_answer
+
     def list_actions(self, offer: Offer) -> tuple[str, ...]:
         """Return the actions declared when the case was opened (ruling 7)."""
         return offer.actions
@@ -26,8 +30,8 @@ class Custom(ReviewType):
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the context as facts, without the suggested reasons."""
-        aside = find_presets_key(offer.context)
-        return {"presets": read_presets(offer.context), "facts": context_without(offer.context, aside)}
+        presets_key = find_presets_key(offer.context)
+        return {"presets": read_presets(offer.context), "facts": context_without(offer.context, presets_key)}
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the note."""

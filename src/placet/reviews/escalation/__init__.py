@@ -1,1 +1,1 @@
-"""Escalation: something failed, and a person says how to go on."""
+"""Escalation: something failed, and a person decides how to continue."""

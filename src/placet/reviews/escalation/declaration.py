@@ -1,15 +1,9 @@
 """What escalations declare: something failed, and a person says how to go on."""
 
-from typing import Any
-
-from placet.reviews.declaration import ActionDeclaration, CommandDeclaration, CommandOption, TypeDeclaration
+from placet.reviews.declaration import ActionDeclaration, TypeDeclaration
+from placet.reviews.escalation.ask_command import ASK_COMMAND
 from placet.reviews.escalation.example import EXAMPLE
-from placet.text.wording import phrase
-
-
-def _build_context(**given: Any) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value not in (None, {})}
-
+from placet.text.wording import message, phrase
 
 ESCALATION = TypeDeclaration(
     name="escalation",
@@ -28,6 +22,7 @@ ESCALATION = TypeDeclaration(
             answered=phrase("To be tried again"),
             afterwards=phrase("It is tried again."),
             guidance="Try again, with data.modified_params where there are any.",
+            is_affirmative=True,
             is_inline=True,
         ),
         ActionDeclaration(
@@ -36,6 +31,7 @@ ESCALATION = TypeDeclaration(
             answered=phrase("Step left out"),
             afterwards=phrase("The step is left out, and the rest goes on."),
             guidance="Leave this step out and go on.",
+            is_affirmative=True,
             is_inline=True,
         ),
         ActionDeclaration(
@@ -44,39 +40,15 @@ ESCALATION = TypeDeclaration(
             answered=phrase("Stopped"),
             afterwards=phrase("The work stops here."),
             guidance="Stop the task, and do not retry.",
-            is_against=True,
             is_inline=True,
             tone="destructive",
         ),
     ),
+    field_labels={"modified_params": message("Changed parameters"), "reason": message("Reason")},
     template="escalation/page.html",
+    scripts={"[data-was]": "changes.js"},
     example=EXAMPLE,
-    command=CommandDeclaration(
-        help="Ask how to go on after a failure: retry, skip or abort.",
-        options=(
-            CommandOption(
-                flag="--error",
-                argument="error",
-                metavar="TEXT|JSON|@FILE",
-                help="What went wrong.",
-                value="text_or_json",
-            ),
-            CommandOption(
-                flag="--log",
-                argument="log",
-                metavar="TEXT|@FILE",
-                help="The lines that tell more.",
-                value="text_or_file",
-            ),
-            CommandOption(
-                flag="--param",
-                argument="params",
-                metavar="NAME=VALUE",
-                help="What a retry may change; repeatable.",
-                value="values",
-                multiple=True,
-            ),
-        ),
-        build_context=_build_context,
-    ),
+    command=ASK_COMMAND,
 )
+
+DECLARATION = ESCALATION

@@ -1,4 +1,4 @@
-"""The MCP tool that asks how to go on after a failure."""
+"""The MCP tool that asks how to continue after a failure."""
 
 from typing import Annotated, Any
 
@@ -6,16 +6,17 @@ from pydantic import Field
 
 from placet.reviews.tool_arguments import NO_FACTS, NONE
 
-TITLE = "Ask how to go on after a failure"
+TITLE = "Ask how to continue after a failure"
+USE_WHEN = "something failed, and you ask whether to retry, skip or abort. Say what you recommend."
 
 ErrorText = Annotated[str, Field(min_length=1, description="What went wrong, in words.")]
-Log = Annotated[str, Field(description="The lines of output that tell more.")]
+Log = Annotated[str, Field(description="The lines of output that help to understand it.")]
 Params = Annotated[dict[str, Any], Field(description="What a retry may change, by name.")]
-Suggestions = Annotated[list[str], Field(max_length=20, description="What you would suggest to do.")]
+Suggestions = Annotated[list[str], Field(max_length=20, description="What you suggest to do.")]
 
 
 def build_context(
     error: ErrorText, log: Log = "", params: Params = NO_FACTS, suggestions: Suggestions = NONE
 ) -> dict[str, Any]:
-    """Tell a person that something failed, and ask how to go on: retry, skip or abort."""
+    """Tell a person that something failed, and ask how to continue: retry, skip or abort."""
     return {"error": error, "log": log, "params": params, "suggestions": suggestions}

@@ -13,13 +13,13 @@ from placet.reviews.answer import (
     read_object,
     read_text,
 )
+from placet.reviews.answer_limits import MAX_TEXT
 from placet.reviews.escalation.declaration import ESCALATION
 from placet.reviews.escalation.failure import read_failure
 from placet.reviews.escalation.logs import read_logs
 from placet.reviews.escalation.params import format_param, has_same_type, is_editable, parse_param
 from placet.reviews.escalation.suggestions import read_suggestions
 from placet.reviews.form_post import PostResult
-from placet.reviews.limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, format_value, read_grouping, values_under
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
 from placet.reviews.review_type import ReviewType, context_without
@@ -54,14 +54,14 @@ class Escalation(ReviewType):
         changed = values.get("modified_params")
         modified = changed if isinstance(changed, Mapping) else {}
         params = read_params(context) or {}
-        apart = {*taken, *logs, suggested, find_presets_key(context), "params"}
+        shown_elsewhere = {*taken, *logs, suggested, find_presets_key(context), "params"}
         return {
             "error": {**failure, "rest": context_without(failure["rest"], *error_logs)},
             "logs": [*error_logs.values(), *logs.values()],
             "suggestions": suggestions,
             "params": [format_param(key, value, modified) for key, value in params.items()],
             "presets": read_presets(context),
-            "facts": context_without(context, *apart),
+            "facts": context_without(context, *shown_elsewhere),
         }
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:

@@ -1,1 +1,1 @@
-"""A message between agents that a relay holds: what it says, what was found in it, and whether it goes on."""
+"""A message between agents that a relay holds until a reviewer decides whether it is forwarded."""

@@ -3,7 +3,7 @@
 from placet.reviews.approval.declaration import APPROVAL, APPROVE, REJECT
 from placet.reviews.declaration import TypeDeclaration
 from placet.reviews.held_messages.example import EXAMPLE
-from placet.text.wording import phrase
+from placet.text.wording import message, phrase
 
 HELD_MESSAGES = TypeDeclaration(
     name="held_message",
@@ -11,8 +11,13 @@ HELD_MESSAGES = TypeDeclaration(
     package="placet.reviews.held_messages",
     title=phrase("Held message"),
     actions=(APPROVE, REJECT),
+    field_labels={"message": message("Your message")},
     template="held_messages/page.html",
+    styles=("58-held.css",),
     example=EXAMPLE,
     entry_point="relay",
+    is_reserved=True,
     requires_answer=True,
 )
+
+DECLARATION = HELD_MESSAGES

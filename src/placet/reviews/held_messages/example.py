@@ -23,7 +23,7 @@ EXAMPLE: dict[str, Any] = {
             "caller_kind": "agent",
             "agent": "bookings",
             "policy": {"name": "Review Messages with SSNs", "version": "3", "level": "TENANT"},
-            "reason": "Review Messages with SSNs found something, and its action is HUMAN_REVIEW_REQUIRED.",
+            "reason": "Review Messages with SSNs matched, and its action is HUMAN_REVIEW_REQUIRED.",
             "unchecked": [],
             "files": ["message.parts[1].file.bytes"],
             "digest": "9f2c6a1de0b5c7f3a4e8b1d2c3f4a5b6978812345678abcdef0123456789abcd",

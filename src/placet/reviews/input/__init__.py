@@ -1,1 +1,1 @@
-"""Input: something is missing that only a person knows."""
+"""Input: a person fills in information that only they have."""

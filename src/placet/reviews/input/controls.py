@@ -41,11 +41,11 @@ _PHONE_TYPES = frozenset({"x-tel", "x-phone"})
 
 def choose_control(field: Field) -> str:
     """Return the name of the control; few options become radio buttons, many a menu."""
-    if field.kind == "select" and len(field.options) <= MOST_RADIOS:
+    if field.field_type == "select" and len(field.options) <= MOST_RADIOS:
         return "radios"
-    if field.kind == CUSTOM and field.bounds != (None, None):
+    if field.field_type == CUSTOM and field.bounds != (None, None):
         return "number"
-    return CONTROLS[field.kind]
+    return CONTROLS[field.field_type]
 
 
 def keyboard_attributes(field: Field) -> dict[str, str]:

@@ -8,6 +8,7 @@ from placet.errors import ValidationFailed
 from placet.reviews.tool_arguments import NONE, dump_model, dump_models
 
 TITLE = "Ask for information"
+USE_WHEN = "you lack information. Ask for all of it in one form. Never ask for passwords or keys."
 
 
 class FieldOption(BaseModel):
@@ -18,7 +19,7 @@ class FieldOption(BaseModel):
 
 
 class Condition(BaseModel):
-    """The answer to an earlier question that makes this one be asked."""
+    """A condition on the answer to an earlier question; without it, this one is not asked."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,11 +41,13 @@ class FormField(BaseModel):
     required: bool = True
     hint: str = Field("", max_length=2000, description="A sentence of help.")
     placeholder: str = Field("", max_length=2000)
-    sensitive: bool = Field(False, description="Masked while it is typed. The answer still comes to you.")
-    default: Any = Field(None, description="What the field holds before the person changes it.")
+    sensitive: bool = Field(False, description="Masked while it is typed. You still get the answer.")
+    default: Any = Field(None, description="The value before the person changes it.")
     options: list[FieldOption] = Field([], description="For select and multiselect.")
     validation: dict[str, Any] = Field({}, description="minLength, maxLength, pattern, min or max.")
-    conditional: Condition | None = Field(None, description="Ask only after a certain answer before.")
+    conditional: Condition | None = Field(
+        None, description="Ask only if an earlier answer meets this condition."
+    )
 
 
 class FormStepArgument(BaseModel):
@@ -52,17 +55,20 @@ class FormStepArgument(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: str = Field(min_length=1, max_length=200, description="What the person reads above it.")
-    description: str = Field("", max_length=2000, description="A sentence more.")
-    fields: list[FormField] = Field([], max_length=200, description="Its questions; none: a summary.")
+    title: str = Field(min_length=1, max_length=200, description="The heading that the person reads.")
+    description: str = Field("", max_length=2000, description="One more sentence.")
+    fields: list[FormField] = Field(
+        [], max_length=200, description="Its questions; without any, the page is a summary."
+    )
 
 
 Fields = Annotated[
-    list[FormField], Field(max_length=200, description="The form; without fields there is one box for text.")
+    list[FormField],
+    Field(max_length=200, description="The form; without fields, the person gets one text box."),
 ]
 Steps = Annotated[
     list[FormStepArgument],
-    Field(max_length=20, description="Or a long form in several pages, instead of fields."),
+    Field(max_length=20, description="A long form with several pages, instead of fields."),
 ]
 
 
@@ -72,7 +78,7 @@ def build_context(fields: Fields = NONE, steps: Steps = NONE) -> dict[str, Any]:
     Do not ask for passwords or keys: the answers come to you. Without fields, data.answer is a text.
     """
     if fields and steps:
-        raise ValidationFailed("Give the form as fields or as steps, not as both.")
+        raise ValidationFailed("Pass the form as fields or as steps, not as both.")
     if steps:
         pages = [{**dump_model(one), "fields": dump_models(one.fields)} for one in steps]
         return {"form": {"steps": pages}}

@@ -1,1 +1,1 @@
-"""Selection: there are several options, and a person picks."""
+"""Selection: a person chooses one or more of several options."""

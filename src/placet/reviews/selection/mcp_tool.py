@@ -7,23 +7,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from placet.reviews.tool_arguments import NONE, dump_models
 
 TITLE = "Ask for a choice"
+USE_WHEN = "you found several options, and ask which to use. Say how they differ."
 
 
 class OptionArgument(BaseModel):
-    """One choice; whatever else it holds is shown on its card."""
+    """One option; its other members are shown on its card."""
 
     model_config = ConfigDict(extra="allow")
 
-    id: str = Field(min_length=1, max_length=500, description="What data.selected names it by.")
+    id: str = Field(min_length=1, max_length=500, description="The id of the option in data.selected.")
     title: str = Field(min_length=1, description="What the person reads.")
-    description: str = Field("", description="A sentence more.")
+    description: str = Field("", description="One more sentence.")
 
 
 Options = Annotated[
-    list[OptionArgument], Field(min_length=1, max_length=1000, description="What to choose from.")
+    list[OptionArgument], Field(min_length=1, max_length=1000, description="The options to choose from.")
 ]
-Least = Annotated[int, Field(ge=0, le=1000, description="Choose at least so many.")]
-Most = Annotated[int, Field(ge=1, le=1000, description="Choose at most so many.")]
+Least = Annotated[int, Field(ge=0, le=1000, description="The minimum number of selections.")]
+Most = Annotated[int, Field(ge=1, le=1000, description="The maximum number of selections.")]
 Recommended = Annotated[list[str], Field(description="The ids you recommend; nothing is preselected.")]
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from msgspec import Struct
 
 from placet.errors import ValidationFailed
+from placet.reviews.answer_limits import MAX_IDS
 from placet.reviews.entries import ListEntry, find_spelling, read_entries
-from placet.reviews.limits import MAX_IDS
 
-OPTION_SPELLINGS = ("options", "choices", "items", "candidates", "jobs", "results")
+OPTION_SPELLINGS = ("options", "options_preview", "choices", "items", "candidates", "jobs", "results")
 LEAST_SPELLINGS = ("min_selections", "min")
 MOST_SPELLINGS = ("max_selections", "max")
 ADVICE_SPELLINGS = ("recommended", "recommended_id", "recommended_ids")

@@ -13,6 +13,8 @@ from placet.reviews.selection.declaration import SELECTION
 from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, find_recommended, read_choice
 from placet.text.wording import message, plural_message
 
+NO_OPTIONS = "context.options: is missing. The reviewer gets a text box that accepts anything."
+
 
 class Selection(ReviewType):
     """One or more of several options."""
@@ -22,6 +24,10 @@ class Selection(ReviewType):
     def read_context(self, context: Mapping[str, Any]) -> Choice:
         """Return the options and limits; raise ValidationFailed if nothing can be selected."""
         return read_choice(context)
+
+    def list_warnings(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Warn if there are no options, because then the reviewer can write anything."""
+        return () if read_choice(context).options else (NO_OPTIONS,)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the selected ids under `selected`, also if sent as `selected_…`, and a note."""

@@ -6,7 +6,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.reviews.limits import MAX_TEXT
+from placet.protocol.json_schema import UnusableSchema
+from placet.reviews.answer_limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, all_values, read_grouping
 from placet.reviews.tool_calls.fields import MOST_FIELDS, ArgumentForm, build_form
 from placet.reviews.tool_calls.requested_calls import CallGroup
@@ -149,7 +150,10 @@ def _decide_edit(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
         return {}, {entry.box(name): words for name, words in unread.items()}
     if arguments == call.arguments:
         return {}, {entry.key: UNCHANGED}
-    found = find_violations(call.schema, arguments)
+    try:
+        found = find_violations(call.schema, arguments)
+    except UnusableSchema:  # checking these arguments would take too long
+        return {}, {entry.key: message("Its arguments are too large to be changed here.")}
     return {"decision": "edit", "arguments": arguments}, _locate_violations(entry, form, found)
 
 

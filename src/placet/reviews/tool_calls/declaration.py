@@ -3,7 +3,7 @@
 from placet.reviews.approval.declaration import APPROVAL, APPROVE, EDIT, REJECT
 from placet.reviews.declaration import OutcomeDeclaration, TypeDeclaration
 from placet.reviews.tool_calls.example import EXAMPLE
-from placet.text.wording import phrase
+from placet.text.wording import message, phrase
 
 TOOL_CALLS = TypeDeclaration(
     name="tool_calls",
@@ -28,8 +28,13 @@ TOOL_CALLS = TypeDeclaration(
             afterwards=phrase("The agent does with each call what was decided, and nothing else."),
         ),
     ),
+    field_labels={"decisions": message("Decisions")},
     template="tool_calls/page.html",
+    styles=("56-tool-calls.css",),
+    scripts={"[data-calls]": "tool-calls.js"},
     example=EXAMPLE,
     entry_point="hook",
     requires_answer=True,
 )
+
+DECLARATION = TOOL_CALLS

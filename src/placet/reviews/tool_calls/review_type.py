@@ -31,7 +31,14 @@ from placet.reviews.tool_calls.requested_calls import (
 )
 from placet.reviews.tool_calls.schema import read_subschema
 from placet.reviews.tool_calls.secrets import mask_change, mask_secrets
-from placet.reviews.tool_calls.verdicts import FIELD, WHOLE, Verdicts, check_decisions, combine_decisions
+from placet.reviews.tool_calls.verdicts import (
+    FIELD,
+    WHOLE,
+    Verdicts,
+    check_decisions,
+    combine_decisions,
+    has_edit,
+)
 from placet.text.wording import Message, message
 
 PREVIEW = "x-preview"
@@ -65,6 +72,14 @@ class ToolCalls(ReviewType):
         asked = read_requested_calls(context)
         check_schemas(asked)
         return asked
+
+    def evaluates_schema(self, offer: Offer, data: Mapping[str, Any]) -> bool:
+        """Whether an edit is among the decisions, and a call has a schema."""
+        return has_edit(data.get(FIELD)) and _has_schema(offer)
+
+    def post_evaluates_schema(self, offer: Offer, pairs: Pairs) -> bool:
+        """Whether an edit was chosen, and a call has a schema."""
+        return any(value == "edit" for _, value in pairs) and _has_schema(offer)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return a decision for every call, a note, and the grants."""
@@ -167,6 +182,10 @@ class ToolCalls(ReviewType):
         note = read_text_with_preset(offer.context, pairs, "note")
         calls = {str(entry.group.number): values for entry in sheet if (values := entry.values())}
         return drop_empty(calls=calls, note=note if note and note.strip() else None)
+
+
+def _has_schema(offer: Offer) -> bool:
+    return any(call.schema is not None for call in read_requested_calls(offer.context).calls)
 
 
 def _find_shared_decisions(asked: RequestedCalls) -> tuple[str, ...]:

@@ -40,8 +40,8 @@ class Subschema:
     @property
     def description(self) -> str:
         """The first description, or an empty string."""
-        told = (word.get("description") for word in self.words)
-        return next((text for text in told if isinstance(text, str) and text.strip()), "")
+        described = (word.get("description") for word in self.words)
+        return next((text for text in described if isinstance(text, str) and text.strip()), "")
 
     @property
     def required(self) -> frozenset[str]:

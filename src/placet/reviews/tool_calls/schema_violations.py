@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from placet.protocol.conversion import quote
-from placet.protocol.json_schema import compile_schema
+from placet.protocol.json_schema import check_work, compile_schema
 from placet.text.wording import Message, message, plural_message
 
 MOST = 20
@@ -27,7 +27,11 @@ def find_violations(schema: Mapping[str, Any] | None, arguments: Mapping[str, An
     """Return the violations; empty if the arguments are valid or there is no schema."""
     if schema is None:
         return []
-    found = islice(compile_schema(schema).iter_errors(dict(arguments)), MOST)
+    checker, value = compile_schema(schema), dict(arguments)
+    if not check_work(schema, value):
+        unnamed = SchemaViolation(path=(), words=message("This does not fit what the tool takes."))
+        return [] if checker.is_valid(value) else [unnamed]
+    found = islice(checker.iter_errors(value), MOST)
     return [
         _build_violation(error.kind.name, error.kind.as_dict(), tuple(error.instance_path)) for error in found
     ]

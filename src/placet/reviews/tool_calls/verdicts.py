@@ -30,6 +30,12 @@ def decide_alike(asked: RequestedCalls, action: str) -> Verdicts:
     return {call.id: {"decision": action} for call in asked.calls}
 
 
+def has_edit(given: object) -> bool:
+    """Return whether an edit is among decisions that are not checked yet."""
+    verdicts = given.values() if isinstance(given, Mapping) else ()
+    return any(isinstance(one, Mapping) and one.get("decision") == "edit" for one in verdicts)
+
+
 def check_decisions(asked: RequestedCalls, action: str, given: object) -> Verdicts:
     """Return the decisions to store, in the order of the calls; raise InvalidSubmission."""
     if given is None and action in WHOLE:

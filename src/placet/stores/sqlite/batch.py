@@ -6,7 +6,8 @@ from typing import Any
 import apsw
 
 from placet.errors import CaseConflict, Unavailable
-from placet.stores.sqlite.connection import OUTAGE_ERRORS
+from placet.sqlite_outages import SQLITE_OUTAGES
+from placet.stores.sqlite.database_file import CommitLost
 from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.queries import QUERIES
 
@@ -64,7 +65,9 @@ def roll_back(connection: apsw.Connection) -> None:
 
 def error_for_caller(error: Exception) -> Exception:
     """Return the exception that the caller of a failed write gets."""
-    if isinstance(error, OUTAGE_ERRORS):
+    if isinstance(error, CommitLost):
+        return Unavailable(f"The database is unavailable ({error}). The write may be lost.")
+    if isinstance(error, SQLITE_OUTAGES):
         return Unavailable(f"The database is unavailable ({error}). Nothing was recorded; try again.")
     if isinstance(error, apsw.ConstraintError) and getattr(error, "extendedresult", None) in _TAKEN:
         return CaseConflict()

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from placet.cases.case import Case, Offer
 from placet.cases.events import Event
-from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft, IdempotencyRecord
+from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft, IdempotencyRecord, OwnerUsage
 from placet.ports.row_validation import check_rows
 from placet.protocol.poll import Status
 from placet.stores.sqlite import rows
@@ -28,6 +28,7 @@ SELECT_CASES_OF_OWNER = QUERIES["select_cases_of_owner"]
 SELECT_CASES_OF_OWNER_BY_STATUS = QUERIES["select_cases_of_owner_by_status"]
 SELECT_CASE_NUMBER = QUERIES["select_case_number"]
 SELECT_DUE = QUERIES["select_due"]
+SELECT_USAGE = QUERIES["select_usage"]
 SELECT_NEXT_DUE_AT = QUERIES["select_next_due_at"]
 SELECT_REPLAY = QUERIES["select_replay"]
 SELECT_SPENT_EVIDENCE = QUERIES["select_spent_evidence"]
@@ -79,9 +80,9 @@ class SqliteCaseStore:
     async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
         """Return a case with its offer, or None if it does not exist or was erased."""
         if recent := self._recent.get(case_id):
-            return rows.case_from(recent.state), rows.offer_from(recent.offer)
+            return rows.case_and_offer_from((recent.state, recent.offer))
         row = self._reader.row(SELECT_CASE_AND_OFFER, (case_id,))
-        return (rows.case_from(row[0]), rows.offer_from(row[1])) if row else None
+        return rows.case_and_offer_from(row) if row else None
 
     async def list_events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
         """Return the case's events with a sequence number above `after`, in order."""
@@ -103,6 +104,11 @@ class SqliteCaseStore:
             return _NEWEST
         row = self._reader.row(SELECT_CASE_NUMBER, (case_id,))
         return int(row[0]) if row else 0
+
+    async def get_usage(self, owner: str | None) -> OwnerUsage:
+        """Return what the owner's cases use, without counting them one by one."""
+        row = self._reader.row(SELECT_USAGE, (owner or "",))
+        return OwnerUsage(open_cases=row[0], stored_bytes=row[1]) if row else OwnerUsage()
 
     async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
         """Return cases whose due time has passed, the most overdue first."""

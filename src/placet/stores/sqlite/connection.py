@@ -4,6 +4,8 @@ from pathlib import Path
 
 import apsw
 
+from placet.cases.audit_chain import link_digest
+
 BUSY_FOR_MS = 5_000  # how long the writer waits for another process
 READ_BUSY_FOR_MS = 100  # readers block the event loop
 TRUNCATE_BUSY_FOR_MS = 200  # no write is possible meanwhile
@@ -11,21 +13,6 @@ CACHE_KIB = 32_768
 CHECKPOINT_PAGES = 4_000
 LOG_BYTES = 64 * 2**20  # a log that grew beyond this is truncated
 PAGE_SIZE = 4_096
-
-# Problems that an operator can solve while the server runs: a full disk, a lock, a failing device.
-OUTAGE_ERRORS = (
-    apsw.FullError,
-    apsw.IOError,
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.ReadOnlyError,
-    apsw.CantOpenError,
-    apsw.PermissionsError,
-    apsw.ProtocolError,
-    apsw.CorruptError,
-    apsw.NotADBError,
-    apsw.NoMemError,
-)
 
 
 def connect_writer(path: Path) -> apsw.Connection:
@@ -35,10 +22,11 @@ def connect_writer(path: Path) -> apsw.Connection:
     _tune(connection)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
-    connection.pragma("fullfsync", True)  # where fsync alone stops at the drive's cache
+    connection.pragma("fullfsync", True)  # on systems where fsync stops at the drive's cache
     connection.pragma("journal_size_limit", LOG_BYTES)
     connection.pragma("secure_delete", True)  # erased content is overwritten, not only unlinked
     enforce_schema(connection)
+    add_functions(connection)
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
     return connection
 
@@ -55,6 +43,11 @@ def enforce_schema(connection: apsw.Connection) -> None:
     """Switch on the checks that the schema relies on and that SQLite leaves off by default."""
     connection.pragma("foreign_keys", True)
     connection.pragma("recursive_triggers", True)  # otherwise REPLACE deletes events past their trigger
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """Add the functions that statements of the writer call."""
+    connection.create_scalar_function("audit_link", link_digest, deterministic=True)
 
 
 def checkpoint_log(path: Path) -> None:

@@ -14,6 +14,9 @@ SELECT_GRANTS = QUERIES["select_grants"]
 SELECT_GRANT_NUMBER = QUERIES["select_grant_number"]
 SELECT_GRANT_USE = QUERIES["select_grant_use"]
 
+_OF_CASE = """
+WHERE case_number = (SELECT number FROM cases WHERE id = ?) ORDER BY grants.number DESC
+"""
 _USABLE = "WHERE grants.owner = ? AND tool = ? AND open_until > ?"
 _patterns_from = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
@@ -29,16 +32,10 @@ class SqliteGrantStore:
         return found[0] if found else None
 
     async def list_grants(
-        self,
-        owner: str | None = None,
-        *,
-        case_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
+        self, owner: str | None = None, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Grant]:
-        """Return grants of an owner, a case or all, newest first. `before` is the last id seen."""
-        terms = {"grants.owner = ?": owner, "case_number = (SELECT number FROM cases WHERE id = ?)": case_id}
-        conditions: dict[str, str | int] = {term: value for term, value in terms.items() if value is not None}
+        """Return grants of an owner or all, newest first. `before` is the last id seen."""
+        conditions: dict[str, str | int] = {} if owner is None else {"grants.owner = ?": owner}
         if before is not None:
             row = self._reader.row(SELECT_GRANT_NUMBER, (before,))
             conditions["grants.number < ?"] = row[0] if row else 0
@@ -46,6 +43,10 @@ class SqliteGrantStore:
         return self._grants(
             f"WHERE {where} ORDER BY grants.number DESC LIMIT ?", (*conditions.values(), limit)
         )
+
+    async def list_grants_of_case(self, case_id: str) -> Sequence[Grant]:
+        """Return the grants that were given with a case, newest first."""
+        return self._grants(_OF_CASE, (case_id,))
 
     async def list_usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
         """Return the owner's grants for this tool that are neither expired, revoked nor used up."""

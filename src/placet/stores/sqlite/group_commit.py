@@ -10,12 +10,14 @@ from collections import deque
 import apsw
 
 from placet.errors import Unavailable
-from placet.stores.listeners import Listener, notify_listeners
+from placet.sqlite_outages import SQLITE_OUTAGES
+from placet.stores.listeners import CommitListeners
 from placet.stores.sqlite import batch
 from placet.stores.sqlite.batch import Outcome, Rows
-from placet.stores.sqlite.connection import BUSY_FOR_MS, OUTAGE_ERRORS, truncate_log
+from placet.stores.sqlite.connection import BUSY_FOR_MS, truncate_log
 from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.queries import QUERIES
+from placet.stores.sqlite.storage_monitor import StorageMonitor
 from placet.stores.sqlite.worker_thread import WorkerThread
 
 MAX_BATCH = 256  # bounds how long the event loop is blocked
@@ -26,15 +28,17 @@ DATA_VERSION = QUERIES["data_version"]
 Pending = tuple[WriteOperation, "asyncio.Future[Rows]"]
 
 
-class GroupCommitWriter:
+class GroupCommitWriter(CommitListeners):
     """A `Writer` that runs operations in the order they were submitted.
 
     Each future resolves once its write is on disk.
     """
 
-    def __init__(self, connection: apsw.Connection, *, busy_for_ms: int = BUSY_FOR_MS) -> None:
+    def __init__(self, connection: apsw.Connection, monitor: StorageMonitor | None = None) -> None:
+        super().__init__()
         self._connection = connection
-        self._busy_for_ms = busy_for_ms
+        self._monitor = monitor or StorageMonitor()
+        self._was_replaced = False
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Pending] = deque()
         self._batch: list[Pending] = []
@@ -45,8 +49,6 @@ class GroupCommitWriter:
         self._closed = False
         self._must_check_version = False
         self._truncation: asyncio.Future[None] | None = None
-        self._listeners: list[Listener] = []
-        self._record_listeners: list[Listener] = []
         self._seen_version = self._data_version()
         self._thread = WorkerThread(self._loop)
         connection.set_busy_timeout(0)
@@ -69,18 +71,6 @@ class GroupCommitWriter:
             self._truncation = self._loop.create_future()
             self._wake()
         await asyncio.shield(self._truncation)
-
-    def add_change_listener(self, listener: Listener) -> None:
-        """See `Writer`."""
-        self._listeners.append(listener)
-
-    def add_record_listener(self, listener: Listener) -> None:
-        """See `Writer`."""
-        self._record_listeners.append(listener)
-
-    def notify_record_listeners(self, tenant: str | None) -> None:
-        """See `Writer`."""
-        notify_listeners(self._record_listeners, [tenant])
 
     def check_other_processes(self) -> None:
         """Notify the listeners if another process has written, now or before the next transaction."""
@@ -107,6 +97,8 @@ class GroupCommitWriter:
         return self._loop.call_later(CHECK_OTHER_PROCESSES_S, self._check_again)
 
     def _check_again(self) -> None:
+        self._monitor.check_files()
+        self._report_replacement()
         self.check_other_processes()
         self._timer = self._schedule_check()
 
@@ -131,6 +123,7 @@ class GroupCommitWriter:
             self._active = False
             return
         try:
+            self._monitor.require_in_place()
             batch.begin(self._connection)
         except apsw.BusyError:
             self._thread.run(self._begin_with_timeout, self._continue_after_begin)
@@ -154,7 +147,7 @@ class GroupCommitWriter:
         return [self._waiting.popleft() for _ in range(size)]
 
     def _begin_with_timeout(self) -> None:
-        self._connection.set_busy_timeout(self._busy_for_ms)
+        self._connection.set_busy_timeout(BUSY_FOR_MS)
         try:
             batch.begin(self._connection)
         finally:
@@ -175,12 +168,18 @@ class GroupCommitWriter:
             batch.roll_back(connection)
             self._fail(error)
         else:
-            self._thread.run(lambda: batch.commit(connection), self._finish_batch)
+            self._thread.run(self._commit, self._finish_batch)
+
+    def _commit(self) -> None:
+        batch.commit(self._connection)
+        self._monitor.require_in_place_after_commit()
 
     def _finish_batch(self, error: Exception | None) -> None:
         if error is not None:
             self._fail(error)
             return
+        self._monitor.writes.report_success()
+        self._report_replacement()
         changed: list[str] = []
         tenants: list[str] = []
         for (operation, future), outcome in zip(self._batch, self._outcomes, strict=True):
@@ -191,13 +190,15 @@ class GroupCommitWriter:
             tenants.extend(operation.tenants)
             if not future.done():
                 future.set_result(outcome)
-        notify_listeners(self._listeners, changed)
-        notify_listeners(self._record_listeners, tenants)
+        self.notify_listeners(changed, tenants)
         self._loop.call_soon(self._start_batch)  # the callers may submit more
 
     def _fail(self, error: Exception) -> None:
         """Fail the whole batch in an outage. Otherwise one operation is the cause: run each by itself."""
-        if isinstance(error, OUTAGE_ERRORS) or len(self._batch) == 1:
+        if isinstance(error, SQLITE_OUTAGES):
+            self._monitor.writes.report_failure(error, refused=len(self._batch))
+            self._report_replacement()
+        if isinstance(error, SQLITE_OUTAGES) or len(self._batch) == 1:
             for _, future in self._batch:
                 _reject(future, batch.error_for_caller(error))
         else:
@@ -205,15 +206,21 @@ class GroupCommitWriter:
             self._single_writes = len(self._batch)
         self._loop.call_soon(self._start_batch)
 
+    def _report_replacement(self) -> None:
+        """Notify the listeners if the database was replaced or put back, so that they clear their caches."""
+        if self._monitor.is_replaced != self._was_replaced:
+            self._was_replaced = self._monitor.is_replaced
+            self.notify_listeners([None])
+
     def _check_version(self) -> None:
         self._must_check_version = False
         try:
             version = self._data_version()
-        except OUTAGE_ERRORS:
+        except SQLITE_OUTAGES:
             return  # the next read or write reports it
         if version != self._seen_version:
             self._seen_version = version
-            notify_listeners(self._listeners, [None])
+            self.notify_listeners([None])
 
     def _data_version(self) -> int:
         """Return a number that changes when any other connection commits, but not when this one does."""

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import apsw
 
 from placet.errors import Unavailable
-from placet.stores.listeners import Listener, notify_listeners
+from placet.stores.listeners import CommitListeners
 from placet.stores.sqlite import batch
 from placet.stores.sqlite.batch import Rows
-from placet.stores.sqlite.connection import enforce_schema
+from placet.stores.sqlite.connection import add_functions, enforce_schema
 from placet.stores.sqlite.migrate import MIGRATIONS
 from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.reader import Reader
@@ -35,14 +35,13 @@ class InMemorySqliteStore(SqliteStore):
         super().__init__(reader, ImmediateWriter(connection, lock), _InlineReader(reader))
 
 
-class ImmediateWriter:
+class ImmediateWriter(CommitListeners):
     """A `Writer` that commits each operation before `submit` returns."""
 
     def __init__(self, connection: apsw.Connection, lock: threading.RLock) -> None:
+        super().__init__()
         self._connection = connection
         self._lock = lock
-        self._listeners: list[Listener] = []
-        self._record_listeners: list[Listener] = []
         self._closed = False
 
     def submit(self, operation: WriteOperation) -> "asyncio.Future[Rows]":
@@ -59,8 +58,7 @@ class ImmediateWriter:
             future.set_exception(outcome)
             return future
         future.set_result(outcome)
-        notify_listeners(self._listeners, operation.changed)
-        notify_listeners(self._record_listeners, operation.tenants)
+        self.notify_listeners(operation.changed, operation.tenants)
         return future
 
     def _commit(self, operation: WriteOperation) -> batch.Outcome:
@@ -76,18 +74,6 @@ class ImmediateWriter:
     async def truncate_log(self) -> None:
         """Do nothing: there is no log."""
 
-    def add_change_listener(self, listener: Listener) -> None:
-        """See `Writer`."""
-        self._listeners.append(listener)
-
-    def add_record_listener(self, listener: Listener) -> None:
-        """See `Writer`."""
-        self._record_listeners.append(listener)
-
-    def notify_record_listeners(self, tenant: str | None) -> None:
-        """See `Writer`."""
-        notify_listeners(self._record_listeners, [tenant])
-
     async def finish(self) -> None:
         """Accept no more writes."""
         self._closed = True
@@ -98,7 +84,7 @@ class ImmediateWriter:
 
 
 class _SharedReader(Reader):
-    """Reads through the connection that writes; the lock keeps threads apart."""
+    """Reads through the connection that writes, under its lock."""
 
     def __init__(self, connection: apsw.Connection, lock: threading.RLock) -> None:
         super().__init__(connection)
@@ -132,6 +118,7 @@ def _connect() -> apsw.Connection:
     connection = apsw.Connection(":memory:")
     connection.deserialize("main", _empty_database())
     enforce_schema(connection)
+    add_functions(connection)
     return connection
 
 

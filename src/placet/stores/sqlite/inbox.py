@@ -78,4 +78,4 @@ def _start_after(reader: Reader, cursor: InboxCursor | None, *, otherwise: Start
 def _read_page(reader: Reader, page: Iterator[tuple[int, int]]) -> Found:
     """Return the cases of a page, without those that were erased since they were listed."""
     found = [reader.row(SELECT_CASE_AND_OFFER, (number,)) for _, number in page]
-    return [(rows.case_from(row[0]), rows.offer_from(row[1])) for row in found if row]
+    return [pair for row in found if row and (pair := rows.case_and_offer_from(row)) is not None]

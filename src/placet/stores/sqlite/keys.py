@@ -1,8 +1,9 @@
-"""API keys, signing keys and secrets in SQLite."""
+"""API keys, inbox sessions, signing keys and secrets in SQLite."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from placet.ports.key_store import ApiKey
+from placet.ports.key_store import ApiKey, StoredSession
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import WriteOperation, single_statement
 from placet.stores.sqlite.queries import QUERIES
@@ -16,6 +17,10 @@ SELECT_SIGNING_KEYS = QUERIES["select_signing_keys"]
 UPSERT_SIGNING_KEY = QUERIES["upsert_signing_key"]
 INSERT_SECRET = QUERIES["insert_secret"]
 SELECT_SECRET = QUERIES["select_secret"]
+INSERT_INBOX_SESSION = QUERIES["insert_inbox_session"]
+SELECT_INBOX_SESSION = QUERIES["select_inbox_session"]
+DELETE_INBOX_SESSION = QUERIES["delete_inbox_session"]
+DELETE_ENDED_INBOX_SESSIONS = QUERIES["delete_ended_inbox_sessions"]
 
 
 class SqliteKeyStore:
@@ -36,6 +41,21 @@ class SqliteKeyStore:
     async def save_api_key(self, key: ApiKey) -> None:
         """Write a new or changed key. Raises CaseConflict if another key has its digest."""
         await self._writer.submit(single_statement(UPSERT_API_KEY, rows.api_key_row(key)))
+
+    async def get_inbox_session(self, digest: str) -> StoredSession | None:
+        """Return the session with this digest, ended by time or not; None once it was deleted."""
+        row = self._reader.row(SELECT_INBOX_SESSION, (digest,))
+        return rows.session_from(row) if row else None
+
+    async def add_inbox_session(self, session: StoredSession, *, now: datetime) -> None:
+        """Write a new session, and delete those that have ended."""
+        ended = (DELETE_ENDED_INBOX_SESSIONS, (rows.to_micros(now),))
+        insert = (INSERT_INBOX_SESSION, rows.session_row(session))
+        await self._writer.submit(WriteOperation(statements=(ended, insert)))
+
+    async def delete_inbox_session(self, digest: str) -> None:
+        """Delete a session, if it exists."""
+        await self._writer.submit(single_statement(DELETE_INBOX_SESSION, (digest,)))
 
     async def list_signing_keys(self) -> Sequence[str]:
         """Return the serialised signing keys, oldest first."""

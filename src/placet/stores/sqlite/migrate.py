@@ -16,7 +16,7 @@ from placet.stores.sqlite.queries import QUERIES
 
 SELECT_STATE = QUERIES["select_state"]
 SWITCH_ATTEMPTS = 20
-APPLICATION_ID = 0x41736E74  # identifies our files, also for `file`
+APPLICATION_ID = 0x506C6374  # "Plct": identifies our files, also for `file`
 
 
 class SchemaState(Struct, frozen=True, kw_only=True):
@@ -65,8 +65,21 @@ def migrate(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> Sch
         before = _read_state(connection, path, known=max(scripts))
         _enable_wal(connection)
         for number, sql in scripts.items():
-            _run_migration(connection, number, sql)
+            with _explain_failure(path, number):
+                _run_migration(connection, number, sql)
         return before
+
+
+@contextmanager
+def _explain_failure(path: Path, number: int) -> Iterator[None]:
+    """Raise MigrationError if a script does not fit the file, as after changes by another program."""
+    try:
+        yield
+    except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, apsw.SchemaChangeError) as error:
+        raise MigrationError(
+            f"{path} could not be migrated to schema {number}: {error}. That step was undone."
+            " Restore a backup if another program changed the file."
+        ) from error
 
 
 def prepare_file(path: Path, *, scripts: Mapping[int, str] = MIGRATIONS) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from placet.cases.case import Case
+from placet.cases.case import NO_EVENT, Case
 from placet.cases.events import Event
 from placet.ports.audit_store import AuditRow
 from placet.ports.case_store import CaseCreation, CaseUpdate
@@ -37,6 +37,7 @@ BLANK_GRANTS = QUERIES["blank_grants"]
 INSERT_HOLD = QUERIES["insert_hold"]
 UPSERT_TASK = QUERIES["upsert_task"]
 INSERT_AUDIT_EVENT = QUERIES["insert_audit_event"]
+MOVE_AUDIT_HEAD = QUERIES["move_audit_head"]
 
 Statement = tuple[str, Params]
 
@@ -132,8 +133,10 @@ def task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
 
 
 def audit_statements(events: Iterable[AuditRow]) -> Iterable[Statement]:
-    """Return the statements that append audit events."""
-    return ((INSERT_AUDIT_EVENT, relay_rows.audit_row(event)) for event in events)
+    """Return the statements that append audit events, each to the chain of its tenant."""
+    for event in events:
+        yield INSERT_AUDIT_EVENT, relay_rows.audit_row(event)
+        yield MOVE_AUDIT_HEAD, (event.id, NO_EVENT)
 
 
 def _inbox_columns(case: Case) -> tuple[int | None, int | None]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from placet.ports.endpoint_store import Endpoint
-from placet.ports.outbox_store import Delivery
+from placet.ports.outbox_store import ALL_DELIVERIES, Delivery, DeliveryFilter
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import WriteOperation, attempt_operation, single_statement
 from placet.stores.sqlite.queries import QUERIES
@@ -64,18 +64,13 @@ class SqliteOutboxStore:
         return rows.delivery_from(found[0]) if found else None
 
     async def list_deliveries(
-        self,
-        *,
-        owner: str | None = None,
-        case_id: str | None = None,
-        state: str | None = None,
-        limit: int = 50,
+        self, filter: DeliveryFilter = ALL_DELIVERIES, *, limit: int = 50
     ) -> Sequence[Delivery]:
         """Return the delivery log, newest first."""
-        if state is not None and state not in _OF_STATE:
+        if filter.state is not None and filter.state not in _OF_STATE:
             return []
-        terms = {_OF_OWNER: owner, _OF_CASE: case_id}
-        conditions = [_OF_STATE[state]] if state is not None else []
+        terms = {_OF_OWNER: filter.owner, _OF_CASE: filter.case_id}
+        conditions = [_OF_STATE[filter.state]] if filter.state is not None else []
         conditions += [condition for condition, value in terms.items() if value is not None]
         values = [value for value in terms.values() if value is not None]
         return self._deliveries(conditions, (*values, limit))

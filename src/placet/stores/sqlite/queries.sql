@@ -21,6 +21,13 @@ ROLLBACK TO operation
 SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
 FROM pragma_user_version, pragma_application_id
 
+-- name: insert_probe
+INSERT INTO replays (owner, key_digest, request_digest, sealed_answer, expires_at)
+VALUES ('', 'probe', '', zeroblob(32768), 0)
+
+-- name: delete_probe
+DELETE FROM replays WHERE owner = '' AND key_digest = 'probe'
+
 -- name: data_version
 PRAGMA data_version
 
@@ -34,8 +41,8 @@ ON CONFLICT (id) DO NOTHING
 INSERT INTO offers (case_number, offer) SELECT number, ?2 FROM cases WHERE id = ?1
 
 -- name: insert_event
-INSERT INTO events (case_number, seq, type, at, actor, data, salt, data_digest, previous, digest)
-SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM cases WHERE id = ?1
+INSERT INTO events (case_number, seq, type, at, actor, data, salt, data_digest, previous, digest, state_digest)
+SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM cases WHERE id = ?1
 
 -- name: update_case
 UPDATE cases SET status = ?3, version = ?4, due_at = ?5, state = ?6, waits_until = ?7, closed_at = ?8
@@ -62,10 +69,10 @@ WHERE case_number = (SELECT number FROM cases WHERE id = ?1) AND state <> 'waiti
 SELECT state FROM cases WHERE id = ?1
 
 -- name: select_case_and_offer
-SELECT state, offer FROM cases JOIN offers ON case_number = number WHERE id = ?1
+SELECT state, offer FROM cases LEFT JOIN offers ON case_number = number WHERE id = ?1
 
 -- name: select_events
-SELECT id, seq, type, at, actor, data, salt, data_digest, previous, digest
+SELECT id, seq, type, at, actor, data, salt, data_digest, previous, digest, state_digest
 FROM cases JOIN events ON case_number = number WHERE id = ?1 AND seq > ?2 ORDER BY seq
 
 -- name: select_cases_of_owner_by_status
@@ -105,10 +112,13 @@ WHERE owner IS ?1 AND closed_at <= ?2 AND (closed_at, number) < (?2, ?3)
 ORDER BY closed_at DESC, number DESC LIMIT ?4
 
 -- name: select_numbered_case_and_offer
-SELECT state, offer FROM cases JOIN offers ON case_number = number WHERE number = ?1
+SELECT state, offer FROM cases LEFT JOIN offers ON case_number = number WHERE number = ?1
 
 -- name: select_due
 SELECT state FROM cases WHERE due_at IS NOT NULL AND due_at <= ?1 ORDER BY due_at LIMIT ?2
+
+-- name: select_usage
+SELECT open_cases, stored_bytes FROM owner_usage WHERE owner = ?1
 
 -- name: select_next_due_at
 SELECT min(due_at) FROM cases WHERE due_at IS NOT NULL
@@ -236,6 +246,18 @@ INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING
 -- name: select_secret
 SELECT value FROM secrets WHERE name = ?1
 
+-- name: insert_inbox_session
+INSERT INTO inbox_sessions (digest, key_digest, ends_at) VALUES (?1, ?2, ?3)
+
+-- name: select_inbox_session
+SELECT digest, key_digest, ends_at FROM inbox_sessions WHERE digest = ?1
+
+-- name: delete_inbox_session
+DELETE FROM inbox_sessions WHERE digest = ?1
+
+-- name: delete_ended_inbox_sessions
+DELETE FROM inbox_sessions WHERE ends_at <= ?1
+
 -- name: insert_grant
 INSERT INTO grants (
   id, case_number, owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id,
@@ -349,9 +371,25 @@ DELETE FROM holds WHERE number IN (
 
 
 -- name: insert_audit_event
+-- The event continues the chain of its tenant. `audit_link` is a function of the writing connection.
+WITH place (number, seq, previous) AS (
+  SELECT
+    (SELECT coalesce(max(number), 0) + 1 FROM audit_events),
+    coalesce((SELECT count FROM audit_heads WHERE tenant = ?2), 0) + 1,
+    coalesce((SELECT digest FROM audit_heads WHERE tenant = ?2), ?16)
+)
 INSERT INTO audit_events (
-  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body,
+  salt, body_digest, outline_digest, number, seq, previous, digest
+) SELECT
+  ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, number, seq, previous,
+  audit_link(number, seq, previous, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?14, ?15)
+FROM place
+
+-- name: move_audit_head
+INSERT INTO audit_heads (tenant, count, digest, deleted, deleted_digest)
+SELECT tenant, seq, digest, 0, ?2 FROM audit_events WHERE id = ?1
+ON CONFLICT (tenant) DO UPDATE SET count = excluded.count, digest = excluded.digest
 
 -- name: select_audit_events
 SELECT
@@ -404,9 +442,75 @@ SELECT
 FROM audit_events WHERE tenant = ?1 AND redacted = 0 AND at < ?2 ORDER BY at, number LIMIT ?3
 
 -- name: redact_audit_event
-UPDATE audit_events SET body = ?3, redacted = 1 WHERE tenant = ?1 AND id = ?2
+UPDATE audit_events SET body = ?3, redacted = 1, salt = CASE WHEN body = ?3 THEN salt END
+WHERE tenant = ?1 AND id = ?2
+
+-- name: note_deleted_audit_events
+-- Only from the beginning of the chain, so that the rest can be verified. Both statements choose the same rows.
+WITH oldest AS (SELECT number, at FROM audit_events WHERE tenant = ?1 ORDER BY number LIMIT ?3),
+expired (last) AS (
+  SELECT max(number) FROM oldest WHERE number < coalesce((SELECT min(number) FROM oldest WHERE at >= ?2), ?4)
+)
+UPDATE audit_heads SET deleted = seq, deleted_digest = audit_events.digest
+FROM expired JOIN audit_events ON audit_events.number = expired.last
+WHERE audit_heads.tenant = ?1 AND seq IS NOT NULL
 
 -- name: delete_audit_events
+WITH oldest AS (SELECT number, at FROM audit_events WHERE tenant = ?1 ORDER BY number LIMIT ?3)
 DELETE FROM audit_events WHERE number IN (
-  SELECT number FROM audit_events WHERE tenant = ?1 AND at < ?2 ORDER BY at LIMIT ?3
+  SELECT number FROM oldest WHERE number < coalesce((SELECT min(number) FROM oldest WHERE at >= ?2), ?4)
 ) RETURNING 1
+
+
+-- name: begin_reading
+BEGIN DEFERRED
+
+-- name: select_case_sizes
+SELECT number, version FROM cases WHERE number > ?1 ORDER BY number LIMIT ?2
+
+-- name: select_stored_cases
+SELECT number, id, owner, status, version, due_at, waits_until, closed_at, state, offer
+FROM cases LEFT JOIN offers ON case_number = number WHERE number > ?1 AND number <= ?2 ORDER BY number
+
+-- name: select_stored_events
+SELECT case_number, seq, type, at, actor, data, salt, data_digest, previous, digest, state_digest
+FROM events WHERE case_number > ?1 AND case_number <= ?2 ORDER BY case_number, seq
+
+-- name: select_stored_grants
+SELECT
+  case_number, id, owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id, revoked_at,
+  revoked_by, open_until
+FROM grants WHERE case_number > ?1 AND case_number <= ?2 ORDER BY case_number, number
+
+-- name: select_log_entries
+SELECT events.rowid, case_number, id, digest FROM events LEFT JOIN cases ON number = case_number
+WHERE events.rowid > ?1 ORDER BY events.rowid LIMIT ?2
+
+-- name: select_stray_rows
+SELECT 'offers', case_number FROM offers WHERE NOT EXISTS (SELECT 1 FROM cases WHERE number = case_number)
+UNION ALL
+SELECT 'grants', case_number FROM grants WHERE NOT EXISTS (SELECT 1 FROM cases WHERE number = case_number)
+UNION ALL
+SELECT 'grants', case_number FROM grants WHERE number NOT BETWEEN 1 AND (SELECT count(*) FROM grants)
+LIMIT ?1
+
+-- name: select_log_size
+SELECT (SELECT count(*) FROM cases), (SELECT coalesce(max(rowid), 0) FROM events)
+
+-- name: select_audit_heads
+SELECT tenant, count, digest, deleted, deleted_digest FROM audit_heads ORDER BY tenant
+
+-- name: select_chained_audit_rows
+SELECT
+  number, seq, previous, id, tenant, at, type, action, transport, source_agent, source_user, sink_agent,
+  correlation_id, task_id, body_digest, outline_digest, digest, body, salt, redacted
+FROM audit_events WHERE number > ?1 ORDER BY number LIMIT ?2
+
+-- name: insert_checkpoint
+INSERT INTO checkpoints (made_at, document) VALUES (?1, ?2)
+
+-- name: select_checkpoints
+SELECT number, document FROM checkpoints WHERE number > ?1 ORDER BY number LIMIT ?2
+
+-- name: select_last_checkpoint
+SELECT document FROM checkpoints ORDER BY number DESC LIMIT 1

@@ -5,24 +5,33 @@ from typing import Any
 import apsw
 
 from placet.errors import Unavailable
-from placet.stores.sqlite.connection import OUTAGE_ERRORS
+from placet.sqlite_outages import SQLITE_OUTAGES
 from placet.stores.sqlite.rows import Params
+from placet.stores.sqlite.storage_monitor import StorageMonitor
 
 
 class Reader:
     """Runs queries on the last commit. All rows are fetched, so that no query keeps old pages in use."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, monitor: StorageMonitor | None = None) -> None:
         self._connection = connection
+        self._monitor = monitor or StorageMonitor()
 
     def rows(self, sql: str, params: Params = ()) -> list[Any]:
         """Return all rows, or none if a parameter is a value that SQLite cannot store. Raises Unavailable."""
         try:
-            return self._connection.execute(sql, params).fetchall()
+            if self._monitor.is_replaced:
+                self._monitor.require_in_place()
+            found = self._connection.execute(sql, params).fetchall()
         except (UnicodeEncodeError, OverflowError):
             return []
-        except (*OUTAGE_ERRORS, apsw.ConnectionClosedError) as error:
+        except SQLITE_OUTAGES as error:
+            self._monitor.reads.report_failure(error)
             raise Unavailable(f"The database cannot be read right now ({error}).") from error
+        except apsw.ConnectionClosedError as error:
+            raise Unavailable("The store is closed.") from error
+        self._monitor.reads.report_success()
+        return found
 
     def row(self, sql: str, params: Params = ()) -> Any:
         """Return the first row, or None."""

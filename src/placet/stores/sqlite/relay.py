@@ -6,9 +6,9 @@ from datetime import datetime
 
 from placet.errors import CaseConflict, RelayConflict, Unavailable
 from placet.ports.audit_store import AuditFilter, AuditRow, SortOrder, Trace
-from placet.ports.config_store import ConfigKind, ConfigRecord
+from placet.ports.config_store import ConfigKind, ConfigRecord, ConfigRecords
 from placet.ports.hold_store import HoldFilter, HoldRow
-from placet.ports.row_validation import can_be_stored, check_page, check_rows
+from placet.ports.row_validation import MAX_NUMBER, can_be_stored, check_page, check_rows
 from placet.ports.task_store import TaskRow
 from placet.stores.sqlite import relay_rows as rows
 from placet.stores.sqlite.batch import Rows
@@ -57,6 +57,7 @@ SELECT_AUDITED_TENANTS = QUERIES["select_audited_tenants"]
 SELECT_TO_REDACT = QUERIES["select_audit_events_to_redact"]
 REDACT_AUDIT_EVENT = QUERIES["redact_audit_event"]
 DELETE_AUDIT_EVENTS = QUERIES["delete_audit_events"]
+NOTE_DELETED_AUDIT_EVENTS = QUERIES["note_deleted_audit_events"]
 
 
 class SqliteRelayStore:
@@ -81,11 +82,7 @@ class SqliteRelayStore:
         await self._write(WriteOperation(guards, ((COUNT_RECORD_CHANGE, ()),), tenants=(tenant,)))
 
     async def change_records(
-        self,
-        *,
-        save: Sequence[ConfigRecord] = (),
-        delete: Sequence[ConfigRecord] = (),
-        events: Sequence[AuditRow] = (),
+        self, *, save: ConfigRecords = (), delete: ConfigRecords = (), events: Sequence[AuditRow] = ()
     ) -> None:
         """Write and delete records with their audit events, all or none."""
         check_rows((*save, *delete, *events))
@@ -103,7 +100,7 @@ class SqliteRelayStore:
         row = self._reader.row(SELECT_RECORD, (tenant, kind, id))
         return rows.record_from(row) if row else None
 
-    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> Sequence[ConfigRecord]:
+    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> ConfigRecords:
         """Return all records of a kind, of one tenant or of all, in the order they were first saved."""
         if tenant is None:
             found = self._reader.rows(SELECT_RECORDS, (kind,))
@@ -239,10 +236,18 @@ class SqliteRelayStore:
         return [tenant for (tenant,) in self._reader.rows(SELECT_AUDITED_TENANTS)]
 
     async def delete_older(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
-        """Delete events, settled holds and tasks from before this time, at most `limit` of each."""
+        """Delete events, settled holds and tasks from before this time, at most `limit` of each.
+
+        Events are deleted from the beginning of their chain: one that was written after a younger one waits.
+        """
         terms: Params = (tenant, to_micros(before), limit)
-        deletions = (DELETE_AUDIT_EVENTS, DELETE_HOLDS, DELETE_TASKS)
-        deleted = await asyncio.gather(*(self._write(single_statement(sql, terms)) for sql in deletions))
+        events = (*terms, MAX_NUMBER)
+        deletions = (
+            WriteOperation(statements=((NOTE_DELETED_AUDIT_EVENTS, events), (DELETE_AUDIT_EVENTS, events))),
+            single_statement(DELETE_HOLDS, terms),
+            single_statement(DELETE_TASKS, terms),
+        )
+        deleted = await asyncio.gather(*map(self._write, deletions))
         return sum(map(len, deleted))
 
     # Shared

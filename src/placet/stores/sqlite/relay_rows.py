@@ -1,10 +1,16 @@
 """Conversion between the relay's values and rows."""
 
+import os
+
+from placet.cases.audit_chain import body_digest, outline_digest
+from placet.cases.case import NO_EVENT
 from placet.ports.audit_store import AuditRow, Trace
 from placet.ports.config_store import ConfigRecord
 from placet.ports.hold_store import HoldRow
 from placet.ports.task_store import TaskRow
 from placet.stores.sqlite.rows import Params, Row, datetime_from, to_micros
+
+SALT_BYTES = 16
 
 
 def record_row(record: ConfigRecord) -> Params:
@@ -74,7 +80,8 @@ def hold_from(row: Row) -> HoldRow:
 
 
 def audit_row(event: AuditRow) -> Params:
-    """Return the parameters of `insert_audit_event`."""
+    """Return the parameters of `insert_audit_event`, with a new salt."""
+    salt = os.urandom(SALT_BYTES).hex()
     return (
         event.id,
         event.tenant,
@@ -88,6 +95,10 @@ def audit_row(event: AuditRow) -> Params:
         event.correlation_id,
         event.task_id,
         event.body,
+        salt,
+        body_digest(salt, event.body),
+        outline_digest(event.body),
+        NO_EVENT,
     )
 
 

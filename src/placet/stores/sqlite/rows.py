@@ -10,7 +10,7 @@ from placet.cases.case import Case, Offer
 from placet.cases.events import Event
 from placet.ports.case_store import FormDraft, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
-from placet.ports.key_store import ApiKey
+from placet.ports.key_store import ApiKey, StoredSession
 from placet.ports.outbox_store import Delivery
 
 Value = None | int | float | bytes | str
@@ -22,9 +22,29 @@ _MICROSECOND = timedelta(microseconds=1)
 
 encode = msgspec.json.Encoder().encode
 case_from = msgspec.json.Decoder(Case).decode
-offer_from = msgspec.json.Decoder(Offer).decode
+_offer_decoder = msgspec.json.Decoder(Offer)
 _entries_from = msgspec.json.Decoder(dict[str, Any]).decode
 _scopes_from = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+_UNREADABLE_OFFER = Offer(type="", prompt="", message="")  # matches no digest: the check refuses its case
+
+
+def case_and_offer_from(row: Row) -> tuple[Case, Offer] | None:
+    """Convert an encoded case and its encoded offer; return None if the content was erased."""
+    state, offer = row
+    case = case_from(state)
+    if case.erased_at is not None:
+        return None
+    return case, _offer_from(offer)
+
+
+def _offer_from(offer: bytes | None) -> Offer:
+    """Return the offer. One that is missing or cannot be read was altered outside of this program."""
+    try:
+        return _UNREADABLE_OFFER if offer is None else _offer_decoder.decode(offer)
+    except (msgspec.DecodeError, RecursionError):
+        return _UNREADABLE_OFFER
 
 
 @overload
@@ -58,24 +78,14 @@ def event_row(event: Event) -> Params:
         event.data_digest,
         event.previous,
         event.digest,
+        event.state_digest,
     )
 
 
 def event_from(row: Row) -> Event:
-    """Convert a row of `select_events`."""
-    case_id, seq, type, at, actor, data, salt, data_digest, previous, digest = row
-    return Event(
-        case_id=case_id,
-        seq=seq,
-        type=type,
-        at=datetime_from(at),
-        actor=actor,
-        data=data,
-        salt=salt,
-        data_digest=data_digest,
-        previous=previous,
-        digest=digest,
-    )
+    """Convert a row of `select_events`, which has the fields of Event in their order."""
+    values = dict(zip(Event.__struct_fields__, row, strict=True))
+    return Event(**{**values, "at": datetime_from(values["at"])})
 
 
 def idempotency_row(record: IdempotencyRecord) -> Params:
@@ -125,19 +135,17 @@ def delivery_row(delivery: Delivery) -> Params:
         delivery.target,
         delivery.body,
         to_micros(delivery.created_at),
-        to_micros(delivery.next_at),
-        delivery.state,
-        delivery.attempts,
-        delivery.last_status,
-        delivery.last_error,
-        to_micros(delivery.settled_at),
+        *_attempt_values(delivery),
     )
 
 
 def outcome_row(delivery: Delivery) -> Params:
-    """What an attempt changed, as `settle_delivery` takes it."""
+    """Return the parameters of `settle_delivery`: what an attempt changed."""
+    return (delivery.id, *_attempt_values(delivery))
+
+
+def _attempt_values(delivery: Delivery) -> Params:
     return (
-        delivery.id,
         to_micros(delivery.next_at),
         delivery.state,
         delivery.attempts,
@@ -207,6 +215,17 @@ def api_key_row(key: ApiKey) -> Params:
         to_micros(key.expires_at),
         to_micros(key.revoked_at),
     )
+
+
+def session_row(session: StoredSession) -> Params:
+    """Return the parameters of `insert_inbox_session`."""
+    return (session.digest, session.key_digest, to_micros(session.ends_at))
+
+
+def session_from(row: Row) -> StoredSession:
+    """Convert a row of `select_inbox_session`."""
+    digest, key_digest, ends_at = row
+    return StoredSession(digest=digest, key_digest=key_digest, ends_at=datetime_from(ends_at))
 
 
 def api_key_from(row: Row) -> ApiKey:

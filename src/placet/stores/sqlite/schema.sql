@@ -33,7 +33,7 @@ CREATE TABLE events (
   salt        TEXT,
   data_digest TEXT    NOT NULL,
   previous    TEXT    NOT NULL,
-  digest      TEXT    NOT NULL,
+  digest      TEXT    NOT NULL, state_digest TEXT,
   UNIQUE (case_number, seq)
 ) STRICT;
 
@@ -47,6 +47,7 @@ WHEN new.data IS NOT NULL OR new.salt IS NOT NULL
   OR new.case_number IS NOT old.case_number OR new.seq IS NOT old.seq OR new.type IS NOT old.type
   OR new.at IS NOT old.at OR new.actor IS NOT old.actor OR new.data_digest IS NOT old.data_digest
   OR new.previous IS NOT old.previous OR new.digest IS NOT old.digest
+  OR new.state_digest IS NOT old.state_digest
 BEGIN
   SELECT RAISE(ABORT, 'events are append-only');
 END;
@@ -130,6 +131,14 @@ CREATE TABLE secrets (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Who is signed in to the inbox. Signing out deletes the row; the cookie's token is stored as a digest.
+CREATE TABLE inbox_sessions (
+  digest     TEXT    PRIMARY KEY,
+  key_digest TEXT    NOT NULL,
+  ends_at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX inbox_sessions_by_end ON inbox_sessions (ends_at);
 
 -- A grant moves with its case, whose version guards it. `open_until` is empty once the grant covers nothing,
 -- whatever the clock says; `patterns` once the content of its case was erased.
@@ -240,7 +249,7 @@ CREATE TABLE audit_events (
   task_id        TEXT,
   redacted       INTEGER NOT NULL DEFAULT 0,
   body           BLOB    NOT NULL
-) STRICT;
+, seq INTEGER, salt TEXT, body_digest TEXT, outline_digest TEXT, previous TEXT, digest TEXT) STRICT;
 
 CREATE INDEX audit_events_in_order ON audit_events (tenant);
 CREATE INDEX audit_events_by_time ON audit_events (tenant, at);
@@ -261,6 +270,53 @@ WHEN new.redacted IS NOT 1
   OR new.transport IS NOT old.transport OR new.source_agent IS NOT old.source_agent
   OR new.source_user IS NOT old.source_user OR new.sink_agent IS NOT old.sink_agent
   OR new.correlation_id IS NOT old.correlation_id OR new.task_id IS NOT old.task_id
+  OR new.seq IS NOT old.seq OR (new.salt IS NOT NULL AND new.salt IS NOT old.salt)
+  OR new.body_digest IS NOT old.body_digest OR new.outline_digest IS NOT old.outline_digest
+  OR new.previous IS NOT old.previous OR new.digest IS NOT old.digest
 BEGIN
   SELECT RAISE(ABORT, 'audit events are append-only');
+END;
+
+-- Where the chain of each tenant ends, and how much of its beginning retention has deleted.
+CREATE TABLE audit_heads (
+  tenant         TEXT    PRIMARY KEY,
+  count          INTEGER NOT NULL,
+  digest         TEXT    NOT NULL,
+  deleted        INTEGER NOT NULL,
+  deleted_digest TEXT    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Signed statements about the whole log.
+CREATE TABLE checkpoints (
+  number   INTEGER PRIMARY KEY,
+  made_at  INTEGER NOT NULL,
+  document BLOB    NOT NULL
+) STRICT;
+
+-- What the cases of an owner use, so that quotas need no count. Triggers keep it right, whatever writes a case;
+-- cases without an owner are under the empty name.
+CREATE TABLE owner_usage (
+  owner        TEXT    PRIMARY KEY,
+  open_cases   INTEGER NOT NULL,
+  stored_bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER usage_grows_with_a_case AFTER INSERT ON offers
+BEGIN
+  INSERT INTO owner_usage (owner, open_cases, stored_bytes)
+  SELECT coalesce(owner, ''), waits_until IS NOT NULL, length(new.offer) FROM cases WHERE number = new.case_number
+  ON CONFLICT (owner) DO UPDATE SET
+    open_cases = open_cases + excluded.open_cases, stored_bytes = stored_bytes + excluded.stored_bytes;
+END;
+
+CREATE TRIGGER usage_shrinks_when_a_case_closes AFTER UPDATE OF waits_until ON cases
+WHEN old.waits_until IS NOT NULL AND new.waits_until IS NULL
+BEGIN
+  UPDATE owner_usage SET open_cases = open_cases - 1 WHERE owner = coalesce(new.owner, '');
+END;
+
+CREATE TRIGGER usage_shrinks_when_an_offer_is_erased AFTER DELETE ON offers
+BEGIN
+  UPDATE owner_usage SET stored_bytes = stored_bytes - length(old.offer)
+  WHERE owner = (SELECT coalesce(owner, '') FROM cases WHERE number = old.case_number);
 END;

@@ -1,18 +1,22 @@
 """The store in a SQLite file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
 from placet.ports.outbox_store import RETAIN_NOTICES_FOR
+from placet.ports.store_maintenance import OperationHealth
+from placet.sqlite_outages import SQLITE_OUTAGES
 from placet.stores.sqlite.cases import SqliteCaseStore
-from placet.stores.sqlite.connection import OUTAGE_ERRORS, connect_reader, connect_writer
+from placet.stores.sqlite.connection import connect_reader, connect_writer
+from placet.stores.sqlite.database_file import DatabaseFile
 from placet.stores.sqlite.grants import SqliteGrantStore
 from placet.stores.sqlite.group_commit import GroupCommitWriter
 from placet.stores.sqlite.inbox import SqliteInboxStore
 from placet.stores.sqlite.keys import SqliteKeyStore
+from placet.stores.sqlite.log import SqliteLogStore
 from placet.stores.sqlite.migrate import prepare_file
 from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.outbox import SqliteOutboxStore
@@ -21,7 +25,9 @@ from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.recent_cases import RecentCases
 from placet.stores.sqlite.relay import SqliteRelayStore
 from placet.stores.sqlite.rows import to_micros
+from placet.stores.sqlite.storage_monitor import StorageMonitor
 from placet.stores.sqlite.threaded_reader import LongReader, ThreadedReader
+from placet.stores.sqlite.write_probe import WriteProbe
 from placet.stores.sqlite.writer import Writer
 
 DELETE_REPLAYS = QUERIES["delete_replays"]
@@ -37,13 +43,18 @@ class SqliteStore(
     SqliteKeyStore,
     SqliteGrantStore,
     SqliteRelayStore,
+    SqliteLogStore,
 ):
     """Implements `Store` in one file. Other processes may read and write the file at the same time."""
 
-    def __init__(self, reader: Reader, writer: Writer, long_reader: LongReader) -> None:
+    def __init__(
+        self, reader: Reader, writer: Writer, long_reader: LongReader, monitor: StorageMonitor | None = None
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._long_reader = long_reader
+        self._monitor = monitor or StorageMonitor()
+        self._probe = WriteProbe(writer, self._monitor.writes)
         self._record_changes = self._count_record_changes()
         self._recent = RecentCases()
         writer.add_change_listener(self._evict)
@@ -57,16 +68,23 @@ class SqliteStore(
         path = Path(path)
         prepare_file(path)
         connection = connect_writer(path)
-        return cls(Reader(connect_reader(path)), GroupCommitWriter(connection), ThreadedReader(path))
+        monitor = StorageMonitor(DatabaseFile(path, connection))
+        reader, writer = Reader(connect_reader(path), monitor), GroupCommitWriter(connection, monitor)
+        return cls(reader, writer, ThreadedReader(path, monitor), monitor)
 
     def add_change_listener(self, listener: Callable[[str | None], None]) -> None:
         """See `ChangeFeed`."""
         self._writer.add_change_listener(listener)
 
     async def check_ready(self) -> None:
-        """Raise Unavailable if the file cannot be read or no transaction can be started."""
+        """Raise Unavailable if the file cannot be read or written, or was replaced."""
+        self._monitor.check_files()
         self._reader.rows(SELECT_NOTHING)
-        await self._writer.submit(WriteOperation())
+        await self._probe.run()
+
+    def read_health(self) -> Mapping[str, OperationHealth]:
+        """See `StoreMaintenance`."""
+        return self._monitor.read_health()
 
     async def purge(self, now: datetime) -> int:
         """Delete expired rows and remove erased content from the log; see `StoreMaintenance`."""
@@ -75,7 +93,7 @@ class SqliteStore(
             statements=((DELETE_GRANT_USES, expired), (DELETE_NOTICES, settled), (DELETE_REPLAYS, expired))
         )
         deleted = len(await self._writer.submit(deletions))
-        with suppress(*OUTAGE_ERRORS):  # the next purge tries again
+        with suppress(*SQLITE_OUTAGES):  # the next purge tries again
             await self._long_reader.checkpoint_log()  # most of the work, without blocking writers
             await self._writer.truncate_log()
         return deleted

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from placet.errors import Unavailable
+from placet.sqlite_outages import SQLITE_OUTAGES
 from placet.stores.sqlite.connection import checkpoint_log, connect_reader
 from placet.stores.sqlite.reader import Reader
+from placet.stores.sqlite.storage_monitor import StorageMonitor
 
 THREADS = 2  # a short read does not wait behind a long one
 T = TypeVar("T")
@@ -34,8 +36,9 @@ class LongReader(Protocol):
 class ThreadedReader:
     """A `LongReader` that does not block the event loop. Each thread opens the file at its first read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, monitor: StorageMonitor | None = None) -> None:
         self._path = path
+        self._monitor = monitor or StorageMonitor()
         self._local = threading.local()
         self._readers: list[Reader] = []
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="placet-reads")
@@ -47,7 +50,7 @@ class ThreadedReader:
 
     async def checkpoint_log(self) -> None:
         """See `LongReader`."""
-        await self._submit(lambda: checkpoint_log(self._path))
+        await self._submit(self._checkpoint_log)
 
     async def aclose(self) -> None:
         """See `LongReader`."""
@@ -66,6 +69,19 @@ class ThreadedReader:
     def _thread_reader(self) -> Reader:
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
-            reader = self._local.reader = Reader(connect_reader(self._path))
+            reader = self._local.reader = self._open_reader()
             self._readers.append(reader)
         return reader
+
+    def _open_reader(self) -> Reader:
+        try:
+            connection = connect_reader(self._path)
+            self._monitor.require_in_place()  # it may have opened another file
+        except SQLITE_OUTAGES as error:
+            self._monitor.reads.report_failure(error)
+            raise Unavailable(f"The database cannot be read right now ({error}).") from error
+        return Reader(connection, self._monitor)
+
+    def _checkpoint_log(self) -> None:
+        self._monitor.require_in_place()
+        checkpoint_log(self._path)

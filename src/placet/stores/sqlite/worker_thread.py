@@ -33,6 +33,20 @@ class WriteJob:
         self.done = _create_locked_lock()
         self.collected = False
 
+    def run(self) -> None:
+        """Do the work in the thread, and keep its error."""
+        self.begun.release()
+        try:
+            self.work()
+        except Exception as error:
+            self.error = error
+        self.done.release()
+
+    def collect(self) -> bool:
+        """Return whether this is the first call; the job's callback runs once."""
+        first, self.collected = not self.collected, True
+        return first
+
 
 class WorkerThread:
     """Runs one job at a time. The callback runs in the event loop with the job's error, or None."""
@@ -66,19 +80,13 @@ class WorkerThread:
             self._loop.call_later(RETRY_S, self._wait_for, job)
 
     def _collect(self, job: WriteJob) -> None:
-        if not job.collected:
-            job.collected = True
+        if job.collect():
             self._usual_s += (self._loop.time() - job.started_at - self._usual_s) / 8
             job.callback(job.error)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job.begun.release()
-            try:
-                job.work()
-            except Exception as error:
-                job.error = error
-            job.done.release()
+            job.run()
             with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self._collect, job)
 

@@ -1,4 +1,4 @@
-"""What every implementation of a port must do, as test suites that third parties run too."""
+"""Contract suites: the tests that every implementation of a port must pass, also those of third parties."""
 
 import pytest
 

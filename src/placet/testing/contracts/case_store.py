@@ -1,4 +1,4 @@
-"""What every CaseStore must do."""
+"""The contract suite of CaseStore."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
@@ -12,6 +12,7 @@ from placet.cases.commands import Cancel, Expire, View, Work
 from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict
 from placet.ports.case_store import CaseCreation, FormDraft
+from placet.ports.outbox_store import DeliveryFilter
 from placet.ports.store import Store
 from placet.protocol.poll import Status
 from placet.testing.clock import DAYBREAK
@@ -31,38 +32,38 @@ CROWD = 64
 
 
 async def gather_outcomes(attempts: Iterable[Awaitable[object]]) -> list[Any]:
-    """What each of these gave, all of them started at once."""
+    """Await all attempts concurrently. Return the result or exception of each."""
     async with asyncio.timeout(30):
         return await asyncio.gather(*attempts, return_exceptions=True)
 
 
 async def create_sample_case(store: Store, **changes: Any) -> CaseCreation:
-    """A case that the store holds."""
-    filing = sample_creation(**changes)
-    await store.create_case(filing)
-    return filing
+    """Create a sample case in the store, and return its creation."""
+    creation = sample_creation(**changes)
+    await store.create_case(creation)
+    return creation
 
 
 @pytest.mark.anyio
 class CaseStoreContract:
-    """Cases, offers, events, drafts, replays and evidence."""
+    """Tests of cases, offers, events, form drafts, idempotency records and evidence."""
 
     async def test_a_new_case_is_read_back_as_it_was_written(self, store: Store) -> None:
-        filing = await create_sample_case(
+        creation = await create_sample_case(
             store,
             reminders=(DAYBREAK + timedelta(hours=1, microseconds=1),),
             callback_url="https://acme.example/callback",
         )
-        assert await store.get_case(filing.case.id) == filing.case
-        assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
-        assert tuple(await store.list_events(filing.case.id)) == filing.events
+        assert await store.get_case(creation.case.id) == creation.case
+        assert await store.get_case_and_offer(creation.case.id) == (creation.case, creation.offer)
+        assert tuple(await store.list_events(creation.case.id)) == creation.events
 
     async def test_text_in_any_script_is_kept(self, store: Store) -> None:
         strange = "Ünï ✅ 🇨🇭 עברית e\u0301 \u202e\x00\x7f\ufeff \U0010ffff 'quote' \"--\\"
         offer = sample_offer(prompt=strange, message=strange, context={strange: [strange, {"": None}]})
-        filing = await create_sample_case(store, owner=strange, offer=offer)
-        assert await store.get_case_and_offer(filing.case.id) == (filing.case, offer)
-        assert [case.id for case in await store.list_cases(strange)] == [filing.case.id]
+        creation = await create_sample_case(store, owner=strange, offer=offer)
+        assert await store.get_case_and_offer(creation.case.id) == (creation.case, offer)
+        assert [case.id for case in await store.list_cases(strange)] == [creation.case.id]
 
     async def test_numbers_at_their_limits_are_kept(self, store: Store) -> None:
         numbers = {
@@ -70,36 +71,38 @@ class CaseStoreContract:
             "floats": [0.1, 1e300, -5e-324],
             "flags": [True, None],
         }
-        filing = await create_sample_case(store, offer=sample_offer(context=numbers))
-        assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
+        creation = await create_sample_case(store, offer=sample_offer(context=numbers))
+        assert await store.get_case_and_offer(creation.case.id) == (creation.case, creation.offer)
 
     async def test_a_large_offer_is_kept(self, store: Store) -> None:
-        filing = await create_sample_case(store, offer=sample_offer(context={"document": "long " * 400_000}))
-        assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
+        creation = await create_sample_case(
+            store, offer=sample_offer(context={"document": "long " * 400_000})
+        )
+        assert await store.get_case_and_offer(creation.case.id) == (creation.case, creation.offer)
 
     @pytest.mark.parametrize(
         "case_id", ["review_unknown", "", "x" * 100_000, "\ud800", "a\x00b", "' OR 1=1 --"]
     )
-    async def test_a_case_that_was_never_opened_is_nowhere(self, store: Store, case_id: str) -> None:
+    async def test_an_unknown_case_is_not_found(self, store: Store, case_id: str) -> None:
         await create_sample_case(store)
         assert await store.get_case(case_id) is None
         assert await store.get_case_and_offer(case_id) is None
         assert not await store.list_events(case_id)
         assert await store.get_draft(case_id) is None
-        assert not await store.list_deliveries(case_id=case_id)
+        assert not await store.list_deliveries(DeliveryFilter(case_id=case_id))
 
-    async def test_a_taken_id_is_refused_and_the_first_case_stands(self, store: Store) -> None:
+    async def test_a_used_id_is_refused_and_the_first_case_is_kept(self, store: Store) -> None:
         first = await create_sample_case(store)
         with pytest.raises(CaseConflict):
             await create_sample_case(store, id=first.case.id, offer=sample_offer(prompt="Something else?"))
         assert await store.get_case_and_offer(first.case.id) == (first.case, first.offer)
         assert tuple(await store.list_events(first.case.id)) == first.events
 
-    async def test_many_cases_opened_at_once_all_stand(self, store: Store) -> None:
-        filings = [sample_creation() for _ in range(CROWD)]
-        assert await gather_outcomes(store.create_case(filing) for filing in filings) == [None] * CROWD
-        assert [await store.get_case(filing.case.id) for filing in filings] == [
-            filing.case for filing in filings
+    async def test_many_cases_opened_at_once_are_all_kept(self, store: Store) -> None:
+        creations = [sample_creation() for _ in range(CROWD)]
+        assert await gather_outcomes(store.create_case(creation) for creation in creations) == [None] * CROWD
+        assert [await store.get_case(creation.case.id) for creation in creations] == [
+            creation.case for creation in creations
         ]
 
     async def test_a_step_moves_the_case_and_appends_its_events(self, store: Store) -> None:
@@ -121,7 +124,7 @@ class CaseStoreContract:
         assert not await store.list_events(case.id, after=3)
         assert not await store.list_events(case.id, after=10**30)
 
-    async def test_of_many_steps_from_one_version_one_wins(self, store: Store) -> None:
+    async def test_only_one_of_many_steps_from_one_version_succeeds(self, store: Store) -> None:
         case = (await create_sample_case(store)).case
         answers = [sample_update(case, sample_approval(f"person {n}")) for n in range(CROWD)]
         found = await gather_outcomes(store.update_case(answer) for answer in answers)
@@ -155,7 +158,7 @@ class CaseStoreContract:
             await store.list_events(case.id),
             await store.get_draft(case.id),
         ) == before
-        assert not await store.list_deliveries(case_id=case.id)
+        assert not await store.list_deliveries(DeliveryFilter(case_id=case.id))
         assert not await store.is_evidence_spent(["proof"])
         assert await store.get_next_due_at() == case.expires_at
 
@@ -172,7 +175,7 @@ class CaseStoreContract:
         assert find_broken_link(await store.list_events(earlier.id)) is None
         assert await store.get_next_due_at() == earlier.expires_at
 
-    async def test_a_follow_up_to_a_case_that_moved_is_not_opened(self, store: Store) -> None:
+    async def test_a_follow_up_to_a_changed_case_is_not_opened(self, store: Store) -> None:
         earlier = (await create_sample_case(store)).case
         await store.update_case(sample_update(earlier, View(actor="person")))
         with pytest.raises(CaseConflict):
@@ -193,12 +196,12 @@ class CaseStoreContract:
         assert await store.get_idempotency_record("acme", "other key") is None
         assert await store.get_idempotency_record("someone else", "key") is None
 
-    async def test_of_many_openings_with_one_key_one_wins(self, store: Store) -> None:
-        filings = [sample_creation(replay=sample_idempotency_record("key")) for _ in range(CROWD)]
-        found = await gather_outcomes(store.create_case(filing) for filing in filings)
+    async def test_only_one_of_many_openings_with_one_key_succeeds(self, store: Store) -> None:
+        creations = [sample_creation(replay=sample_idempotency_record("key")) for _ in range(CROWD)]
+        found = await gather_outcomes(store.create_case(creation) for creation in creations)
         assert found.count(None) == 1
         assert sum(isinstance(error, CaseConflict) for error in found) == CROWD - 1
-        winner = filings[found.index(None)].case
+        winner = creations[found.index(None)].case
         assert [case.id for case in await store.list_cases("acme", limit=CROWD)] == [winner.id]
 
     async def test_two_owners_may_use_the_same_key(self, store: Store) -> None:
@@ -207,13 +210,13 @@ class CaseStoreContract:
             store, owner="umbrella", replay=sample_idempotency_record("key", owner="umbrella")
         )
 
-    async def test_a_key_that_has_run_out_is_free_again(self, store: Store) -> None:
+    async def test_an_expired_key_can_be_used_again(self, store: Store) -> None:
         await create_sample_case(store, replay=sample_idempotency_record("key", expires_at=DAYBREAK + DAY))
         renewed = sample_idempotency_record("key", expires_at=DAYBREAK + 2 * DAY)
         await create_sample_case(store, now=DAYBREAK + DAY, replay=renewed)
         assert await store.get_idempotency_record("acme", "key") == renewed
 
-    async def test_purging_forgets_only_what_has_run_out(self, store: Store) -> None:
+    async def test_purging_deletes_only_expired_keys(self, store: Store) -> None:
         for hours in (1, 2, 3):
             expires_at = DAYBREAK + timedelta(hours=hours)
             await create_sample_case(
@@ -262,7 +265,7 @@ class CaseStoreContract:
         assert await store.get_next_due_at() == DAYBREAK + timedelta(hours=2)
         assert not await store.list_due_cases(DAYBREAK + timedelta(hours=1), limit=10)
 
-    async def test_the_last_draft_stands(self, store: Store) -> None:
+    async def test_the_last_draft_is_kept(self, store: Store) -> None:
         case = (await create_sample_case(store)).case
         first = FormDraft(case_id=case.id, values={"näme": ["x", None]}, step=1, saved_at=DAYBREAK)
         for draft in (first, replace(first, step=2, values={})):
@@ -312,7 +315,7 @@ class CaseStoreContract:
         assert not await store.list_cases("acme", status=Status.EXPIRED)
         assert not await store.list_cases("acme", status=Status.PENDING, before=waiting.id)
 
-    async def test_an_opening_brings_its_endpoint_and_spares_one_that_is_there(self, store: Store) -> None:
+    async def test_opening_a_case_adds_its_endpoint_unless_one_exists(self, store: Store) -> None:
         first = sample_endpoint(secret="whsec_first")  # noqa: S106
         await create_sample_case(store, endpoint=first)
         await create_sample_case(store, endpoint=sample_endpoint(secret="whsec_second"))  # noqa: S106

@@ -1,6 +1,6 @@
-"""What every Channel must do, whatever its platform.
+"""The contract suites of Channel.
 
-A channel's tests subclass a contract and provide a fixture `harness`, as `placet.testing.platforms` says.
+A channel's tests subclass a contract and provide a fixture `harness`; see `placet.testing.platforms`.
 """
 
 import logging
@@ -29,7 +29,7 @@ from placet.testing.platforms import (
 
 @pytest.mark.anyio
 class SendingContract:
-    """Questions reach people whole, harmless and within the platform's limits; endings follow them."""
+    """Tests of sent cards and closures: complete, without active markup, within the platform's limits."""
 
     @pytest.mark.parametrize("type", ACTIONS)
     async def test_every_type_is_shown_with_its_link_and_no_limit_broken(
@@ -48,7 +48,7 @@ class SendingContract:
         assert sent_message.message_id
 
     @pytest.mark.parametrize("type", ["selection", "input"])
-    async def test_what_no_press_can_answer_has_the_link_alone(
+    async def test_a_question_without_inline_actions_shows_only_the_link(
         self, harness: ChannelHarness, type: str
     ) -> None:
         await harness.channel.send(sample_card(type))
@@ -120,7 +120,7 @@ class SendingContract:
     ) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
-        # Whoever settles may not have the references any more.
+        # A restarted process closes the message without the buttons' references.
         await harness.channel.mark_closed(sent_message, replace(card, buttons=()), CLOSURES[words])
         last = harness.list_messages()[-1]
         assert words in last.text
@@ -128,7 +128,7 @@ class SendingContract:
         assert last.problems == ()
         assert len(harness.list_messages()) == (1 if harness.can_edit else 2)
 
-    async def test_every_copy_is_brought_up_to_date(self, harness: ChannelHarness) -> None:
+    async def test_every_copy_of_a_message_is_updated(self, harness: ChannelHarness) -> None:
         card = sample_card()
         tickets = [await harness.channel.send(card) for _ in range(3)]
         for sent_message in tickets:
@@ -136,30 +136,30 @@ class SendingContract:
         told = [shown for shown in harness.list_messages() if "Approved by Ada" in shown.text]
         assert len(told) == 3
 
-    async def test_settling_twice_does_no_harm(self, harness: ChannelHarness) -> None:
+    async def test_settling_twice_has_no_further_effect(self, harness: ChannelHarness) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
         for _ in range(2):
             await harness.channel.mark_closed(sent_message, card, sample_closure())
         assert "Approved by Ada" in harness.list_messages()[-1].text
 
-    async def test_a_refused_message_is_a_refusal(self, harness: ChannelHarness) -> None:
+    async def test_a_refused_message_raises_channel_refused(self, harness: ChannelHarness) -> None:
         harness.refuse_next()
         with pytest.raises(ChannelRefused):
             await harness.channel.send(sample_card())
         assert harness.list_messages() == []
 
-    async def test_a_platform_that_asks_for_time_gets_it(self, harness: ChannelHarness) -> None:
+    async def test_a_rate_limited_message_is_sent_later(self, harness: ChannelHarness) -> None:
         harness.slow_down_next()
         await harness.channel.send(sample_card())
         assert len(harness.list_messages()) == 1
 
-    async def test_no_proper_answer_is_unreachable(self, harness: ChannelHarness) -> None:
+    async def test_an_invalid_platform_response_raises_unreachable(self, harness: ChannelHarness) -> None:
         harness.fail_next()
         with pytest.raises(Unreachable):
             await harness.channel.send(sample_card())
 
-    async def test_nothing_secret_is_logged_or_told(
+    async def test_no_secret_is_logged_or_reported(
         self, harness: ChannelHarness, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
@@ -185,9 +185,9 @@ class SendingContract:
 
 @pytest.mark.anyio
 class NotListeningContract:
-    """For a channel that hears presses by its webhook alone, or none at all."""
+    """Tests of a channel without `listen`: interactions arrive by webhook only, or not at all."""
 
-    async def test_listening_says_that_it_cannot(self, harness: ChannelHarness) -> None:
+    async def test_listening_raises_if_the_channel_cannot_listen(self, harness: ChannelHarness) -> None:
         with pytest.raises(SettingsError):
             async for _ in harness.channel.listen():
                 pass
@@ -195,7 +195,7 @@ class NotListeningContract:
 
 @pytest.mark.anyio
 class InteractionContract:
-    """Presses come from the platform alone, say who pressed, and are the same however often they come."""
+    """Tests of interactions: authenticated, with the user's id, and equal when delivered again."""
 
     @pytest.mark.parametrize("type", ["approval", "confirmation", "escalation", "x-vote"])
     async def test_every_button_is_shown_with_its_label_and_reference(
@@ -207,7 +207,7 @@ class InteractionContract:
         assert shown.references == tuple(button.reference for button in card.buttons)
         assert shown.labels == tuple(button.label for button in card.buttons)
 
-    async def test_a_press_says_what_was_pressed_and_by_whom(self, harness: InteractiveHarness) -> None:
+    async def test_an_interaction_names_the_button_and_the_user(self, harness: InteractiveHarness) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
         for button in card.buttons:
@@ -230,7 +230,7 @@ class InteractionContract:
         )
         assert result.interactions[0].reference == longest
 
-    async def test_a_press_delivered_again_has_the_same_id(self, harness: InteractiveHarness) -> None:
+    async def test_a_repeated_interaction_has_the_same_id(self, harness: InteractiveHarness) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
         request = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
@@ -242,7 +242,7 @@ class InteractionContract:
         other = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
         assert (await harness.channel.handle_webhook(other)).interactions[0].id != first.interactions[0].id
 
-    async def test_the_platform_is_answered_at_once(self, harness: InteractiveHarness) -> None:
+    async def test_the_platform_gets_an_immediate_response(self, harness: InteractiveHarness) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
         result = await harness.channel.handle_webhook(
@@ -250,7 +250,7 @@ class InteractionContract:
         )
         assert 200 <= result.status < 300
 
-    async def test_a_call_by_anyone_else_is_refused(self, harness: InteractiveHarness) -> None:
+    async def test_a_call_without_a_valid_signature_is_refused(self, harness: InteractiveHarness) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
         request = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
@@ -260,7 +260,7 @@ class InteractionContract:
             with pytest.raises(SignatureInvalid):
                 await harness.channel.handle_webhook(forgery)
 
-    async def test_a_call_that_is_no_press_is_answered_and_nothing_more(
+    async def test_a_call_without_an_interaction_is_only_acknowledged(
         self, harness: InteractiveHarness
     ) -> None:
         for request in harness.noise():
@@ -268,7 +268,7 @@ class InteractionContract:
             assert result.interactions == ()
             assert result.status < 500
 
-    async def test_whoever_pressed_is_told(self, harness: InteractiveHarness) -> None:
+    async def test_the_user_who_pressed_gets_a_reply(self, harness: InteractiveHarness) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
         result = await harness.channel.handle_webhook(
@@ -277,7 +277,7 @@ class InteractionContract:
         await harness.channel.reply(result.interactions[0], "Your answer was recorded.")
         assert list(harness.list_replies()) == ["Your answer was recorded."]
 
-    async def test_a_response_that_can_tell_what_came_of_a_press_does(
+    async def test_the_response_reports_the_result_where_the_platform_allows(
         self, harness: InteractiveHarness
     ) -> None:
         card = sample_card()
@@ -287,7 +287,7 @@ class InteractionContract:
         told = reply("Your answer was recorded.") if reply is not None else b"Your answer was recorded."
         assert b"Your answer was recorded." in told
 
-    async def test_a_long_answer_is_cut(self, harness: InteractiveHarness) -> None:
+    async def test_a_long_reply_is_truncated(self, harness: InteractiveHarness) -> None:
         card = sample_card()
         sent_message = await harness.channel.send(card)
         result = await harness.channel.handle_webhook(
@@ -311,4 +311,4 @@ class InteractionContract:
 
 
 class ChannelContract(SendingContract, InteractionContract):
-    """All of it, for a platform with native buttons."""
+    """All tests for a platform with native buttons."""

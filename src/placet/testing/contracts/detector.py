@@ -1,4 +1,4 @@
-"""What every Detector must do."""
+"""The contract suite of Detector."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ PREFIXES = {
 
 
 class DetectorSample(Struct, frozen=True, kw_only=True):
-    """What a detector is tried with."""
+    """Rules and texts for the tests of a detector."""
 
     rule: Rule
-    """Something it can find."""
+    """A rule that the detector supports."""
     text: str
-    """Ordinary text in which it finds it once."""
+    """An ordinary text with one match of the rule."""
     found: str
-    """The part of that text that it finds."""
+    """The part of the text that matches."""
     clean: str
-    """Text in which it finds nothing."""
+    """A text without a match."""
     wrong: Rule
-    """Something that it can never find, and refuses."""
+    """A rule that the detector refuses."""
 
 
 async def scan(
@@ -44,7 +44,7 @@ async def scan(
     *texts: str,
     wanted: frozenset[int] | None = None,
 ) -> Scan:
-    """Prepare the rules and scan the texts, within a limit."""
+    """Prepare the rules and scan the texts, with a time limit."""
     prepared = detector.prepare(rules)
     pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
     async with asyncio.timeout(LIMIT_S):
@@ -53,9 +53,9 @@ async def scan(
 
 @pytest.mark.anyio
 class DetectorContract:
-    """Subclass it with fixtures `detector` and `sample`."""
+    """Tests of a detector. Subclass it and provide the fixtures `detector` and `sample`."""
 
-    async def test_its_own_rule_is_taken_and_a_wrong_one_refused(
+    async def test_a_valid_rule_is_accepted_and_an_invalid_one_refused(
         self, detector: Detector, sample: DetectorSample
     ) -> None:
         detector.check(sample.rule)
@@ -64,12 +64,12 @@ class DetectorContract:
         assert refused.value.message.endswith(".")
         assert refused.value.details["path"]
 
-    async def test_it_says_how_long_it_may_take(self, detector: Detector) -> None:
+    async def test_the_detector_has_a_timeout(self, detector: Detector) -> None:
         assert detector.within.total_seconds() > 0
         assert detector.type
 
     @pytest.mark.parametrize("prefix", PREFIXES.values(), ids=PREFIXES)
-    async def test_the_place_of_a_match_is_true_after(
+    async def test_the_position_of_a_match_is_correct_after(
         self, detector: Detector, sample: DetectorSample, prefix: str
     ) -> None:
         text = prefix + sample.text
@@ -80,20 +80,18 @@ class DetectorContract:
         assert match.score >= sample.rule.threshold
         assert match.entity
 
-    async def test_clean_texts_are_clean(self, detector: Detector, sample: DetectorSample) -> None:
+    async def test_clean_texts_have_no_findings(self, detector: Detector, sample: DetectorSample) -> None:
         found = await scan(detector, [sample.rule], sample.clean, "", " ", "\x00", "\ud800", "\U0001f600")
         assert not found.matches
         assert not found.unchecked
 
-    async def test_nothing_is_found_where_nothing_is(
-        self, detector: Detector, sample: DetectorSample
-    ) -> None:
+    async def test_empty_input_has_no_findings(self, detector: Detector, sample: DetectorSample) -> None:
         for rules, texts in (([], [sample.text]), ([sample.rule], []), ([], [])):
             found = await scan(detector, rules, *texts)
             assert not found.matches
             assert not found.unchecked
 
-    async def test_each_match_names_its_piece(self, detector: Detector, sample: DetectorSample) -> None:
+    async def test_each_match_names_its_text(self, detector: Detector, sample: DetectorSample) -> None:
         found = await scan(detector, [sample.rule], sample.clean, sample.text, sample.clean, sample.text)
         assert sorted(match.piece for match in found.matches) == [1, 3]
 

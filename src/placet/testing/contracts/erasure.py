@@ -1,4 +1,4 @@
-"""What every store must do when content is erased: it goes, and the chain stays."""
+"""The contract suite of erasure: the content is deleted, and the chain of events still verifies."""
 
 from typing import Any
 
@@ -27,15 +27,15 @@ async def create_answered_case(store: Store, **fields: Any) -> Case:
 
 
 def sample_erasure(case: Case) -> CaseUpdate:
-    """The step that erases this case."""
+    """Return the update that erases the case."""
     return sample_update(case, Erase(actor="system"), due_at=None)
 
 
 @pytest.mark.anyio
 class ErasureContract:
-    """Retention: what is erased cannot be read again, and its trail still verifies."""
+    """Tests of retention: erased content cannot be read, and the chain of events still verifies."""
 
-    async def test_the_offer_goes_and_the_case_stays(self, store: Store) -> None:
+    async def test_erasing_removes_the_offer_and_keeps_the_case(self, store: Store) -> None:
         case = await create_answered_case(store)
         step = sample_erasure(case)
         await store.erase_case(step)
@@ -51,7 +51,7 @@ class ErasureContract:
         assert kept[-1].data is not None
         assert find_broken_link(kept) is None
 
-    async def test_the_draft_goes(self, store: Store) -> None:
+    async def test_erasing_removes_the_draft(self, store: Store) -> None:
         case = (await create_sample_case(store)).case
         await store.save_draft(FormDraft(case_id=case.id, values={"a": 1}, step=1, saved_at=DAYBREAK))
         answer = sample_update(case, sample_approval())

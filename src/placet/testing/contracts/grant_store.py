@@ -1,4 +1,4 @@
-"""What every GrantStore must do: grants are written with their case, guarded by it, and erased with it."""
+"""The contract suite of GrantStore: grants are written, changed and erased together with their case."""
 
 import asyncio
 from dataclasses import replace
@@ -19,7 +19,7 @@ from placet.testing.samples import DAY, sample_approval, sample_grant, sample_up
 
 
 async def create_case_with_grants(store: Store, *grants: Grant) -> Case:
-    """A case whose answer gave these grants, whatever case they name; it was opened when they were given."""
+    """Create a case whose answer gives these grants, whatever case they name, and return it."""
     now = min((grant.granted_at for grant in grants), default=DAYBREAK)
     case = (await create_sample_case(store, now=now)).case
     given = tuple(replace(grant, case_id=case.id) for grant in grants)
@@ -29,7 +29,7 @@ async def create_case_with_grants(store: Store, *grants: Grant) -> Case:
 
 
 def sample_grant_use(case: Case, grant: Grant, key: str) -> CaseUpdate:
-    """The step that spends one use of the grant."""
+    """Return the update that uses the grant once."""
     spent = replace(grant, case_id=case.id).spend()
     use = GrantUse(
         owner="acme",
@@ -45,7 +45,7 @@ def sample_grant_use(case: Case, grant: Grant, key: str) -> CaseUpdate:
 
 @pytest.mark.anyio
 class GrantStoreContract:
-    """Grants and their uses."""
+    """Tests of grants and their uses."""
 
     async def test_a_grant_is_kept_as_it_was_given(self, store: Store) -> None:
         grant = sample_grant("", revoked_at=DAYBREAK, revoked_by="key:acme")
@@ -69,11 +69,11 @@ class GrantStoreContract:
         assert list(await store.list_grants("acme", limit=2)) == newest[:2]
         assert list(await store.list_grants("acme", before=newest[1].id)) == newest[2:]
         assert len(await store.list_grants()) == 6
-        assert list(await store.list_grants(case_id=case.id)) == newest
-        assert list(await store.list_grants(case_id="unknown")) == []
+        assert list(await store.list_grants_of_case(case.id)) == newest
+        assert list(await store.list_grants_of_case("unknown")) == []
         assert list(await store.list_grants("acme", before="unknown")) == []
 
-    async def test_only_what_can_still_be_used_is_usable(self, store: Store) -> None:
+    async def test_only_usable_grants_of_the_owner_and_tool_are_listed(self, store: Store) -> None:
         live = sample_grant("")
         case = await create_case_with_grants(
             store,
@@ -101,7 +101,7 @@ class GrantStoreContract:
         assert used is not None
         assert (used.used, used.uses_left) == (1, 4)
 
-    async def test_a_key_is_taken_once(self, store: Store) -> None:
+    async def test_a_use_key_is_accepted_once(self, store: Store) -> None:
         grant = sample_grant("")
         step = sample_grant_use(await create_case_with_grants(store, grant), grant, "first")
         await store.update_case(step)
@@ -112,7 +112,7 @@ class GrantStoreContract:
         assert used.used == 1
         assert await store.get_case(step.step.case.id) == step.step.case
 
-    async def test_of_many_who_spend_from_one_version_one_wins(self, store: Store) -> None:
+    async def test_only_one_of_many_uses_of_one_version_succeeds(self, store: Store) -> None:
         grant = sample_grant("")
         case = await create_case_with_grants(store, grant)
         async with asyncio.timeout(30):
@@ -137,7 +137,7 @@ class GrantStoreContract:
             other.id
         ]
 
-    async def test_keys_are_forgotten_when_their_grant_is_over(self, store: Store) -> None:
+    async def test_use_keys_are_deleted_when_their_grant_ends(self, store: Store) -> None:
         grant = sample_grant("")
         await store.update_case(sample_grant_use(await create_case_with_grants(store, grant), grant, "first"))
         await store.purge(grant.expires_at - timedelta(microseconds=1))

@@ -1,4 +1,4 @@
-"""What every OutboxStore must do."""
+"""The contract suite of OutboxStore."""
 
 import asyncio
 from datetime import timedelta
@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.errors import CaseConflict
-from placet.ports.outbox_store import RETAIN_NOTICES_FOR, Delivery
+from placet.ports.outbox_store import RETAIN_NOTICES_FOR, Delivery, DeliveryFilter
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.case_store import create_sample_case
@@ -17,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def create_deliveries(store: Store, *moments: timedelta, owner: str = "acme") -> list[Delivery]:
-    """Deliveries of one case, due these times after daybreak."""
+    """Create deliveries of one case that are due at these times after `DAYBREAK`, and return them."""
     case = (await create_sample_case(store, owner=owner)).case
     owed = [sample_delivery(case.id, owner=owner, next_at=DAYBREAK + after) for after in moments]
     await store.update_case(sample_update(case, sample_approval(), deliveries=tuple(owed)))
@@ -25,25 +25,28 @@ async def create_deliveries(store: Store, *moments: timedelta, owner: str = "acm
 
 
 async def lease_delivery_ids(store: Store, after: timedelta, *, limit: int = 10) -> list[str]:
-    """Lease deliveries for a minute and return their ids; for a minute, this time after daybreak."""
+    """Lease due deliveries for a minute, at this time after `DAYBREAK`, and return their ids."""
     found = await store.lease_deliveries(DAYBREAK + after, lease_for=MINUTE, limit=limit)
     return [delivery.id for delivery in found]
 
 
 @pytest.mark.anyio
 class OutboxStoreContract:
-    """Deliveries, their leases and their endpoints."""
+    """Tests of deliveries, leases and endpoints."""
 
     async def test_a_delivery_is_read_back_as_it_was_written(self, store: Store) -> None:
         (owed,) = await create_deliveries(store, timedelta(0))
         assert await store.get_delivery(owed.id) == owed
         assert await store.get_delivery("msg_unknown") is None
 
-    async def test_what_no_case_owes_is_delivered_and_forgotten(self, store: Store) -> None:
+    async def test_a_delivery_without_a_case_is_sent_and_removed(self, store: Store) -> None:
         notice, other = sample_delivery("", courier="push"), sample_delivery("", courier="push")
         await store.add_deliveries([notice, other])
         assert await store.get_delivery(notice.id) == notice
-        assert {one.id for one in await store.list_deliveries(owner="acme")} == {notice.id, other.id}
+        assert {one.id for one in await store.list_deliveries(DeliveryFilter(owner="acme"))} == {
+            notice.id,
+            other.id,
+        }
         (first, _) = await store.lease_deliveries(DAYBREAK, lease_for=MINUTE, limit=10)
         assert first == replace(notice, next_at=DAYBREAK + MINUTE)
         settled = replace(notice, state="delivered", next_at=None, attempts=1, settled_at=DAYBREAK)
@@ -68,7 +71,7 @@ class OutboxStoreContract:
         assert set(await lease_delivery_ids(store, 5 * MINUTE, limit=2)) == {owed[1].id, owed[2].id}
         assert await lease_delivery_ids(store, 5 * MINUTE, limit=2) == [owed[0].id]
 
-    async def test_a_lease_leaves_alone_what_goes_to_busy_targets(self, store: Store) -> None:
+    async def test_a_lease_skips_deliveries_to_busy_targets(self, store: Store) -> None:
         case = (await create_sample_case(store)).case
         busy, idle = "https://busy.example/in?a='", "https://idle.example/in"
         owed = [sample_delivery(case.id, target=target) for target in (busy, busy, idle)]
@@ -79,7 +82,7 @@ class OutboxStoreContract:
         assert [delivery.id for delivery in found] == [owed[2].id]
         assert set(await lease_delivery_ids(store, timedelta(0))) == {owed[0].id, owed[1].id}
 
-    async def test_senders_at_the_same_time_never_lease_the_same(self, store: Store) -> None:
+    async def test_concurrent_senders_never_lease_the_same_delivery(self, store: Store) -> None:
         owed = await create_deliveries(store, *[timedelta(0)] * 20)
         async with asyncio.timeout(30):
             found = await asyncio.gather(
@@ -87,7 +90,7 @@ class OutboxStoreContract:
             )
         assert sorted(id for ids in found for id in ids) == sorted(delivery.id for delivery in owed)
 
-    async def test_a_delivered_one_is_never_sent_again(self, store: Store) -> None:
+    async def test_a_completed_delivery_is_not_sent_again(self, store: Store) -> None:
         (owed,) = await create_deliveries(store, timedelta(0))
         done = replace(
             owed, state="delivered", next_at=None, attempts=1, last_status=200, settled_at=DAYBREAK
@@ -100,7 +103,7 @@ class OutboxStoreContract:
         assert await lease_delivery_ids(store, MINUTE) == []
         assert await store.get_next_delivery_at() is None
 
-    async def test_a_failed_attempt_waits_for_its_next_moment(self, store: Store) -> None:
+    async def test_a_failed_attempt_waits_for_its_retry_time(self, store: Store) -> None:
         (owed,) = await create_deliveries(store, timedelta(0))
         retry = replace(owed, attempts=1, next_at=DAYBREAK + 5 * MINUTE, last_status=500, last_error="boom ✗")
         await store.save_delivery_attempt(retry)
@@ -108,7 +111,7 @@ class OutboxStoreContract:
         assert await lease_delivery_ids(store, 4 * MINUTE) == []
         assert await lease_delivery_ids(store, 5 * MINUTE) == [owed.id]
 
-    async def test_a_settled_delivery_can_be_owed_anew(self, store: Store) -> None:
+    async def test_a_settled_delivery_can_be_queued_again(self, store: Store) -> None:
         for state in ("failed", "delivered"):
             (owed,) = await create_deliveries(store, timedelta(0))
             settled = replace(
@@ -120,10 +123,10 @@ class OutboxStoreContract:
             assert again == replace(owed, next_at=DAYBREAK + MINUTE, last_status=500)
             assert await lease_delivery_ids(store, MINUTE) == [owed.id]
 
-    async def test_an_unknown_delivery_is_not_owed_anew(self, store: Store) -> None:
+    async def test_an_unknown_delivery_cannot_be_queued_again(self, store: Store) -> None:
         assert await store.requeue_delivery("msg_unknown", now=DAYBREAK) is None
 
-    async def test_settling_leaves_what_was_sent_alone(self, store: Store) -> None:
+    async def test_settling_keeps_the_sent_body(self, store: Store) -> None:
         (owed,) = await create_deliveries(store, timedelta(0))
         await store.save_delivery_attempt(
             replace(owed, body=b"other", target="https://other.example", attempts=1)
@@ -142,12 +145,12 @@ class OutboxStoreContract:
         await store.save_delivery_attempt(failed)
         assert list(await store.list_deliveries()) == [theirs, mine[1], failed]
         assert list(await store.list_deliveries(limit=1)) == [theirs]
-        assert list(await store.list_deliveries(owner="acme")) == [mine[1], failed]
-        assert list(await store.list_deliveries(case_id=theirs.case_id)) == [theirs]
-        assert list(await store.list_deliveries(state="failed")) == [failed]
-        assert list(await store.list_deliveries(owner="acme", state="waiting")) == [mine[1]]
-        assert not await store.list_deliveries(owner="umbrella", case_id=failed.case_id)
-        assert not await store.list_deliveries(state="no such state")
+        assert list(await store.list_deliveries(DeliveryFilter(owner="acme"))) == [mine[1], failed]
+        assert list(await store.list_deliveries(DeliveryFilter(case_id=theirs.case_id))) == [theirs]
+        assert list(await store.list_deliveries(DeliveryFilter(state="failed"))) == [failed]
+        assert list(await store.list_deliveries(DeliveryFilter(owner="acme", state="waiting"))) == [mine[1]]
+        assert not await store.list_deliveries(DeliveryFilter(owner="umbrella", case_id=failed.case_id))
+        assert not await store.list_deliveries(DeliveryFilter(state="no such state"))
 
     async def test_endpoints_are_kept_and_changed(self, store: Store) -> None:
         url = "https://acme.example/callback"
@@ -159,7 +162,7 @@ class OutboxStoreContract:
             assert await store.get_endpoint("acme", url) == endpoint
         assert await store.get_endpoint("umbrella", url) is None
 
-    async def test_an_endpoint_changes_only_after_the_one_that_is_there(self, store: Store) -> None:
+    async def test_an_endpoint_changes_only_from_its_stored_version(self, store: Store) -> None:
         first = sample_endpoint()
         await store.save_endpoint(first)
         rotated = replace(first, secret="whsec_next")  # noqa: S106
@@ -179,7 +182,7 @@ class OutboxStoreContract:
         assert list(await store.list_endpoints("acme")) == mine
         assert not await store.list_endpoints("nobody")
 
-    async def test_an_endpoint_that_is_gone_is_disabled_with_the_outcome(self, store: Store) -> None:
+    async def test_a_gone_endpoint_is_disabled_with_the_delivery_outcome(self, store: Store) -> None:
         (owed,) = await create_deliveries(store, timedelta(0))
         endpoint = sample_endpoint(owed.target)
         await store.save_endpoint(endpoint)

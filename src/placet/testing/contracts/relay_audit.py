@@ -1,4 +1,4 @@
-"""What every Store must do with its events: keep them in order, find, redact and forget them."""
+"""The contract suite of the relay's audit events: order, filters, redaction and deletion."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,10 +15,10 @@ from placet.testing.relay_samples import create_held_case, sample_audit, sample_
 SECOND = timedelta(seconds=1)
 
 
-async def list_events(store: Store, **asked: Any) -> list[AuditRow]:
-    """Events that fit, oldest first."""
+async def list_events(store: Store, **filters: Any) -> list[AuditRow]:
+    """Return the events that match the filter, oldest first."""
     events, total = await store.list_audit_events(
-        "acme", AuditFilter(**asked), page=0, size=100, order="oldest"
+        "acme", AuditFilter(**filters), page=0, size=100, order="oldest"
     )
     assert total == len(events)
     return [*events]
@@ -26,9 +26,9 @@ async def list_events(store: Store, **asked: Any) -> list[AuditRow]:
 
 @pytest.mark.anyio
 class AuditContract:
-    """What happened to messages."""
+    """Tests of audit events."""
 
-    async def test_events_are_kept_as_they_were_told(self, store: Store) -> None:
+    async def test_events_are_read_back_as_written(self, store: Store) -> None:
         bare = sample_audit(
             action=None, transport=None, source_agent=None, source_user="ann", sink_agent=None, task_id=None
         )
@@ -48,7 +48,7 @@ class AuditContract:
                 await store.add_audit_events(batch)
         assert await list_events(store) == [event]
 
-    async def test_events_come_page_by_page_with_their_number(self, store: Store) -> None:
+    async def test_events_are_paged_with_their_total(self, store: Store) -> None:
         events = [sample_audit(at=DAYBREAK + SECOND * (number // 2)) for number in range(7)]
         await store.add_audit_events([*events[4:], sample_audit(tenant="other"), *events[:4]])
         pages = [
@@ -62,7 +62,7 @@ class AuditContract:
         "field",
         ["action", "transport", "source_agent", "source_user", "sink_agent", "correlation_id", "task_id"],
     )
-    async def test_events_are_found_by_what_is_asked_for(self, store: Store, field: str) -> None:
+    async def test_events_are_found_by_each_filter(self, store: Store, field: str) -> None:
         one, other = sample_audit(**{field: "one"}), sample_audit(**{field: "other"})
         elsewhere = sample_audit(tenant="other", **{field: "one"})
         await store.add_audit_events([one, other, elsewhere])
@@ -78,20 +78,18 @@ class AuditContract:
         assert await list_events(store, since=DAYBREAK + SECOND, until=DAYBREAK + SECOND * 3) == events[1:3]
         assert await list_events(store, types=("HITL",), since=DAYBREAK + SECOND) == events[3:]
 
-    async def test_very_many_events_are_read_bit_by_bit_in_the_order_they_were_written(
-        self, store: Store
-    ) -> None:
+    async def test_many_events_are_read_in_batches_in_the_order_written(self, store: Store) -> None:
         events = [sample_audit(at=DAYBREAK - SECOND * (number % 3)) for number in range(20)]
         await store.add_audit_events([*events[:10], sample_audit(tenant="other"), *events[10:]])
         read: list[AuditRow] = []
-        after, asked = 0, AuditFilter(since=DAYBREAK - SECOND)
-        while batch := await store.list_audit_events_after("acme", asked, after=after, limit=4):
+        after, filter = 0, AuditFilter(since=DAYBREAK - SECOND)
+        while batch := await store.list_audit_events_after("acme", filter, after=after, limit=4):
             assert len(batch) <= 4
             read += [event for _, event in batch]
             after = batch[-1][0]
         assert read == [event for event in events if event.at >= DAYBREAK - SECOND]
         assert list(await store.list_audit_events_after("acme", AuditFilter(task_id="unknown"))) == []
-        assert list(await store.list_audit_events_after("unknown", asked)) == []
+        assert list(await store.list_audit_events_after("unknown", filter)) == []
 
     async def test_events_of_one_message_are_found_in_the_order_they_were_written(self, store: Store) -> None:
         events = [sample_audit(correlation_id="one", at=DAYBREAK - SECOND * number) for number in range(3)]
@@ -99,7 +97,7 @@ class AuditContract:
         found = await store.list_audit_events_after("acme", AuditFilter(correlation_id="one"))
         assert [event for _, event in found] == events
 
-    async def test_traces_tell_of_all_events_of_a_message(self, store: Store) -> None:
+    async def test_a_trace_covers_all_events_of_a_message(self, store: Store) -> None:
         for name, seconds in (("old", (0, 1)), ("new", (2, 9)), ("last", (3, 11))):
             events = [sample_audit(correlation_id=name, at=DAYBREAK + SECOND * at) for at in seconds]
             await store.add_audit_events([replace(events[0], type="HITL"), events[1]])
@@ -135,18 +133,18 @@ class AuditContract:
         await store.redact_audit_events([replace(events[3], tenant="other", body=b""), sample_audit()])
         assert await store.get_audit_event("acme", events[3].id) == events[3]
 
-    async def test_what_is_old_is_forgotten_bit_by_bit(self, store: Store) -> None:
+    async def test_old_events_are_deleted_in_batches(self, store: Store) -> None:
         old = [sample_audit(at=DAYBREAK + SECOND * number) for number in range(5)]
         kept = sample_audit(at=DAYBREAK + SECOND * 5)
         other = sample_audit(tenant="other")
-        await store.add_audit_events([kept, *old, other])
+        await store.add_audit_events([*old, kept, other])
         before = DAYBREAK + SECOND * 5
         assert [await store.delete_older("acme", before=before, limit=2) for _ in range(4)] == [2, 2, 1, 0]
         assert await list_events(store) == [kept]
         assert await store.get_audit_event("other", other.id) == other
         assert list(await store.list_events_to_redact("acme", before=before + SECOND, limit=9)) == [kept]
 
-    async def test_settled_holds_are_forgotten_and_waiting_ones_stay_with_their_task(
+    async def test_settled_holds_are_deleted_and_waiting_holds_stay_with_their_task(
         self, store: Store
     ) -> None:
         later = DAYBREAK + SECOND
@@ -166,7 +164,7 @@ class AuditContract:
         for kept in (held, conversation, young, foreign):
             assert await store.get_task(kept.tenant, kept.agent, kept.kind, kept.id) == kept
 
-    async def test_tenants_with_events_are_known(self, store: Store) -> None:
+    async def test_tenants_with_events_are_listed(self, store: Store) -> None:
         assert list(await store.list_audited_tenants()) == []
         await store.add_audit_events([sample_audit(tenant=name) for name in ("b", "a", "b", "c")])
         assert sorted(await store.list_audited_tenants()) == ["a", "b", "c"]

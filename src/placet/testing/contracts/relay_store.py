@@ -1,4 +1,4 @@
-"""What every Store must do; what becomes of events is in `relay_audit.py`."""
+"""The contract suite of the relay's stores. `relay_audit.py` has the tests of audit events."""
 
 import asyncio
 from datetime import timedelta
@@ -33,16 +33,16 @@ UNSTORABLE: dict[str, dict[str, Any]] = {
 }
 
 
-async def list_hold_ids(store: Store, **asked: Any) -> list[str]:
-    """Ids of the holds that fit, oldest first."""
-    holds, total = await store.list_holds("acme", HoldFilter(**asked), page=0, size=100, order="oldest")
+async def list_hold_ids(store: Store, **filters: Any) -> list[str]:
+    """Return the ids of the holds that match the filter, oldest first."""
+    holds, total = await store.list_holds("acme", HoldFilter(**filters), page=0, size=100, order="oldest")
     assert total == len(holds)
     return [hold.id for hold in holds]
 
 
 @pytest.mark.anyio
 class RecordContract:
-    """What operators set up."""
+    """Tests of the configuration records."""
 
     async def test_a_record_is_kept_as_it_was_saved(self, store: Store) -> None:
         record = sample_record(id=ODD, body=bytes(range(256)))
@@ -54,7 +54,7 @@ class RecordContract:
         assert await store.get_record("acme", "policy", "unknown") is None
 
     @pytest.mark.parametrize("rev", [0, 1, 3, 2**62])
-    async def test_only_the_next_revision_is_taken(self, store: Store, rev: int) -> None:
+    async def test_only_the_next_revision_is_accepted(self, store: Store, rev: int) -> None:
         record = sample_record()
         await store.save_record(record)
         with pytest.raises(RelayConflict):
@@ -90,7 +90,7 @@ class RecordContract:
         assert list(await store.list_records("binding")) == []
         assert list(await store.list_records("policy", "unknown")) == []
 
-    async def test_several_records_change_with_their_events_or_not_at_all(self, store: Store) -> None:
+    async def test_records_and_their_events_are_written_all_or_none(self, store: Store) -> None:
         old, kept = sample_record(), sample_record()
         await store.change_records(save=[old, kept])
         new, event = replace(old, body=b"again"), sample_audit()
@@ -109,7 +109,7 @@ class RecordContract:
             await store.change_records(save=[record], events=[event])
         assert await store.get_record("acme", "policy", record.id) is None
 
-    async def test_of_many_who_change_one_revision_one_wins(self, store: Store) -> None:
+    async def test_only_one_of_many_changes_to_one_revision_succeeds(self, store: Store) -> None:
         record = sample_record()
         await store.save_record(record)
         changes = [replace(record, rev=2, body=b"%d" % number) for number in range(16)]
@@ -118,7 +118,7 @@ class RecordContract:
         assert sorted(type(one).__name__ for one in ended) == ["NoneType", *["RelayConflict"] * 15]
         assert await store.get_record("acme", "policy", record.id) == changes[ended.index(None)]
 
-    async def test_listeners_hear_of_records_once_they_can_be_read(self, store: Store) -> None:
+    async def test_listeners_are_called_once_records_can_be_read(self, store: Store) -> None:
         heard: list[str | None] = []
         store.add_record_listener(heard.append)
         first, second = sample_record(), sample_record(tenant="other")
@@ -134,9 +134,9 @@ class RecordContract:
 
 @pytest.mark.anyio
 class TaskContract:
-    """Tasks as their callers name them."""
+    """Tests of task rows."""
 
-    async def test_the_last_entry_of_a_name_stands(self, store: Store) -> None:
+    async def test_the_last_task_of_a_name_is_kept(self, store: Store) -> None:
         task, other = sample_task(id=ODD), sample_task()
         await store.save_tasks([task, other])
         assert await store.get_task("acme", "clerk", "task", ODD) == task
@@ -146,7 +146,7 @@ class TaskContract:
         assert await store.get_task("acme", "clerk", "task", other.id) == other
         await store.save_tasks([])
 
-    async def test_a_name_is_one_of_its_tenant_agent_and_kind(self, store: Store) -> None:
+    async def test_names_are_separate_by_tenant_agent_and_kind(self, store: Store) -> None:
         await store.save_tasks([sample_task(id="one")])
         assert await store.get_task("other", "clerk", "task", "one") is None
         assert await store.get_task("acme", "other", "task", "one") is None
@@ -169,9 +169,9 @@ class TaskContract:
 
 @pytest.mark.anyio
 class HoldContract:
-    """Messages that wait."""
+    """Tests of holds."""
 
-    async def test_a_hold_is_kept_with_what_belongs_to_it(self, store: Store) -> None:
+    async def test_a_hold_is_stored_with_its_task_and_event(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
         await create_held_case(store, hold, tasks=[task], events=[event])
         assert await store.get_hold(hold.id) == hold
@@ -180,7 +180,7 @@ class HoldContract:
         assert await store.get_audit_event("acme", event.id) == event
         assert (await store.get_hold("unknown"), await store.get_hold_of_case("unknown")) == (None, None)
 
-    async def test_an_id_and_a_case_are_taken_once(self, store: Store) -> None:
+    async def test_a_hold_id_and_a_case_are_used_once(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
         await create_held_case(store, hold)
         for rival in (sample_hold(id=hold.id), sample_hold(case_id=hold.case_id)):
@@ -199,7 +199,7 @@ class HoldContract:
         assert await store.get_task("acme", "clerk", "task", task.id) == task
         assert await store.get_audit_event("acme", event.id) == event
 
-    async def test_a_case_whose_hold_is_taken_is_not_written(self, store: Store) -> None:
+    async def test_a_case_whose_hold_id_exists_is_not_written(self, store: Store) -> None:
         hold, task = sample_hold(), sample_task()
         await create_held_case(store, hold)
         rival = HoldCreation(hold=sample_hold(id=hold.id, case_id="review_held"), tasks=(task,))
@@ -218,7 +218,7 @@ class HoldContract:
         assert await store.get_hold(hold.id) is None
         assert await store.get_task("acme", "clerk", "task", task.id) is None
 
-    async def test_a_changed_hold_is_written_with_what_belongs_to_it(self, store: Store) -> None:
+    async def test_a_changed_hold_is_written_with_its_task_and_event(self, store: Store) -> None:
         hold, task, event = sample_hold(policy_name=None), sample_task(), sample_audit()
         await create_held_case(store, hold, tasks=[task])
         changed = replace(
@@ -230,7 +230,7 @@ class HoldContract:
         assert await store.get_task("acme", "clerk", "task", task.id) == moved
         assert await store.get_audit_event("acme", event.id) == event
 
-    async def test_only_the_next_revision_of_a_hold_is_taken(self, store: Store) -> None:
+    async def test_only_the_next_revision_of_a_hold_is_accepted(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
         await create_held_case(store, hold)
         wrong = [
@@ -247,7 +247,7 @@ class HoldContract:
         assert await store.get_task("acme", "clerk", "task", task.id) is None
         assert await store.get_audit_event("acme", event.id) is None
 
-    async def test_of_many_who_resolve_a_hold_one_wins(self, store: Store) -> None:
+    async def test_only_one_of_many_resolutions_of_a_hold_succeeds(self, store: Store) -> None:
         hold = sample_hold()
         await create_held_case(store, hold)
         changes = [replace(hold, rev=2, status="APPROVED", body=b"%d" % number) for number in range(16)]
@@ -260,10 +260,10 @@ class HoldContract:
         assert sorted(type(one).__name__ for one in ended) == ["NoneType", *["RelayConflict"] * 15]
         winner = ended.index(None)
         assert await store.get_hold(hold.id) == changes[winner]
-        told, _ = await store.list_audit_events("acme", AuditFilter(), page=0, size=16)
-        assert [event.id for event in told] == [events[winner].id]
+        events_found, _ = await store.list_audit_events("acme", AuditFilter(), page=0, size=16)
+        assert [event.id for event in events_found] == [events[winner].id]
 
-    async def test_holds_come_page_by_page_with_their_number(self, store: Store) -> None:
+    async def test_holds_are_paged_with_their_total(self, store: Store) -> None:
         holds = [sample_hold(created_at=DAYBREAK + SECOND * (number // 2)) for number in range(7)]
         for hold in (*holds, sample_hold(tenant="other")):
             await create_held_case(store, hold)
@@ -277,7 +277,7 @@ class HoldContract:
         assert await store.list_holds("unknown", HoldFilter(), page=0, size=3) == ([], 0)
 
     @pytest.mark.parametrize(("page", "size"), [(-1, 10), (0, 0), (0, -1)])
-    async def test_what_is_no_page_is_refused(self, store: Store, page: int, size: int) -> None:
+    async def test_an_invalid_page_is_refused(self, store: Store, page: int, size: int) -> None:
         with pytest.raises(ValidationFailed):
             await store.list_holds("acme", HoldFilter(), page=page, size=size)
         with pytest.raises(ValidationFailed):
@@ -297,7 +297,7 @@ class HoldContract:
             ("correlation_id", "other"),
         ],
     )
-    async def test_holds_are_found_by_what_is_asked_for(self, store: Store, field: str, value: str) -> None:
+    async def test_holds_are_found_by_each_filter(self, store: Store, field: str, value: str) -> None:
         one, other = sample_hold(), sample_hold(**{field: value})
         elsewhere = sample_hold(tenant="other", **{field: value})
         for hold in (one, other, elsewhere):
@@ -306,17 +306,17 @@ class HoldContract:
         assert await list_hold_ids(store, **{field: getattr(one, field)}) == [one.id]
         assert await list_hold_ids(store, **{field: value}, since=DAYBREAK + SECOND) == []
 
-    async def test_holds_are_found_by_all_that_is_asked_for(self, store: Store) -> None:
+    async def test_holds_are_found_by_all_filters_together(self, store: Store) -> None:
         holds: dict[str, HoldRow] = {}
         for status in ("PENDING", "APPROVED"):
             for sink in ("clerk", "cook"):
                 holds[status + sink] = sample_hold(status=status, sink=sink, correlation_id="trace")
                 await create_held_case(store, holds[status + sink])
         assert await list_hold_ids(store, status="PENDING", sink="cook") == [holds["PENDINGcook"].id]
-        asked = {"correlation_id": "trace", "status": "APPROVED", "until": DAYBREAK + SECOND}
-        assert await list_hold_ids(store, **asked) == [holds["APPROVEDclerk"].id, holds["APPROVEDcook"].id]
+        filters = {"correlation_id": "trace", "status": "APPROVED", "until": DAYBREAK + SECOND}
+        assert await list_hold_ids(store, **filters) == [holds["APPROVEDclerk"].id, holds["APPROVEDcook"].id]
 
-    async def test_holds_are_found_by_when_they_were_made(self, store: Store) -> None:
+    async def test_holds_are_found_by_creation_time(self, store: Store) -> None:
         holds = [sample_hold(created_at=DAYBREAK + SECOND * number) for number in range(4)]
         for hold in holds:
             await create_held_case(store, hold)
@@ -333,10 +333,12 @@ class HoldContract:
 
 @pytest.mark.anyio
 class HostileValuesContract:
-    """Whatever comes over the wire: kept exactly, or refused with nothing written."""
+    """Tests of hostile values: each is stored exactly, or refused with nothing written."""
 
     @pytest.mark.parametrize("changes", UNSTORABLE.values(), ids=UNSTORABLE)
-    async def test_what_cannot_be_kept_is_refused_whole(self, store: Store, changes: dict[str, Any]) -> None:
+    async def test_a_value_that_cannot_be_stored_refuses_the_whole_write(
+        self, store: Store, changes: dict[str, Any]
+    ) -> None:
         task, hold, event, record = sample_task(), sample_hold(), sample_audit(), sample_record()
         bad, bad_record = replace(task, **changes), replace(record, **changes)
         await store.check_ready()
@@ -351,7 +353,7 @@ class HostileValuesContract:
         assert await store.get_audit_event("acme", event.id) is None
         assert list(await store.list_records("policy")) == []
 
-    async def test_what_cannot_be_kept_is_not_there(self, store: Store) -> None:
+    async def test_values_that_cannot_be_stored_are_not_found(self, store: Store) -> None:
         odd = "a\ud800b"
         assert await store.get_record("acme", "policy", odd) is None
         assert await store.get_task("acme", "clerk", "task", odd) is None
@@ -365,7 +367,7 @@ class HostileValuesContract:
         with pytest.raises(ValidationFailed):
             await store.list_audit_events("acme", AuditFilter(types=(odd,)), page=0, size=10)
 
-    async def test_a_closed_store_says_so(self, store: Store) -> None:
+    async def test_a_closed_store_is_unavailable(self, store: Store) -> None:
         await store.aclose()
         for asking in (
             store.save_record(sample_record()),
@@ -381,4 +383,4 @@ class HostileValuesContract:
 
 
 class RelayStoreContract(RecordContract, TaskContract, HoldContract, AuditContract, HostileValuesContract):
-    """The whole contract, over an empty and open `store` that the fixture closes."""
+    """All tests of the relay's stores. The fixture `store` opens an empty store and closes it."""

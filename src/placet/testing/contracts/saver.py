@@ -1,8 +1,8 @@
-"""What every Saver must do: subclass SaverContract, bring a fixture `open_saver`, run it with pytest.
+"""The contract suites of Saver. Subclass one, provide a fixture `open_saver`, and run it with pytest.
 
-`open_saver(**options)` opens a saver over an empty storage of the test's own, and passes options such as
-`retain` on. Called again it opens another one over the same storage. Where processes share the storage,
-subclass SharedSaverContract and let `open_saver` be picklable, for example a `functools.partial`.
+`open_saver(**options)` opens a saver on empty storage, with options such as `retain`. Later calls open other
+savers on the same storage. If processes share the storage, subclass SharedSaverContract; `open_saver` must
+then be picklable, for example a `functools.partial`.
 """
 
 import threading
@@ -17,8 +17,8 @@ import pytest
 from placet.errors import CheckpointConflict, PlacetError, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.savers.saver import CheckpointRetention, Saver
-from placet.testing.rivals import CLAIMED, STEPS, climb, race, try_to_claim
-from placet.testing.threads import HOSTILE_IDS, STRANGE, full_checkpoint, words
+from placet.testing.racing_processes import CLAIMED, STEPS, append_steps, race, try_to_claim
+from placet.testing.threads import HOSTILE_IDS, STRANGE, full_checkpoint, new_thread
 
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(milliseconds=1)
@@ -30,7 +30,7 @@ OpenSaver = Callable[..., Saver]
 
 
 def eventually(attempt: Callable[[], T]) -> T:
-    """What `attempt` gives once nobody's lease stands in its way."""
+    """Return the result of `attempt`; repeat it while another lease blocks it."""
     last = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -39,9 +39,9 @@ def eventually(attempt: Callable[[], T]) -> T:
             assert time.monotonic() < last, "the lease never ran out"
 
 
-def standing(saver: Saver, rev: int, *, thread_id: str = "thread") -> Checkpoint:
-    """A thread that has been moved on `rev` times."""
-    checkpoint = words(thread_id)
+def save_thread(saver: Saver, rev: int, *, thread_id: str = "thread") -> Checkpoint:
+    """Save a thread `rev` times and return it."""
+    checkpoint = new_thread(thread_id)
     for _ in range(rev):
         checkpoint = checkpoint.next(messages=(*checkpoint.messages, {"role": "user", "content": "more"}))
         saver.put(checkpoint)
@@ -49,7 +49,7 @@ def standing(saver: Saver, rev: int, *, thread_id: str = "thread") -> Checkpoint
 
 
 class SaverContract:
-    """The whole contract for a saver that one process uses, with as many threads as it likes."""
+    """All tests of a saver that is used by one process with any number of threads."""
 
     @pytest.fixture
     def saver(self, open_saver: OpenSaver) -> Iterator[Saver]:
@@ -57,7 +57,7 @@ class SaverContract:
         yield opened
         opened.close()
 
-    def test_a_thread_that_nobody_began_is_nowhere(self, saver: Saver) -> None:
+    def test_an_unknown_thread_is_not_found(self, saver: Saver) -> None:
         assert saver.get("thread") is None
         assert not saver.list_checkpoints("thread")
         assert not saver.list_threads("paused")
@@ -75,14 +75,16 @@ class SaverContract:
 
     @pytest.mark.parametrize("text", STRANGE, ids=ascii)
     def test_any_text_is_kept(self, saver: Saver, text: str) -> None:
-        checkpoint = words("thread", text).next(queued=(text,), results={text: text}, case={text: [text]})
+        checkpoint = new_thread("thread", text).next(
+            queued=(text,), results={text: text}, case={text: [text]}
+        )
         saver.put(checkpoint)
         found = saver.get("thread")
         assert found is not None
         assert found.checkpoint == checkpoint
 
     def test_a_huge_checkpoint_is_kept(self, saver: Saver) -> None:
-        checkpoint = words("thread", "long " * 1_000_000)
+        checkpoint = new_thread("thread", "long " * 1_000_000)
         for _ in range(3):
             checkpoint = checkpoint.next()
             saver.put(checkpoint)
@@ -91,8 +93,8 @@ class SaverContract:
         assert found.checkpoint == checkpoint
 
     @pytest.mark.parametrize("rev", [0, 1, 2, 4, 5, -1])
-    def test_only_the_next_checkpoint_is_taken(self, saver: Saver, rev: int) -> None:
-        standing(saver, 2)
+    def test_only_the_next_checkpoint_is_accepted(self, saver: Saver, rev: int) -> None:
+        save_thread(saver, 2)
         before = saver.list_checkpoints("thread")
         with pytest.raises(CheckpointConflict):
             saver.put(Checkpoint(thread_id="thread", rev=rev, stage="paused"))
@@ -102,13 +104,13 @@ class SaverContract:
         assert saver.list_threads("paused") == saver.list_threads("running") == []
 
     @pytest.mark.parametrize("rev", [0, 2, 7])
-    def test_a_thread_begins_at_the_beginning(self, saver: Saver, rev: int) -> None:
+    def test_a_thread_cannot_start_at_a_later_revision(self, saver: Saver, rev: int) -> None:
         with pytest.raises(CheckpointConflict):
             saver.put(Checkpoint(thread_id="thread", rev=rev))
         assert saver.get("thread") is None
 
     def test_a_claimed_thread_is_busy_for_everyone_else(self, saver: Saver) -> None:
-        checkpoint = standing(saver, 1)
+        checkpoint = save_thread(saver, 1)
         saver.claim(checkpoint.next(stage="running"), lease_for=HOUR)
         for rev in (1, 2, 3, 4):
             with pytest.raises(ThreadBusy):
@@ -120,12 +122,12 @@ class SaverContract:
         assert timedelta(0) <= found.leased_until - found.saved_at - HOUR <= timedelta(minutes=1)
 
     def test_a_new_thread_can_be_claimed(self, saver: Saver) -> None:
-        saver.claim(words("thread").next(stage="running"), lease_for=HOUR)
+        saver.claim(new_thread("thread").next(stage="running"), lease_for=HOUR)
         with pytest.raises(ThreadBusy):
-            saver.claim(words("thread").next(stage="running"), lease_for=HOUR)
+            saver.claim(new_thread("thread").next(stage="running"), lease_for=HOUR)
 
     def test_the_holder_goes_on_and_sets_the_thread_free(self, saver: Saver) -> None:
-        held = standing(saver, 1).next(stage="running")
+        held = save_thread(saver, 1).next(stage="running")
         saver.claim(held, lease_for=HOUR)
         further = held.next()
         saver.put(further, lease_for=HOUR)
@@ -135,16 +137,14 @@ class SaverContract:
         saver.put(done)
         saver.claim(done.next(stage="running"), lease_for=HOUR)
 
-    def test_the_lease_is_shown_on_the_newest_checkpoint_alone(self, saver: Saver) -> None:
-        held = standing(saver, 1).next()
+    def test_only_the_newest_checkpoint_shows_the_lease(self, saver: Saver) -> None:
+        held = save_thread(saver, 1).next()
         saver.claim(held, lease_for=HOUR)
         saver.put(held.next(), lease_for=HOUR)
         assert [one.leased_until is None for one in saver.list_checkpoints("thread")] == [False, True, True]
 
-    def test_a_lease_that_ran_out_lets_another_take_over_and_refuses_the_one_before(
-        self, saver: Saver
-    ) -> None:
-        held = standing(saver, 1).next(stage="running")
+    def test_an_expired_lease_can_be_taken_over_and_its_old_holder_is_refused(self, saver: Saver) -> None:
+        held = save_thread(saver, 1).next(stage="running")
         saver.claim(held, lease_for=MOMENT)
         taken = held.next(agent="another")
         eventually(lambda: saver.claim(taken, lease_for=HOUR))
@@ -156,16 +156,16 @@ class SaverContract:
         assert found is not None
         assert found.checkpoint == taken
 
-    def test_a_late_holder_that_nobody_replaced_may_go_on(self, saver: Saver) -> None:
-        held = standing(saver, 1).next(stage="running")
+    def test_a_late_holder_may_continue_if_the_lease_was_not_taken_over(self, saver: Saver) -> None:
+        held = save_thread(saver, 1).next(stage="running")
         saver.claim(held, lease_for=timedelta(0))
         saver.renew("thread", held.rev, lease_for=HOUR)
         with pytest.raises(ThreadBusy):
             saver.claim(held.next(), lease_for=HOUR)
         saver.put(held.next(stage="ready"))
 
-    def test_a_lease_is_made_longer(self, saver: Saver) -> None:
-        held = standing(saver, 1).next(stage="running")
+    def test_a_lease_can_be_extended(self, saver: Saver) -> None:
+        held = save_thread(saver, 1).next(stage="running")
         saver.claim(held, lease_for=HOUR)
         before = saver.get("thread")
         saver.renew("thread", held.rev, lease_for=3 * HOUR)
@@ -177,8 +177,8 @@ class SaverContract:
         assert after.leased_until - before.leased_until > HOUR
         assert (after.checkpoint, after.saved_at) == (before.checkpoint, before.saved_at)
 
-    def test_only_the_newest_checkpoint_is_held_longer(self, saver: Saver) -> None:
-        standing(saver, 2)
+    def test_only_the_lease_of_the_newest_checkpoint_is_extended(self, saver: Saver) -> None:
+        save_thread(saver, 2)
         for thread_id, rev in (("thread", 1), ("thread", 3), ("thread", 0), ("unknown", 1), ("unknown", 0)):
             with pytest.raises(CheckpointConflict):
                 saver.renew(thread_id, rev, lease_for=HOUR)
@@ -187,7 +187,7 @@ class SaverContract:
         assert found.leased_until is None
 
     def test_checkpoints_are_listed_newest_first_and_three_are_kept(self, saver: Saver) -> None:
-        newest = standing(saver, 5)
+        newest = save_thread(saver, 5)
         kept = saver.list_checkpoints("thread")
         assert [one.checkpoint.rev for one in kept] == [5, 4, 3]
         assert [len(one.checkpoint.messages) for one in kept] == [6, 5, 4]
@@ -197,27 +197,27 @@ class SaverContract:
     @pytest.mark.parametrize("count", [1, 2, 10])
     def test_as_many_checkpoints_are_kept_as_asked_for(self, open_saver: OpenSaver, count: int) -> None:
         saver = open_saver(retain=CheckpointRetention(count=count))
-        standing(saver, 4)
-        standing(saver, 2, thread_id="other")
+        save_thread(saver, 4)
+        save_thread(saver, 2, thread_id="other")
         assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [4, 3, 2, 1][:count]
         assert [one.checkpoint.rev for one in saver.list_checkpoints("other")] == [2, 1][:count]
         saver.close()
 
-    def test_old_checkpoints_go_and_the_newest_always_stays(self, open_saver: OpenSaver) -> None:
+    def test_old_checkpoints_are_removed_except_the_newest(self, open_saver: OpenSaver) -> None:
         saver = open_saver(retain=CheckpointRetention(count=10, age=timedelta(0)))
-        checkpoint = standing(saver, 3)
+        checkpoint = save_thread(saver, 3)
         assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [3]
         saver.claim(checkpoint.next(), lease_for=HOUR)
         assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [4]
         saver.close()
 
-    def test_young_checkpoints_stay(self, open_saver: OpenSaver) -> None:
+    def test_young_checkpoints_are_kept(self, open_saver: OpenSaver) -> None:
         saver = open_saver(retain=CheckpointRetention(count=3, age=HOUR))
-        standing(saver, 4)
+        save_thread(saver, 4)
         assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [4, 3, 2]
         saver.close()
 
-    def test_threads_are_found_by_their_stage_the_longest_waiting_first(self, saver: Saver) -> None:
+    def test_threads_are_found_by_stage_longest_waiting_first(self, saver: Saver) -> None:
         ids = ["c", "a", "b"]
         for thread_id in ids:
             saver.put(Checkpoint(thread_id=thread_id, rev=1, stage="paused"))
@@ -231,9 +231,9 @@ class SaverContract:
         saver.put(Checkpoint(thread_id="c", rev=3, stage="ready"))
         assert (saver.list_threads("running"), saver.list_threads("ready")) == ([], ["c"])
 
-    def test_a_released_thread_is_forgotten_and_may_begin_again(self, saver: Saver) -> None:
-        old = standing(saver, 3)
-        other = standing(saver, 2, thread_id="other")
+    def test_a_released_thread_is_removed_and_can_start_again(self, saver: Saver) -> None:
+        old = save_thread(saver, 3)
+        other = save_thread(saver, 2, thread_id="other")
         saver.release("thread")
         assert saver.get("thread") is None
         assert not saver.list_checkpoints("thread")
@@ -242,25 +242,25 @@ class SaverContract:
             saver.put(old.next())
         with pytest.raises(CheckpointConflict):
             saver.renew("thread", old.rev, lease_for=HOUR)
-        standing(saver, 1)
+        save_thread(saver, 1)
         assert [one.checkpoint.rev for one in saver.list_checkpoints("thread")] == [1]
         found = saver.get("other")
         assert found is not None
         assert found.checkpoint == other
 
     def test_a_claimed_thread_can_be_released(self, saver: Saver) -> None:
-        saver.claim(words("thread").next(), lease_for=HOUR)
+        saver.claim(new_thread("thread").next(), lease_for=HOUR)
         saver.release("thread")
-        saver.claim(words("thread").next(), lease_for=HOUR)
+        saver.claim(new_thread("thread").next(), lease_for=HOUR)
 
-    def test_any_name_is_a_thread_of_its_own(self, saver: Saver) -> None:
+    def test_different_names_are_different_threads(self, saver: Saver) -> None:
         for thread_id in HOSTILE_IDS:
-            saver.claim(words(thread_id, thread_id).next(stage="paused"), lease_for=MOMENT)
+            saver.claim(new_thread(thread_id, thread_id).next(stage="paused"), lease_for=MOMENT)
         assert saver.list_threads("paused") == HOSTILE_IDS
         for thread_id in HOSTILE_IDS:
             found = saver.get(thread_id)
             assert found is not None
-            assert found.checkpoint == words(thread_id, thread_id).next(stage="paused")
+            assert found.checkpoint == new_thread(thread_id, thread_id).next(stage="paused")
             saver.renew(thread_id, 1, lease_for=HOUR)
             assert len(saver.list_checkpoints(thread_id)) == 1
         for thread_id in HOSTILE_IDS[::2]:
@@ -274,8 +274,8 @@ class SaverContract:
             saver.claim(Checkpoint(thread_id="", rev=1), lease_for=HOUR)
         assert saver.list_threads("ready") == []
 
-    def test_of_many_threads_that_claim_at_once_one_wins(self, saver: Saver) -> None:
-        checkpoint = standing(saver, 1)
+    def test_only_one_of_many_concurrent_claims_succeeds(self, saver: Saver) -> None:
+        checkpoint = save_thread(saver, 1)
         start = threading.Barrier(CROWD)
 
         def claim(number: int) -> PlacetError | None:
@@ -296,15 +296,15 @@ class SaverContract:
 
     def test_no_step_of_many_threads_is_lost(self, saver: Saver) -> None:
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda name: climb(saver, name, 10), "abcd"))
+            list(pool.map(lambda name: append_steps(saver, name, 10), "abcd"))
         found = saver.get("thread")
         assert found is not None
         assert found.checkpoint.rev == 40
         assert sorted(found.checkpoint.queued) == sorted("abcd" * 10)
 
-    def test_a_closed_saver_takes_and_gives_nothing(self, open_saver: OpenSaver) -> None:
+    def test_a_closed_saver_refuses_reads_and_writes(self, open_saver: OpenSaver) -> None:
         saver = open_saver()
-        checkpoint = standing(saver, 1)
+        checkpoint = save_thread(saver, 1)
         saver.close()
         saver.close()
         attempts: list[Callable[[], object]] = [
@@ -322,9 +322,9 @@ class SaverContract:
 
 
 class SharedSaverContract(SaverContract):
-    """The whole contract for a saver whose storage outlives it, and that several processes share."""
+    """All tests of a saver whose storage is durable and shared by several processes."""
 
-    def test_what_one_saver_kept_another_reads(self, open_saver: OpenSaver) -> None:
+    def test_a_checkpoint_is_readable_by_another_saver(self, open_saver: OpenSaver) -> None:
         first, second = open_saver(), open_saver()
         checkpoint = full_checkpoint("thread")
         first.put(checkpoint)
@@ -337,7 +337,7 @@ class SharedSaverContract(SaverContract):
         first.close()
         second.close()
 
-    def test_what_was_kept_is_there_after_a_restart(self, open_saver: OpenSaver) -> None:
+    def test_checkpoints_survive_a_restart(self, open_saver: OpenSaver) -> None:
         before = open_saver()
         checkpoint = full_checkpoint("thread")
         before.put(checkpoint)
@@ -352,7 +352,7 @@ class SharedSaverContract(SaverContract):
         after.close()
 
     def test_many_processes_at_once_have_one_winner_and_lose_no_step(self, open_saver: OpenSaver) -> None:
-        claims, steps = race(open_saver, [try_to_claim, climb], CROWD)
+        claims, steps = race(open_saver, [try_to_claim, append_steps], CROWD)
         assert claims.count(CLAIMED) == 1
         assert sorted(set(claims)) in (["ThreadBusy", CLAIMED], ["CheckpointConflict", "ThreadBusy", CLAIMED])
         assert steps == [str(STEPS)] * CROWD

@@ -1,4 +1,4 @@
-"""What every Store must do: subclass StoreContract, bring a fixture `store`, run it with pytest and anyio."""
+"""The contract suite of Store. Subclass StoreContract, provide a fixture `store`, and run it with pytest."""
 
 import asyncio
 
@@ -27,9 +27,9 @@ class StoreContract(
     GrantStoreContract,
     RelayStoreContract,
 ):
-    """The whole contract, over an empty and open `store` that the fixture closes."""
+    """All tests of a store. The fixture `store` opens an empty store and closes it."""
 
-    async def test_listeners_hear_of_every_change_once_it_can_be_read(self, store: Store) -> None:
+    async def test_listeners_are_called_once_a_change_can_be_read(self, store: Store) -> None:
         heard: list[str | None] = []
         store.add_change_listener(heard.append)
         case = (await create_sample_case(store)).case
@@ -40,14 +40,14 @@ class StoreContract(
         await create_sample_case(store, id="review_next", link=link)
         assert heard == [case.id, case.id, "review_next", case.id]
 
-    async def test_listeners_hear_of_erasure(self, store: Store) -> None:
+    async def test_listeners_are_called_on_erasure(self, store: Store) -> None:
         case = await create_answered_case(store)
         heard: list[str | None] = []
         store.add_change_listener(heard.append)
         await store.erase_case(sample_erasure(case))
         assert heard == [case.id]
 
-    async def test_listeners_hear_nothing_of_a_refused_write(self, store: Store) -> None:
+    async def test_listeners_are_not_called_for_a_refused_write(self, store: Store) -> None:
         case = (await create_sample_case(store)).case
         heard: list[str | None] = []
         store.add_change_listener(heard.append)
@@ -55,7 +55,7 @@ class StoreContract(
             await create_sample_case(store, id=case.id)
         assert heard == []
 
-    async def test_every_listener_hears(self, store: Store) -> None:
+    async def test_every_listener_is_called(self, store: Store) -> None:
         first: list[str | None] = []
         second: list[str | None] = []
         store.add_change_listener(first.append)
@@ -63,7 +63,7 @@ class StoreContract(
         case = (await create_sample_case(store)).case
         assert first == second == [case.id]
 
-    async def test_a_listener_that_fails_is_reported_and_harms_nobody(self, store: Store) -> None:
+    async def test_a_failing_listener_is_logged_and_does_not_stop_the_others(self, store: Store) -> None:
         reported: list[object] = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
@@ -78,7 +78,7 @@ class StoreContract(
     async def test_an_open_store_is_ready(self, store: Store) -> None:
         await store.check_ready()
 
-    async def test_closing_finishes_what_was_accepted_and_takes_no_more(self, store: Store) -> None:
+    async def test_closing_finishes_accepted_writes_and_refuses_new_ones(self, store: Store) -> None:
         accepted = [asyncio.ensure_future(store.create_case(sample_creation())) for _ in range(16)]
         await asyncio.sleep(0)
         await store.aclose()
@@ -90,7 +90,7 @@ class StoreContract(
         with pytest.raises(Unavailable):
             await store.check_ready()
 
-    async def test_closing_twice_is_the_same_as_once(self, store: Store) -> None:
+    async def test_closing_twice_is_allowed(self, store: Store) -> None:
         await store.aclose()
         await store.aclose()
 

@@ -1,4 +1,4 @@
-"""What every framework's adapter must do, whatever its framework does on its own."""
+"""The contract suites of the adapters for agent frameworks."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from placet.errors import HookError, InvalidFeedback
+from placet.errors import AlreadyDecided, HookError, InvalidFeedback
 from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
 from placet.hook.answer_validation import Feedback
 from placet.testing.approvals import (
@@ -42,25 +42,25 @@ WROTE = ("write_file", WRITE.arguments)
 Make = Callable[..., Harness]
 
 
-def waiting(stopped: InterruptionMetadata | None) -> InterruptionMetadata:
-    """The interruption, which must be there."""
-    assert stopped is not None, "nobody was asked"
+def require_interruption(stopped: InterruptionMetadata | None) -> InterruptionMetadata:
+    """Return the interruption; fail if there is none."""
+    assert stopped is not None, "the agent was not interrupted"
     return stopped
 
 
-def names(stopped: InterruptionMetadata | None) -> list[str]:
-    """The tools whose calls still wait for a person."""
-    return [feedback.name for feedback in waiting(stopped).undecided]
+def list_waiting_tools(stopped: InterruptionMetadata | None) -> list[str]:
+    """Return the names of the tools whose calls wait for a decision."""
+    return [feedback.name for feedback in require_interruption(stopped).undecided]
 
 
 class InOneProcessContract:
-    """What shows without leaving this process: for a second way to call the same adapter."""
+    """Tests that need only one process. Use them for a second way to call the same adapter."""
 
     harness: ClassVar[type[Harness]]
 
     @pytest.fixture
     def make(self, tmp_path: Path) -> Iterator[Make]:
-        """Makes a harness on this test's folder; a second one is the agent after a restart."""
+        """Return a function that creates a harness on the test's folder. A second one acts as a restart."""
         made: list[Harness] = []
 
         def make(scene: Scene, **named: Any) -> Harness:
@@ -71,14 +71,14 @@ class InOneProcessContract:
         for each in made:
             each.close()
 
-    def test_a_call_that_needs_nobody_just_runs(self, make: Make, tmp_path: Path) -> None:
+    def test_a_call_without_review_runs(self, make: Make, tmp_path: Path) -> None:
         mine = make(Scene(turns=((READ,),)))
         assert mine.start("t") is None
         assert runs_in(tmp_path) == [("read_data", {})]
         assert mine.read_tool_results("t") == [("c3", "the data")]
 
     def test_the_person_sees_the_call_before_it_runs(self, make: Make, tmp_path: Path) -> None:
-        stopped = waiting(make(ONE).start("t"))
+        stopped = require_interruption(make(ONE).start("t"))
         shown = stopped.tool_feedbacks[0]
         assert (shown.id, shown.name, shown.arguments) == ("c1", "execute_sql", SQL.arguments)
         assert shown.description == "SQL needs approval"
@@ -89,14 +89,14 @@ class InOneProcessContract:
 
     def test_an_approved_call_runs_and_the_model_reads_its_result(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
-        stopped = waiting(mine.start("t"))
+        stopped = require_interruption(mine.start("t"))
         assert mine.resume("t", stopped.approve_all()) is None
         assert runs_in(tmp_path) == [RAN_SQL]
         assert mine.read_tool_results("t") == [("c1", "rows of DELETE FROM records")]
 
     def test_an_edited_call_runs_as_edited_and_the_model_is_told(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
-        stopped = waiting(mine.start("t"))
+        stopped = require_interruption(mine.start("t"))
         assert mine.resume("t", stopped.edit_tool("execute_sql", {"query": "SELECT 1"})) is None
         assert runs_in(tmp_path) == [("execute_sql", {"query": "SELECT 1"})]
         [(call_id, text)] = mine.read_tool_results("t")
@@ -106,7 +106,7 @@ class InOneProcessContract:
 
     def test_a_rejected_call_does_not_run_and_the_model_reads_why(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
-        stopped = waiting(mine.start("t"))
+        stopped = require_interruption(mine.start("t"))
         assert mine.resume("t", stopped.reject_all("back it up first")) is None
         assert runs_in(tmp_path) == []
         [(call_id, text)] = mine.read_tool_results("t")
@@ -114,9 +114,9 @@ class InOneProcessContract:
         assert "rejected" in text
         assert "back it up first" in text
 
-    def test_a_person_may_answer_in_the_tools_place(self, make: Make, tmp_path: Path) -> None:
+    def test_a_reviewer_may_answer_instead_of_the_tool(self, make: Make, tmp_path: Path) -> None:
         mine = make(Scene(turns=((MAIL,),)))
-        feedback = waiting(mine.start("t")).respond("c2", "I have told them myself.")
+        feedback = require_interruption(mine.start("t")).respond("c2", "I have told them myself.")
         if mine.responds:
             assert mine.resume("t", feedback) is None
             assert mine.read_tool_results("t") == [("c2", "I have told them myself.")]
@@ -125,12 +125,10 @@ class InOneProcessContract:
                 mine.resume("t", feedback)
         assert runs_in(tmp_path) == []
 
-    def test_a_mixed_batch_is_done_call_by_call_and_told_in_call_order(
-        self, make: Make, tmp_path: Path
-    ) -> None:
+    def test_results_of_a_mixed_batch_are_reported_in_call_order(self, make: Make, tmp_path: Path) -> None:
         mine = make(BATCH)
-        stopped = waiting(mine.start("t"))
-        assert names(stopped) == ["write_file", "execute_sql", "send_email"]
+        stopped = require_interruption(mine.start("t"))
+        assert list_waiting_tools(stopped) == ["write_file", "execute_sql", "send_email"]
         assert [call.name for call in stopped.tools_automatically_approved] == ["read_data"]
         assert [name for name, _ in runs_in(tmp_path) if name != "read_data"] == []
         feedback = stopped.reject("c0", "no").edit("c1", {"query": "SELECT 1"}).approve("c2")
@@ -140,31 +138,31 @@ class InOneProcessContract:
             ("read_data", {}),
             ("send_email", MAIL.arguments),
         ]
-        told = mine.read_tool_results("t")
-        assert [call_id for call_id, _ in told] == ["c0", "c1", "c2", "c3"]
-        assert "no" in told[0][1]
-        assert told[2:] == [("c2", "sent to all@example.com"), ("c3", "the data")]
+        results = mine.read_tool_results("t")
+        assert [call_id for call_id, _ in results] == ["c0", "c1", "c2", "c3"]
+        assert "no" in results[0][1]
+        assert results[2:] == [("c2", "sent to all@example.com"), ("c3", "the data")]
 
     def test_when_all_calls_are_rejected_the_model_goes_on(self, make: Make, tmp_path: Path) -> None:
         mine = make(Scene(turns=((WRITE, SQL), (READ,))))
-        assert mine.resume("t", waiting(mine.start("t")).reject_all("neither")) is None
+        assert mine.resume("t", require_interruption(mine.start("t")).reject_all("neither")) is None
         assert runs_in(tmp_path) == [("read_data", {})]
         assert [call_id for call_id, _ in mine.read_tool_results("t")] == ["c0", "c1", "c3"]
 
     def test_each_turn_that_needs_a_person_asks_again(self, make: Make, tmp_path: Path) -> None:
         mine = make(TWICE)
-        first = waiting(mine.start("t"))
-        second = waiting(mine.resume("t", first.approve_all()))
+        first = require_interruption(mine.start("t"))
+        second = require_interruption(mine.resume("t", first.approve_all()))
         assert second.id != first.id
         assert [feedback.id for feedback in second.undecided] == ["c4"]
         assert mine.resume("t", second.reject_all()) is None
         assert runs_in(tmp_path) == [RAN_SQL]
 
-    def test_half_an_answer_is_kept_until_the_other_half_comes(self, make: Make, tmp_path: Path) -> None:
+    def test_a_partial_answer_is_stored_until_the_rest_arrives(self, make: Make, tmp_path: Path) -> None:
         mine = make(BATCH)
         mine.start("t")
-        half = waiting(mine.resume("t", {"c1": "approve"}))
-        assert names(half) == ["write_file", "send_email"]
+        half = require_interruption(mine.resume("t", {"c1": "approve"}))
+        assert list_waiting_tools(half) == ["write_file", "send_email"]
         assert next(kept.result for kept in half.tool_feedbacks if kept.id == "c1") is FeedbackResult.APPROVED
         assert [name for name, _ in runs_in(tmp_path) if name != "read_data"] == []
         restarted = make(BATCH)
@@ -201,7 +199,7 @@ class InOneProcessContract:
 
     def test_an_answer_to_another_thread_is_refused(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
-        other = waiting(mine.start("other"))
+        other = require_interruption(mine.start("other"))
         mine.start("t")
         with pytest.raises(InvalidFeedback):
             mine.resume("t", other.approve_all())
@@ -210,7 +208,7 @@ class InOneProcessContract:
         assert mine.resume("t", {"c1": "reject"}) is None
         assert runs_in(tmp_path) == [RAN_SQL]
 
-    def test_a_thread_that_waits_for_nobody_cannot_be_resumed(self, make: Make, tmp_path: Path) -> None:
+    def test_a_thread_without_waiting_calls_cannot_be_resumed(self, make: Make, tmp_path: Path) -> None:
         with pytest.raises(HookError):
             make(ONE).resume("never started", {"c1": "approve"})
         assert runs_in(tmp_path) == []
@@ -229,7 +227,7 @@ class InOneProcessContract:
 
     def test_the_same_answer_delivered_twice_runs_nothing_twice(self, make: Make, tmp_path: Path) -> None:
         mine = make(BATCH)
-        feedback = waiting(mine.start("t")).approve_all()
+        feedback = require_interruption(mine.start("t")).approve_all()
         assert mine.resume("t", feedback) is None
         before = sorted(runs_in(tmp_path), key=str)
         assert len(before) == 4
@@ -237,21 +235,38 @@ class InOneProcessContract:
         assert make(BATCH).resume("t", feedback) is None
         assert sorted(runs_in(tmp_path), key=str) == before
 
+    def test_a_late_answer_that_contradicts_the_first_is_refused(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        stopped = require_interruption(mine.start("t"))
+        assert mine.resume("t", stopped.approve_all()) is None
+        late: list[Feedback] = [
+            stopped.reject_all("wait, no"),
+            stopped.edit("c1", {"query": "SELECT 1"}),
+            {"c1": "reject"},
+        ]
+        for harness in (mine, make(ONE)):
+            for feedback in late:
+                with pytest.raises(AlreadyDecided) as refused:
+                    harness.resume("t", feedback)
+                assert refused.value.outcome is not None
+            assert harness.resume("t", stopped.approve_all()) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+
     def test_an_old_answer_delivered_again_decides_nothing_new(self, make: Make, tmp_path: Path) -> None:
         mine = make(TWICE)
-        first = waiting(mine.start("t")).approve_all()
+        first = require_interruption(mine.start("t")).approve_all()
         mine.resume("t", first)
         again: list[Feedback] = [first, {"c1": "approve"}]
         for feedback in again:
             with suppress(HookError):
-                assert names(mine.resume("t", feedback)) == ["execute_sql"]
+                assert list_waiting_tools(mine.resume("t", feedback)) == ["execute_sql"]
         assert runs_in(tmp_path) == [RAN_SQL]
         assert mine.resume("t", {"c4": "approve"}) is None
         assert runs_in(tmp_path) == [RAN_SQL, ("execute_sql", LATER.arguments)]
 
     def test_a_second_delivery_while_the_call_runs_does_not_run_it(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
-        feedback = waiting(mine.start("t")).approve_all()
+        feedback = require_interruption(mine.start("t")).approve_all()
         (tmp_path / HOLD).touch()
         with ThreadPoolExecutor() as pool:
             slow = pool.submit(mine.resume, "t", feedback)
@@ -266,7 +281,7 @@ class InOneProcessContract:
 
     def test_two_deliveries_at_once_run_the_call_once(self, make: Make, tmp_path: Path) -> None:
         mine, other = make(ONE), make(ONE)
-        feedback = waiting(mine.start("t")).approve_all()
+        feedback = require_interruption(mine.start("t")).approve_all()
         start_line = Barrier(2)
 
         def deliver(to: Harness) -> str:
@@ -285,16 +300,18 @@ class InOneProcessContract:
     def test_an_edit_into_another_reviewed_tool_is_reviewed_again(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
         edit = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
-        first = waiting(mine.start("t"))
+        first = require_interruption(mine.start("t"))
         if not mine.renames:
             with pytest.raises(InvalidFeedback):
                 mine.resume("t", edit)
             return
-        again = waiting(mine.resume("t", edit))
-        assert names(again) == ["send_email"]
+        again = require_interruption(mine.resume("t", edit))
+        assert list_waiting_tools(again) == ["send_email"]
         assert again.id != first.id
         with suppress(HookError):
-            assert names(mine.resume("t", edit)) == ["send_email"], "the same edit again is no approval"
+            assert list_waiting_tools(mine.resume("t", edit)) == ["send_email"], (
+                "the same edit again is no approval"
+            )
         assert runs_in(tmp_path) == []
         assert mine.resume("t", again.approve_all()) is None
         assert runs_in(tmp_path) == [("send_email", {"to": "x@example.com"})]
@@ -311,20 +328,20 @@ class InOneProcessContract:
             assert mine.resume("t", edit) is None
             assert runs_in(tmp_path) == [("read_data", {})]
 
-    def test_a_condition_that_changes_its_mind_cannot_undo_a_rejection(
+    def test_a_condition_that_changes_its_result_cannot_undo_a_rejection(
         self, make: Make, tmp_path: Path
     ) -> None:
         scene = Scene(turns=((MAIL,),), policy="flips")
-        stopped = waiting(make(scene).start("t"))
+        stopped = require_interruption(make(scene).start("t"))
         (tmp_path / FLIPPED).touch()
         assert make(scene).resume("t", stopped.reject_all("no")) is None
         assert runs_in(tmp_path) == []
 
-    def test_when_nobody_answers_in_time_the_call_is_rejected(self, make: Make, tmp_path: Path) -> None:
+    def test_a_call_without_an_answer_in_time_is_rejected(self, make: Make, tmp_path: Path) -> None:
         clock = FakeClock()
         mine = make(Scene(turns=((SQL,),), policy="minute"), clock=clock)
         mine.start("t")
-        assert names(mine.resume("t", None)) == ["execute_sql"], "there is still time"
+        assert list_waiting_tools(mine.resume("t", None)) == ["execute_sql"], "there is still time"
         clock.advance(timedelta(minutes=1))
         with pytest.raises(InvalidFeedback):
             mine.resume("t", {"c1": "approve"})
@@ -335,7 +352,7 @@ class InOneProcessContract:
     def test_a_stream_shows_who_is_asked(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
         [stopped] = mine.stream("t")
-        assert names(stopped) == ["execute_sql"]
+        assert list_waiting_tools(stopped) == ["execute_sql"]
         assert mine.resume("t", stopped.approve_all()) is None
         assert runs_in(tmp_path) == [RAN_SQL]
 
@@ -343,7 +360,7 @@ class InOneProcessContract:
         call = ToolCall(id="../c'1\u202e", name="execute_sql", arguments={"query": HOSTILE})
         scene = Scene(turns=((call,),))
         mine = make(scene)
-        stopped = waiting(mine.start("../t'--"))
+        stopped = require_interruption(mine.start("../t'--"))
         assert stopped.tool_feedbacks[0].arguments == {"query": HOSTILE}
         assert make(scene).resume("../t'--", {call.id: "approve"}) is None
         assert runs_in(tmp_path) == [("execute_sql", {"query": HOSTILE})]
@@ -359,9 +376,9 @@ class InOneProcessContract:
 
 
 class ToolApprovalContract(InOneProcessContract):
-    """Set `harness` to the class that drives your framework; a new process must be able to import it."""
+    """All tests of an adapter. Set `harness` to your Harness class, which must be importable."""
 
-    def test_of_two_new_processes_one_goes_on_where_the_old_one_stopped(
+    def test_only_one_of_two_new_processes_continues_a_stopped_thread(
         self, make: Make, tmp_path: Path
     ) -> None:
         make(BATCH).start("t")

@@ -11,6 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 
 from placet.errors import HookError
 from placet.hook.frameworks.langchain.conversion import read_schema, snapshot_call, to_tool_call
+from placet.hook.frameworks.langchain.inner_agents import InnerAgentGuard, find_task
 from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.tool_call import ToolCall
 
@@ -117,18 +118,28 @@ class GuardedRequest(ToolCallRequest):
         return replace(self, **overrides)
 
 
-def guard_request(request: ToolCallRequest, needs_review: Callable[[ToolCall], bool]) -> GuardedRequest:
-    """Return the request with a guard; `needs_review` says whether a changed call needs a review."""
+def guard_request(
+    request: ToolCallRequest,
+    needs_review: Callable[[ToolCall], bool],
+    may_stop: Callable[[ToolCall], bool],
+) -> GuardedRequest:
+    """Return the request with a guard.
+
+    `needs_review` says whether a changed call needs a review, `may_stop` whether a call of an inner agent
+    does.
+    """
     guard = CallGuard(snapshot_call(request.tool_call), request.tool, needs_review)
-    # LangGraph runs the tool with this config even if later middleware passes on a request of its own.
+    # LangGraph runs the tool with this config even if later middleware passes on another request.
     config: Any = request.runtime.config
-    config["callbacks"] = _add_callback(guard, config.get("callbacks"))
+    inner = InnerAgentGuard(find_task(request), may_stop)
+    config["callbacks"] = _add_callbacks(guard, inner, config.get("callbacks"))
     return build_frozen(GuardedRequest, {**request.__dict__, "guard": guard})
 
 
-def _add_callback(guard: CallGuard, callbacks: Any) -> Any:
+def _add_callbacks(guard: CallGuard, inner: InnerAgentGuard, callbacks: Any) -> Any:
     if not isinstance(callbacks, BaseCallbackManager):
-        return [*(callbacks or ()), guard]
+        return [*(callbacks or ()), guard, inner]
     own = callbacks.copy()
     own.add_handler(guard, inherit=False)
+    own.add_handler(inner, inherit=True)
     return own

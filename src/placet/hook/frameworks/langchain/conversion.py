@@ -30,7 +30,14 @@ DECISION_MEMBERS = ("result", "reason", "answer", "decided_by")
 SERDE = JsonPlusSerializer()
 MSGPACK_PREFIX, TEXT_PREFIX = "msgpack:", "text:"
 INTERRUPT = "interrupt"
+TURN_KEY = "turn_key"
+"""The key under which the gate keeps the turn."""
 STRICT_RESUME = "__pregel_strict_resume"
+CHECKPOINTER = "__pregel_checkpointer"
+OPEN_SCHEMA = frozenset(
+    {"additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref", "unevaluatedProperties"}
+)
+"""Members with which a schema says itself which other arguments it allows, or may allow more."""
 
 
 def encode_interruption(
@@ -42,23 +49,30 @@ def encode_interruption(
     """
     place = where or {}
     path = [graph.partition(":")[0] for graph in place.get("checkpoint_ns", "").split("|")[:-1]]
-    kept = interruption.to_dict()
-    kept["thread_id"] = str(place.get("thread_id", interruption.thread_id))
-    for call in kept["tool_feedbacks"]:
+    members = interruption.to_dict()
+    members["thread_id"] = str(place.get("thread_id", interruption.thread_id))
+    for call in members["tool_feedbacks"]:
         _to_plain_json(call, path)
     said = {
         each.id: _decision_to_dict(each) for each in interruption.tool_feedbacks if each.result is not None
     }
     case = None if interruption.case is None else dict(interruption.case)
-    return {**kept, "said": said, "case": case}
+    return {
+        **members,
+        "said": said,
+        "case": case,
+        TURN_KEY: interruption.state.get(TURN_KEY, interruption.thread_id),
+    }
 
 
 def decode_interruption(value: Mapping[str, Any], interrupt_id: str | None = None) -> InterruptionMetadata:
     """Return what `encode_interruption` wrote; `interrupt_id` becomes the interruption's state."""
-    kept = dict(value)
-    said, case = kept.pop("said", {}), kept.pop("case", None)
-    state = None if interrupt_id is None else {INTERRUPT: interrupt_id}
-    interruption = InterruptionMetadata.from_dict(kept, state=state)
+    members = dict(value)
+    said, case = members.pop("said", {}), members.pop("case", None)
+    state = {TURN_KEY: members.pop(TURN_KEY, "")}
+    if interrupt_id is not None:
+        state[INTERRUPT] = interrupt_id
+    interruption = InterruptionMetadata.from_dict(members, state=state)
     if said:
         calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
         interruption = replace(interruption, tool_feedbacks=calls)
@@ -97,6 +111,22 @@ def decode_answer(answer: Any) -> Feedback | None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidFeedback("These answers cannot be read; nothing was stored.") from error
     return answer
+
+
+def find_turn_keys(feedback: Feedback, thread_id: str, messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the gate's keys of the turns that these answers are about."""
+    if isinstance(feedback, InterruptionMetadata):
+        return [str(feedback.state.get(TURN_KEY, ""))]
+    answered = (
+        set(feedback) if isinstance(feedback, Mapping) else {each.id for each in _check_feedback(feedback)}
+    )
+    turns = [each for each in messages if answered & {call["id"] for call in _read_calls(each)}]
+    return [build_turn_key(thread_id, "", turn.id) for turn in turns]
+
+
+def build_turn_key(thread_id: str, graph: str, turn_id: str | None) -> str:
+    """Return the key of a turn: the thread, the graph inside it, and the model's reply."""
+    return f"{thread_id}/{graph}/{turn_id or ''}"
 
 
 def find_interrupts(result: Any) -> list[Interrupt[Any]]:
@@ -180,6 +210,12 @@ def _check_feedback(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
     return answered
 
 
+def has_checkpointer(config: Mapping[str, Any]) -> bool:
+    """Return whether the graph, or one around it, stores its threads; True if that is unknown."""
+    where = config.get("configurable", {})
+    return CHECKPOINTER not in where or where[CHECKPOINTER] not in (None, False)
+
+
 def current_run() -> Hashable:
     """Return an object that identifies the graph's run; None if LangGraph does not provide it."""
     run: Hashable = getattr(get_runtime(), "control", None)
@@ -218,8 +254,8 @@ def split_at_turn(
 def find_open_calls(turn: AIMessage, messages: Sequence[BaseMessage]) -> list[Any]:
     """Return the calls of a turn without a result among the later messages."""
     since = takewhile(lambda message: message is not turn, reversed(messages))
-    told = {message.tool_call_id for message in since if isinstance(message, ToolMessage)}
-    return [call for call in turn.tool_calls if call["id"] not in told]
+    answered = {message.tool_call_id for message in since if isinstance(message, ToolMessage)}
+    return [call for call in turn.tool_calls if call["id"] not in answered]
 
 
 def sort_by_call(turn: AIMessage, answers: Sequence[ToolMessage]) -> list[ToolMessage]:
@@ -252,11 +288,19 @@ def is_auto_approved(interruption: Any, call: Mapping[str, Any]) -> bool:
 
 
 def read_schema(tool: BaseTool) -> Mapping[str, Any] | None:
-    """Return the schema of the tool's arguments."""
-    schema = tool.tool_call_schema
-    if isinstance(schema, dict):
-        return schema
-    return schema.model_json_schema() if issubclass(schema, BaseModel) else None
+    """Return the schema of the tool's arguments, which no edit may add others to.
+
+    LangChain drops arguments that the tool does not have, so that an edit with a misspelled name would run
+    with the default value.
+    """
+    given = tool.tool_call_schema
+    if isinstance(given, dict):
+        schema: Mapping[str, Any] = given
+    elif issubclass(given, BaseModel):
+        schema = given.model_json_schema()
+    else:
+        return None
+    return {**schema, "additionalProperties": False} if OPEN_SCHEMA.isdisjoint(schema) else schema
 
 
 def build_refusal(call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessage | None:
@@ -273,7 +317,7 @@ def build_refusal(call: Mapping[str, Any], decided: ToolFeedback | None) -> Tool
 
 
 def apply_decision(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCallRequest | ToolMessage:
-    """Return the call exactly as approved, whatever other middleware has changed since."""
+    """Return the call exactly as approved, even if other middleware has changed it since."""
     call = request.tool_call
     if decided is None or (decided.name == call["name"] and decided.arguments == call["args"]):
         return request
@@ -317,13 +361,13 @@ def encode_result(call: Mapping[str, Any], result: Any) -> str:
         return "The tool ran; its result could not be stored."
 
 
-def decode_result(call: Mapping[str, Any], kept: str) -> Any:
+def decode_result(call: Mapping[str, Any], stored: str) -> Any:
     """Return what `encode_result` wrote, or a message with one of our texts."""
-    if kept.startswith(MSGPACK_PREFIX):
-        return SERDE.loads_typed(("msgpack", b64decode(kept.removeprefix(MSGPACK_PREFIX))))
-    if kept.startswith(TEXT_PREFIX):
-        return build_tool_message(call, kept.removeprefix(TEXT_PREFIX), ok=True)
-    return build_tool_message(call, kept)
+    if stored.startswith(MSGPACK_PREFIX):
+        return SERDE.loads_typed(("msgpack", b64decode(stored.removeprefix(MSGPACK_PREFIX))))
+    if stored.startswith(TEXT_PREFIX):
+        return build_tool_message(call, stored.removeprefix(TEXT_PREFIX), ok=True)
+    return build_tool_message(call, stored)
 
 
 def _is_plain_text(call: Mapping[str, Any], result: Any) -> bool:

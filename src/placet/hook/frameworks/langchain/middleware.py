@@ -5,23 +5,31 @@ a Saver of ours, because a LangGraph checkpointer cannot let exactly one of two 
 """
 
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
-from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
+from langgraph._internal._typing import StateLike
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp, UnknownInterruptError, is_invalid_resume
-from langgraph.types import Command
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph.runtime import Runtime
+from langgraph.types import All, Command, Durability, GraphOutput, StreamMode
+from langgraph.typing import ContextT, OutputT
+from typing_extensions import TypeVar as TypeVarWithDefault
 
-from placet.errors import HookError, InvalidFeedback, NothingToResume, ThreadPaused
-from placet.hook.answer_validation import Feedback
+from placet.effects import EffectRun
+from placet.errors import AlreadyDecided, HookError, InvalidFeedback, NothingToResume, ThreadPaused
+from placet.hook.answer_validation import Feedback, materialize_answers
+from placet.hook.approval_rules import NO_RULES, Hook, HumanInTheLoopHook, check_rules
+from placet.hook.call_evaluation import evaluate_calls
 from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
+from placet.hook.frameworks.langchain.call_order import CallOrder, TurnName
 from placet.hook.frameworks.langchain.conversion import (
     address_answer,
     announce_edit,
@@ -30,6 +38,7 @@ from placet.hook.frameworks.langchain.conversion import (
     build_refusal,
     build_removals,
     build_resume_input,
+    build_turn_key,
     current_run,
     decode_answer,
     decode_interruption,
@@ -39,6 +48,8 @@ from placet.hook.frameworks.langchain.conversion import (
     find_interrupts,
     find_open_calls,
     find_turn,
+    find_turn_keys,
+    has_checkpointer,
     has_work_left,
     is_auto_approved,
     read_schema,
@@ -48,6 +59,7 @@ from placet.hook.frameworks.langchain.conversion import (
     to_tool_call,
     with_strict_resume,
 )
+from placet.hook.frameworks.langchain.inner_agents import guarding_task
 from placet.hook.frameworks.langchain.interrupts import (
     build_interrupt,
     may_have_answer,
@@ -56,85 +68,120 @@ from placet.hook.frameworks.langchain.interrupts import (
 )
 from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
 from placet.hook.frameworks.thread_store import RUNNING_DECISIONS
-from placet.hook.gate import DEFAULT_LEASE, ApprovalGate
-from placet.hook.grants import GrantSource
+from placet.hook.gate import ApprovalGate, GateOptions
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.policy import Hook, HumanInTheLoopHook
 from placet.hook.result_texts import CANCELLED_BY_MESSAGE, describe_failure
-from placet.hook.reviews import Reviews
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
-from placet.hook.turn import evaluate_calls
+from placet.hook.workers import Workers
 
 Result = ToolMessage | Command[Any]
 DecidedTurn = InterruptionMetadata | tuple[ToolCall, ...]
 """A decided turn, or the calls of a turn that needed no review."""
+RunConfig = Mapping[str, Any]
+"""The `config` of a run, as LangGraph takes it."""
+AgentGraph = PregelProtocol[Any, ContextT, Any, OutputT]
+"""An agent of `create_agent`, or a graph that contains one."""
+RunContextT = TypeVarWithDefault("RunContextT", bound=StateLike | None, default=Any)
+"""The type of an agent's context; type checkers need not know it."""
 T = TypeVar("T")
 MAX_CACHED_TURNS = 100
+NO_CHECKPOINTER = (
+    "The agent has no checkpointer, so a call that waits could never continue."
+    " Pass checkpointer=… to create_agent; InMemorySaver() keeps threads until the process ends."
+)
 
 
-class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
+class ResumeOptions(TypedDict, Generic[ContextT], total=False):
+    """What `resume` takes for one run; all but `config` is passed on to the agent."""
+
+    config: RunConfig | None
+    context: ContextT | None
+    stream_mode: StreamMode
+    print_mode: StreamMode | Sequence[StreamMode]
+    output_keys: str | Sequence[str] | None
+    interrupt_before: All | Sequence[str] | None
+    interrupt_after: All | Sequence[str] | None
+    durability: Durability | None
+
+
+class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
     """Stops the calls that `hooks` gate until a reviewer has decided them; each call runs at most once.
 
     Put it first in `middleware`, and give the agent a checkpointer. The agent interrupts once per turn,
     with an interruption as a dict. Continue with `resume`, or with `Command(resume={"decisions": {id:
     "approve"}})`, which raises pydantic's ValidationError for an invalid answer, and then stores nothing.
     With `reviews`, each turn opens a case under the name `agent`; with `grants`, pre-approved calls run
-    without asking. `repeatable` names tools that may run again if their process died.
+    without asking. `repeatable` names tools that may run again if their process died. The calls of a turn
+    run one after another, unless their tools are named in `parallel`. `ApprovalMiddleware[Context](…)` tells
+    type checkers the `context_schema` of the agent.
     """
 
     def __init__(
         self,
         *hooks: Hook,
         saver: Saver,
-        agent: str = "agent",
-        reviews: Reviews | None = None,
-        grants: GrantSource | None = None,
+        parallel: Collection[str] = (),
         repeatable: Collection[str] = (),
-        lease_for: timedelta = DEFAULT_LEASE,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        **options: Unpack[GateOptions],
     ) -> None:
         super().__init__()
-        self._gate = ApprovalGate(
-            hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
-        )
+        if not hooks:
+            raise ValueError(NO_RULES)
+        self._gate = ApprovalGate(hooks, saver, **options)
         self._hooks = hooks
         self._decided_turns: dict[str, DecidedTurn] = {}  # decided turns cannot change, so they are cached
         self._waiting_turns: dict[str, None] = {}
         self._call_starts = ParallelCallStarts(self._gate)
         self._repeatable = frozenset(repeatable)
+        self._parallel = frozenset(parallel)
+        self._order = CallOrder(self._parallel)
+        self._waiters = Workers()
         said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
         self._on_new_message = said[0] if said else "refuse"
         self._tools: dict[str, BaseTool] = {}
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
+        self._are_rules_checked = False
 
-    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+    def after_model(self, state: AgentState[Any], runtime: Runtime[RunContextT]) -> dict[str, Any] | None:
         """Wait for the turn's decisions; a turn of which no call may run is answered here."""
         turn = find_turn(state["messages"])
         calls = [] if turn is None else find_open_calls(turn, state["messages"])
         if not calls:
             return None
-        interruption = self._await_decisions(_turn_key(get_config(), turn), calls, state)
-        if interruption is None or interruption.tools_automatically_approved:
-            return None
-        answers = [build_refusal(call, find_feedback(interruption, call)) for call in calls]
-        return None if None in answers else {"messages": answers}
+        key = _turn_key(get_config(), turn)
+        interruption = self._await_decisions(key, calls, state)
+        if interruption is not None and not interruption.tools_automatically_approved:
+            answers = [build_refusal(call, find_feedback(interruption, call)) for call in calls]
+            if None not in answers:
+                return {"messages": answers}
+        self._order.expect((key, current_run()), calls, ())
+        return None
 
-    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+    async def aafter_model(
+        self, state: AgentState[Any], runtime: Runtime[RunContextT]
+    ) -> dict[str, Any] | None:
         """Async version of `after_model`."""
         return await self._gate.run_blocking(partial(self.after_model, state, runtime))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]
     ) -> Result:
-        """Run the call as decided, unless it ran before."""
+        """Run the call as decided, unless it ran before, when the calls before it have ended."""
+        turn, call = self._find_ordered_turn(request), request.tool_call
+        with self._order.running(turn, call["id"] or ""):
+            self._order.wait(turn, call["id"] or "", call["name"])
+            return self._run_call(request, handler)
+
+    def _run_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
         key, ready = self._begin(request)
         if not isinstance(ready, GuardedRequest):
             return ready
         if key is None:
-            return handler(ready)
+            with guarding_task(request):
+                return handler(ready)
         try:
-            with self._gate.renewing_lease(key):
+            with self._gate.renewing_lease(key), guarding_task(request):
                 result = handler(ready)
         except BaseException as error:
             self._record_failure(key, request, ready, error)
@@ -145,6 +192,18 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
     ) -> Result:
         """Async version of `wrap_tool_call`."""
+        turn, call = (
+            await self._gate.run_blocking(partial(self._find_ordered_turn, request)),
+            request.tool_call,
+        )
+        with self._order.running(turn, call["id"] or ""):
+            if self._order.must_wait(turn, call["id"] or ""):
+                await self._waiters.run(partial(self._order.wait, turn, call["id"] or "", call["name"]))
+            return await self._arun_call(request, handler)
+
+    async def _arun_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Result:
         undo = partial(self._undo_begin, request)
         begun = await self._gate.run_blocking(partial(self._begin, request), on_cancel=undo)
         key: str | None = begun[0]
@@ -152,9 +211,10 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if not isinstance(ready, GuardedRequest):
             return ready
         if key is None:
-            return await handler(ready)
+            with guarding_task(request):
+                return await handler(ready)
         try:
-            with self._gate.renewing_lease(key):
+            with self._gate.renewing_lease(key), guarding_task(request):
                 result = await handler(ready)
         except (Exception, CancelledError) as error:
             await self._gate.run_blocking(partial(self._record_failure, key, request, ready, error))
@@ -214,6 +274,16 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             self._waiting_turns.pop(key, None)
             raise
 
+    def _find_ordered_turn(self, request: ToolCallRequest) -> TurnName:
+        """Return the name of the call's turn, which is registered if a run continues in its middle."""
+        message = find_turn(request.state["messages"], request.tool_call["id"])
+        name = (_turn_key(request.runtime.config, message), current_run())
+        if message is not None and len(message.tool_calls) > 1 and not self._order.is_known(name):
+            ended = self._gate.find_ended_calls(name[0])
+            if ended is not None:
+                self._order.expect(name, find_open_calls(message, request.state["messages"]), ended)
+        return name
+
     def _begin(self, request: ToolCallRequest) -> tuple[str | None, GuardedRequest | Result]:
         """Return the call as it is to run, or its result; with a key if its end must be recorded."""
         call = request.tool_call
@@ -251,22 +321,33 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         return guard_request(
             ready,
             lambda call: approved or bool(evaluate_calls(self._hooks, [call], ready.state, self._schemas)),
+            lambda call: any(_may_stop(hook, call, ready.state) for hook in self._hooks),
         )
 
     def _find_parallel_calls(
         self, request: ToolCallRequest, turn: AIMessage | None, interruption: DecidedTurn | None
     ) -> Mapping[str, bool]:
-        """Return the calls that LangGraph starts with this one, if it starts the whole turn at once."""
+        """Return the calls that start with this one, if LangGraph starts the whole turn at once."""
         if turn is None or not isinstance(interruption, InterruptionMetadata):
             return {}
         names = {
             each.id: each.name for each in interruption.tool_feedbacks if each.result in RUNNING_DECISIONS
         }
         names.update((each.id, each.name) for each in interruption.tools_automatically_approved)
-        open_calls = [call["id"] or "" for call in find_open_calls(turn, request.state["messages"])]
+        open_calls = self._find_parallel_group(request, find_open_calls(turn, request.state["messages"]))
         at_most = request.runtime.config.get("max_concurrency") or MAX_PARALLEL_CALLS
         calls = {each: names[each] in self._repeatable for each in open_calls if each in names}
         return calls if len(calls) <= at_most else {}
+
+    def _find_parallel_group(self, request: ToolCallRequest, calls: Sequence[Any]) -> list[str]:
+        """Return this call and those of parallel tools directly before and after it."""
+        groups: list[list[str]] = [[]]
+        for call in calls:
+            if call["name"] in self._parallel:
+                groups[-1].append(call["id"] or "")
+            else:
+                groups += [[call["id"] or ""], []]
+        return next((group for group in groups if (request.tool_call["id"] or "") in group), [])
 
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
         if ready.tool_call is not request.tool_call:
@@ -301,8 +382,10 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> tuple[ModelRequest[Any], list[BaseMessage], ModelResponse[Any] | None]:
         """Return the request for the model, the changes to the thread, and a turn that still waits.
 
-        That turn is returned again repeated_turn of a new reply, and so continues.
+        That turn is returned instead of a new reply, and so continues.
         """
+        if not has_checkpointer(get_config()):
+            raise HookError(NO_CHECKPOINTER)
         self._record_tools(request.tools)
         turn, answers, later = split_at_turn(request.messages)
         if turn is None or not later:
@@ -326,6 +409,9 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         for tool in tools:
             if isinstance(tool, BaseTool) and self._tools.get(tool.name) is not tool:
                 self._tools[tool.name], self._schemas[tool.name] = tool, read_schema(tool)
+        if not self._are_rules_checked:
+            check_rules(self._hooks, self._tools)
+            self._are_rules_checked = True
 
     def _cancel_calls(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:
         if not calls:
@@ -346,73 +432,158 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         ]
 
 
-def interruption_of(result: Any) -> InterruptionMetadata | None:
+def interruption_of(result: object) -> InterruptionMetadata | None:
     """Return what waits for a reviewer in a result, a stream chunk, or a `get_state`; or None."""
     return next(iter(interruptions_of(result)), None)
 
 
-def interruptions_of(result: Any) -> tuple[InterruptionMetadata, ...]:
+def interruptions_of(result: object) -> tuple[InterruptionMetadata, ...]:
     """Return everything that waits for a reviewer: parallel agents may each interrupt."""
     return tuple(decode_interruption(each.value, each.id) for each in find_interrupts(result))
 
 
+@overload
 def resume(
-    agent: Any,
+    agent: AgentGraph[ContextT, OutputT],
     thread_id: str,
     feedback: Feedback | None,
     *,
-    config: Mapping[str, Any] | None = None,
-    **named: Any,
+    version: Literal["v2"],
+    **options: Unpack[ResumeOptions[ContextT]],
+) -> GraphOutput[OutputT]: ...
+@overload
+def resume(
+    agent: AgentGraph[ContextT, OutputT],
+    thread_id: str,
+    feedback: Feedback | None,
+    *,
+    version: Literal["v1"] = "v1",
+    **options: Unpack[ResumeOptions[ContextT]],
+) -> dict[str, Any]: ...
+def resume(
+    agent: Any, thread_id: str, feedback: Feedback | None, *, config: RunConfig | None = None, **options: Any
 ) -> Any:
-    """Answer what waits in a thread and continue; returns as `agent.invoke`, to which `named` is passed.
+    """Answer what waits in a thread and continue; returns as `agent.invoke`, to which `options` are passed.
 
     Without feedback, expired calls are rejected. Raises InvalidFeedback, and then stores nothing;
     NothingToResume; ThreadBusy while another process runs a call. A finished thread is not changed.
     """
-    where = _with_thread_id(thread_id, config)
-    with translate_invalid_resume():
-        if (answer := address_answer(feedback)) is not None:
-            with suppress(UnknownInterruptError):
-                return agent.invoke(answer, with_strict_resume(where), **named)
-        snapshot = agent.get_state(where)
-        if not has_work_left(snapshot):
-            return snapshot.values
-        return agent.invoke(build_resume_input(snapshot, feedback), where, **named)
+    run = EffectRun(_resume_steps(agent, thread_id, feedback, config, options.get("version")))
+    for step in run:
+        try:
+            run.set_result(step.call(agent.invoke, agent.get_state, options))
+        except Exception as error:
+            run.set_exception(error)
+    return run.outcome
 
 
-async def aresume(
-    agent: Any,
+@overload
+def aresume(
+    agent: AgentGraph[ContextT, OutputT],
     thread_id: str,
     feedback: Feedback | None,
     *,
-    config: Mapping[str, Any] | None = None,
-    **named: Any,
+    version: Literal["v2"],
+    **options: Unpack[ResumeOptions[ContextT]],
+) -> Coroutine[Any, Any, GraphOutput[OutputT]]: ...
+@overload
+def aresume(
+    agent: AgentGraph[ContextT, OutputT],
+    thread_id: str,
+    feedback: Feedback | None,
+    *,
+    version: Literal["v1"] = "v1",
+    **options: Unpack[ResumeOptions[ContextT]],
+) -> Coroutine[Any, Any, dict[str, Any]]: ...
+async def aresume(
+    agent: Any, thread_id: str, feedback: Feedback | None, *, config: RunConfig | None = None, **options: Any
 ) -> Any:
     """Async version of `resume`."""
-    where = _with_thread_id(thread_id, config)
+    run = EffectRun(_resume_steps(agent, thread_id, feedback, config, options.get("version")))
+    for step in run:
+        try:
+            run.set_result(await step.call(agent.ainvoke, agent.aget_state, options))
+        except Exception as error:
+            run.set_exception(error)
+    return run.outcome
+
+
+class InvokeAgent(NamedTuple):
+    """Run the agent on an input, and send back what it returns."""
+
+    input: Any
+    config: RunConfig
+
+    def call(self, invoke: Callable[..., Any], get_state: Callable[..., Any], options: Any) -> Any:
+        """Call `invoke`, which may return an awaitable."""
+        return invoke(self.input, self.config, **options)
+
+
+class GetState(NamedTuple):
+    """Send back the snapshot of the thread."""
+
+    config: RunConfig
+
+    def call(self, invoke: Callable[..., Any], get_state: Callable[..., Any], options: Any) -> Any:
+        """Call `get_state`, which may return an awaitable."""
+        return get_state(self.config)
+
+
+def _resume_steps(
+    agent: Any, thread_id: str, feedback: Feedback | None, config: RunConfig | None, version: str | None
+) -> Generator[InvokeAgent | GetState, Any, Any]:
+    given = dict(config or {})
+    where = {**given, "configurable": {**given.get("configurable", {}), "thread_id": thread_id}}
     with translate_invalid_resume():
         if (answer := address_answer(feedback)) is not None:
             with suppress(UnknownInterruptError):
-                return await agent.ainvoke(answer, with_strict_resume(where), **named)
-        snapshot = await agent.aget_state(where)
+                return (yield InvokeAgent(answer, with_strict_resume(where)))
+        feedback = materialize_answers(feedback)
+        snapshot = yield GetState(where)
+        if feedback is not None and not find_interrupts(snapshot):
+            _refuse_contradiction(agent, feedback, thread_id, snapshot.values)
         if not has_work_left(snapshot):
-            return snapshot.values
-        return await agent.ainvoke(build_resume_input(snapshot, feedback), where, **named)
+            return GraphOutput(snapshot.values) if version == "v2" else snapshot.values
+        return (yield InvokeAgent(build_resume_input(snapshot, feedback), where))
 
 
-def _with_thread_id(thread_id: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
-    given = dict(config or {})
-    return {**given, "configurable": {**given.get("configurable", {}), "thread_id": thread_id}}
+def _may_stop(hook: Hook, call: ToolCall, state: Any) -> bool:
+    """Return whether the hook may stop a call of this tool."""
+    if isinstance(hook, HumanInTheLoopHook):
+        return not hook.never_stops(call.name)
+    return hook.evaluate(call, state) is not None
 
 
-def _turn_key(config: Mapping[str, Any], turn: AIMessage | None) -> str:
-    """Return the key of a turn: the thread, the graph inside it, and the model's reply."""
+def _refuse_contradiction(agent: Any, feedback: Feedback, thread_id: str, values: Any) -> None:
+    """Raise AlreadyDecided if the answers contradict decisions from which the thread has continued."""
+    messages = values.get("messages", ()) if isinstance(values, Mapping) else ()
+    for key in find_turn_keys(feedback, thread_id, messages):
+        for gate in _find_gates(agent):
+            stopped = gate.waiting(key)
+            if stopped is not None and not stopped.undecided:
+                try:
+                    gate.answer(key, feedback)
+                except AlreadyDecided as error:
+                    raise AlreadyDecided(error.message, outcome=values, **error.details) from None
+
+
+def _find_gates(agent: Any) -> list[ApprovalGate]:
+    """Return the gates of the agent's approval middleware, and of that of graphs inside it."""
+    inner = (
+        [graph for _, graph in agent.get_subgraphs(recurse=True)] if hasattr(agent, "get_subgraphs") else []
+    )
+    nodes = [node for graph in (agent, *inner) for node in getattr(graph, "nodes", {}).values()]
+    owners = [getattr(getattr(node.bound, "func", None), "__self__", None) for node in nodes]
+    return [owner._gate for owner in owners if isinstance(owner, ApprovalMiddleware)]
+
+
+def _turn_key(config: RunConfig, turn: AIMessage | None) -> str:
     where = config.get("configurable", {})
     graph = where.get("checkpoint_ns", "").rpartition("|")[0]
-    return f"{where.get('thread_id', '')}/{graph}/{turn.id if turn else ''}"
+    return build_turn_key(where.get("thread_id", ""), graph, turn.id if turn else None)
 
 
-def _cache(kept: dict[str, T], key: str, value: T) -> None:
-    while len(kept) >= MAX_CACHED_TURNS:
-        kept.pop(next(iter(kept), key), None)
-    kept[key] = value
+def _cache(entries: dict[str, T], key: str, value: T) -> None:
+    while len(entries) >= MAX_CACHED_TURNS:
+        entries.pop(next(iter(entries), key), None)
+    entries[key] = value

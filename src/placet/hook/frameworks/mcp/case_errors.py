@@ -1,4 +1,4 @@
-"""Remembers why a case could not be opened, so that MCP clients can be told."""
+"""Remembers why a case could not be opened, for the result that the MCP client gets."""
 
 from collections.abc import Awaitable
 

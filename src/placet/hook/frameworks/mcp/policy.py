@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
 from placet.errors import SettingsError, ValidationFailed
+from placet.hook.approval_rules import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
+from placet.hook.call_evaluation import evaluate_calls
 from placet.hook.feedback import ToolFeedback
-from placet.hook.policy import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
 from placet.hook.tool_call import ToolCall
-from placet.hook.turn import evaluate_calls
 from placet.protocol.duration import parse_duration
 from placet.text.truncation import truncate
 
@@ -26,12 +24,16 @@ _UNLISTED_REQUIREMENT = ReviewRequirement(
 
 
 def gate_unless_read_only(
-    rules: Rules | None = None, *, others: ToolConfig | None = None, trust_annotations: bool = True
+    rules: Rules | None = None,
+    *,
+    others: ToolConfig | None = None,
+    trust_annotations: bool = True,
+    optional: Iterable[str] = (),
 ) -> HumanInTheLoopHook:
     """Gate tools by `rules`, and all other tools that their server does not annotate as read-only.
 
     Annotations are hints, not proof: without `trust_annotations`, every tool waits unless a rule exempts
-    it.
+    it. Rules in `optional` may match no tool.
     """
     given = others or ToolConfig(description=server_description)
     rest = ToolConfig(
@@ -42,7 +44,7 @@ def gate_unless_read_only(
         default=given.default,
         high_risk=given.high_risk,
     )
-    return HumanInTheLoopHook({"*": rest, **(rules or {})})
+    return HumanInTheLoopHook({"*": rest, **(rules or {})}, optional=optional)
 
 
 def _is_not_read_only(call: ToolCall, state: State) -> bool:
@@ -51,7 +53,7 @@ def _is_not_read_only(call: ToolCall, state: State) -> bool:
 
 
 class UnlistedToolHook:
-    """Gates every call of a tool that the server does not list, whatever pattern would exempt it.
+    """Gates every call of a tool that the server does not list, even if a pattern exempts it.
 
     A server may accept more names than it lists, for example in capitals. No rule can know them all.
     """
@@ -77,7 +79,10 @@ def is_unchanged(shown: ToolFeedback, hooks: Iterable[Hook], state: State) -> bo
 
 
 def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
-    """Return the policy in `tools`, `others` and `trust_annotations` of a file; raises SettingsError."""
+    """Return the policy in a file's `tools`, `others`, `optional` and `trust_annotations`.
+
+    Raises SettingsError.
+    """
     trust = settings.get("trust_annotations", True)
     if not isinstance(trust, bool):
         raise SettingsError("trust_annotations: must be true or false.")
@@ -88,20 +93,10 @@ def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
         )
     rules = {pattern: _read_rule(f"tools.{pattern}", value) for pattern, value in tools.items()}
     rest = None if others is None else _read_config("others", others)
-    return gate_unless_read_only(rules, others=rest, trust_annotations=trust)
-
-
-def find_unmatched_rules(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, str | None]:
-    """Return the rules of a file that match none of these tools, with the closest tool name."""
-    known = tuple(names)
-    idle = [
-        line
-        for line in settings.get("tools", {})
-        if not any(line == name or fnmatchcase(name, line) for name in known)
-    ]
-    folded = {name.casefold(): name for name in known}
-    close = {line: get_close_matches(line.casefold(), folded, 1) for line in idle}
-    return {line: folded[found[0]] if found else None for line, found in close.items()}
+    optional = settings.get("optional", [])
+    if not isinstance(optional, list) or not all(each in tools for each in map(str, optional)):
+        raise SettingsError("optional: must be a list of rules that are in tools.")
+    return gate_unless_read_only(rules, others=rest, trust_annotations=trust, optional=optional)
 
 
 def _read_rule(where: str, value: Any) -> ToolConfig | bool:

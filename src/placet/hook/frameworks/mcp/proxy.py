@@ -23,17 +23,18 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolRequestParams, CallToolResult, Implementation, InputRequiredResult, Tool
 from pydantic import ValidationError
 
-from placet.client import ServerRefused
 from placet.errors import (
     CheckpointConflict,
     HookError,
     InvalidFeedback,
     NothingToResume,
     PlacetError,
+    ServerRefused,
     ThreadBusy,
     Unavailable,
 )
 from placet.hook.answer_validation import Feedback
+from placet.hook.approval_rules import Hook, check_rules
 from placet.hook.call_leases import CallStart
 from placet.hook.feedback import ToolFeedback
 from placet.hook.frameworks.mcp import call_identity, results
@@ -42,11 +43,10 @@ from placet.hook.frameworks.mcp.policy import TOOL_CHANGED, TOOL_STATE, Unlisted
 from placet.hook.frameworks.mcp.retention import PREFIX, PURGE_INTERVAL, RETAIN_FOR, purge_calls
 from placet.hook.frameworks.mcp.upstream import McpUpstream, ToolsChanged
 from placet.hook.frameworks.thread_store import refusal_of
-from placet.hook.gate import DEFAULT_LEASE, ApprovalGate
+from placet.hook.gate import ApprovalGate
 from placet.hook.grants import GrantSource
-from placet.hook.heartbeat import Heartbeat
+from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.policy import Hook
 from placet.hook.reviews import Reviews
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
@@ -65,7 +65,7 @@ _GONE_STATUSES = frozenset({404, 410})
 
 
 class ApprovalProxy:
-    """Gates the tools of the connected server behind `upstream`; clients connect to `server()`.
+    """Gates the tools of the server that `upstream` connects to; clients connect to `server()`.
 
     `scope` tells this server from others that share the saver or the grants: no approval for one counts
     for another. A call waits `wait_for` seconds for its decision, then says how to continue. `agent` is
@@ -93,11 +93,12 @@ class ApprovalProxy:
         self._agent = agent
         self._server_info: Implementation | None = None
         self._wait_for = wait_for
-        self._look_every = poll_interval
+        self._poll_interval = poll_interval
         self._clock = clock
         self._heartbeat = Heartbeat(lease_for)
         self._blocks = saver.blocking or reviews is not None or grants is not None
         self._hooks = (*hooks, UnlistedToolHook())
+        self._are_rules_checked = False
         self._reviews = None if reviews is None else CaseErrorRecorder(reviews)
         self._gate_for: Callable[[str], ApprovalGate] = lambda agent: ApprovalGate(
             self._hooks,
@@ -114,9 +115,15 @@ class ApprovalProxy:
         self._received: dict[str, str] = {}  # those calls whose outcome a request has received
 
     async def server(self) -> Server[Any]:
-        """Return the server for clients: it offers what the upstream server offers, under its name."""
+        """Return the server for clients: it offers what the upstream server offers, under its name.
+
+        Raises HookError if a rule matches no tool of the upstream server.
+        """
         client = await self._upstream.client()
         self._server_info = client.server_info
+        with suppress(Unavailable):  # then the first call checks the rules
+            await self._upstream.refresh()
+            self._check_rules()
         return results.build_mirror_server(client, self._upstream, self._call)
 
     def waiting(self) -> tuple[InterruptionMetadata, ...]:
@@ -156,9 +163,13 @@ class ApprovalProxy:
                 for _ in range(MAX_EVALUATIONS):
                     with suppress(ToolsChanged):
                         return await self._evaluate_and_run(ctx, params, call, key, client, receive)
-            raise Unavailable("The tools of the server behind the gate keep changing. Call again later.")
+            raise Unavailable("The tools of the upstream MCP server keep changing. Call again later.")
         except PlacetError as error:
             return results.build_held_result(error)
+
+    def _check_rules(self) -> None:
+        check_rules(self._hooks, self._upstream.tools)
+        self._are_rules_checked = True
 
     async def _evaluate_and_run(
         self,
@@ -170,6 +181,8 @@ class ApprovalProxy:
         receive: Callable[[str], None],
     ) -> Answer:
         tool, edition = await self._upstream.tool(call.name)
+        if not self._are_rules_checked:
+            self._check_rules()
         gate, state = self._gate(client, tool), {TOOL_STATE: tool, "client": client}
         schemas = {} if tool is None else {call.name: tool.input_schema}
         stopped = await self._stop(gate, key, call, state, schemas)
@@ -242,9 +255,9 @@ class ApprovalProxy:
             until = time.monotonic() + wait_s
             while interruption.undecided and (left := until - time.monotonic()) > 0:
                 await progress.wait()
-                if not await link.pause(min(self._look_every, left)) or await call_identity.is_disconnected(
-                    ctx
-                ):
+                if not await link.pause(
+                    min(self._poll_interval, left)
+                ) or await call_identity.is_disconnected(ctx):
                     break
                 interruption = await self._poll(gate, interruption)
             with_link = with_link or link.failed
@@ -294,8 +307,8 @@ class ApprovalProxy:
         lost.
         """
         tool, edition = await self._upstream.tool(decided.name)
-        kept = await self._run_blocking(self._saver.get, interruption.thread_id)
-        asked = None if kept is None or kept.checkpoint.started else kept.checkpoint.interruption
+        saved = await self._run_blocking(self._saver.get, interruption.thread_id)
+        asked = None if saved is None or saved.checkpoint.started else saved.checkpoint.interruption
         if asked is None or asked.id != interruption.id:
             return edition
         [shown] = asked.tool_feedbacks
@@ -365,13 +378,13 @@ class ApprovalProxy:
                     raise ThreadBusy(
                         "The approved call is still running. Call again to get its result."
                     ) from None
-                await asyncio.sleep(min(self._look_every, max(0.0, until - time.monotonic())))
+                await asyncio.sleep(min(self._poll_interval, max(0.0, until - time.monotonic())))
 
     @asynccontextmanager
     async def _renewing_lease(self, key: str) -> AsyncIterator[None]:
         """Renew the call's lease while the block runs."""
-        kept = await self._run_blocking(self._saver.get, key)
-        with self._heartbeat.renewing(self._saver, kept.checkpoint) if kept is not None else nullcontext():
+        saved = await self._run_blocking(self._saver.get, key)
+        with self._heartbeat.renewing(self._saver, saved.checkpoint) if saved is not None else nullcontext():
             yield
 
     @asynccontextmanager

@@ -62,18 +62,18 @@ MAX_RESULT_BYTES = 1024 * 1024
 MAX_LISTENERS = 100
 _HOP_PREFIXES = ("placet/", "io.modelcontextprotocol/")
 _INSTRUCTIONS = (
-    "Some tools of this server wait for a person. Such a call answers with an error that says so: it has not"
-    " run. Make the same call with the same arguments again later; it runs once it is approved."
+    "Some tools of this server need a person's approval. A call that waits for approval returns an error that"
+    " says so: it has not run. Make the same call with the same arguments again later; it runs once approved."
 )
-_TOO_LARGE = "This call was approved and has run; info result was too large to keep. It was not run again."
+_TOO_LARGE = "This call was approved and has run; its result was too large to store. It was not run again."
 _INTERRUPTED = (
-    "This call was approved and began to run, and was broken off. Whether it took effect is unknown, and it"
+    "This call was approved and started, and was interrupted. Whether it took effect is unknown, and it"
     " was not run again. Check before you repeat it."
 )
 
 
 class _MirrorServer(Server[Any]):
-    """Offers what another server offers, and reports info changes."""
+    """Offers what another server offers, and reports its changes."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **named: Any
@@ -88,8 +88,8 @@ def build_mirror_server(client: Client, upstream: McpUpstream, call: CallHandler
     listeners = _Listeners()
     upstream.on_change = listeners.tell
 
-    def on(kind: type[BaseModel], result: type[ResultT]) -> Callable[[Ctx, Any], Awaitable[ResultT]]:
-        return lambda ctx, params: _forward_request(upstream, kind, result, params)
+    def on(request: type[BaseModel], result: type[ResultT]) -> Callable[[Ctx, Any], Awaitable[ResultT]]:
+        return lambda ctx, params: _forward_request(upstream, request, result, params)
 
     async def list_tools(ctx: Ctx, params: PaginatedRequestParams | None) -> Any:
         listeners.note(ctx)
@@ -120,11 +120,11 @@ def build_mirror_server(client: Client, upstream: McpUpstream, call: CallHandler
 
 
 async def _forward_request(
-    upstream: McpUpstream, kind: type[BaseModel], result: type[ResultT], params: RequestParams
+    upstream: McpUpstream, request: type[BaseModel], result: type[ResultT], params: RequestParams
 ) -> ResultT:
-    asked: Any = kind(params=params.model_copy(update={"meta": build_forwarded_meta(params)}))
+    forwarded: Any = request(params=params.model_copy(update={"meta": build_forwarded_meta(params)}))
     with _translate_unavailable():
-        return await upstream.read(lambda client: client.session.send_request(asked, result))
+        return await upstream.read(lambda client: client.session.send_request(forwarded, result))
 
 
 @contextmanager
@@ -158,14 +158,14 @@ class _Listeners:
 
 
 def build_forwarded_meta(params: RequestParams) -> Any:
-    """Return the request's `_meta` for the server behind, without hop-by-hop members."""
+    """Return the request's `_meta` for the upstream server, without hop-by-hop members."""
     meta: Mapping[str, Any] = params.meta or {}
-    kept = {
+    forwarded = {
         name: value
         for name, value in meta.items()
         if not name.startswith(_HOP_PREFIXES) and name not in ("progressToken", "progress_token")
     }
-    return kept or None
+    return forwarded or None
 
 
 class ProgressReporter:
@@ -189,7 +189,7 @@ class ProgressReporter:
 
 
 def choose_link_method(ctx: Ctx) -> LinkMethod:
-    """Return how this client can show a link to info user, bypassing the model; None if it cannot."""
+    """Return how this client can show a link to its user, bypassing the model; None if it cannot."""
     can = ctx.session.client_capabilities
     if can is None or can.elicitation is None or can.elicitation.url is None:
         return None
@@ -265,10 +265,10 @@ class ReviewLinkPrompt:
 
 @asynccontextmanager
 async def show_link(
-    ctx: Ctx, waiting: InterruptionMetadata, way: LinkMethod
+    ctx: Ctx, waiting: InterruptionMetadata, method: LinkMethod
 ) -> AsyncIterator[ReviewLinkPrompt]:
     """Have the client show the link while the block runs, if it can."""
-    link = ReviewLinkPrompt(ctx, waiting, asks=way == "push")
+    link = ReviewLinkPrompt(ctx, waiting, asks=method == "push")
     try:
         yield link
     finally:
@@ -288,14 +288,14 @@ def build_waiting_result(
     until = case.get("expires_at")
     parts = [f"This call of {name} waits for a person. It has not run."]
     if waiting.case is None:
-        parts.append(f"No page to decide it on could be opened yet{f': {why}' if why else '.'}")
+        parts.append(f"No review page could be opened yet{f': {why}' if why else '.'}")
     elif with_link:
         parts.append(
             f"Ask your user to decide it at {link} . Pass the link on unchanged, and do not open it yourself."
         )
     parts.append("Then make the same call with the same arguments again: it runs once it is approved.")
     if until:
-        parts.append(f"There is time until {until}.")
+        parts.append(f"The decision is due by {until}.")
     about = {"interruption": waiting.id, "thread_id": waiting.thread_id, "case_id": case.get("case_id")}
     return _error(" ".join(parts), _meta={WAITING_META: about})
 
@@ -304,9 +304,9 @@ def build_held_result(error: PlacetError) -> CallToolResult:
     """Return a result for an error; no error lets a call run."""
     if isinstance(error, CaseNotOpened):
         why = getattr(error.__cause__, "message", error.message)
-        same = "The same call again changes nothing: make it otherwise."
+        advice = "Do not repeat it unchanged."
         return _error(
-            f"Nobody can be asked about this call, so it does not run: {why} {same}",
+            f"This call cannot be reviewed, so it does not run: {why} {advice}",
             _meta={HELD_META: error.code},
         )
     is_explained = isinstance(error, ThreadBusy | NothingToResume)
@@ -315,27 +315,27 @@ def build_held_result(error: PlacetError) -> CallToolResult:
 
 
 def is_connection_closed(error: MCPError) -> bool:
-    """Return whether the connection to the server behind the gate closed during the call."""
+    """Return whether the connection to the upstream server closed during the call."""
     return error.code == CONNECTION_CLOSED
 
 
 def build_failure_result(error: Exception) -> CallToolResult:
-    """Return a result for a server behind the gate that did not answer, or not with a result."""
+    """Return a result for an upstream server that did not respond, or not with a result."""
     if isinstance(error, ValidationError):
         return _error(
-            "The server behind the gate sent an invalid response; the call may have run:"
+            "The upstream MCP server sent an invalid response; the call may have run:"
             f" {_first_problem(error)}"
         )
     if isinstance(error, MCPError) and is_connection_closed(error):
         return _error(
-            "The server behind the gate is gone. Whether the call took effect is unknown, and it was not"
+            "The upstream MCP server stopped. Whether the call took effect is unknown, and it was not"
             " repeated. Check before you repeat it; the server is started again then."
         )
-    return _error(f"The server behind the gate refused the call: {error}")
+    return _error(f"The upstream MCP server refused the call: {error}")
 
 
 def build_interrupted_result() -> CallToolResult:
-    """Return what is stored for a call that info client cancelled while it ran."""
+    """Return what is stored for a call that its client cancelled while it ran."""
     return _error(_INTERRUPTED)
 
 
@@ -366,11 +366,12 @@ def encode_result(result: CallToolResult) -> str:
     return text if len(text) <= MAX_RESULT_BYTES else _TOO_LARGE
 
 
-def decode_result(kept: str) -> CallToolResult:
+def decode_result(stored: str) -> CallToolResult:
     """Return what `encode_result` wrote, or an error with one of our texts."""
     with suppress(ValidationError):
-        return CallToolResult.model_validate_json(kept)
-    return _error(kept if kept in (OUTCOME_UNKNOWN, _TOO_LARGE) else f"This call does not run again. {kept}")
+        return CallToolResult.model_validate_json(stored)
+    known = stored in (OUTCOME_UNKNOWN, _TOO_LARGE)
+    return _error(stored if known else f"This call does not run again. {stored}")
 
 
 def _build_fitting_result(content: list[Any], said: str | None, tool: Tool | None) -> CallToolResult:

@@ -1,10 +1,9 @@
-"""The connection to the MCP server behind the gate: made when needed, and again after it broke."""
+"""The connection to the upstream MCP server: opened when needed, and again after it broke."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from mcp import Client, StdioServerParameters
@@ -49,7 +48,7 @@ class ToolsChanged(Exception):
 
 
 class McpUpstream:
-    """One connection to the server behind the gate. Raises Unavailable while there is none.
+    """One connection to the upstream MCP server. Raises Unavailable while there is none.
 
     `target` returns what an `mcp.Client` takes, such as StdioServerParameters or a URL. To the server,
     the gate is a client without sampling, elicitation and roots, so the server cannot ask back.
@@ -72,9 +71,7 @@ class McpUpstream:
         await self.client()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self._disconnect()
 
     async def client(self) -> Client:
@@ -163,9 +160,11 @@ class McpUpstream:
             try:
                 return await self._list_all()
             except (MCPError, TimeoutError, ValidationError) as error:
-                raise Unavailable(f"The server behind the gate does not list its tools: {error}.") from error
+                raise Unavailable(f"The upstream MCP server does not list its tools: {error}.") from error
         except ValidationError as error:
-            raise Unavailable(f"The server behind the gate lists its tools oddly: {error}.") from error
+            raise Unavailable(
+                f"The upstream MCP server returned an invalid list of tools: {error}."
+            ) from error
 
     async def _list_all(self) -> int:
         await self.client()
@@ -187,7 +186,7 @@ class McpUpstream:
     async def _with_list_timeout(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for a list of tools, not counting the time in which the server is busy with a call.
 
-        Such a server may answer nothing else. It has the whole timeout again when its last call has ended.
+        A busy server may answer nothing else. It has the whole timeout again when its last call has ended.
         """
         now = asyncio.get_running_loop().time
         started, listing = now(), asyncio.create_task(work)
@@ -212,7 +211,7 @@ class McpUpstream:
         except Exception as error:
             self._connection_task.cancel()
             raise Unavailable(
-                f"The server behind the gate cannot be reached: {_innermost_message(error)}."
+                f"The upstream MCP server cannot be reached: {_innermost_message(error)}."
             ) from error
 
     async def _hold(self, ready: "asyncio.Future[Client]", closing: asyncio.Event) -> None:
@@ -231,7 +230,7 @@ class McpUpstream:
                 ready.set_exception(error)
 
     async def _listen(self, client: Client, closing: asyncio.Event) -> None:
-        """Receive change notifications until told to closing; newer servers send them to listeners only."""
+        """Receive change notifications until `closing` is set; newer servers send them to listeners only."""
         tools = client.server_capabilities.tools
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
             try:

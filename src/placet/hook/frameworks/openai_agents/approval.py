@@ -6,22 +6,27 @@ is never used, because it would approve a tool with any arguments.
 
 import copy
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from agents import (
     Agent,
     FunctionTool,
     ModelResponse,
+    RunConfig,
     RunContextWrapper,
     RunHooks,
     Runner,
+    RunResult,
+    RunResultStreaming,
     RunState,
+    StreamEvent,
     Tool,
+    ToolExecutionConfig,
 )
 from agents.result import RunResultBase
 from agents.tool_context import ToolContext
@@ -30,12 +35,14 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
 from placet.errors import HookError
+from placet.hook.answer_validation import Feedback
+from placet.hook.approval_rules import ReviewRequirement, ToolConfig, check_rules
 from placet.hook.frameworks.approval_runs import ApprovalRuns, ThreadClaim
 from placet.hook.frameworks.openai_agents.conversion import (
     apply_decisions,
     build_call_key,
     edit_context,
-    find_handoff_agent,
+    find_agents,
     is_agent,
     parse_arguments,
     prepend_notice,
@@ -46,10 +53,10 @@ from placet.hook.frameworks.openai_agents.conversion import (
     unwrap_hook_errors,
     wrap_guardrail,
 )
+from placet.hook.frameworks.openai_agents.run_options import ContextT, RunnerOptions
 from placet.hook.frameworks.run_steps import RunSteps, StreamResult
 from placet.hook.frameworks.thread_store import ClaimedThread, FinishedThread, has_single_call, resolve_call
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.policy import ReviewRequirement, ToolConfig
 from placet.hook.tool_call import Arguments, ToolCall
 
 T = TypeVar("T")
@@ -77,8 +84,10 @@ class RepeatedResult:
         return TypeAdapter(kind).validate_python(self.final_output)
 
 
-Outcome = RunResultBase | RepeatedResult | InterruptionMetadata
+Outcome: TypeAlias = RunResult | RepeatedResult | InterruptionMetadata
 """The outcome of a run: its result, a repeated result, or the calls that wait for a reviewer."""
+StreamedRun: TypeAlias = AsyncGenerator[StreamEvent | RunResultStreaming | Outcome, None]
+"""The SDK's events, and last the outcome."""
 
 
 @dataclass(kw_only=True)
@@ -96,6 +105,8 @@ class _RunContext:
     """Started calls of agents as tools: they are invoked again when their inner calls are decided."""
     begun: Mapping[str, Arguments] = field(default_factory=dict)
     """Those that had started when the thread was paused, with their arguments."""
+    turn_tools: list[str] = field(default_factory=list)
+    """The tools that the current turn calls."""
 
     def to_run(self, asked: ToolCall) -> ToolCall | str | None:
         """Like `resolve_call`; a decision on another call with the same id does not count."""
@@ -105,13 +116,68 @@ class _RunContext:
 
 
 _current: ContextVar[_RunContext | None] = ContextVar("placet_run", default=None)
+_is_inside: ContextVar[bool] = ContextVar("placet_inner_agent", default=False)
+"""Whether an agent runs that was called as a tool."""
 
 
 class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
     """Stops calls of tools that were passed through `gate_tools`, in threads that outlive the process."""
 
+    if TYPE_CHECKING:  # the SDK's types; ApprovalRuns implements the methods
+
+        def run(
+            self,
+            agent: Agent[ContextT],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[RunnerOptions[ContextT]],
+        ) -> Coroutine[Any, Any, Outcome]: ...
+
+        def resume(
+            self,
+            agent: Agent[ContextT],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[RunnerOptions[ContextT]],
+        ) -> Coroutine[Any, Any, Outcome]: ...
+
+        def run_sync(
+            self,
+            agent: Agent[ContextT],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[RunnerOptions[ContextT]],
+        ) -> Outcome: ...
+
+        def resume_sync(
+            self,
+            agent: Agent[ContextT],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[RunnerOptions[ContextT]],
+        ) -> Outcome: ...
+
+        def stream(
+            self,
+            agent: Agent[ContextT],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[RunnerOptions[ContextT]],
+        ) -> StreamedRun: ...
+
+        def resume_stream(
+            self,
+            agent: Agent[ContextT],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[RunnerOptions[ContextT]],
+        ) -> StreamedRun: ...
+
     def gate_tools(self, tools: Iterable[Tool]) -> list[Tool]:
-        """Return the tools behind the gate, for the agent. Only function tools can be stopped."""
+        """Return the tools, gated, for the agent. Only function tools can be stopped."""
         return [_GatedTool.copy(self, tool) if isinstance(tool, FunctionTool) else tool for tool in tools]
 
     def messages(self, thread_id: str) -> list[Any]:
@@ -121,10 +187,11 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
     def _build_steps(self, agent: Agent[Any], claim: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
         held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._claim_thread(claim)
         if isinstance(held, FinishedThread):
-            return RepeatedResult(final_output=json.loads(held.state)["output"])
+            return held.deliver(RepeatedResult(final_output=json.loads(held.state)["output"]))
         if not isinstance(held, ClaimedThread):
             return held
-        run = _RunContext(turn=held.turn, decided=held.interruption)
+        decided = held.interruption
+        run = _RunContext(turn=held.turn, decided=decided, turn_tools=_list_turn_tools(decided))
         try:
             step: Any = (run, held, prompt)
             while True:
@@ -147,7 +214,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
                     return interruption
                 step = (run, _approve_waiting_calls(state, run), None)
         except BaseException:
-            yield partial(self.threads.let_go, held)
+            yield partial(self.threads.release_thread, held)
             raise
 
     async def _run(self, agent: Agent[Any], options: dict[str, Any], step: Any) -> RunResultBase:
@@ -174,20 +241,37 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
         self, agent: Agent[Any], options: dict[str, Any], run: _RunContext, stands: Any, prompt: str | None
     ) -> tuple[Any, dict[str, Any]]:
         """Return the SDK's next input and its options, with hooks that see each turn before its calls."""
-        options = {**options, "hooks": _GateHooks(self, options.get("hooks"))}
+        hooks, config = _GateHooks(self, options.get("hooks")), options.get("run_config") or RunConfig()
+        config = RunConfig(**config) if isinstance(config, dict) else config
+        config = replace(config, tool_execution=_build_execution_config(self.parallel, config.tool_execution))
+        options = {**options, "hooks": hooks, "run_config": config}
         if not isinstance(stands, ClaimedThread):
             return stands, options
-        kept = json.loads(stands.state or "{}")
+        await self._check_rules(agent, options.get("context"))
+        saved = json.loads(stands.state or "{}")
         if stands.interruption is None:
-            before = () if any(map(options.get, HISTORY_OPTIONS)) else kept.get("messages", ())
+            before = () if any(map(options.get, HISTORY_OPTIONS)) else saved.get("messages", ())
             return [*before, {"role": "user", "content": prompt}], options
         context = options.pop("context", None)
         override = None if context is None else RunContextWrapper(context)
-        state = await RunState.from_json(agent, kept["run"], context_override=override)
-        run.asked, run.begun = apply_decisions(state, stands.interruption), kept.get("inside", {})
+        state = await RunState.from_json(agent, saved["run"], context_override=override)
+        run.asked, run.begun = apply_decisions(state, stands.interruption), saved.get("inside", {})
         for message in stands.messages:
             state.add_input(message)
         return state, options
+
+    async def _check_rules(self, agent: Agent[Any], context: Any) -> None:
+        """Raise HookError if a rule matches no tool of the agent, or of one that it may hand over to."""
+        agents = find_agents(agent)
+        names = [tool.name for each in agents for tool in each.tools]
+        try:
+            check_rules(self.threads.hooks, names)
+        except HookError:
+            servers = [each for each in agents if each.mcp_servers]
+            if not servers:
+                raise
+            found = [await each.get_mcp_tools(RunContextWrapper(context)) for each in servers]
+            check_rules(self.threads.hooks, [*names, *(tool.name for tools in found for tool in tools)])
 
     def evaluate(
         self, call: ToolCall, agent: Any, context: RunContextWrapper[Any], tool: Any
@@ -255,11 +339,14 @@ class _GatedTool:
         if of_agent and ran.name == asked.name:
             # It is invoked again after each pause of the inner agent, whose calls are run once by themselves.
             run.inside[build_call_key(asked)] = ran.arguments
+            _is_inside.set(True)
             return await self.tool.on_invoke_tool(context, json.dumps(ran.arguments))
         runs = partial(self._run, context, asked, ran, given)
-        alone = run.decided is not None and has_single_call(run.decided)
-        once = self.approval.threads.once
-        return await once(run.turn, asked, ran, runs, result_to_text, with_notice=prepend_notice, alone=alone)
+        is_only_call = run.decided is not None and has_single_call(run.decided)
+        run_once = self.approval.threads.run_once
+        return await run_once(
+            run.turn, asked, ran, runs, result_to_text, with_notice=prepend_notice, is_only_call=is_only_call
+        )
 
     async def _run(self, context: ToolContext[Any], asked: ToolCall, ran: ToolCall, given: str) -> Any:
         if ran == asked:
@@ -296,6 +383,9 @@ class _GateHooks(RunHooks[Any]):
     ) -> None:
         """Evaluate the whole turn: calls without review wait with those that need it."""
         run, turn, waits = _current.get() or _RunContext(), [], False
+        run.turn_tools[:] = [
+            item.name for item in response.output if isinstance(item, ResponseFunctionToolCall)
+        ]
         stand_ins = {tool.name: tool.on_invoke_tool for tool in agent.tools if isinstance(tool, FunctionTool)}
         for item in response.output:
             if not isinstance(item, ResponseFunctionToolCall):
@@ -321,26 +411,49 @@ class _GateHooks(RunHooks[Any]):
                 raise HookError(NOT_GATED.format(tool.name))
         inside = getattr(tool, "_agent_instance", None)
         if inside is not None:
-            await self._check_inner_agent(inside, context, [agent])
+            await self._check_inner_agents(inside, context, agent)
         await self._own.on_tool_start(context, agent, tool)
 
-    async def _check_inner_agent(
-        self, agent: Agent[Any], context: RunContextWrapper[Any], seen: list[Agent[Any]]
+    async def _check_inner_agents(
+        self, inside: Agent[Any], context: RunContextWrapper[Any], outer: Agent[Any]
     ) -> None:
-        """Check the tools of an inner agent, which runs without our hooks."""
-        seen.append(agent)
-        tools = [*agent.tools, *(await agent.get_mcp_tools(context) if agent.mcp_servers else ())]
-        for tool in tools:
-            gated = isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool)
-            if not gated and not self._approval.threads.never_stops(tool.name):
-                raise HookError(NOT_GATED.format(tool.name))
-        inner_agents = [getattr(tool, "_agent_instance", None) for tool in tools]
-        inner_agents += [
-            each if isinstance(each, Agent) else find_handoff_agent(each) for each in agent.handoffs
-        ]
-        for inner in inner_agents:
-            if inner is not None and not any(inner is known for known in seen):
-                await self._check_inner_agent(inner, context, seen)
+        """Check the tools of an inner agent and of those it reaches, which run without our hooks."""
+        for agent in find_agents(inside):
+            if agent is outer:
+                continue
+            for tool in (*agent.tools, *(await agent.get_mcp_tools(context) if agent.mcp_servers else ())):
+                gated = isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool)
+                if not gated and not self._approval.threads.never_stops(tool.name):
+                    raise HookError(NOT_GATED.format(tool.name))
+
+
+class _TurnConcurrency(ToolExecutionConfig):
+    """Makes the SDK run the calls of a turn one after another, unless all of them are of parallel tools.
+
+    The SDK reads the limit before each turn. What an inner agent calls is not known here.
+    """
+
+    def __init__(self, parallel: Collection[str], limit: int | None, **options: Any) -> None:
+        self._parallel = parallel
+        self._limit = limit
+        super().__init__(**options)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "max_function_tool_concurrency":
+            run = _current.get()
+            known = run is not None and not _is_inside.get() and set(run.turn_tools) <= set(self._parallel)
+            return self._limit if known else 1
+        return super().__getattribute__(name)
+
+
+def _build_execution_config(parallel: Collection[str], own: ToolExecutionConfig | None) -> _TurnConcurrency:
+    """Return the SDK's settings for tools, with the caller's own."""
+    if own is None:
+        return _TurnConcurrency(parallel, None)
+    guardrails = own.pre_approval_tool_input_guardrails
+    return _TurnConcurrency(
+        parallel, own.max_function_tool_concurrency, pre_approval_tool_input_guardrails=guardrails
+    )
 
 
 @contextmanager
@@ -351,6 +464,14 @@ def _run_context(run: _RunContext) -> Iterator[None]:
         yield
     finally:
         _current.reset(before)
+
+
+def _list_turn_tools(decided: InterruptionMetadata | None) -> list[str]:
+    """Return the tools that a decided turn calls."""
+    if decided is None:
+        return []
+    feedbacks = [feedback.name for feedback in decided.tool_feedbacks]
+    return feedbacks + [call.name for call in decided.tools_automatically_approved]
 
 
 def _collect_waiting_calls(

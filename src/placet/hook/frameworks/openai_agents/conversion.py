@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents import (
+    Agent,
     FunctionTool,
     RunState,
     ToolApprovalItem,
@@ -119,7 +120,24 @@ def apply_decisions(state: RunState[Any], decided: InterruptionMetadata) -> dict
     return asked
 
 
-def find_handoff_agent(handoff: Any) -> Any:
+def find_agents(agent: Agent[Any]) -> list[Agent[Any]]:
+    """Return the agent, and those that it may call as tools or hand over to, as far as they are known."""
+    found: list[Agent[Any]] = []
+    left = [agent]
+    while left:
+        each = left.pop()
+        if any(each is known for known in found):
+            continue
+        found.append(each)
+        inner = [getattr(tool, "_agent_instance", None) for tool in each.tools]
+        inner += [
+            other if isinstance(other, Agent) else _find_handoff_agent(other) for other in each.handoffs
+        ]
+        left += [other for other in inner if other is not None]
+    return found
+
+
+def _find_handoff_agent(handoff: Any) -> Any:
     """Return the agent behind a handoff, if it is known."""
     reference = getattr(handoff, "_agent_ref", None)
     return None if reference is None else reference()

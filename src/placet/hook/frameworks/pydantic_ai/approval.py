@@ -1,15 +1,15 @@
 """Approval for Pydantic AI: a capability whose toolset defers calls, and runs that outlive the process.
 
-The framework keeps its own loop, messages and validation. The gate alone decides what may run: a call that
+The framework keeps its own loop, messages and validation. Only the gate decides what may run: a call that
 the framework considers approved does not run because of that.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from pydantic_ai import (
     Agent,
@@ -24,13 +24,16 @@ from pydantic_ai import (
     ToolReturn,
 )
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.messages import AgentStreamEvent, ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json, to_jsonable_python
+from typing_extensions import TypeVar
 
 from placet.errors import HookError
+from placet.hook.answer_validation import Feedback
+from placet.hook.approval_rules import Hook, ReviewRequirement, check_rules
 from placet.hook.feedback import FeedbackResult
-from placet.hook.frameworks.approval_runs import ApprovalRuns, ThreadClaim
+from placet.hook.frameworks.approval_runs import ApprovalRuns, RunsOptions, ThreadClaim
 from placet.hook.frameworks.pydantic_ai.conversion import (
     add_deferred_type,
     call_from_given,
@@ -42,7 +45,14 @@ from placet.hook.frameworks.pydantic_ai.conversion import (
     prepend_notice,
     result_adapter,
     result_to_text,
+    sort_by_call,
     to_tool_call,
+)
+from placet.hook.frameworks.pydantic_ai.run_options import (
+    DepsT,
+    RunOptions,
+    RunOutputT,
+    TypedRunOptions,
 )
 from placet.hook.frameworks.run_steps import RunSteps, StreamResult
 from placet.hook.frameworks.thread_store import (
@@ -56,15 +66,18 @@ from placet.hook.frameworks.thread_store import (
     resolve_call,
 )
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.policy import Hook, ReviewRequirement
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
 
-DepsT = TypeVar("DepsT")
+OutputT = TypeVar("OutputT", default=Any)
 AnyAgent = Agent[Any, Any]
 Schemas = dict[str, Mapping[str, Any] | None]
-Outcome = AgentRunResult[Any] | InterruptionMetadata
+Outcome: TypeAlias = AgentRunResult[OutputT] | InterruptionMetadata
 """The outcome of a run: its result, or the calls that wait for a reviewer."""
+StreamedRun: TypeAlias = AsyncGenerator[
+    AgentStreamEvent | AgentRunResult[OutputT] | InterruptionMetadata, None
+]
+"""The framework's events, and last the outcome."""
 NO_NAME_INFERENCE = {"infer_name": False}
 """The framework need not search our variables for the agent's name."""
 NESTED_CALLS_CANNOT_WAIT = "A nested call cannot wait, nor a call that a capability renames."
@@ -72,19 +85,135 @@ METADATA_KEY = "placet"
 """Our key in the metadata of deferred calls: the requirement when deferred, the turn when resumed."""
 
 
-class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome]):
+class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome[Any]]):
     """As one of an agent's `capabilities`, it stops tool calls until a reviewer has decided them."""
 
-    def __init__(self, *hooks: Hook, saver: Saver, **named: Any) -> None:
-        ApprovalRuns.__init__(self, *hooks, saver=saver, **named)
+    def __init__(self, *hooks: Hook, saver: Saver, **options: Unpack[RunsOptions]) -> None:
+        ApprovalRuns.__init__(self, *hooks, saver=saver, **options)
         self.schemas: dict[str, Schemas] = {}
         """By running thread, because agents may have different tools of the same name."""
         self.decided: dict[str, InterruptionMetadata] = {}
         self.passed = object()
         """Marks calls that need no review after all; nothing from outside can equal this object."""
 
+    if TYPE_CHECKING:  # the framework's types; ApprovalRuns implements the methods
+
+        @overload
+        def run(
+            self,
+            agent: Agent[DepsT, OutputT],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[RunOptions[DepsT]],
+        ) -> Coroutine[Any, Any, Outcome[OutputT]]: ...
+        @overload
+        def run(
+            self,
+            agent: Agent[DepsT, Any],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
+        ) -> Coroutine[Any, Any, Outcome[RunOutputT]]: ...
+        def run(self, *given: Any, **options: Any) -> Any: ...
+
+        @overload
+        def resume(
+            self,
+            agent: Agent[DepsT, OutputT],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[RunOptions[DepsT]],
+        ) -> Coroutine[Any, Any, Outcome[OutputT]]: ...
+        @overload
+        def resume(
+            self,
+            agent: Agent[DepsT, Any],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
+        ) -> Coroutine[Any, Any, Outcome[RunOutputT]]: ...
+        def resume(self, *given: Any, **options: Any) -> Any: ...
+
+        @overload
+        def run_sync(
+            self,
+            agent: Agent[DepsT, OutputT],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[RunOptions[DepsT]],
+        ) -> Outcome[OutputT]: ...
+        @overload
+        def run_sync(
+            self,
+            agent: Agent[DepsT, Any],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
+        ) -> Outcome[RunOutputT]: ...
+        def run_sync(self, *given: Any, **options: Any) -> Any: ...
+
+        @overload
+        def resume_sync(
+            self,
+            agent: Agent[DepsT, OutputT],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[RunOptions[DepsT]],
+        ) -> Outcome[OutputT]: ...
+        @overload
+        def resume_sync(
+            self,
+            agent: Agent[DepsT, Any],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
+        ) -> Outcome[RunOutputT]: ...
+        def resume_sync(self, *given: Any, **options: Any) -> Any: ...
+
+        @overload
+        def stream(
+            self,
+            agent: Agent[DepsT, OutputT],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[RunOptions[DepsT]],
+        ) -> StreamedRun[OutputT]: ...
+        @overload
+        def stream(
+            self,
+            agent: Agent[DepsT, Any],
+            prompt: str,
+            *,
+            thread_id: str,
+            **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
+        ) -> StreamedRun[RunOutputT]: ...
+        def stream(self, *given: Any, **options: Any) -> Any: ...
+
+        @overload
+        def resume_stream(
+            self,
+            agent: Agent[DepsT, OutputT],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[RunOptions[DepsT]],
+        ) -> StreamedRun[OutputT]: ...
+        @overload
+        def resume_stream(
+            self,
+            agent: Agent[DepsT, Any],
+            thread_id: str,
+            feedback: Feedback | None = None,
+            **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
+        ) -> StreamedRun[RunOutputT]: ...
+        def resume_stream(self, *given: Any, **options: Any) -> Any: ...
+
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Return every tool of the agent behind the gate."""
+        """Return the agent's tools, gated."""
         return ApprovalToolset(toolset, approval=self)
 
     async def after_model_request(
@@ -98,10 +227,10 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         state = self.threads.state(thread_id)
         return [] if state is None else decode_conversation(state).messages
 
-    def _build_steps(self, agent: AnyAgent, claim: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
+    def _build_steps(self, agent: AnyAgent, claim: ThreadClaim, prompt: str | None) -> RunSteps[Outcome[Any]]:
         held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._claim_thread(claim)
         if isinstance(held, FinishedThread):
-            return decode_result(agent.output_type, held.state)
+            return held.deliver(decode_result(agent.output_type, held.state))
         if not isinstance(held, ClaimedThread):
             return held
         thread_id = held.checkpoint.thread_id
@@ -118,8 +247,9 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
                     ended = result_adapter(Any).dump_json(result).decode()
                     yield partial(self.threads.finish, held, ended)
                     return result
-                gates = {call.tool_call_id: self._gate(requests, call) for call in requests.approvals}
-                calls = [to_tool_call(call) for call in requests.approvals]
+                waiting = sort_by_call(requests.approvals, result.all_messages())
+                gates = {call.tool_call_id: self._gate(requests, call) for call in waiting}
+                calls = [to_tool_call(call) for call in waiting]
                 pausing = partial(
                     self.threads.pause, held, encode_paused_run(result), calls, gates, dict(schemas)
                 )
@@ -133,7 +263,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
                     "deferred_tool_results": requests.build_results(approve_all=True, metadata=passed),
                 }
         except BaseException:
-            yield partial(self.threads.let_go, held)
+            yield partial(self.threads.release_thread, held)
             raise
         finally:
             self.decided.pop(held.turn, None)
@@ -213,19 +343,23 @@ class ApprovalToolset(WrapperToolset[DepsT]):
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
         """Return the tools; those whose calls all need review are marked as unapproved."""
         tools = await self.wrapped.get_tools(ctx)
+        if not self.schemas:  # the first step of the run
+            check_rules(self.approval.threads.hooks, tools)
         self.schemas.update((name, tool.tool_def.parameters_json_schema) for name, tool in tools.items())
-        return {name: self._defer_if_gated(tool) for name, tool in tools.items()}
+        return {name: self._prepare_tool(tool) for name, tool in tools.items()}
 
-    def _defer_if_gated(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
-        definition = tool.tool_def
-        if (
-            definition.kind != "function"
-            or self.approval.threads.requirement_for_all(definition.name) is None
-        ):
+    def _prepare_tool(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
+        """Return the tool, deferred if all its calls are gated, and run alone if it is not parallel."""
+        definition, name = tool.tool_def, tool.tool_def.name
+        changes: dict[str, Any] = {}
+        if definition.kind == "function" and self.approval.threads.requirement_for_all(name) is not None:
+            changes["kind"] = "unapproved"
+        if not definition.sequential and name not in self.approval.parallel:
+            changes["sequential"] = True
+        if not changes:
             return tool
         waits = copy(tool)
-        waits.tool_def = copy(definition)
-        waits.tool_def.kind = "unapproved"
+        waits.tool_def = replace(definition, **changes)
         return waits
 
     async def call_tool(
@@ -309,9 +443,9 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         if isinstance(ran, str):
             return ran
         run = partial(self._call, ran, ctx, tool, edited=asked != ran)
-        alone = has_single_call(interruption)
-        return await threads.once(
-            turn, asked, ran, run, result_to_text, with_notice=prepend_notice, alone=alone
+        is_only_call = has_single_call(interruption)
+        return await threads.run_once(
+            turn, asked, ran, run, result_to_text, with_notice=prepend_notice, is_only_call=is_only_call
         )
 
     async def _call(

@@ -42,6 +42,12 @@ def find_open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCal
     return "", []
 
 
+def sort_by_call(parts: Sequence[ToolCallPart], messages: Sequence[ModelMessage]) -> list[ToolCallPart]:
+    """Return deferred calls in call order: the framework lists those of conditional tools last."""
+    order = {part.tool_call_id: place for place, part in enumerate(find_open_calls(messages)[1])}
+    return sorted(parts, key=lambda part: order.get(part.tool_call_id, len(order)))
+
+
 def to_tool_call(part: ToolCallPart) -> ToolCall:
     """Return the framework's tool call as a ToolCall."""
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())

@@ -1,11 +1,12 @@
-// Keeps what is typed on the server: after a pause, on leaving a field, and when the page goes away.
-// Tells the form what came of it ("kept", with the reply and what was typed since); "keep" on the form saves soon.
+// Saves the form's values on the server: after a pause, when a field is left, and when the page is closed.
+// Dispatches "kept" on the form, with the reply and the fields that changed since. A "keep" event on the form
+// saves soon.
 const PAUSE = 1000;
-const LEAVING = 300; // whoever leaves a field may be on the way to a button, whose press carries all of it
+const LEAVING = 300; // the next click may be a button that sends the whole form
 const CHOICE = "[type=radio], [type=checkbox], select";
 const RETRY = 2000;
 const LONGEST_RETRY = 30000;
-const OUTLIVES_PAGE = 60000; // a browser lets at most so many bytes outlive their page
+const OUTLIVES_PAGE = 60000; // bytes that a browser sends at most after the page is closed
 const FINAL = { 401: "ended", 403: "ended", 404: "closed", 409: "closed", 410: "closed", 400: "refused", 413: "refused" };
 
 export default function autosave(line) {
@@ -13,7 +14,7 @@ export default function autosave(line) {
   const { draftUrl, ...words } = line.dataset;
   const heard = form.querySelector(".heard");
   const dirty = new Set();
-  const late = new Set(); // typed while the form itself was on its way
+  const late = new Set(); // fields that changed while the form was being sent
   let timer, sending = 0, wait = RETRY, first = true, over = false, leaving = false;
 
   const bar = form.querySelector(".bar");
@@ -28,7 +29,7 @@ export default function autosave(line) {
     if (aloud) heard.textContent = line.textContent;
   }
 
-  // A form that names its fields sends those that were touched, so that two devices do not undo each other.
+  // A form that names its fields sends only changed fields, so that two devices do not overwrite each other.
   function body() {
     const all = [...new FormData(form)];
     const byField = all.some(([name]) => name === "asked");
@@ -41,7 +42,7 @@ export default function autosave(line) {
     clearTimeout(timer);
     if (over || leaving || !dirty.size || !line.isConnected || (sending && !now)) return;
     if (document.body.dataset.sending && !(last && late.size)) {
-      // The form itself is on its way with all of this; unless it fails, there is nothing left to save.
+      // The form is being sent with these values. Save them only if that fails.
       timer = setTimeout(save, PAUSE);
       return;
     }
@@ -58,7 +59,7 @@ export default function autosave(line) {
         body: sent,
       });
     } catch {
-      // The network is away; what was typed is still here.
+      // The network failed. The values are still in the form; try again below.
     }
     sending -= 1;
     if (reply?.ok) return kept(await reply.json());
@@ -101,7 +102,7 @@ export default function autosave(line) {
   });
   form.addEventListener("submit", (event) => {
     if (!document.body.dataset.sending) late.clear();
-    leaving = true; // the post carries all of it
+    leaving = true; // the form post contains all values
     setTimeout(() => { leaving = !event.defaultPrevented; });
   });
   addEventListener("pageshow", () => { leaving = false; });

@@ -1,11 +1,11 @@
-// Looks now and then whether the list has changed, and shows it as it is now; never under a person's hands.
+// Polls the list and shows changes, except while the person uses an entry of it.
 import count from "./countdown.js";
 import localise from "./localtime.js";
 
 const EVERY_MS = 10_000;
 const TOKEN = "[name=csrf]";
 
-// The language in an address is chosen by whoever follows it, and not again by each look.
+// Polls leave out `lang`: it would set the language again each time.
 function address() {
   const here = new URL(location.href);
   here.searchParams.delete("lang");
@@ -26,20 +26,20 @@ export default function refresh(list) {
       });
       if (reply.status === 200) show(new DOMParser().parseFromString(await reply.text(), "text/html"), anew);
     } catch {
-      // The next look may find the server again.
+      // The network or the server failed. Try again at the next poll.
     } finally {
       looking = false;
     }
   }
 
-  // Signed out meanwhile, signed in as somebody else, or in another language: then all of the page is another.
+  // After a sign-out, a sign-in as another person or a change of language, the whole page is loaded again.
   function isOther(page) {
     if (page.getElementById("f-key")) return true;
     const [ours, theirs] = [document, page].map((one) => one.querySelector(TOKEN)?.value);
     return Boolean(theirs) && (ours !== theirs || page.documentElement.lang !== document.documentElement.lang);
   }
 
-  // What has the focus, as it is in the new list.
+  // Return the element of the new list that corresponds to the focused one.
   function kept(now) {
     const held = document.activeElement;
     return [...now.querySelectorAll("button, a")].find((one) => one.value === held.value && one.href === held.href);

@@ -3,13 +3,10 @@
 const MODULES = {
   "[data-opened-url]": "./opened.js",
   "[data-draft-url]": "./autosave.js",
-  "[data-step]": "./form.js",
+  // Here the server adds the scripts of the review types.
   "[data-tally]": "./limits.js",
-  "[data-was]": "./changes.js",
-  "[data-word]": "./word.js",
   "template[data-finds]": "./search.js",
   "#f-edits[data-words]": "./edit.js",
-  "[data-calls]": "./tool-calls.js",
   ".presets": "./presets.js",
   "[data-live]": "./live.js",
   "[data-away]": "./countdown.js",

@@ -1,4 +1,4 @@
-// Sends an answer without leaving the page, again if need be with the same key, and says truly what came of it.
+// Sends an answer without leaving the page, retries with the same key, and shows the result.
 import { enhance } from "./placet.js";
 import { forget, look, put } from "./keep.js";
 import { close, hush, isClosed, say } from "./live.js";
@@ -6,19 +6,19 @@ import { close, hush, isClosed, say } from "./live.js";
 const PATIENCE_MS = 30_000;
 const PAUSES_MS = [2_000, 4_000, 8_000, 16_000, 30_000];
 const FINAL = [401, 404, 409, 410];
-// What comes along with text from a terminal: no page shows it, and no answer may hold it.
+// Control characters, as in text copied from a terminal. The server refuses answers that contain them.
 const UNSEEN = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]/g;
 
-// A page has several forms and a person one answer: the last that was pressed.
+// A page may have several forms. Only the form that was submitted last is sent again.
 let drop = () => {};
 
 export default function sendHere(form) {
-  let body = null; // what is to be sent, exactly as it was pressed
-  let before = new Map(); // what stood in the form then
-  let changed = false; // whether more was typed since
+  let body = null; // the request body, as it was when the button was pressed
+  let before = new Map(); // the form's values at that time
+  let changed = false; // whether the form changed since
   let pressed = null;
   let address = "";
-  let tries = 0; // how often it may have left
+  let tries = 0; // number of attempts that may have reached the server
   let timer = 0;
 
   function compose(button) {
@@ -40,7 +40,7 @@ export default function sendHere(form) {
     delete document.body.dataset.unsure;
   }
 
-  // The connection is gone: before the request left, or after.
+  // The connection failed, before or after the request was sent. Try again later.
   function wait(name) {
     busy(false);
     if (changed) return supersede();
@@ -51,7 +51,7 @@ export default function sendHere(form) {
     if (navigator.onLine) timer = setTimeout(attempt, PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]);
   }
 
-  // What the form says now is not what was sent: only a press sends it.
+  // The form changed since it was sent. It is sent again only when a button is pressed.
   function supersede() {
     letGo();
     say("changed");
@@ -85,7 +85,7 @@ export default function sendHere(form) {
       return;
     }
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-    // Words of a proxy or a hotel's network say nothing about the answer.
+    // A page of a proxy or a captive portal says nothing about the answer.
     if (!page.querySelector(".outcome, form.answer")) return wait("unsure");
     letGo();
     busy(false);
@@ -94,7 +94,7 @@ export default function sendHere(form) {
     else refuse(page, reply.status);
   }
 
-  // The page once more, with what is wrong in it.
+  // Show the returned page: the next step, or the form with its problems.
   function show(page) {
     forget(form);
     page.body.removeAttribute("data-opened-url");
@@ -135,7 +135,7 @@ export default function sendHere(form) {
     event.preventDefault();
     if (document.body.dataset.sending || isClosed()) return;
     pressed = event.submitter;
-    // A button named "action" hides the form's own property of that name.
+    // `form.action` is not used: a button named "action" hides it.
     address = pressed?.getAttribute("formaction") ?? form.getAttribute("action");
     drop();
     drop = letGo;
@@ -144,7 +144,7 @@ export default function sendHere(form) {
     changed = false;
     attempt();
   });
-  // Some of its boxes stand below the form.
+  // Some fields of the form are outside of it in the page.
   document.addEventListener("input", (event) => {
     if (event.target.form !== form) return;
     changed = true;

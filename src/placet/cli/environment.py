@@ -1,0 +1,88 @@
+"""The variables of Placet that are not settings, and the refusal of unknown ones. Imports little."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from placet.errors import SettingsError
+
+PREFIX = "PLACET_"
+CHANNEL_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "DISCORD": ("ANSWERERS", "API_URL", "BOT_TOKEN", "CHANNEL_ID", "PUBLIC_KEY", "USER_ID"),
+    "EMAIL": ("ANSWERERS", "FROM", "HOST", "PASSWORD", "PORT", "SECURITY", "TO", "USER"),
+    "SLACK": ("ANSWERERS", "API_URL", "APP_TOKEN", "BOT_TOKEN", "CHANNEL", "SIGNING_SECRET"),
+    "TEAMS": (
+        "ANSWERERS",
+        "APP_ID",
+        "APP_SECRET",
+        "KEYS_URL",
+        "LOGIN_URL",
+        "SERVICE_URL",
+        "TENANT_ID",
+        "TO",
+    ),
+    "TELEGRAM": ("ANSWERERS", "API_URL", "BOT_TOKEN", "CHAT_ID", "WEBHOOK_SECRET"),
+    "TERMINAL": ("ANSWERERS",),
+    "WHATSAPP": (
+        "ACCESS_TOKEN",
+        "ANSWERERS",
+        "API_URL",
+        "API_VERSION",
+        "APP_SECRET",
+        "PHONE_NUMBER_ID",
+        "TEMPLATE",
+        "TEMPLATE_LANGUAGE",
+        "TO",
+        "VERIFY_TOKEN",
+    ),
+}
+OTHER_VARIABLES = frozenset(
+    f"{PREFIX}{name}"
+    for name in (
+        "AGENT_KEY",
+        "CONFIG",
+        "KEY",
+        "MCP_TOKEN",
+        "SERVER",
+        "UPSTREAM_TOKEN",
+        "VIA",
+        *(f"{channel}_{name}" for channel, names in CHANNEL_VARIABLES.items() for name in names),
+    )
+)
+# Kubernetes sets these for a service whose name begins with "placet".
+KUBERNETES = re.compile(
+    r"PLACET_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+KUBERNETES_PORT = re.compile(r"(?:tcp|udp|sctp)://", re.IGNORECASE)
+
+
+def refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    """Raise SettingsError for a `PLACET_…` variable that nothing reads, and suggest the nearest name."""
+    unknown = sorted(
+        name
+        for name, value in environ.items()
+        if name.startswith(PREFIX) and name not in OTHER_VARIABLES and not is_from_kubernetes(name, value)
+    )
+    if not unknown:
+        return
+    from placet.settings import Settings  # only now: most commands read no settings
+
+    settings = {f"{PREFIX}{name.upper()}" for name in Settings.__struct_fields__}
+    if unknown := [name for name in unknown if name not in settings]:
+        raise _unknown_variable_error(unknown[0], OTHER_VARIABLES | settings)
+
+
+def is_from_kubernetes(name: str, value: str) -> bool:
+    """Return whether Kubernetes sets this variable for a service."""
+    if name.endswith("_PORT") and KUBERNETES_PORT.match(value):
+        return True
+    return KUBERNETES.fullmatch(name) is not None
+
+
+def _unknown_variable_error(name: str, known: Collection[str]) -> SettingsError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(known), n=1, cutoff=0.8)
+    hint = (
+        f"Did you mean {near[0]}?" if near else "Unset it, or use another prefix for variables of your own."
+    )
+    return SettingsError(f"environment: unknown variable {name[:80]!a}. {hint}")

@@ -1,0 +1,108 @@
+"""The handlers of the relay's operations on a database of this machine. They need the `relay` extra."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+
+from placet.desk import clock
+from placet.errors import ValidationFailed
+from placet.http.route import Route
+from placet.ports.identity import Principal
+from placet.ports.store import Store
+from placet.relay.api.access import RelayRequest
+from placet.relay.api.agents import AgentsApi
+from placet.relay.api.audit import AuditApi
+from placet.relay.api.bindings import BindingApi
+from placet.relay.api.callers import CallersApi
+from placet.relay.api.evaluation import EvaluationApi
+from placet.relay.api.groups import GroupsApi
+from placet.relay.api.policies import PolicyApi
+from placet.relay.api.policy_groups import PolicyGroupApi
+from placet.relay.api.replays import ReplayApi
+from placet.relay.audit.event_factory import AuditEventFactory
+from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
+from placet.relay.inspection.replay import load_replay_detectors
+from placet.relay.policies.repository import PolicyRepository
+from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.registry.registry_editor import RegistryEditor
+from placet.relay.registry.registry_snapshot import ADMIN, snapshot_from_settings
+from placet.relay.registry.subscriptions import DEFAULT_TENANT
+from placet.relay.registry.tenant_membership import PERMISSIONS, Membership
+from placet.relay.route_addresses import AGENT_PROXY
+from placet.relay.settings import TENANT, RelaySettings, parse_networks
+from placet.settings import Settings
+
+OPERATOR = Principal(name="operator", scopes=frozenset({ADMIN}))
+LocalRoutes = Callable[[Store, Settings], AbstractAsyncContextManager[tuple[Route, ...]]]
+
+
+def operator_request(tenant: str | None) -> Callable[..., RelayRequest]:
+    """Return what builds requests of the operator, who has every permission in every tenant.
+
+    Raises ValidationFailed for a name that no tenant can have.
+    """
+    tenant = DEFAULT_TENANT if tenant is None else tenant
+    if not TENANT.fullmatch(tenant):
+        raise ValidationFailed("A tenant's name has at most 63 characters: a-z, 0-9 and -.")
+    member = Membership(principal=OPERATOR, tenant=tenant, permissions=PERMISSIONS)
+    return partial(RelayRequest, principal=OPERATOR, member=member)
+
+
+@asynccontextmanager
+async def _audit_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
+    yield AuditApi(store, StoredAuditLog(store, now=clock.now), now=clock.now).routes()
+
+
+@asynccontextmanager
+async def _registry_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
+    relay = settings.relay or RelaySettings()
+    members = LiveRegistry(
+        snapshot_from_settings(relay, os.environ),
+        store=store,
+        monotonic=clock.monotonic,
+        allow_loopback=settings.allow_loopback,
+        networks=parse_networks(relay),
+    )
+    editor = RegistryEditor(
+        store, members, build_event=AuditEventFactory(clock.now).build_change_event, now=clock.now
+    )
+    yield (
+        *AgentsApi(editor, relay_url=f"{settings.public_url}{AGENT_PROXY}").routes(),
+        *CallersApi(editor).routes(),
+        *GroupsApi(editor).routes(),
+    )
+
+
+@asynccontextmanager
+async def _policy_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
+    relay = settings.relay or RelaySettings()
+    settled = [] if relay.policies is None else read_settings_policies(relay.policies, now=clock.now())
+    audit_log = StoredAuditLog(store, now=clock.now)
+    policies = PolicyRepository(store, audit_log=audit_log, now=clock.now, settings_policies=settled)
+    members = LiveRegistry(snapshot_from_settings(relay, os.environ), store=store)
+    detectors = load_replay_detectors()
+    cache = PolicyCache(store, detectors, now=clock.now, settings_policies=settled)
+    try:
+        yield (
+            *EvaluationApi(policies, detectors, cache).routes(),
+            *ReplayApi(
+                policies, store, create_detectors=load_replay_detectors, monotonic=clock.monotonic
+            ).routes(),
+            *PolicyApi(policies, detectors).routes(),
+            *PolicyGroupApi(policies).routes(),
+            *BindingApi(policies, members).routes(),
+        )
+    finally:
+        await cache.aclose()
+        await audit_log.aclose()
+        await detectors.aclose()
+
+
+LOCAL_ROUTES: Mapping[str, LocalRoutes] = {
+    "audit": _audit_routes,
+    "policies": _policy_routes,
+    "registry": _registry_routes,
+}
+"""By what they manage."""

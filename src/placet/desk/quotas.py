@@ -1,0 +1,109 @@
+"""Quotas of a principal: open cases, stored content, and how fast it creates both.
+
+Open cases and stored content are counted by the store, in the transactions that change them. So they are
+right after a restart and with several processes. Rates are counted in the memory of this process.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from math import ceil
+from typing import NoReturn
+
+from placet.desk.case_limits import Limits
+from placet.errors import QuotaExceeded
+from placet.ports.case_store import CaseStore
+
+FORGET_AT = 10_000
+WAIT_FOR_PEOPLE_S = 60  # answers and the end of retention free a quota; nobody knows when
+
+
+class RateQuota:
+    """How much each principal may use per minute, with a burst of a whole minute."""
+
+    def __init__(self, per_minute: int, monotonic: Callable[[], float]) -> None:
+        self._per_second = per_minute / 60
+        self._monotonic = monotonic
+        self._full_at: dict[str, float] = {}
+
+    def wait_s(self, owner: str) -> int:
+        """Return 0 if the principal may go on now, or after how many seconds it may."""
+        over = self._full_at.get(owner, 0.0) - self._monotonic() - 60
+        return max(1, ceil(over)) if self._per_second and over > -1e-9 else 0
+
+    def spend(self, owner: str, amount: int) -> None:
+        """Use this much. The last use of a minute may be larger than what is left; it delays the next."""
+        if not self._per_second:
+            return
+        now = self._monotonic()
+        if len(self._full_at) >= FORGET_AT:
+            self._full_at = {name: at for name, at in self._full_at.items() if at > now}
+        self._full_at[owner] = max(self._full_at.get(owner, now), now) + amount / self._per_second
+
+
+class CreationQuotas:
+    """Refuses new cases of a principal that has used up a quota, before anything is written."""
+
+    def __init__(self, store: CaseStore, limits: Limits, monotonic: Callable[[], float]) -> None:
+        self._store = store
+        self._limits = limits
+        self._cases = RateQuota(limits.max_cases_per_minute, monotonic)
+        self._bytes = RateQuota(limits.max_case_bytes_per_minute, monotonic)
+        self._cases_in_flight: Counter[str] = Counter()
+        self._bytes_in_flight: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """How many requests each quota has refused."""
+        return self._refused
+
+    async def check(self, owner: str | None, size: int) -> None:
+        """Raise QuotaExceeded if this principal may not create a case of this many bytes now."""
+        name, limits = owner or "", self._limits
+        if wait := self._cases.wait_s(name):
+            self.refuse("cases_per_minute", limits.max_cases_per_minute, wait)
+        if wait := self._bytes.wait_s(name):
+            self.refuse("case_bytes_per_minute", limits.max_case_bytes_per_minute, wait)
+        if not (limits.max_open_cases or limits.max_stored_bytes):
+            return
+        used = await self._store.get_usage(owner)
+        if 0 < limits.max_open_cases <= used.open_cases + self._cases_in_flight[name]:
+            self.refuse("open_cases", limits.max_open_cases)
+        if 0 < limits.max_stored_bytes < used.stored_bytes + self._bytes_in_flight[name] + size:
+            self.refuse("stored_bytes", limits.max_stored_bytes)
+
+    @contextmanager
+    def reserve(self, owner: str | None, size: int) -> Iterator[None]:
+        """Count a case that is being written, so that requests at the same time cannot exceed a quota."""
+        name = owner or ""
+        self._cases.spend(name, 1)
+        self._bytes.spend(name, size)
+        self._cases_in_flight[name] += 1
+        self._bytes_in_flight[name] += size
+        try:
+            yield
+        finally:
+            self._cases_in_flight[name] -= 1
+            self._bytes_in_flight[name] -= size
+            if not self._cases_in_flight[name]:
+                del self._cases_in_flight[name], self._bytes_in_flight[name]
+
+    def refuse(self, quota: str, limit: int, wait_s: int = WAIT_FOR_PEOPLE_S) -> NoReturn:
+        """Count the refusal and raise QuotaExceeded."""
+        self._refused[quota] += 1
+        raise QuotaExceeded(
+            f"This principal has used up its quota {quota} ({limit}). {WHAT_TO_DO[quota]}",
+            quota=quota,
+            limit=limit,
+            retry_after=wait_s,
+        )
+
+
+WHAT_TO_DO: Mapping[str, str] = {
+    "cases_per_minute": "Open cases more slowly.",
+    "case_bytes_per_minute": "Open cases more slowly, or send less content.",
+    "open_cases": "Wait for answers, or cancel cases that are no longer needed.",
+    "stored_bytes": "Wait until the retention of closed cases ends, or ask the operator for more.",
+    "streams": "Close streams that are no longer needed, or poll instead.",
+}

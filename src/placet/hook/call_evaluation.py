@@ -1,0 +1,181 @@
+"""Evaluating one turn of calls: which need a reviewer, and which wait with them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from placet.hook.approval_rules import Hook, ReviewRequirement, State
+from placet.hook.checkpoint import GrantedCalls
+from placet.hook.feedback import ToolFeedback, Verdict
+from placet.hook.interruption import InterruptionMetadata, new_interruption
+from placet.hook.result_texts import apply_verdict
+from placet.hook.tool_call import ToolCall
+from placet.protocol.json_schema import check_work, compile_schema
+
+Schemas = Mapping[str, Mapping[str, Any] | None]
+"""Tool -> its JSON Schema."""
+
+
+def evaluate_calls(
+    hooks: Iterable[Hook], calls: Iterable[ToolCall], state: State, schemas: Schemas | None = None
+) -> dict[str, ReviewRequirement]:
+    """Return the calls that need a reviewer: call id -> requirement. Each is evaluated once, here.
+
+    `schemas` are given if the calls have not been checked against their tools' schemas yet.
+    """
+    hooks, known = tuple(hooks), schemas or {}
+    gates = {call.id: evaluate_call(hooks, call, state, known.get(call.name)) for call in calls}
+    return {call_id: gate for call_id, gate in gates.items() if gate is not None}
+
+
+def evaluate_call(
+    hooks: Sequence[Hook], call: ToolCall, state: State, schema: Mapping[str, Any] | None = None
+) -> ReviewRequirement | None:
+    """Return how this call must be reviewed, or None if it needs no review.
+
+    Frameworks convert arguments to what a tool takes ("true" to True), which no condition has seen. So a
+    call that does not match its schema is reviewed if any rule names its tool.
+    """
+    if (gate := _first_requirement(hooks, call, state)) is not None:
+        return gate
+    doubts = (hook.evaluate_invalid(call, state) for hook in hooks if hasattr(hook, "evaluate_invalid"))
+    doubt = next((gate for gate in doubts if gate is not None), None)
+    return None if doubt is None or _matches_schema(schema, call) else doubt
+
+
+def _matches_schema(schema: Mapping[str, Any] | None, call: ToolCall) -> bool:
+    """Return whether the tool gets the values as sent; a missing value is visible to conditions."""
+    try:
+        if schema is not None and not check_work(schema, call.arguments):
+            return bool(compile_schema(schema).is_valid(call.arguments))
+        problems = () if schema is None else compile_schema(schema).iter_errors(call.arguments)
+        return all(problem.schema_path[-1:] == ["required"] for problem in problems)
+    except ValueError:  # includes a schema that cannot be checked
+        return False
+
+
+def interrupt_turn(
+    gates: Mapping[str, ReviewRequirement],
+    calls: Sequence[ToolCall],
+    *,
+    thread_id: str,
+    turn: int,
+    state: State,
+    schemas: Schemas,
+    now: datetime,
+    covered: Collection[str] = (),
+) -> InterruptionMetadata | None:
+    """Return the interruption of a turn, or None if no call needs review.
+
+    Calls in `covered` are covered by a grant and need no review.
+    """
+    if covered:
+        gates = {call_id: gate for call_id, gate in gates.items() if call_id not in covered}
+    if not gates:
+        return None
+    waits = [gate.config.timeout_duration for gate in gates.values()]
+    shortest = min((wait for wait in waits if wait is not None), default=None)
+    holds = any(gate.config.default == "hold" for gate in gates.values())
+    return new_interruption(
+        thread_id=thread_id,
+        turn=turn,
+        feedbacks=[_build_feedback(call, gates[call.id], schemas) for call in calls if call.id in gates],
+        automatic=[call for call in calls if call.id not in gates],
+        now=now,
+        state=state,
+        expires_at=None if shortest is None else now + shortest,
+        default="hold" if holds else "reject",
+    )
+
+
+def record_granted_calls(
+    gates: Mapping[str, ReviewRequirement],
+    calls: Sequence[ToolCall],
+    covered: Mapping[str, str],
+    schemas: Schemas,
+) -> dict[str, dict[str, Any]]:
+    """Return the granted calls as they are shown to a reviewer if their grant ends while they wait."""
+    return {
+        call.id: {"grant": covered[call.id], "call": _build_feedback(call, gates[call.id], schemas).to_dict()}
+        for call in calls
+        if call.id in covered
+    }
+
+
+def reinterrupt_lapsed(
+    interruption: InterruptionMetadata, granted: GrantedCalls, holding: Collection[str], *, now: datetime
+) -> tuple[InterruptionMetadata, GrantedCalls]:
+    """Return a new interruption that includes the calls whose grant has ended, and the other granted calls.
+
+    The reviewer has as long as for the first interruption.
+    """
+    lapsed = {call_id: entry["call"] for call_id, entry in granted.items() if call_id not in holding}
+    if not lapsed:
+        return interruption, granted
+    began, ends = interruption.created_at, interruption.expires_at
+    renewed = new_interruption(
+        thread_id=interruption.thread_id,
+        turn=interruption.turn,
+        feedbacks=[*interruption.tool_feedbacks, *map(ToolFeedback.from_dict, lapsed.values())],
+        automatic=[call for call in interruption.tools_automatically_approved if call.id not in lapsed],
+        now=now,
+        state=interruption.state,
+        expires_at=None if ends is None else now + (ends - began),
+        default=interruption.default,
+    )
+    return renewed, {call_id: entry for call_id, entry in granted.items() if call_id not in lapsed}
+
+
+def reinterrupt_edits(
+    hooks: Iterable[Hook],
+    interruption: InterruptionMetadata,
+    verdicts: Mapping[str, Verdict],
+    *,
+    schemas: Schemas,
+    now: datetime,
+) -> tuple[InterruptionMetadata, Mapping[str, Verdict]]:
+    """Return the next interruption and the decisions that still count.
+
+    A reviewer may edit a call into a call of another tool. If that tool must be reviewed too, the edited
+    call waits again in the new interruption, and its decision does not count.
+    """
+    hooks = tuple(hooks)
+    again: dict[str, ToolFeedback] = {}
+    for waiting in interruption.tool_feedbacks:
+        verdict = verdicts.get(waiting.id)
+        # An inner agent evaluates edits of its own calls.
+        if verdict is None or waiting.path or verdict.name in (None, waiting.name):
+            continue
+        call = apply_verdict(waiting.call, verdict)
+        if (gate := _first_requirement(hooks, call, interruption.state)) is not None:
+            again[waiting.id] = _build_feedback(call, gate, schemas)
+    if not again:
+        return interruption, verdicts
+    renewed = new_interruption(
+        thread_id=interruption.thread_id,
+        turn=interruption.turn,
+        feedbacks=[again.get(waiting.id, waiting) for waiting in interruption.tool_feedbacks],
+        automatic=interruption.tools_automatically_approved,
+        now=now,
+        state=interruption.state,
+        expires_at=interruption.expires_at,
+        default=interruption.default,
+    )
+    return renewed, {call_id: verdict for call_id, verdict in verdicts.items() if call_id not in again}
+
+
+def _first_requirement(hooks: Iterable[Hook], call: ToolCall, state: State) -> ReviewRequirement | None:
+    for hook in hooks:
+        if (gate := hook.evaluate(call, state)) is not None:
+            return gate
+    return None
+
+
+def _build_feedback(call: ToolCall, gate: ReviewRequirement, schemas: Schemas) -> ToolFeedback:
+    return ToolFeedback.for_call(
+        call,
+        description=gate.description,
+        allowed_decisions=gate.config.decisions,
+        schema=schemas.get(call.name),
+        high_risk=gate.config.high_risk,
+    )

@@ -1,0 +1,11 @@
+"""The paths of a server that its documents, links and pages name. A test compares them with its routes."""
+
+API = "/v1"
+REVIEWS = "/v1/reviews"
+REVIEW_PAGES = "/review"
+INBOX = "/inbox"
+STATIC = "/static"
+DISCOVERY = "/.well-known/hitl.json"
+JWKS = "/.well-known/jwks.json"
+DOCS = "/docs"
+OPENAPI = "/openapi.json"

@@ -1,0 +1,76 @@
+"""Case sessions: a review link is exchanged for a short-lived signed cookie, and the token leaves the URL.
+
+A session exists only in its cookie: case, link and expiry, signed with the server's secret. Opening a link
+writes nothing (ruling 4), and revoking a link ends its sessions.
+"""
+
+import hashlib
+import hmac
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from placet.cases.case import Case
+
+LAST_FOR = timedelta(hours=12)
+
+
+class CaseSession(Struct, frozen=True, kw_only=True):
+    """A reviewer's session on the page of one case."""
+
+    case_id: str
+    link: str
+    csrf: str
+    key_name: str | None = None
+    """The name of the key, if the case was opened from the inbox; then the session has no link."""
+
+    @property
+    def actor(self) -> str:
+        """The name of this link or key in the event log."""
+        return f"link:{self.link[:8]}" if self.key_name is None else f"key:{self.key_name}"
+
+
+class CaseSessions:
+    """Creates and reads session cookies."""
+
+    def __init__(self, secret: str) -> None:
+        self._key = bytes.fromhex(secret)
+
+    def begin(self, case_id: str, link: str, now: datetime) -> str:
+        """Return the value of the session cookie for this link."""
+        ends = int((now + LAST_FOR).timestamp())
+        return f"{link[:32]}.{ends}.{self._mac('session', case_id, link[:32], str(ends))}"
+
+    def read(self, case: Case, cookie: str | None, now: datetime) -> CaseSession | None:
+        """Return the session; None if the cookie is invalid or expired, or its link was revoked."""
+        parts = (cookie or "").split(".")
+        if len(parts) != 3 or not (parts[1].isascii() and parts[1].isdigit() and len(parts[1]) < 13):
+            return None
+        link, ends, mac = parts
+        if not is_same(mac, self._mac("session", case.id, link, ends)):
+            return None
+        held = next((digest for digest in case.review_digests if digest[:32] == link), None)
+        if held is None or now >= datetime.fromtimestamp(int(ends), UTC):
+            return None
+        return CaseSession(case_id=case.id, link=held, csrf=self._mac("csrf", case.id, link, ends))
+
+    def is_valid_csrf(self, session: CaseSession, presented: str) -> bool:
+        """Whether a form came from a page of this session."""
+        return is_same(presented, session.csrf)
+
+    def _mac(self, *parts: str) -> str:
+        return sign(self._key, *parts)
+
+
+def sign(key: bytes, *parts: str) -> str:
+    """Return the HMAC-SHA256 of these parts in hexadecimal."""
+    return hmac.new(key, _bytes("\n".join(parts)), hashlib.sha256).hexdigest()
+
+
+def is_same(presented: str, expected: str) -> bool:
+    """Whether two texts are equal, compared in constant time."""
+    return hmac.compare_digest(_bytes(presented), _bytes(expected))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

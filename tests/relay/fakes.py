@@ -1,0 +1,63 @@
+"""Fakes of the relay's parts: tasks in memory, and an inspector that passes everything."""
+
+from collections.abc import Iterable, Sequence
+from typing import Unpack
+
+from placet.ports.task_store import TaskRow
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.inspection.message_inspector import (
+    PASS,
+    InspectionRequest,
+    QuickCheck,
+    StreamVerdict,
+    Verdict,
+)
+from placet.relay.policies.policy import Leg
+from placet.relay.registry.subscriptions import Subscription
+from placet.relay.tasks.task_repository import IdKind, Task, TaskWriteOptions, task_from_row
+from placet.relay.write_queue import TaskKey
+
+
+class MemoryTaskRepository:
+    """A `TaskRepository` in memory."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[TaskKey, Task] = {}
+
+    async def find(self, tenant: str, agent: str, kind: IdKind, id: str) -> Task | None:
+        return self._tasks.get((tenant, agent, kind, id))
+
+    async def write(
+        self, tenant: str, agent: str, kind: IdKind, task: Task, **options: Unpack[TaskWriteOptions]
+    ) -> None:
+        self._tasks[tenant, agent, kind, task.id] = task
+
+    async def flush(self) -> None:
+        pass
+
+    def adopt(self, rows: Iterable[TaskRow]) -> None:
+        for row in rows:
+            if row.kind in ("task", "context"):
+                self._tasks[row.tenant, row.agent, row.kind, row.id] = task_from_row(row)
+
+
+class PassthroughInspector:
+    """A `MessageInspector` that passes everything."""
+
+    def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
+        return False
+
+    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
+        return QuickCheck.UNWATCHED
+
+    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
+        return PASS
+
+    def must_withhold(self, subscription: Subscription) -> bool:
+        return False
+
+    async def inspect_stream(
+        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
+    ) -> StreamVerdict:
+        return PASS

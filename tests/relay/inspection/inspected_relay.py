@@ -1,0 +1,239 @@
+"""The relay with policies, between a real agent and its callers; holds and audit are kept for the test."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from msgspec.structs import replace
+
+from placet.deliveries.guarded_resolver import SystemLookup
+from placet.desk import clock
+from placet.errors import Unavailable
+from placet.ports.audit_store import AuditRow
+from placet.ports.detector import Scannable
+from placet.ports.identity import Principal
+from placet.ports.store import Store
+from placet.relay.a2a.builders import build_task, build_task_reply
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.audit.event_factory import AuditEventFactory
+from placet.relay.audit.retention_policy import PayloadMode
+from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.holds.message_holder import digest_text
+from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest
+from placet.relay.inspection.policy_cache import PolicyCache
+from placet.relay.inspection.policy_inspector import PolicyInspector
+from placet.relay.policies.evaluation import Evaluation
+from placet.relay.policies.policy import Leg, create_policy, parse_policy_draft
+from placet.relay.policies.records import (
+    StoredPolicy,
+    build_binding_record,
+    build_group_record,
+    build_policy_record,
+    build_revision_record,
+)
+from placet.relay.settings import RelaySettings
+from placet.relay.tasks.reasons import HitlHeld, reason_to_metadata
+from placet.relay.write_queue import CallWrites
+from tests.relay.a2a.sdk_agent import serve_app
+from tests.relay.policies.samples import build_binding, build_group
+from tests.relay.relay_app import bind_free_port, build_app
+from tests.relay.traffic.test_pass_through import BINDINGS, SdkCaller
+
+T = TypeVar("T")
+
+
+async def store_policies(store: Store, drafts: dict[str, dict[str, Any]], sink: str, *, rev: int = 1) -> None:
+    """A policy for each caller, bound to its subscription."""
+    now = clock.now()
+    for name, draft in drafts.items():
+        made = create_policy(parse_policy_draft(draft), policy_id=name, now=now)
+        bound = build_binding(name, name, "SUBSCRIPTION", sourceAgentId=name, sinkAgentId=sink)
+        kept = StoredPolicy(policy=made, created_by="test")
+        await store.save_record(build_policy_record("default", kept, rev=1, now=now))
+        await store.save_record(build_group_record("default", build_group(name, name), rev=1, now=now))
+        await store.save_record(build_binding_record("default", bound, rev=1, now=now))
+    await store.save_record(build_revision_record("default", rev=rev, now=now))
+
+
+class MemoryAuditLog:
+    """A trail that a test can read."""
+
+    def __init__(self) -> None:
+        maker = AuditEventFactory(clock.now)
+        self.build_event = maker.build_event
+        self.build_change_event = maker.build_change_event
+        self.stamp = maker.stamp
+        self.payloads: PayloadMode = "masked"
+        self.full = False
+        self.rows: list[AuditRow] = []
+        self.lock = threading.Lock()
+
+    def get_payload_mode(self, tenant: str) -> PayloadMode:
+        return self.payloads
+
+    def record(self, *events: AuditRow, call: CallWrites | None = None) -> None:
+        if self.full:
+            raise Unavailable("The audit is full.")
+        with self.lock:
+            self.rows += events
+
+    def record_later(
+        self, make: Callable[[], AuditRow], *, size: int, call: CallWrites | None = None
+    ) -> None:
+        self.record(make())
+
+    async def flush(self) -> None:
+        return None
+
+    def of(self, correlation_id: str, type: str | None = None) -> list[dict[str, Any]]:
+        """The events of one call, as the API tells them."""
+        with self.lock:
+            rows = [row for row in self.rows if row.correlation_id == correlation_id]
+        return [msgspec.json.decode(row.body) for row in rows if type in (None, row.type)]
+
+
+class MemoryHolder:
+    """A holder that notes what it is given, and knows what a test lets pass."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[Leg, InspectionRequest, Evaluation]] = {}
+        self.let_pass: set[str] = set()
+
+    async def hold(
+        self,
+        leg: Leg,
+        exchange: InspectionRequest,
+        evaluation: Evaluation,
+        *,
+        pieces: Sequence[Scannable] | None = None,
+        replies: Sequence[A2AReply] = (),
+    ) -> AnswerVerdict:
+        self.held[exchange.correlation_id] = (leg, exchange, evaluation)
+        call, decided_by = exchange.call, evaluation.decided_by
+        assert decided_by is not None
+        reason = HitlHeld(
+            policy_name=decided_by.policy.name,
+            policy_version=decided_by.policy.version,
+            policy_level=decided_by.level.value,
+        )
+        task_id = exchange.reply.task_id if exchange.reply is not None else None
+        built = build_task(
+            task_id=task_id or f"held-{exchange.correlation_id}",
+            context_id=(exchange.reply.context_id if exchange.reply else None) or exchange.correlation_id,
+            state="working",
+            at=clock.now(),
+            dialect=call.dialect,
+            metadata=reason_to_metadata(reason),
+        )
+        return AnswerVerdict(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
+
+    async def list_approved(self, exchange: InspectionRequest) -> frozenset[str]:
+        return frozenset(digest_text(text) for text in self.let_pass)
+
+
+class InspectedRelay:
+    """What a test needs of a relay with policies."""
+
+    def __init__(
+        self, url: str, policy_cache: PolicyCache, holder: MemoryHolder, trail: MemoryAuditLog
+    ) -> None:
+        self.url = url
+        self.policy_cache = policy_cache
+        self.holder = holder
+        self.trail = trail
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def authenticate(self, scope: Any) -> Principal:
+        """Whoever calls is called as its key."""
+        self._loop = asyncio.get_running_loop()
+        sent = dict(scope["headers"])
+        return Principal(name=sent[b"authorization"].decode().removeprefix("Bearer "))
+
+    def in_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done where the relay runs, once somebody has called it."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+
+class CallResult:
+    """What a caller got, and under which correlation id."""
+
+    def __init__(self, events: list[dict[str, Any]], error: str | None, correlation_id: str) -> None:
+        self.events = events
+        self.error = error
+        self.correlation_id = correlation_id
+
+    @property
+    def said(self) -> str:
+        """All that the agent said, without what the history repeats of the caller."""
+        return repr([{**one, "task": {**one.get("task", {}), "history": []}} for one in self.events])
+
+
+class DialectCallers:
+    """Callers of one agent by the official SDK, in one dialect each, which speak under any name."""
+
+    def __init__(self, relay: InspectedRelay, agent: str) -> None:
+        self._url = f"{relay.url}/relay/v1/agents/{agent}"
+        self._runner = asyncio.Runner()
+        self._callers: dict[tuple[str, str], SdkCaller] = {}
+        self._numbers = count()
+
+    def call(
+        self, name: str, text: str, dialect: tuple[str, str] = BINDINGS[0], *, stream: bool = False
+    ) -> CallResult:
+        """Send a text as this caller."""
+        correlation_id = f"{name}-{next(self._numbers)}"
+        return self._runner.run(self._call(name, text, dialect, correlation_id, stream=stream))
+
+    async def _call(
+        self, name: str, text: str, dialect: tuple[str, str], correlation_id: str, *, stream: bool
+    ) -> CallResult:
+        caller = self._callers.get(dialect)
+        if caller is None:
+            caller = self._callers[dialect] = await SdkCaller(self._url, name, *dialect).__aenter__()
+        caller.http.headers["Authorization"] = f"Bearer {name}"
+        caller.http.headers["X-Correlation-Id"] = correlation_id
+        try:
+            events = await caller.send(text, stream=stream)
+        except Exception as error:
+            return CallResult([], str(error), correlation_id)
+        return CallResult([MessageToDict(one) for one in events], None, correlation_id)
+
+    def close(self) -> None:
+        for caller in self._callers.values():
+            self._runner.run(caller.__aexit__())
+        self._runner.close()
+
+
+@contextmanager
+def run_inspected_relay(
+    settings: RelaySettings, store: Store, detectors: DetectorRegistry, **limits: Any
+) -> Iterator[InspectedRelay]:
+    """A relay of these settings that judges by the store's policies."""
+    listener, url = bind_free_port()
+    policy_cache = PolicyCache(store, detectors, now=clock.now)
+    found = InspectedRelay(url, policy_cache, MemoryHolder(), MemoryAuditLog())
+    lookup = SystemLookup()
+    relay = build_app(
+        settings,
+        public_url=url,
+        inspector=PolicyInspector(policy_cache, holder=found.holder, audit_log=found.trail, now=clock.now),
+        audit_log=found.trail,
+        authenticate=found.authenticate,
+        lookup=lookup,
+    )
+    relay.calls.limits = replace(relay.calls.limits, **limits)
+
+    async def close() -> None:
+        await relay.aclose()
+        await policy_cache.aclose()
+        await detectors.aclose()
+        lookup.close()
+
+    with serve_app(relay, listener, close=close):
+        yield found

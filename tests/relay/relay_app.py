@@ -1,0 +1,80 @@
+"""The relay's ASGI app without a server around it: in-memory parts, one caller, and any agent."""
+
+from collections.abc import Awaitable, Callable
+from socket import socket
+from typing import Any
+
+from placet.bootstrap.storage import open_memory_store
+from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from placet.desk import clock
+from placet.http.asgi import read_body
+from placet.http.listening import bind
+from placet.ports.identity import Principal
+from placet.relay.audit.audit_log import AuditLog
+from placet.relay.bootstrap import build_relay_app
+from placet.relay.inspection.message_inspector import MessageInspector
+from placet.relay.push.encryption import SecretBox
+from placet.relay.push.push_proxy import PushProxy
+from placet.relay.push.webhooks import WebhookRepository
+from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.tasks.task_repository import TaskRepository
+from placet.relay.traffic.proxy import RelayApp
+from tests.relay.fakes import MemoryTaskRepository
+
+
+async def authenticate_as_acme(scope: Any) -> Principal:
+    return Principal(name="acme")
+
+
+async def allow_any_url(url: str) -> None:
+    return None
+
+
+async def read_limited_body(scope: Any, receive: Any, limit: int) -> bytes:
+    return await read_body(scope, receive, limit=limit)
+
+
+def settings_for_one_agent(name: str, url: str, **settings: Any) -> RelaySettings:
+    """Return settings by which acme may call the agent at this address."""
+    return RelaySettings(
+        agents={name: AgentSettings(url=url)},
+        callers={"acme": CallerSettings(agents=(name,))},
+        **settings,
+    )
+
+
+def bind_free_port() -> tuple[socket, str]:
+    """Return a listening socket on a free port and its URL."""
+    listener = bind("127.0.0.1", 0)
+    return listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def build_app(
+    settings: RelaySettings,
+    *,
+    public_url: str,
+    inspector: MessageInspector,
+    audit_log: AuditLog,
+    tasks: TaskRepository | None = None,
+    authenticate: Callable[[Any], Awaitable[Principal]] = authenticate_as_acme,
+    lookup: SystemLookup | None = None,
+) -> RelayApp:
+    """Return a relay with these parts; the others are in memory and allow everything."""
+    webhooks = WebhookRepository(open_memory_store(), SecretBox("s"), public_url=public_url, now=clock.now)
+    return build_relay_app(
+        settings,
+        public_url=public_url,
+        allow_loopback=True,
+        resolver=GuardedResolver(lookup or SystemLookup(), allow_loopback=True),
+        authenticate=authenticate,
+        read_body=read_limited_body,
+        push_proxy=PushProxy(webhooks, check=allow_any_url),
+        now=clock.now,
+        monotonic=clock.monotonic,
+        registry=LiveRegistry(snapshot_from_settings(settings, {})),
+        inspector=inspector,
+        tasks=tasks or MemoryTaskRepository(),
+        audit_log=audit_log,
+    )

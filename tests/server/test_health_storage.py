@@ -1,0 +1,95 @@
+"""What probes, metrics and callers see of a storage failure."""
+
+import os
+import resource
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.process import COMMAND, serving
+from tests.server.running import RunningServer, running
+from tests.waiting import eventually
+
+DRAFT = {"type": "confirmation", "prompt": "Water the plants?", "inline_actions": ["confirm", "cancel"]}
+
+
+def ready(client: httpx.Client) -> int:
+    return client.get("/readyz").status_code
+
+
+def test_a_database_deleted_under_a_running_server_gives_503_and_no_acknowledgement(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(tmp_path) as server, server.client(server.api_key) as client:
+        hitl = server.open(client, **DRAFT)
+        assert ready(client) == 200
+        os.rename(tmp_path / "cases.db", tmp_path / "moved.db")
+        for refused in (
+            client.get("/readyz"),
+            client.post("/v1/cases", json=DRAFT),
+            server.press(hitl, "confirm"),
+            client.get(hitl["poll_url"]),
+        ):
+            assert (refused.status_code, refused.json()["error"]) == (503, "unavailable")
+            assert refused.headers["retry-after"] == "2"
+        assert client.get("/healthz").status_code == 200
+        metrics = client.get("/metrics").text
+        assert 'placet_storage_outage{operation="write"} 1.0' in metrics
+        assert "storage_outage operation=write" in caplog.text
+        os.rename(tmp_path / "moved.db", tmp_path / "cases.db")
+        assert ready(client) == 200
+        assert server.press(hitl, "confirm").status_code == 200
+        assert 'placet_storage_outage{operation="write"} 0.0' in client.get("/metrics").text
+
+
+def test_metrics_of_a_sound_server_show_no_outage(tmp_path: Path) -> None:
+    with running(tmp_path) as server, server.client(server.api_key) as client:
+        server.open(client, **DRAFT)
+        metrics = client.get("/metrics").text
+    for operation in ("read", "write"):
+        assert f'placet_storage_refused_total{{operation="{operation}"}} 0.0' in metrics
+        assert f'placet_storage_outage{{operation="{operation}"}} 0.0' in metrics
+
+
+def test_a_full_disk_is_reported_by_readiness_log_and_metrics(tmp_path: Path) -> None:
+    with serving(tmp_path, program=COMMAND) as server:
+        server.url()
+        with server.client(server.admin_key) as client:
+            assert client.post("/v1/cases", json=DRAFT).status_code == 202
+            pid, size = server.process.pid, (tmp_path / "cases.db-wal").stat().st_size
+            before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            assert client.post("/v1/cases", json=DRAFT).status_code == 503
+            assert ready(client) == 503
+            assert 'placet_storage_outage{operation="write"} 1.0' in client.get("/metrics").text
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+            eventually(lambda: ready(client) == 200)
+        assert server.stop() == 0
+        assert server.stderr.count("storage_outage") == 1
+        assert server.stderr.count("storage_recovered") == 1
+
+
+def test_an_idle_server_on_a_full_disk_is_not_ready(tmp_path: Path) -> None:
+    with serving(tmp_path, program=COMMAND) as server:
+        server.url()
+        with server.client(server.admin_key) as client:
+            pid, size = server.process.pid, (tmp_path / "cases.db-wal").stat().st_size
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            assert ready(client) == 503
+
+
+def test_a_read_only_database_is_not_ready(tmp_path: Path) -> None:
+    with running(tmp_path) as server, server.client(server.api_key) as client:
+        set_query_only(server, True)
+        refused = client.get("/readyz")
+        assert (refused.status_code, refused.json()["error"]) == (503, "unavailable")
+        assert client.post("/v1/cases", json=DRAFT).status_code == 503
+        set_query_only(server, False)
+        assert ready(client) == 200
+
+
+def set_query_only(server: RunningServer, query_only: bool) -> None:
+    async def switch() -> None:
+        server.parts.store._writer._connection.pragma("query_only", query_only)  # type: ignore[attr-defined]
+
+    server.run(switch())
