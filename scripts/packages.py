@@ -13,8 +13,8 @@ LOCK_FILE = Path(tempfile.gettempdir()) / f"placet-packages-{os.geteuid()}.lock"
 def install(package: str) -> None:
     """Try to install the package. The caller checks whether the program is there afterwards.
 
-    Several targets of the Makefile install programs at the same time. They take turns, because apt-get fails if
-    another one runs.
+    Several targets of the Makefile install programs at the same time. They take turns, because apt-get fails
+    if another one runs.
     """
     if not shutil.which("apt-get"):
         return

@@ -206,8 +206,8 @@ def test_nobody_answered_in_time_is_never_taken_for_an_approval(setting: Setting
 def test_a_decision_whose_signature_does_not_hold_is_withheld(setting: Setting) -> None:
     case = read_case(
         202,
-        b'{"hitl": {"spec_version": "0.9", "case_id": "c", "type": "approval", "prompt": "?", "review_url": "/",'
-        b' "poll_url": "/"}}',
+        b'{"hitl": {"spec_version": "0.9", "case_id": "c", "type": "approval", "prompt": "?",'
+        b' "review_url": "/", "poll_url": "/"}}',
         url=setting.url,
         now=datetime.now(UTC),
     )

@@ -33,9 +33,7 @@ resume(graph, "t", None, context=7)  # refused: call-overload misc, reportArgume
 capability = PydanticAIApproval(hook, saver=MemorySaver())
 PydanticAIApproval(hook, saver=MemorySaver(), parralel=["look"])  # refused: call-arg, reportCallIssue
 agent = Agent("test", deps_type=Session, output_type=int, capabilities=[capability])
-capability.run_sync(
-    agent, "go", thread_id="t", deps=7
-)  # refused: misc call-overload, reportArgumentType reportCallIssue
+capability.run_sync(agent, "go", thread_id="t", deps=7)  # refused: misc, reportArgumentType
 capability.resume_sync("t", agent)  # refused: call-overload, reportArgumentType reportCallIssue
 outcome = capability.resume_sync(agent, "t", {"a": "approve"})
 print(outcome.output)  # refused: union-attr, reportAttributeAccessIssue

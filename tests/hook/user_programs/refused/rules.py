@@ -17,6 +17,10 @@ def delete(name: str) -> str:
     return name
 
 
+def echo(messages: object) -> str:
+    return str(messages)
+
+
 ToolConfig(allowed_decisions=("aprove",))  # refused: arg-type, reportArgumentType
 ToolConfig(allowed_decisions="approve")  # refused: arg-type, reportArgumentType
 ToolConfig(when=True)  # refused: arg-type, reportArgumentType
@@ -30,14 +34,10 @@ HumanInTheLoopHook({delete: True})  # refused: dict-item, reportArgumentType
 HumanInTheLoopHook({"delete": True}, on_new_message="drop")  # refused: arg-type, reportArgumentType
 HumanInTheLoopHook({"delete": True}, optonal=["delete"])  # refused: call-arg, reportCallIssue
 hook = HumanInTheLoopHook({"delete": True})
-ReactAgent("clerk", lambda messages: "", [delete], [hook], "x.db")  # refused: arg-type, reportArgumentType
-ReactAgent(
-    "clerk", lambda messages: "", [delete], hook, MemorySaver()
-)  # refused: arg-type, reportArgumentType
-ReactAgent(
-    "clerk", lambda messages: "", [delete], [HumanInTheLoopHook]
-)  # refused: list-item, reportArgumentType
-ReactAgent("clerk", lambda messages: "", ["delete"])  # refused: list-item, reportArgumentType
+ReactAgent("clerk", echo, [delete], [hook], "x.db")  # refused: arg-type, reportArgumentType
+ReactAgent("clerk", echo, [delete], hook, MemorySaver())  # refused: arg-type, reportArgumentType
+ReactAgent("clerk", echo, [delete], [HumanInTheLoopHook])  # refused: list-item, reportArgumentType
+ReactAgent("clerk", echo, ["delete"])  # refused: list-item, reportArgumentType
 MemorySaver(retain=3)  # refused: arg-type, reportArgumentType
 FileSaver(lock_timeout=timedelta(seconds=1))  # refused: call-arg, reportCallIssue
 CheckpointRetention(3)  # refused: misc, reportCallIssue
