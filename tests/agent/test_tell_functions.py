@@ -69,7 +69,7 @@ def test_failing_plain_function_is_a_failed_notification(service: StrangeService
 
 
 @pytest.mark.parametrize(
-    "tell", [tell_async, AsyncTeller(), AsyncTeller().tell, functools.partial(tell_async, more=1)]
+    "tell", [tell_async, AsyncTeller(), AsyncTeller().tell, functools.partial(tell_async)]
 )
 def test_blocking_agent_refuses_an_async_function(tell: Any) -> None:
     with pytest.raises(SettingsError, match="Pass a plain function, or use AsyncAgent"):

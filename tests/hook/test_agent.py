@@ -143,12 +143,13 @@ def test_a_wrong_answer_is_refused_and_the_thread_can_still_be_answered() -> Non
     office, model = Office(), four_calls()
     mine = agent(model, office)
     waiting = expect_interruption(mine.invoke("clean up", thread_id="t"))
-    for wrong in (
+    wrong_answers: tuple[Any, ...] = (
         {"zzz": "approve"},
         {"a": "yes"},
         {"a": None},
         {"c": {"decision": "edit", "arguments": {}}},
-    ):
+    )
+    for wrong in wrong_answers:
         with pytest.raises(InvalidFeedback):
             mine.resume("t", wrong)
     expect_result(mine.resume("t", waiting.approve_all()))

@@ -7,6 +7,7 @@ import pytest
 
 from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
 from placet.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
+from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import State
 from placet.hook.gate import ApprovalGate
 from placet.hook.result_texts import OUTCOME_UNKNOWN
@@ -141,7 +142,7 @@ def test_an_approval_of_changed_arguments_is_refused() -> None:
 def test_an_edit_into_another_gated_tool_waits_for_its_own_approval() -> None:
     mine = gate(make_hook())
     first = mine.stop("k", [SQL], schemas=SCHEMAS)
-    edit = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
+    edit: Feedback = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
     again = mine.answer("k", edit, schemas=SCHEMAS)
     assert first is not None
     assert again.id != first.id
@@ -156,10 +157,12 @@ def test_the_same_edit_into_a_gated_tool_delivered_twice_is_not_its_approval() -
     mine = gate(make_hook())
     first = mine.stop("k", [SQL], schemas=SCHEMAS)
     assert first is not None
-    edit = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
+    edit: Feedback = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
     objects = [first.tool_feedbacks[0].edit({"to": "x@example.com"}, name="send_email")]
     mine.answer("k", edit)
-    for again in (edit, objects, first.edit("c1", {"to": "x@example.com"}, name="send_email")):
+    third = first.edit("c1", {"to": "x@example.com"}, name="send_email")
+    answers: tuple[Feedback, ...] = (edit, objects, third)
+    for again in answers:
         with pytest.raises(InvalidFeedback):
             mine.answer("k", again)
     assert [waiting.result for waiting in mine.waiting("k").tool_feedbacks] == [None]  # type: ignore[union-attr]
@@ -274,7 +277,7 @@ def test_names_outrank_patterns_and_longer_patterns_shorter_ones(hook, asked) ->
     [
         lambda: ToolConfig(default="approve"),  # type: ignore[arg-type]
         lambda: ToolConfig(allowed_decisions=()),
-        lambda: ToolConfig(allowed_decisions=("maybe",)),
+        lambda: ToolConfig(allowed_decisions=("maybe",)),  # type: ignore[arg-type]
         lambda: ToolConfig(timeout=0),
         lambda: HumanInTheLoopHook({"x": None}),  # type: ignore[dict-item]
         lambda: HumanInTheLoopHook(everything_except="read_data"),

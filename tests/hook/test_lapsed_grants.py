@@ -11,6 +11,7 @@ import pytest
 from placet import Placet, PlacetClient
 from placet.errors import Unavailable
 from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ReactAgent, SqliteSaver, ToolConfig
+from placet.hook.feedback import CallDecision
 from placet.hook.grants import EmbeddedGrants, ServerGrants, arecheck_grants, recheck_grants
 from placet.hook.reviews import EmbeddedReviews, ServerReviews
 from placet.hook.tool_call import ToolCall
@@ -74,7 +75,7 @@ def test_a_grant_that_ended_while_its_call_waited_runs_nothing_and_a_person_is_a
     desk = GrantedAgent()
     waiting = desk.begin()
     ENDS[how](desk)
-    answered = {} if how == "over" else {"b": "approve"}
+    answered: dict[str, CallDecision] = {} if how == "over" else {"b": "approve"}
     again = expect_interruption(desk.agent.resume("t", answered or None))
     assert desk.office.ran == []
     assert again.id != waiting.id

@@ -17,13 +17,15 @@ from placet.hook import (
     ToolConfig,
     requires_approval,
 )
+from placet.hook.answer_validation import Feedback
+from placet.hook.feedback import DecisionName
 from placet.hook.gate import ApprovalGate
 from placet.hook.tool_call import ToolCall
 from placet.testing.clock import FakeClock
 from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
 
 TWO = [call("a", "execute_sql", query="DROP"), call("b", "write_file", path="x")]
-ALL = ("approve", "edit", "reject", "respond")
+ALL: tuple[DecisionName, ...] = ("approve", "edit", "reject", "respond")
 RULES = {"execute_sql": ToolConfig(allowed_decisions=ALL), "write_file": True}
 
 
@@ -204,7 +206,12 @@ def test_a_gate_refuses_a_contradiction_and_repeats_its_decisions() -> None:
     assert stopped is not None
     decided = gate.answer("k", stopped.approve_all())
     assert gate.answer("k", iter(stopped.approve_all().tool_feedbacks)) == decided
-    for late in (stopped.reject_all(), {"a": "reject"}, stopped.edit("a", {"query": "1"})):
+    contradictions: tuple[Feedback, ...] = (
+        stopped.reject_all(),
+        {"a": "reject"},
+        stopped.edit("a", {"query": "1"}),
+    )
+    for late in contradictions:
         with pytest.raises(AlreadyDecided) as refused:
             gate.answer("k", late)
         assert refused.value.outcome == decided

@@ -21,6 +21,7 @@ from placet.hook import (
     ToolConfig,
 )
 from placet.hook.checkpoint import Checkpoint
+from placet.hook.feedback import CallDecision
 from placet.hook.gate import ApprovalGate
 from placet.hook.grants import ServerGrants
 from placet.hook.interruption import InterruptionMetadata
@@ -357,7 +358,7 @@ def test_an_edit_into_another_gated_tool_withdraws_the_case_that_shows_the_old_c
 ) -> None:
     clerk = Clerk(client)
     before = expect_interruption(clerk.agent.invoke("go", thread_id="t"))
-    edit = {"decision": "edit", "name": "execute_sql", "arguments": {"query": "SELECT 1"}}
+    edit: CallDecision = {"decision": "edit", "name": "execute_sql", "arguments": {"query": "SELECT 1"}}
     after = expect_interruption(clerk.agent.resume("t", {"a": edit}))
     assert case_of(after)["case_id"] != case_of(before)["case_id"]
     assert client.status(case_of(before)["case_id"])["status"] == "cancelled"

@@ -18,6 +18,7 @@ from typing import Any
 
 from placet.errors import HookError, InvalidFeedback, ThreadBusy
 from placet.hook import InterruptionMetadata
+from placet.hook.feedback import CallDecision
 from placet.testing.approvals import HOLD, Scene, runs_in, wait_until
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.tool_approval import MAIL, READ, SQL, WRITE
@@ -26,8 +27,13 @@ from tests.hook.killable_process import FATE, RACERS, run_in_child, run_in_child
 
 SCENE = Scene(turns=((WRITE, SQL, READ), (MAIL,)))
 EDITED = {"query": "SELECT 1"}
-FIRST_SAYS = {"c0": "approve", "c1": {"decision": "edit", "arguments": EDITED}, "c2": "approve"}
-SECOND_SAYS: dict[str, Any] = {"decision": "reject", "reason": "the second life says no"}
+FIRST_SAYS: dict[str, CallDecision] = {
+    "c0": "approve",
+    "c1": {"decision": "edit", "arguments": EDITED},
+    "c2": "approve",
+}
+REASON = "the second life says no"
+SECOND_SAYS: CallDecision = {"decision": "reject", "reason": REASON}
 STEPS_AT_MOST = 200
 ROUNDS_AT_MOST = 10
 ACKNOWLEDGED, EMPTY = "acknowledged", "empty"
@@ -73,7 +79,7 @@ def second(kind: type[KillableHarness], folder: Path) -> None:
                 case "cut off":
                     mine.resume("t", None)
                 case InterruptionMetadata() as waiting:
-                    answers = {call.id: SECOND_SAYS for call in waiting.undecided}
+                    answers: dict[str, CallDecision] = {call.id: SECOND_SAYS for call in waiting.undecided}
                     try:
                         mine.resume("t", answers or None)
                     except InvalidFeedback:  # what the framework shows is older than what was decided

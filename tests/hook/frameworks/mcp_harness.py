@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 from uuid import uuid4
 
 from mcp import Client
@@ -17,7 +17,7 @@ from mcp.types import CallToolResult, TextContent
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
 from placet.hook.answer_validation import Feedback, validate_answers
-from placet.hook.feedback import Verdict
+from placet.hook.feedback import DecisionMembers, Verdict
 from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.call_identity import CALL_META, THREAD_META
 from placet.hook.frameworks.mcp.results import HELD_META, WAITING_META
@@ -163,7 +163,7 @@ class McpHarness(Harness):
         schemas = {name: tool.input_schema for name, tool in upstream.tools.items()}
         verdicts = validate_answers(waiting, feedback, decided=decided, schemas=schemas, now=self.clock())
         return {
-            call_id: {call_id: verdict.to_dict()}
+            call_id: {call_id: cast(DecisionMembers, verdict.to_dict())}
             for call_id, verdict in verdicts.items()
             if call_id not in decided
         }

@@ -15,14 +15,14 @@ from mcp.types import CallToolResult, ToolAnnotations
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
 from placet.hook.approval_rules import Hook
 from placet.hook.case_outcome import CaseOutcome
-from placet.hook.feedback import DEFAULT_DECISIONS
+from placet.hook.feedback import DEFAULT_DECISIONS, FeedbackResult
 from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.results import WAITING_META
 from placet.hook.frameworks.mcp.upstream import McpUpstream
 from tests.hook.frameworks.mcp_harness import run
 
 RAW = Path(__file__).with_name("raw_mcp_server.py")
-ALL = (*DEFAULT_DECISIONS, "respond")
+ALL = (*DEFAULT_DECISIONS, FeedbackResult.RESPONDED)
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 ANN = {"to": "Ann"}
 

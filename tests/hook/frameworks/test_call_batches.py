@@ -11,13 +11,14 @@ import pytest
 from placet.errors import NothingToResume, ThreadBusy
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
 from placet.hook.checkpoint import Checkpoint
+from placet.hook.feedback import CallDecision
 from placet.hook.frameworks.call_batches import AsyncCallBatches, ThreadedCallBatches
 from placet.hook.gate import ApprovalGate
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 from tests.waiting import eventually
 
 CALLS = [ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(4)]
-EVERYONE = {call.id: "approve" for call in CALLS}
+EVERYONE: dict[str, CallDecision] = {call.id: "approve" for call in CALLS}
 
 
 class CountingSaver(MemorySaver):

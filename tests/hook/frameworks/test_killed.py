@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from placet.hook.result_texts import OUTCOME_UNKNOWN
-from tests.hook.frameworks.killed import EDITED, LIVES, SECOND_SAYS
+from tests.hook.frameworks.killed import EDITED, LIVES, REASON
 from tests.hook.killable_process import RACERS
 from tests.hook.memory_folder import make_memory_folder
 
@@ -67,7 +67,7 @@ def read_told_results(point: dict[str, Any]) -> dict[str, str]:
 
 
 def is_rejected(text: str) -> bool:
-    return SECOND_SAYS["reason"] in text
+    return REASON in text
 
 
 def count_runs(point: dict[str, Any]) -> Counter[str]:

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from placet.errors import ThreadBusy
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from placet.hook.answer_validation import Feedback
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
 from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
@@ -172,7 +173,7 @@ def test_a_call_that_runs_long_is_not_taken_for_one_whose_process_died(asynchron
         return create_agent(model, [gated], middleware=[approval], checkpointer=checkpointer)
 
     def go_on(agent: Any) -> Any:
-        approved = {"c1": "approve"}
+        approved: Feedback = {"c1": "approve"}
         return asyncio.run(aresume(agent, "t", approved)) if asynchronous else resume(agent, "t", approved)
 
     first = process()

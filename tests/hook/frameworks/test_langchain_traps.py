@@ -391,7 +391,7 @@ async def test_an_async_agent_refuses_queues_and_goes_on(office: Office) -> None
     with pytest.raises(ThreadPaused):
         await agent.ainvoke(user_message("never mind"), thread_config("t"))
     with pytest.raises(InvalidFeedback):
-        await aresume(agent, "t", {"c1": "yes"})
+        await aresume(agent, "t", {"c1": "yes"})  # type: ignore[dict-item]
     result = await aresume(agent, "t", {"c1": "approve"})
     assert list_message_types(result["messages"]) == ["human", "ai", "tool", "ai"]
     assert await aresume(agent, "t", {"c1": "approve"}) == result

@@ -9,7 +9,6 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, ModelRetry, RunContext, UserError
 from pydantic_ai.messages import (
-    AgentStreamEvent,
     DeferredToolRequestsEvent,
     FunctionToolCallEvent,
     ModelMessage,
@@ -318,7 +317,7 @@ def test_an_agent_is_not_named_after_a_variable_of_ours() -> None:
 def test_closing_a_stream_releases_the_thread() -> None:
     shop = Shop((LOOK,), (PAY,))
 
-    async def hear(enough: Callable[[AgentStreamEvent], bool]) -> None:
+    async def hear(enough: Callable[[Any], bool]) -> None:
         events = shop.approval.stream(shop.agent, "Go.", thread_id="t")
         async for event in events:
             if enough(event):

@@ -16,6 +16,7 @@ from pydantic_ai import Agent
 
 from placet.errors import InvalidFeedback
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall
+from placet.hook.feedback import CallDecision
 from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.testing.approvals import LAST_WORDS, Scene
@@ -25,7 +26,7 @@ from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
 HOOK = HumanInTheLoopHook({"pay": True})
 PAYEES = ["Ann", "Eve"]
 SCENE = Scene(turns=tuple((ToolCall(id="c1", name="pay", arguments={"to": name}),) for name in PAYEES))
-YES = {"c1": "approve"}
+YES: dict[str, CallDecision] = {"c1": "approve"}
 
 
 class Till:

@@ -299,7 +299,9 @@ class InOneProcessContract:
 
     def test_an_edit_into_another_reviewed_tool_is_reviewed_again(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
-        edit = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
+        edit: Feedback = {
+            "c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}
+        }
         first = require_interruption(mine.start("t"))
         if not mine.renames:
             with pytest.raises(InvalidFeedback):
@@ -320,11 +322,11 @@ class InOneProcessContract:
     def test_an_edit_into_another_tool_is_known_after_a_restart(self, make: Make, tmp_path: Path) -> None:
         make(ONE).start("t")
         mine = make(ONE)
-        misfit = {"c1": {"decision": "edit", "name": "write_file", "arguments": {"path": 5}}}
+        misfit: Feedback = {"c1": {"decision": "edit", "name": "write_file", "arguments": {"path": 5}}}
         with pytest.raises(InvalidFeedback):
             mine.resume("t", misfit)
         if mine.renames:
-            edit = {"c1": {"decision": "edit", "name": "read_data", "arguments": {}}}
+            edit: Feedback = {"c1": {"decision": "edit", "name": "read_data", "arguments": {}}}
             assert mine.resume("t", edit) is None
             assert runs_in(tmp_path) == [("read_data", {})]
 

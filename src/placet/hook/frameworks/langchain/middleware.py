@@ -20,7 +20,7 @@ from langgraph.errors import GraphBubbleUp, UnknownInterruptError, is_invalid_re
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import Runtime
 from langgraph.types import All, Command, Durability, GraphOutput, StreamMode
-from langgraph.typing import ContextT, OutputT
+from langgraph.typing import ContextT
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from placet.effects import EffectRun
@@ -80,6 +80,7 @@ DecidedTurn = InterruptionMetadata | tuple[ToolCall, ...]
 """A decided turn, or the calls of a turn that needed no review."""
 RunConfig = Mapping[str, Any]
 """The `config` of a run, as LangGraph takes it."""
+OutputT = TypeVarWithDefault("OutputT", bound=StateLike, default=Any)
 AgentGraph = PregelProtocol[Any, ContextT, Any, OutputT]
 """An agent of `create_agent`, or a graph that contains one."""
 RunContextT = TypeVarWithDefault("RunContextT", bound=StateLike | None, default=Any)

@@ -123,9 +123,9 @@ _is_inside: ContextVar[bool] = ContextVar("placet_inner_agent", default=False)
 class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
     """Stops calls of tools that were passed through `gate_tools`, in threads that outlive the process."""
 
-    if TYPE_CHECKING:  # the SDK's types; ApprovalRuns implements the methods
+    if TYPE_CHECKING:  # the SDK's types instead of any option; ApprovalRuns implements the methods
 
-        def run(
+        def run(  # type: ignore[override]
             self,
             agent: Agent[ContextT],
             prompt: str,
@@ -134,7 +134,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             **options: Unpack[RunnerOptions[ContextT]],
         ) -> Coroutine[Any, Any, Outcome]: ...
 
-        def resume(
+        def resume(  # type: ignore[override]
             self,
             agent: Agent[ContextT],
             thread_id: str,
@@ -142,7 +142,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             **options: Unpack[RunnerOptions[ContextT]],
         ) -> Coroutine[Any, Any, Outcome]: ...
 
-        def run_sync(
+        def run_sync(  # type: ignore[override]
             self,
             agent: Agent[ContextT],
             prompt: str,
@@ -151,7 +151,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             **options: Unpack[RunnerOptions[ContextT]],
         ) -> Outcome: ...
 
-        def resume_sync(
+        def resume_sync(  # type: ignore[override]
             self,
             agent: Agent[ContextT],
             thread_id: str,
@@ -159,7 +159,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             **options: Unpack[RunnerOptions[ContextT]],
         ) -> Outcome: ...
 
-        def stream(
+        def stream(  # type: ignore[override]
             self,
             agent: Agent[ContextT],
             prompt: str,
@@ -168,7 +168,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             **options: Unpack[RunnerOptions[ContextT]],
         ) -> StreamedRun: ...
 
-        def resume_stream(
+        def resume_stream(  # type: ignore[override]
             self,
             agent: Agent[ContextT],
             thread_id: str,
@@ -196,8 +196,8 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             step: Any = (run, held, prompt)
             while True:
                 with self.threads.renewing(held):
-                    result: RunResultBase = yield step
-                state = result.to_state() if result.interruptions else None  # type: ignore[attr-defined]
+                    result: RunResult = yield step
+                state = result.to_state() if result.interruptions else None
                 if state is None:
                     output = to_jsonable_python(result.final_output, fallback=str)
                     ended = {"messages": result.to_input_list(), "output": output}

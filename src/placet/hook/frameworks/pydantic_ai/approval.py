@@ -96,9 +96,9 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         self.passed = object()
         """Marks calls that need no review after all; nothing from outside can equal this object."""
 
-    if TYPE_CHECKING:  # the framework's types; ApprovalRuns implements the methods
+    if TYPE_CHECKING:  # the framework's types instead of any option; ApprovalRuns implements the methods
 
-        @overload
+        @overload  # type: ignore[override]
         def run(
             self,
             agent: Agent[DepsT, OutputT],
@@ -118,7 +118,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         ) -> Coroutine[Any, Any, Outcome[RunOutputT]]: ...
         def run(self, *given: Any, **options: Any) -> Any: ...
 
-        @overload
+        @overload  # type: ignore[override]
         def resume(
             self,
             agent: Agent[DepsT, OutputT],
@@ -136,7 +136,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         ) -> Coroutine[Any, Any, Outcome[RunOutputT]]: ...
         def resume(self, *given: Any, **options: Any) -> Any: ...
 
-        @overload
+        @overload  # type: ignore[override]
         def run_sync(
             self,
             agent: Agent[DepsT, OutputT],
@@ -156,7 +156,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         ) -> Outcome[RunOutputT]: ...
         def run_sync(self, *given: Any, **options: Any) -> Any: ...
 
-        @overload
+        @overload  # type: ignore[override]
         def resume_sync(
             self,
             agent: Agent[DepsT, OutputT],
@@ -174,7 +174,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         ) -> Outcome[RunOutputT]: ...
         def resume_sync(self, *given: Any, **options: Any) -> Any: ...
 
-        @overload
+        @overload  # type: ignore[override]
         def stream(
             self,
             agent: Agent[DepsT, OutputT],
@@ -194,7 +194,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         ) -> StreamedRun[RunOutputT]: ...
         def stream(self, *given: Any, **options: Any) -> Any: ...
 
-        @overload
+        @overload  # type: ignore[override]
         def resume_stream(
             self,
             agent: Agent[DepsT, OutputT],

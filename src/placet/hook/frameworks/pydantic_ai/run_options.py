@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Required, TypedDict, Ty
 
 if TYPE_CHECKING:
     from pydantic_ai import DeferredToolResults, RunUsage, UsageLimits
-    from pydantic_ai.agent import AgentMetadata, AgentModelSettings, AgentRetries, EventStreamHandler
+    from pydantic_ai.agent import AgentModelSettings, AgentRetries, EventStreamHandler
+    from pydantic_ai.agent.abstract import AgentMetadata
     from pydantic_ai.capabilities import AgentCapability
     from pydantic_ai.messages import ModelMessage
     from pydantic_ai.models import KnownModelName, Model
