@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,39 +16,52 @@ SOURCE = Path(__file__).parent.parent / "src" / "placet"
 MAY_NAME_AN_ENGINE = (
     "agent/pending_case_store.py",
     "bootstrap/storage.py",
+    "extras.py",
     "hook/__init__.py",
     "hook/savers/",
     "sqlite_outages.py",
     "stores/",
 )
-ENGINES = {"apsw", "asyncpg", "psycopg", "psycopg_pool", "redis", "sqlite3"}
-OUR_ENGINES = (
-    "placet.stores.",
-    "placet.hook.savers.postgres",
-    "placet.hook.savers.redis",
-    "placet.hook.savers.sqlite",
+ENGINES = {
+    "aiosqlite",
+    "apsw",
+    "asyncpg",
+    "psycopg",
+    "psycopg2",
+    "psycopg_pool",
+    "redis",
+    "sqlalchemy",
+    "sqlite3",
+}
+OUR_ENGINES = re.compile(
+    r"placet\.(stores\.\w+|hook\.savers\.(postgres|redis|sqlite)|hook\.(Postgres|Redis|Sqlite)Saver)\b"
 )
 
 
-def imported_modules(path: Path) -> set[str]:
+def named_modules(path: Path) -> set[str]:
+    """Return what a module imports, and all its texts, because a text can name a module."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            found.add(node.module)
+        elif isinstance(node, ast.ImportFrom):
+            package = ("placet", *path.relative_to(SOURCE).parts)[: -node.level] if node.level else ()
+            module = ".".join((*package, *([node.module] if node.module else [])))
+            found.update((module, *(f"{module}.{alias.name}" for alias in node.names)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
     return found
+
+
+def names_an_engine(module: str) -> bool:
+    return module.partition(".")[0] in ENGINES or OUR_ENGINES.match(module) is not None
 
 
 def test_only_bootstrap_names_a_storage_engine() -> None:
     named = []
     for path in SOURCE.rglob("*.py"):
         name = path.relative_to(SOURCE).as_posix()
-        engines = [
-            module
-            for module in imported_modules(path)
-            if module.split(".")[0] in ENGINES or module.startswith(OUR_ENGINES)
-        ]
+        engines = sorted(filter(names_an_engine, named_modules(path)))
         if engines and not name.startswith(MAY_NAME_AN_ENGINE):
             named.append((name, engines))
     assert named == []
