@@ -7,6 +7,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "placet"
 ALLOWED = {
     "agent/httpx_transport.py response.request": "httpx sets it like this; a transport has to do the same",
+    "cli/main.py sys.*": "a closed standard stream is replaced, before anything else runs",
     "hook/frameworks/openai_agents/approval.py gated.needs_approval": "a copy of the SDK's tool",
     "hook/frameworks/openai_agents/approval.py gated.on_invoke_tool": "as above",
     "hook/frameworks/openai_agents/approval.py gated.tool_input_guardrails": "as above",
@@ -14,9 +15,12 @@ ALLOWED = {
     "hook/frameworks/openai_agents/conversion.py edited.tool_name": "as above",
     "hook/frameworks/pydantic_ai/approval.py results.calls": "the framework's value",
     "hook/frameworks/pydantic_ai/approval.py waits.tool_def": "a copy of the framework's context",
+    "hook/tools.py marked.*": "the decorator marks the function",
     "hook/savers/postgres.py connection.timeout_s": "psycopg's pool creates the connection",
     "http/response_compression.py response.body": "Starlette's response is rewritten before it is sent",
     "http/response_compression.py response.body_iterator": "as above",
+    "http/route.py function.*": "the decorator marks the function",
+    "lazy_exports.py sys.modules[package].*": "a name is stored in its module on first use (PEP 562)",
     "mcp/tools.py tool.__annotations__": "a generated function describes itself as a written one does",
     "mcp/tools.py tool.__doc__": "as above",
     "mcp/tools.py tool.__name__": "as above",
@@ -29,6 +33,7 @@ ALLOWED = {
     "protocol/patterns.py options.max_mem": "as above",
     "protocol/patterns.py options.never_capture": "as above",
     "relay/a2a/text_normalization.py options.never_capture": "re2's options have no arguments",
+    "relay/a2a/lazy_property.py holder.*": "a descriptor stores the value that it has computed",
     "relay/detectors/patterns.py options.log_errors": "re2's options have no arguments",
     "relay/detectors/patterns.py options.max_mem": "as above",
     "relay/detectors/patterns.py options.never_capture": "as above",
@@ -107,6 +112,12 @@ def own_names(function: ast.AST) -> set[str]:
             return {"self", "cls"}
 
 
+def foreign_holder(holder: ast.expr, own: frozenset[str]) -> Iterator[str]:
+    """Yield the object whose attributes are set by name, unless it is the function's own."""
+    if ast.unparse(holder) not in {*own, "super()"}:
+        yield f"{ast.unparse(holder)}.*"
+
+
 def foreign_assignments(node: ast.AST, own: frozenset[str] = frozenset({"self", "cls"})) -> Iterator[str]:
     """Yield every attribute of another object that is assigned below this node."""
     for target in assigned_targets(node):
@@ -115,6 +126,16 @@ def foreign_assignments(node: ast.AST, own: frozenset[str] = frozenset({"self", 
                 pass
             case ast.Attribute():
                 yield ast.unparse(target)
+            case ast.Subscript(value=ast.Attribute(value=holder, attr="__dict__")):
+                yield from foreign_holder(holder, own)
+            case ast.Subscript(value=ast.Call(func=ast.Name(id="vars"), args=[holder])):
+                yield from foreign_holder(holder, own)
+    match node:
+        case ast.Call(func=ast.Name(id="delattr" | "setattr"), args=[holder, *_]):
+            yield from foreign_holder(holder, own)
+        case ast.Call(func=ast.Attribute(value=called, attr="__delattr__" | "__setattr__"), args=[first, *_]):
+            is_unbound = ast.unparse(called) == "object"
+            yield from foreign_holder(first if is_unbound else called, own)
     for child in ast.iter_child_nodes(node):
         is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         yield from foreign_assignments(child, frozenset(own_names(child)) if is_function else own)
@@ -146,6 +167,15 @@ class Made(str):
         for other.e in ():
             other.f: int = 1
         self.part.g = 1
+        setattr(self, "mine", 1)
+        setattr(other, "h", 1)
+        object.__setattr__(i.other, "h", 1)
+        delattr(j, "h")
+        super().__setattr__("mine", 1)
+        l.__setattr__("h", 1)
+        other.__dict__["h"] = vars(k)["h"] = 1
 """
     found = list(foreign_assignments(ast.parse(code)))
-    assert sorted(found) == ["other.a", "other.b", "other.c", "other.d", "other.e", "other.f", "self.part.g"]
+    plain = ["other.a", "other.b", "other.c", "other.d", "other.e", "other.f", "self.part.g"]
+    by_name = ["i.other.*", "j.*", "k.*", "l.*", "other.*", "other.*"]
+    assert sorted(found) == sorted(plain + by_name)

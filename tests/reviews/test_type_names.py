@@ -102,6 +102,19 @@ def test_a_review_types_name_stands_only_in_its_folder() -> None:
     assert found == []
 
 
+def test_the_relay_and_the_hook_name_no_type_by_its_constant() -> None:
+    constants = tuple(f"placet.protocol.review_types.{name.upper()}" for name in STANDARD_TYPES)
+    importers = [
+        path
+        for path, module in modules()
+        if path.startswith(("relay/", "hook/"))
+        for name in imported_modules(module)
+        if name.startswith((*constants, "placet.protocol.review_types.*"))
+        or name == "placet.protocol.review_types"
+    ]
+    assert importers == []
+
+
 def test_only_the_registry_imports_a_review_type() -> None:
     importers = {
         path for path, module in modules() if imported_folders(module) and not path.startswith("reviews/")

@@ -39,7 +39,7 @@ class Tool:
     takes_key: bool = False
     agent: "ReactAgent | None" = None
     """The agent that answers instead of the function; its interruptions appear in the calling agent."""
-    checker: Any = field(default=None, init=False, repr=False, compare=False)
+    checker: Any = field(default=None, repr=False, compare=False)
     """The validator for arguments, once the schema was found to be usable."""
 
     def as_schema(self) -> dict[str, Any]:
@@ -111,18 +111,20 @@ def as_tool(given: Callable[..., Any] | Tool) -> Tool:
         raise ValueError(f"{given!r} has no usable name: set one with @tool(name=…).")
     seconds = options.get("timeout")
     parameters = inspect.signature(given).parameters
-    made = Tool(
+    schema = options.get("schema") or build_schema(
+        given, leave_out={IDEMPOTENCY_PARAMETER} if options.get("repeatable") else set()
+    )
+    return Tool(
         name=name,
         description=options.get("description") or read_description(given),
-        schema=options.get("schema")
-        or build_schema(given, leave_out={IDEMPOTENCY_PARAMETER} if options.get("repeatable") else set()),
+        schema=schema,
         function=given,
         timeout=timedelta(seconds=seconds) if isinstance(seconds, int | float) else seconds,
         repeatable=bool(options.get("repeatable")),
         parallel=bool(options.get("parallel")),
         takes_key=bool(options.get("repeatable")) and IDEMPOTENCY_PARAMETER in parameters,
+        checker=_compile_checker(name, schema),
     )
-    return _with_checker(made)
 
 
 def index_tools(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
@@ -160,9 +162,8 @@ def describe_missing_tool(name: str) -> str:
     return f"There is no tool {name}. Nothing was run."
 
 
-def _with_checker(made: Tool) -> Tool:
+def _compile_checker(name: str, schema: Mapping[str, Any]) -> Any:
     try:
-        object.__setattr__(made, "checker", compile_schema(made.schema))
+        return compile_schema(schema)
     except UnusableSchema as error:
-        raise ValueError(f"The schema of {made.name} cannot be used: {error}") from error
-    return made
+        raise ValueError(f"The schema of {name} cannot be used: {error}") from error
