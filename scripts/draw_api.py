@@ -3,7 +3,7 @@
 from functools import cache
 
 from placet.http.route import Route
-from placet.pages.api_docs import ApiDocs, Model, Operation, Row, read_api
+from placet.pages.api_docs import ApiDocs, DocumentedField, DocumentedModel, DocumentedOperation, read_api
 from placet.server.api_description import API_ROUTES, TAGS, openapi_document
 from scripts.drawing import code, table
 
@@ -35,7 +35,7 @@ def _api() -> ApiDocs:
     return read_api(openapi_document("https://placet.example"))
 
 
-def _operation(route: Route, api: ApiDocs) -> Operation:
+def _operation(route: Route, api: ApiDocs) -> DocumentedOperation:
     wanted = (route.method, route.path)
     return next(one for one in api.operations if (one.method, one.path) == wanted)
 
@@ -62,7 +62,7 @@ def _draw_scope(route: Route) -> str:
     return "" if route.scope is None else f" The key needs the scope {code(route.scope)}."
 
 
-def _replies(operation: Operation, route: Route) -> list[tuple[str, str, str]]:
+def _replies(operation: DocumentedOperation, route: Route) -> list[tuple[str, str, str]]:
     succeeding = {str(reply.status) for reply in route.replies}
     return [
         (row.name, _type(row.type), row.description) for row in operation.responses if row.name in succeeding
@@ -78,7 +78,7 @@ def _refusals(route: Route) -> list[tuple[str, str, str]]:
     ]
 
 
-def draw_shape(model: Model) -> str:
+def draw_shape(model: DocumentedModel) -> str:
     """One JSON object, property by property."""
     parts = [f"### {model.name}", model.description]
     if model.properties:
@@ -89,7 +89,7 @@ def draw_shape(model: Model) -> str:
     return "\n\n".join(parts)
 
 
-def _about(row: Row) -> str:
+def _about(row: DocumentedField) -> str:
     return " ".join(part for part in ("Required." if row.required else "", row.description) if part)
 
 

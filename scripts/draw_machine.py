@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from placet.cases.commands import COMMANDS, Command
-from placet.cases.machine import TRANSITIONS, Refuse, Rule, Stay
+from placet.cases.machine import TRANSITIONS, Refuse, Stay, TransitionRule
 from placet.protocol.poll import Status
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "state-machine.md"
@@ -46,7 +46,7 @@ def _outcomes(command: type[Command]) -> list[str]:
     return [_outcome(status, TRANSITIONS[status, command]) for status in Status]
 
 
-def _outcome(status: Status, rule: Rule) -> str:
+def _outcome(status: Status, rule: TransitionRule) -> str:
     if isinstance(rule, Stay):
         return "–"
     if isinstance(rule, Refuse):

@@ -14,7 +14,7 @@ from bench.target import WINDOW, CombinedApps, Window, raise_file_limit
 from placet.bootstrap.server import build
 from placet.desk import clock
 from placet.desk.api_keys import create_key
-from placet.http.asgi import Message, Receive, Scope, Send
+from placet.http.asgi import AsgiMessage, Receive, Scope, Send
 from placet.http.listening import bind
 from placet.server.app import PlacetApp
 from placet.server.logs import configure_logs
@@ -38,7 +38,7 @@ class RelayWithRawProxy(CombinedApps):
             await (self._raw if raw else super().__call__)(scope, receive, send)
             return
 
-        async def ending() -> Message:
+        async def ending() -> AsgiMessage:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 await self._raw.aclose()

@@ -35,7 +35,7 @@ from placet.settings import build_settings
 from placet.text.characters import is_one_line, is_storable
 
 Who = str | Principal | None
-Authenticator = Callable[[Request], Who | Awaitable[Who]]
+AuthenticateRequest = Callable[[Request], Who | Awaitable[Who]]
 Identifier = Callable[[Request], RespondedBy | Awaitable[RespondedBy | None] | None]
 IN_HOUSE = "in-house"
 REFUSALS: Mapping[int, type[PlacetError]] = {403: NotPermitted, 404: CaseNotFound, 429: RateLimited}
@@ -55,7 +55,7 @@ class Placet:
         *,
         base_url: str,
         db: str = "placet.db",
-        authenticate: Authenticator | None = None,
+        authenticate: AuthenticateRequest | None = None,
         identify: Identifier | None = None,
         verifier: EvidenceVerifier | None = None,
         store: Store | None = None,

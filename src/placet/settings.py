@@ -25,7 +25,7 @@ OPTIONAL = frozenset({"base_url", "theme", "relay"})
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=0)]
-Size = Annotated[int, Meta(ge=1024)]
+ByteCount = Annotated[int, Meta(ge=1024)]
 
 _LIMITS = Limits()
 
@@ -53,9 +53,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long the content of a closed case is retained."""
     polls_per_minute: Count = 60
     """How often per minute one principal may poll one open case; 0 for no limit."""
-    max_body_bytes: Size = _LIMITS.max_body_bytes
+    max_body_bytes: ByteCount = _LIMITS.max_body_bytes
     """The maximum size of a request body, in bytes."""
-    max_context_bytes: Size = _LIMITS.max_context_bytes
+    max_context_bytes: ByteCount = _LIMITS.max_context_bytes
     """The maximum size of the context of a case, in bytes."""
     max_open_cases: Count = _LIMITS.max_open_cases
     """How many open cases one principal may have; 0 for no limit."""

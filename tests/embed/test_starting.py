@@ -10,7 +10,7 @@ import pytest
 
 from placet import Placet
 from placet.errors import SettingsError, Unavailable
-from placet.http.asgi import Message
+from placet.http.asgi import AsgiMessage
 from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.stores.sqlite import SqliteStore
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
@@ -87,10 +87,10 @@ async def test_a_server_of_its_own_does_not_start_without_it(tmp_path: Path) -> 
     placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "missing" / "cases.db"))
     told: list[str] = []
 
-    async def receive() -> Message:
+    async def receive() -> AsgiMessage:
         return {"type": "lifespan.startup"}
 
-    async def send(message: Message) -> None:
+    async def send(message: AsgiMessage) -> None:
         told.append(message["type"])
 
     with pytest.raises(SettingsError):

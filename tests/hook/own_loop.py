@@ -7,7 +7,7 @@ from typing import Any
 from placet.hook import AgentResult, InterruptionMetadata, ReactAgent, SqliteSaver
 from placet.hook.answer_validation import Feedback
 from placet.hook.checkpoint import Message
-from placet.hook.events import Event, Outcome
+from placet.hook.events import AgentEvent, AgentOutcome
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
 
 
@@ -26,7 +26,7 @@ class OwnLoop(Harness):
         return _waiting(self.agent.resume(thread_id, feedback))
 
     def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
-        events: Iterable[Event] = self.agent.stream("go", thread_id=thread_id)
+        events: Iterable[AgentEvent] = self.agent.stream("go", thread_id=thread_id)
         return [event for event in events if isinstance(event, InterruptionMetadata)]
 
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
@@ -45,5 +45,5 @@ class OwnLoop(Harness):
         return {"tool_calls": [call.to_dict() for call in self.scene.turns[said]]}
 
 
-def _waiting(outcome: Outcome) -> InterruptionMetadata | None:
+def _waiting(outcome: AgentOutcome) -> InterruptionMetadata | None:
     return None if isinstance(outcome, AgentResult) else outcome

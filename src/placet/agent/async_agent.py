@@ -24,7 +24,7 @@ from placet.agent.sse import EventReader
 from placet.effects import EffectRun
 from placet.errors import PlacetError
 
-Notify = Callable[[Notice], Awaitable[None] | None]
+NotifyAsync = Callable[[Notice], Awaitable[None] | None]
 
 
 class AsyncListener(Listener):
@@ -75,7 +75,7 @@ class AsyncListener(Listener):
         self.report_end(failed=failed)
 
 
-class AsyncAgent(BaseAgent[Notify, httpx.AsyncClient, AsyncListener]):
+class AsyncAgent(BaseAgent[NotifyAsync, httpx.AsyncClient, AsyncListener]):
     """Makes an agent's calls, and follows the case if a service requires a person's decision.
 
     `tell` is called with every notice: "requested" and "reminder" carry a link that a person must see. It may

@@ -53,9 +53,9 @@ class Refuse(Struct, frozen=True):
 
 
 STAY, CLOSED, LATE = Stay(), Refuse(AlreadyClosed), Refuse(CaseExpired)
-Rule = Status | Stay | Refuse
+TransitionRule = Status | Stay | Refuse
 
-TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
+TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (PENDING, View): OPENED,
     (PENDING, Work): IN_PROGRESS,
     (PENDING, Respond): COMPLETED,
@@ -148,7 +148,7 @@ _NEEDS_CONTENT = frozenset({View, Work, Respond, HandBack, HandBackAsLast, PassO
 
 Changes = dict[str, Any]  # fields of the case and their next values
 Fact = tuple[str, dict[str, Any]]
-Effect = tuple[Changes, list[Fact]]
+ChangesAndFacts = tuple[Changes, list[Fact]]
 
 _CLEARED_ON_CLOSE: Changes = {"progress": None, "reminders": ()}  # fields that a closed case does not have
 
@@ -232,11 +232,11 @@ def _record(
     )
 
 
-def _view(case: Case, command: Command, now: datetime) -> Effect:
+def _view(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     return {"opened_at": now}, [(stream.OPENED, {"opened_at": now})]
 
 
-def _work(case: Case, command: Work, now: datetime) -> Effect:
+def _work(case: Case, command: Work, now: datetime) -> ChangesAndFacts:
     if case.status is IN_PROGRESS and command.progress == case.progress:
         return {}, []  # pages save often; only changes are logged
     opened_at = case.opened_at or now
@@ -248,7 +248,7 @@ def _work(case: Case, command: Work, now: datetime) -> Effect:
     return working, [*facts, (stream.IN_PROGRESS, data)]
 
 
-def _respond(case: Case, command: Respond, now: datetime) -> Effect:
+def _respond(case: Case, command: Respond, now: datetime) -> ChangesAndFacts:
     closed = {"decision": command.decision, "closed_at": now, **_CLEARED_ON_CLOSE}
     given = [(log.GRANT_GIVEN, {"grant": grant}) for grant in command.grants]
     if command.grants:
@@ -256,7 +256,7 @@ def _respond(case: Case, command: Respond, now: datetime) -> Effect:
     return closed, [*given, (stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
 
 
-def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
+def _cancel(case: Case, command: Cancel, now: datetime) -> ChangesAndFacts:
     closed = {"reason": command.reason, "closed_at": now, **_CLEARED_ON_CLOSE}
     data: dict[str, Any] = {"cancelled_at": now}
     if command.reason is not None:
@@ -264,7 +264,7 @@ def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
     return closed, [(stream.CANCELLED, data)]
 
 
-def _hand_back(case: Case, command: HandBack, now: datetime) -> Effect:
+def _hand_back(case: Case, command: HandBack, now: datetime) -> ChangesAndFacts:
     if any(one.actor == command.actor for one in case.handed_back):
         return {}, []  # a page that is sent twice is one step, and one link cannot fill the log
     step = HandedBack(actor=command.actor, at=now, by=command.by, reason=command.reason)
@@ -276,26 +276,26 @@ def _hand_back(case: Case, command: HandBack, now: datetime) -> Effect:
     return {"handed_back": (*case.handed_back, step)}, [(stream.HANDED_BACK, data)]
 
 
-def _hand_back_as_last(case: Case, command: HandBack, now: datetime) -> Effect:
+def _hand_back_as_last(case: Case, command: HandBack, now: datetime) -> ChangesAndFacts:
     handed, facts = _hand_back(case, command, now)
     closed, ending = _cancel(case, Cancel(actor=command.actor, reason=command.reason), now)
     return {**handed, **closed}, [*facts, *ending]
 
 
-def _expire(case: Case, command: Command, now: datetime) -> Effect:
+def _expire(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     closed = {"closed_at": case.expires_at, **_CLEARED_ON_CLOSE}
     data = {"expired_at": case.expires_at, "default_action": case.default_action}
     return closed, [(stream.EXPIRED, data)]
 
 
-def _remind(case: Case, command: Remind, now: datetime) -> Effect:
+def _remind(case: Case, command: Remind, now: datetime) -> ChangesAndFacts:
     still_due = tuple(at for at in case.reminders if at > command.reminder_at)
     reminded = {"reminders": still_due, "reminder_sent_at": now}
     data = {"reminder_at": command.reminder_at, "message": _time_left(case, now)}
     return reminded, [(stream.REMINDER, data)]
 
 
-def _pass_on(case: Case, command: PassOn, now: datetime) -> Effect:
+def _pass_on(case: Case, command: PassOn, now: datetime) -> ChangesAndFacts:
     widened = {"review_digests": (*case.review_digests, command.review_digest)}
     data: dict[str, Any] = {"passed_on_at": now}
     if command.note is not None:
@@ -303,12 +303,12 @@ def _pass_on(case: Case, command: PassOn, now: datetime) -> Effect:
     return widened, [(log.PASSED_ON, data)]
 
 
-def _link(case: Case, command: Link, now: datetime) -> Effect:
+def _link(case: Case, command: Link, now: datetime) -> ChangesAndFacts:
     linked = {"next_case_id": command.next_case_id}
     return linked, [(log.LINKED, linked)]
 
 
-def _use_grant(case: Case, command: UseGrant, now: datetime) -> Effect:
+def _use_grant(case: Case, command: UseGrant, now: datetime) -> ChangesAndFacts:
     if case.erased_at is not None:
         return {}, []
     grant = command.grant
@@ -317,7 +317,7 @@ def _use_grant(case: Case, command: UseGrant, now: datetime) -> Effect:
     ]
 
 
-def _revoke_grant(case: Case, command: RevokeGrant, now: datetime) -> Effect:
+def _revoke_grant(case: Case, command: RevokeGrant, now: datetime) -> ChangesAndFacts:
     fact = {"grant_id": command.grant.id, "revoked_at": now}
     return _note_grant(case, command.grant), [(log.GRANT_REVOKED, fact)]
 
@@ -327,20 +327,20 @@ def _note_grant(case: Case, grant: Grant) -> Changes:
     return {"grant_digests": {**case.grant_digests, grant.id: grant_digest(grant)}}
 
 
-def _mark_altered(case: Case, command: Command, now: datetime) -> Effect:
+def _mark_altered(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     if case.altered_at is not None or case.erased_at is not None:
         return {}, []
     return {"altered_at": now, "reminders": ()}, [(log.ALTERED, {"altered_at": now})]
 
 
-def _erase(case: Case, command: Command, now: datetime) -> Effect:
+def _erase(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     if case.erased_at is not None:
         return {}, []
     bare = {"decision": None, "reason": None, "handed_back": (), "callback_url": None, "erased_at": now}
     return bare, [(log.ERASED, {"erased_at": now})]
 
 
-_EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], Effect]] = {
+_EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], ChangesAndFacts]] = {
     View: _view,
     Work: _work,
     Respond: _respond,

@@ -16,7 +16,7 @@ from placet.ports.channel import ONLY_ON_PAGE, Button, Card, CaseClosure
 from placet.reviews.declaration import Tone
 from placet.reviews.registry import find_action, find_declaration
 from placet.text.shared_wording import ASKS_FOR_DECISION, describe_no_answer
-from placet.text.truncation import Size, count_utf16_units, to_paragraphs, to_single_line, truncate
+from placet.text.truncation import MeasureText, count_utf16_units, to_paragraphs, to_single_line, truncate
 
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
 
@@ -63,7 +63,7 @@ class CardLines(Struct, frozen=True, kw_only=True):
     link_label: str
 
 
-def build_card_lines(card: Card, limits: TextLimits, *, size: Size = len) -> CardLines:
+def build_card_lines(card: Card, limits: TextLimits, *, size: MeasureText = len) -> CardLines:
     """Return the lines of a card; a message that only repeats the prompt is left out."""
     prompt = truncate(to_paragraphs(card.prompt), limits.prompt, size=size)
     message = truncate(to_paragraphs(card.message), limits.message, size=size)
@@ -87,7 +87,7 @@ def build_card_lines(card: Card, limits: TextLimits, *, size: Size = len) -> Car
 
 
 def build_lines_with_link(
-    card: Card, limits: TextLimits, *, most: int, platform: str, size: Size = len
+    card: Card, limits: TextLimits, *, most: int, platform: str, size: MeasureText = len
 ) -> CardLines:
     """Return the lines of a card whose text contains the review link.
 
@@ -107,7 +107,7 @@ def _limit_facts(card: Card, most: int) -> tuple[tuple[str, str], ...]:
     return (*card.facts[: most - 1], (ONLY_ON_PAGE, ", ".join(name for name, _ in card.facts[most - 1 :])))
 
 
-def format_heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len) -> str:
+def format_heading(card: Card, most: int = LONGEST_HEADING, *, size: MeasureText = len) -> str:
     """Return who asks for what, at most `most` long: "Acme asks for your approval"."""
     whole = _format_question(card, format_source(card, LONGEST_SOURCE))
     if size(whole) <= most:
@@ -121,7 +121,7 @@ def format_heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len)
     )
 
 
-def format_source(card: Card, most: int, *, size: Size = len) -> str:
+def format_source(card: Card, most: int, *, size: MeasureText = len) -> str:
     """Return who asks: a name always with its host; of a host that is too long, its end."""
     source = to_single_line(card.source) or "An agent"
     if size(source) <= most:
@@ -167,7 +167,7 @@ def find_link_label(card: Card) -> str:
     return declared.link_label if declared is not None else DEFAULT_LINK_LABEL
 
 
-def label_buttons(card: Card, most: int, *, label: int, size: Size = len) -> tuple[Button, ...]:
+def label_buttons(card: Card, most: int, *, label: int, size: MeasureText = len) -> tuple[Button, ...]:
     """Return the card's buttons with short labels; none if only the page can answer."""
     declared = find_declaration(card.type)
     if declared is not None and not declared.inline_actions:

@@ -25,7 +25,7 @@ from placet.protocol.addresses import is_secure_or_loopback
 from placet.reviews.declaration import CommandOption, TypeDeclaration
 from placet.reviews.registry import DECLARATIONS
 
-Context = dict[str, Any]
+CaseContext = dict[str, Any]
 
 
 class AskGroup(CommandGroup):
@@ -128,7 +128,7 @@ def _click_option(option: CommandOption) -> Callable[[Callable[..., None]], Call
     )
 
 
-def _build_context(declared: TypeDeclaration, given: dict[str, Any]) -> Context:
+def _build_context(declared: TypeDeclaration, given: dict[str, Any]) -> CaseContext:
     if declared.command is None:
         return {}
     values = {one.argument: _read_value(one, given[one.argument]) for one in declared.command.options}
@@ -170,12 +170,12 @@ async def _ask(call_for: Callable[[], httpx.Request], waiting: CaseWait) -> None
     await follow(PendingCase(case=case, credentials=credentials_of(call)), waiting)
 
 
-def _refusal_from_reply(status: int, body: Context) -> ServerRefused:
+def _refusal_from_reply(status: int, body: CaseContext) -> ServerRefused:
     known = {name: value for name, value in body.items() if name in ("error", "message", "path")}
     return ServerRefused.of(status, {"error": "http_error", "http_status": status, **known})
 
 
-def _call(server: str, key: str | None, idempotency_key: str | None, draft: Context) -> httpx.Request:
+def _call(server: str, key: str | None, idempotency_key: str | None, draft: CaseContext) -> httpx.Request:
     if not is_secure_or_loopback(server):
         raise SettingsError(
             "The server URL must be https://… or on loopback, because the API key is sent to it."
@@ -189,7 +189,7 @@ def _call(server: str, key: str | None, idempotency_key: str | None, draft: Cont
     return build_request(OPEN_CASE.method, OPEN_CASE.url(server), _encode(draft), headers)
 
 
-def _encode(draft: Context) -> bytes:
+def _encode(draft: CaseContext) -> bytes:
     try:
         return msgspec.json.encode(draft)
     except UnicodeEncodeError:
@@ -197,7 +197,7 @@ def _encode(draft: Context) -> bytes:
 
 
 def _list_inline_actions(
-    declared: TypeDeclaration, wanted: bool | None, how: WaitOptions, context: Context
+    declared: TypeDeclaration, wanted: bool | None, how: WaitOptions, context: CaseContext
 ) -> list[str]:
     """Return the actions that buttons may take."""
     if wanted is False or (wanted is None and not _can_receive_presses(how)):
@@ -209,7 +209,7 @@ def _can_receive_presses(how: WaitOptions) -> bool:
     return any(can_receive_answers(via, os.environ) for via in how.vias)
 
 
-def _object(content: bytes) -> Context:
+def _object(content: bytes) -> CaseContext:
     try:
         found = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -8,8 +8,8 @@ import click
 
 from placet.errors import SettingsError
 
-Command = Callable[..., None]
-Decorator = Callable[[Command], Command]
+CommandFunction = Callable[..., None]
+Decorator = Callable[[CommandFunction], CommandFunction]
 DEFAULT_PORT = 8400
 PORT = re.compile(r"[0-9]{1,5}")
 
@@ -45,7 +45,7 @@ key_option = click.option(
 def join_options(*options: Decorator) -> Decorator:
     """Return several options as one decorator, in the order of the help text."""
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: CommandFunction) -> CommandFunction:
         for option in reversed(options):
             command = option(command)
         return command

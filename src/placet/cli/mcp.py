@@ -16,7 +16,14 @@ import click
 from placet.agent import PendingCases
 from placet.agent.pending_case_store import default_path
 from placet.channels.registry import MESSENGER_NAMES
-from placet.cli.client_options import Command, Decorator, join_options, key_option, require_key, server_option
+from placet.cli.client_options import (
+    CommandFunction,
+    Decorator,
+    join_options,
+    key_option,
+    require_key,
+    server_option,
+)
 from placet.cli.options import PORT
 from placet.errors import SettingsError
 
@@ -64,7 +71,7 @@ def http_options(*, port: int) -> Decorator:
     )
 
 
-def _collect_address(command: Command) -> Command:
+def _collect_address(command: CommandFunction) -> CommandFunction:
     @wraps(command)
     def run(*, http: bool, host: str, port: int, names: tuple[str, ...], **values: Any) -> None:
         command(http=HttpAddress(host=host, port=port, names=names) if http else None, **values)

@@ -28,7 +28,7 @@ NO_RELAY = (
 )
 API_KEY = re.compile(r"[\x21-\x7e]+")
 T = TypeVar("T")
-Work = Callable[[Operations], Awaitable[T]]
+OperationsUse = Callable[[Operations], Awaitable[T]]
 Managed = Literal["audit", "policies", "registry"]
 
 
@@ -46,17 +46,17 @@ def location_options(record: str, otherwise: str = "else the database") -> Decor
     )
 
 
-def run_policies(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
+def run_policies(where: dict[str, Any], work: OperationsUse[T], *, create: bool = False) -> T:
     """Run `work` on the policies at this location; `create` makes the database if it does not exist."""
     return _run(where, work, "policies", create=create)
 
 
-def run_audit(where: dict[str, Any], work: Work[T]) -> T:
+def run_audit(where: dict[str, Any], work: OperationsUse[T]) -> T:
     """Run `work` on the audit log at this location."""
     return _run(where, work, "audit")
 
 
-def run_registry(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
+def run_registry(where: dict[str, Any], work: OperationsUse[T], *, create: bool = False) -> T:
     """Run `work` on the registry at this location; `create` makes the database if it does not exist.
 
     Before its first agent, a server has no relay and no API to call. Where the environment names the server
@@ -75,7 +75,7 @@ def run_registry(where: dict[str, Any], work: Work[T], *, create: bool = False) 
     return _run_locally(settings, where["tenant"], work, "registry", create=create and other is None)
 
 
-def _run(where: dict[str, Any], work: Work[T], managed: Managed, *, create: bool = False) -> T:
+def _run(where: dict[str, Any], work: OperationsUse[T], managed: Managed, *, create: bool = False) -> T:
     from_environment = os.environ.get(SERVER) if where["db"] is None else None
     server = where["server"] or from_environment
     if server:
@@ -85,7 +85,7 @@ def _run(where: dict[str, Any], work: Work[T], managed: Managed, *, create: bool
 
 
 def _run_locally(
-    settings: Settings, tenant: str | None, work: Work[T], managed: Managed, *, create: bool
+    settings: Settings, tenant: str | None, work: OperationsUse[T], managed: Managed, *, create: bool
 ) -> T:
     from placet.cli.local_relay import LOCAL_ROUTES, operator_request  # it needs the `relay` extra
 
@@ -98,7 +98,7 @@ def _run_locally(
     return with_store(settings.db, run, create=create)
 
 
-async def on_server(server: str, key: str | None, tenant: str | None, work: Work[T]) -> T:
+async def on_server(server: str, key: str | None, tenant: str | None, work: OperationsUse[T]) -> T:
     """Run `work` on a server; raise SettingsError for an address or a key that cannot be used."""
     if not is_secure_or_loopback(server):
         raise SettingsError(

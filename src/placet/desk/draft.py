@@ -25,14 +25,14 @@ CaseType = Annotated[
 Action = Annotated[str, Meta(pattern=full_match_pattern("[a-z][a-z0-9_-]*"), max_length=64)]
 CaseId = Annotated[str, Meta(pattern=full_match_pattern("[a-zA-Z0-9_-]+"), max_length=100)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Message = Annotated[str, Meta(max_length=2000)]
+MessageText = Annotated[str, Meta(max_length=2000)]
 Reminders = Annotated[tuple[Timestamp, ...], Meta(max_length=20)]
 InlineActions = Annotated[tuple[Action, ...], Meta(max_length=20)]
 CustomActions = Annotated[tuple[Action, ...], Meta(min_length=1, max_length=20)]
 
 # extra_json_schema only documents the rule: the code that enforces it has better error messages.
 Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT, extra_json_schema={"pattern": r"\S"})]
-Timeout = Annotated[str, Meta(max_length=50, extra_json_schema={"pattern": duration.PATTERN})]
+TimeoutText = Annotated[str, Meta(max_length=50, extra_json_schema={"pattern": duration.PATTERN})]
 CallbackUrl = Annotated[str, Meta(max_length=2048, extra_json_schema={"pattern": "^https?://"})]
 SpecVersion = Annotated[str, Meta(max_length=20, extra_json_schema={"enum": list(SPEC_VERSIONS)})]
 
@@ -49,12 +49,14 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
     type: CaseType
     prompt: Annotated[Prompt, _about("The question in one sentence, for a person.")]
-    message: Annotated[Message | None, _about("A summary for the agent to relay; else the prompt.")] = None
+    message: Annotated[MessageText | None, _about("A summary for the agent to relay; else the prompt.")] = (
+        None
+    )
     context: Annotated[dict[str, Any], _about("What the person needs to see and choose from.")] = field(
         default_factory=dict
     )
     timeout: Annotated[
-        Timeout | None, _about("How long the case stays open: 30m, 24h, 7d, 1d12h, PT24H, P7D.")
+        TimeoutText | None, _about("How long the case stays open: 30m, 24h, 7d, 1d12h, PT24H, P7D.")
     ] = None
     default_action: Annotated[
         DefaultAction | None,

@@ -16,7 +16,7 @@ from placet.ports.log_store import LogStore
 MICROSECOND = timedelta(microseconds=1)
 LOG_ID = "log"
 
-Sign = Callable[[LogCheckpoint], Awaitable[SignedCheckpoint]]
+SignCheckpoint = Callable[[LogCheckpoint], Awaitable[SignedCheckpoint]]
 
 
 class CheckpointStore(LogStore, KeyStore, Protocol):
@@ -69,7 +69,7 @@ def read_checkpoint(document: bytes) -> SignedCheckpoint:
         raise PlacetError("This is not a checkpoint of a log.") from None
 
 
-async def make_checkpoint(store: CheckpointStore, *, sign: Sign, now: datetime) -> SignedCheckpoint:
+async def make_checkpoint(store: CheckpointStore, *, sign: SignCheckpoint, now: datetime) -> SignedCheckpoint:
     """Sign and store a checkpoint; return the last one if nothing was written since."""
     last = await get_last_checkpoint(store)
     current = await build_checkpoint(store, now=now)

@@ -11,7 +11,7 @@ from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules
 from placet.hook.driver import SyncDriver
 from placet.hook.effects import LoopSteps
-from placet.hook.events import Event, Model, Outcome
+from placet.hook.events import AgentEvent, AgentOutcome, Model
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.invocation import adapt_model
@@ -80,7 +80,7 @@ class ReactAgent:
         # The model gets copies: changing them does not change the schemas that its calls are checked against.
         self._schemas = deepcopy([tool.as_schema() for tool in self._tools.values()])
 
-    def invoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
+    def invoke(self, message: str, *, thread_id: str | None = None) -> AgentOutcome:
         """Send a message to the agent; without `thread_id` a new thread begins.
 
         Raises ThreadPaused while the thread waits for a reviewer, unless the hook's `on_new_message`
@@ -88,19 +88,19 @@ class ReactAgent:
         """
         return self._driver().outcome(_start_turn(self._loop, message, thread_id))
 
-    async def ainvoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
+    async def ainvoke(self, message: str, *, thread_id: str | None = None) -> AgentOutcome:
         """Async version of `invoke`."""
         return await self._async_driver().outcome(_start_turn(self._loop, message, thread_id))
 
-    def stream(self, message: str, *, thread_id: str | None = None) -> Iterator[Event]:
+    def stream(self, message: str, *, thread_id: str | None = None) -> Iterator[AgentEvent]:
         """Like `invoke`, but yield events on the way; the last event is the outcome."""
         return self._driver().events(_start_turn(self._streaming_loop, message, thread_id))
 
-    def astream(self, message: str, *, thread_id: str | None = None) -> AsyncIterator[Event]:
+    def astream(self, message: str, *, thread_id: str | None = None) -> AsyncIterator[AgentEvent]:
         """Async version of `stream`."""
         return self._async_driver().events(_start_turn(self._streaming_loop, message, thread_id))
 
-    def resume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
+    def resume(self, thread_id: str, feedback: Feedback | None = None) -> AgentOutcome:
         """Continue a thread with decisions: an answered interruption, its calls, or decisions by call id.
 
         Raises InvalidFeedback, and then stores nothing, if an answer is not valid; ThreadBusy while
@@ -110,15 +110,15 @@ class ReactAgent:
         """
         return self._driver().outcome(self._loop.resume(thread_id, feedback))
 
-    async def aresume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
+    async def aresume(self, thread_id: str, feedback: Feedback | None = None) -> AgentOutcome:
         """Async version of `resume`."""
         return await self._async_driver().outcome(self._loop.resume(thread_id, feedback))
 
-    def stream_resume(self, thread_id: str, feedback: Feedback | None = None) -> Iterator[Event]:
+    def stream_resume(self, thread_id: str, feedback: Feedback | None = None) -> Iterator[AgentEvent]:
         """Like `resume`, but yield events on the way; the last event is the outcome."""
         return self._driver().events(self._streaming_loop.resume(thread_id, feedback))
 
-    def astream_resume(self, thread_id: str, feedback: Feedback | None = None) -> AsyncIterator[Event]:
+    def astream_resume(self, thread_id: str, feedback: Feedback | None = None) -> AsyncIterator[AgentEvent]:
         """Async version of `stream_resume`."""
         return self._async_driver().events(self._streaming_loop.resume(thread_id, feedback))
 

@@ -20,7 +20,7 @@ from placet.hook.driver import (
     result_from_error,
     tolerate_review_failure,
 )
-from placet.hook.events import Event, Outcome, TextDelta, ToolJob
+from placet.hook.events import AgentEvent, AgentOutcome, TextDelta, ToolJob
 from placet.hook.grants import arecheck_grants, ause_grants
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.invocation import acall_tool, aiterate_reply
@@ -34,7 +34,7 @@ class AsyncDriver(LoopDriver):
         super().__init__(**parts)
         self._running: dict[asyncio.Task[Any], ToolJob] = {}
 
-    async def events(self, steps: effects.LoopSteps) -> AsyncIterator[Event]:
+    async def events(self, steps: effects.LoopSteps) -> AsyncIterator[AgentEvent]:
         """Async version of `SyncDriver.events`."""
         run = EffectRun(steps)
         try:
@@ -49,7 +49,7 @@ class AsyncDriver(LoopDriver):
                             texts.append(piece)
                             yield TextDelta(text=piece)
                         run.set_result(join_texts(texts) if reply is None else reply)
-                    elif isinstance(step, Event):
+                    elif isinstance(step, AgentEvent):
                         yield step
                     else:
                         run.set_result(await self._execute(step))
@@ -81,9 +81,9 @@ class AsyncDriver(LoopDriver):
             return self._reply(messages)
         return await self._workers.run(partial(self._reply, messages))
 
-    async def outcome(self, steps: effects.LoopSteps) -> Outcome:
+    async def outcome(self, steps: effects.LoopSteps) -> AgentOutcome:
         """Return the outcome of the run."""
-        last: Event | None = None
+        last: AgentEvent | None = None
         async for last in self.events(steps):  # noqa: B007 - only the last one counts
             pass
         return check_outcome(last)

@@ -15,7 +15,7 @@ from placet.errors import CaseNotOpened, HookError, ModelMisbehaved, PlacetError
 from placet.hook import effects
 from placet.hook.case_outcome import require_sync
 from placet.hook.checkpoint import Checkpoint, Message
-from placet.hook.events import AgentResult, Event, Outcome, TextDelta, ToolJob
+from placet.hook.events import AgentEvent, AgentOutcome, AgentResult, TextDelta, ToolJob
 from placet.hook.grants import CallOrigin, GrantSource, new_nonce, recheck_grants, use_grants
 from placet.hook.heartbeat import Heartbeat
 from placet.hook.interruption import InterruptionMetadata
@@ -157,7 +157,7 @@ class SyncDriver(LoopDriver):
         self._running: dict[str, tuple[ToolJob, float | None]] = {}
         self._ended_jobs: SimpleQueue[tuple[ToolJob, Any, BaseException | None]] = SimpleQueue()
 
-    def events(self, steps: effects.LoopSteps) -> Iterator[Event]:
+    def events(self, steps: effects.LoopSteps) -> Iterator[AgentEvent]:
         """Yield every event; the last one is the outcome."""
         run = EffectRun(steps)
         try:
@@ -165,7 +165,7 @@ class SyncDriver(LoopDriver):
                 try:
                     if isinstance(step, effects.CallModel):
                         run.set_result((yield from self._call_model_streaming(step.messages)))
-                    elif isinstance(step, Event):
+                    elif isinstance(step, AgentEvent):
                         yield step
                     else:
                         run.set_result(self._execute(step))
@@ -176,7 +176,7 @@ class SyncDriver(LoopDriver):
         finally:
             self._release_lease()
 
-    def outcome(self, steps: effects.LoopSteps) -> Outcome:
+    def outcome(self, steps: effects.LoopSteps) -> AgentOutcome:
         """Return the outcome; the same as the last of `events`, without the cost of yielding."""
         answer: Any = None
         error: BaseException | None = None
@@ -212,7 +212,7 @@ class SyncDriver(LoopDriver):
                 texts.append(piece)
             return join_texts(texts)
 
-    def _call_model_streaming(self, messages: Sequence[Message]) -> Generator[Event, None, Any]:
+    def _call_model_streaming(self, messages: Sequence[Message]) -> Generator[AgentEvent, None, Any]:
         texts: list[str] = []
         with self._renewing_lease():
             reply = iterate_reply(self._reply(messages))
@@ -309,9 +309,9 @@ class SyncDriver(LoopDriver):
         }
 
 
-def iterate_run(run: EffectRun[effects.Effect, Outcome]) -> Iterator[Event | effects.Effect]:
+def iterate_run(run: EffectRun[effects.Effect, AgentOutcome]) -> Iterator[AgentEvent | effects.Effect]:
     """Yield the events of a run, the outcome last, and between them the effects that a driver executes."""
-    last: Event | None = None
+    last: AgentEvent | None = None
     for effect in run:
         if isinstance(effect, effects.EmitEvents):
             for last in effect.events:
@@ -354,12 +354,12 @@ def result_from_error(job: ToolJob, error: BaseException) -> str | BaseException
     return describe_failure(error)
 
 
-def answer_from_outcome(outcome: Outcome) -> str | InterruptionMetadata:
+def answer_from_outcome(outcome: AgentOutcome) -> str | InterruptionMetadata:
     """Return what an inner agent answers to the agent that called it."""
     return outcome.text if isinstance(outcome, AgentResult) else outcome
 
 
-def check_outcome(last: Event | None) -> Outcome:
+def check_outcome(last: AgentEvent | None) -> AgentOutcome:
     """Return the last event, which must be an outcome."""
     if isinstance(last, AgentResult | InterruptionMetadata):
         return last

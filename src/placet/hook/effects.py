@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from placet.hook.checkpoint import Checkpoint, GrantedCalls, Message
-from placet.hook.events import Event, Outcome, ToolJob
+from placet.hook.events import AgentEvent, AgentOutcome, ToolJob
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.tool_call import ToolCall
 
@@ -113,13 +113,13 @@ class WithdrawCase:
 class EmitEvents:
     """Report events to the consumer; a loop without a consumer does not yield this."""
 
-    events: Iterable[Event]
+    events: Iterable[AgentEvent]
 
 
 Effect = (
     LoadCheckpoint | SaveCheckpoint | ClaimThread | CallModel | RunTools | AwaitTools | ReleaseThread
     | UseGrants | RecheckGrants | OpenCase | PollCase | WithdrawCase | EmitEvents
 )  # fmt: skip
-LoopSteps = Generator[Effect, Any, Outcome]
+LoopSteps = Generator[Effect, Any, AgentOutcome]
 LoopPart = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
 """A part of the loop: it ends with the next checkpoint, or with the calls that wait for a reviewer."""

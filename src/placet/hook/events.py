@@ -47,8 +47,8 @@ class AgentResult:
         return str(self.messages[-1].get("content", "")) if self.messages else ""
 
 
-Outcome = AgentResult | InterruptionMetadata
-Event = TextDelta | ModelReplied | ToolAnswered | Outcome
+AgentOutcome = AgentResult | InterruptionMetadata
+AgentEvent = TextDelta | ModelReplied | ToolAnswered | AgentOutcome
 Model = Callable[..., Any]
 """(messages, tools) -> the next assistant message, or its pieces and then the message; sync or async."""
 

@@ -7,12 +7,12 @@ from functools import partial
 from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from placet.hook.agent import ReactAgent
 from placet.hook.checkpoint import Checkpoint
-from placet.hook.events import Outcome
+from placet.hook.events import AgentOutcome
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.workers import Workers
 
 logger = logging.getLogger(__name__)
-ResumedThreads = dict[str, Outcome]
+ResumedThreads = dict[str, AgentOutcome]
 """Thread id -> its outcome."""
 
 
@@ -71,7 +71,7 @@ def _may_wait_for_case(checkpoint: Checkpoint, case_id: str) -> bool:
     return bool(checkpoint.case.get("case_id") == case_id)
 
 
-def _describe_progress(before: Checkpoint, outcome: Outcome) -> ResumedThreads:
+def _describe_progress(before: Checkpoint, outcome: AgentOutcome) -> ResumedThreads:
     same = isinstance(outcome, InterruptionMetadata) and (
         before.interruption is not None and outcome.id == before.interruption.id
     )

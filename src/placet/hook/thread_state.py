@@ -13,7 +13,7 @@ from placet.hook.decision_record import (
     find_contradictions,
     record_decisions,
 )
-from placet.hook.events import AgentResult, Outcome, ToolJob
+from placet.hook.events import AgentOutcome, AgentResult, ToolJob
 from placet.hook.feedback import ToolFeedback, Verdict
 from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.interruption import InterruptionMetadata, new_interruption
@@ -26,7 +26,7 @@ PassedDecisions = Mapping[str, tuple[ToolFeedback, Verdict]]
 """Call id -> the call as the reviewer saw it, and the decision."""
 
 
-def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None) -> Outcome:
+def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None) -> AgentOutcome:
     """Return the outcome of answers that were given before; raises ThreadBusy while they are processed.
 
     Raises ModelMisbehaved if there is no outcome and never will be.

@@ -7,9 +7,9 @@ from placet.errors import BodyTooLarge, InvalidToken
 from placet.http.compression import decode_body
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 JSON: Header = (b"content-type", b"application/json")
@@ -31,7 +31,7 @@ class BufferedBody:
     def __init__(self, body: bytes) -> None:
         self.body = body
 
-    async def __call__(self) -> Message:
+    async def __call__(self) -> AsgiMessage:
         """Return the whole body as one message."""
         return {"type": "http.request", "body": self.body, "more_body": False}
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from placet.errors import InvalidToken, PlacetError, RateLimited, Unavailable
 from placet.http.route import JSON, Credential, Parameter, RequestBody, Route, RouteReply
-from placet.http.schemas import Schemas
+from placet.http.schemas import ComponentSchemas
 
 OPENAPI_VERSION = "3.1.0"
 _SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
@@ -126,15 +126,15 @@ def build_document(
     }
 
 
-def _collect_schemas(routes: Sequence[Route], info: ApiInfo) -> Schemas:
+def _collect_schemas(routes: Sequence[Route], info: ApiInfo) -> ComponentSchemas:
     read: list[Any] = [parameter.type for route in routes for parameter in route.parameters]
     read += [route.body.model for route in routes if route.body]
     written = [reply.model for route in routes for reply in route.replies if reply.model is not None]
     sent = [one.body.model for one in info.webhooks]
-    return Schemas(read=read, written=[*written, Error, *info.models, *sent])
+    return ComponentSchemas(read=read, written=[*written, Error, *info.models, *sent])
 
 
-def _describe_operation(route: Route, schemas: Schemas) -> dict[str, Any]:
+def _describe_operation(route: Route, schemas: ComponentSchemas) -> dict[str, Any]:
     replies = {str(reply.status): _describe_reply(reply, schemas) for reply in route.replies}
     operation = {
         "operationId": route.name,
@@ -148,7 +148,7 @@ def _describe_operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     return {**operation, "requestBody": _describe_body(route.body, schemas)} if route.body else operation
 
 
-def _describe_parameter(parameter: Parameter, schemas: Schemas) -> dict[str, Any]:
+def _describe_parameter(parameter: Parameter, schemas: ComponentSchemas) -> dict[str, Any]:
     return {
         "name": parameter.name,
         "in": parameter.location,
@@ -158,7 +158,7 @@ def _describe_parameter(parameter: Parameter, schemas: Schemas) -> dict[str, Any
     }
 
 
-def _describe_body(body: RequestBody, schemas: Schemas) -> dict[str, Any]:
+def _describe_body(body: RequestBody, schemas: ComponentSchemas) -> dict[str, Any]:
     schema = schemas.schema_of(body.model)
     if body.rules:
         schema["allOf"] = list(body.rules)
@@ -167,7 +167,7 @@ def _describe_body(body: RequestBody, schemas: Schemas) -> dict[str, Any]:
     return {**described, "required": body.required, "content": content}
 
 
-def _describe_reply(reply: RouteReply, schemas: Schemas) -> dict[str, Any]:
+def _describe_reply(reply: RouteReply, schemas: ComponentSchemas) -> dict[str, Any]:
     described: dict[str, Any] = {"description": reply.description}
     headers: dict[str, Any] = {name: _describe_header(name, required=True) for name in reply.headers}
     headers |= {name: {"$ref": f"#/components/headers/{name}"} for name in reply.optional_headers}
@@ -211,7 +211,7 @@ def _describe_content(schema: dict[str, Any], examples: Mapping[str, Any]) -> di
     return content
 
 
-def _describe_webhook(webhook: WebhookDescription, schemas: Schemas) -> dict[str, Any]:
+def _describe_webhook(webhook: WebhookDescription, schemas: ComponentSchemas) -> dict[str, Any]:
     return {
         "operationId": webhook.name,
         "tags": [webhook.tag],

@@ -10,7 +10,7 @@ REFERENCE = "#/components/schemas/{name}"
 Schema = dict[str, Any]
 
 
-class Schemas:
+class ComponentSchemas:
     """Builds the schemas of an API's messages: those it reads and those it only writes."""
 
     def __init__(self, *, read: Iterable[Any], written: Iterable[Any]) -> None:

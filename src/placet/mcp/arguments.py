@@ -8,7 +8,7 @@ LONGEST_WAIT_S = 300
 DEFAULT_WAIT_S = 20
 
 # The SDK parses JSON inside strings for every type except plain `str`. So texts are `str`, and "" means none.
-Prompt = Annotated[
+PromptArgument = Annotated[
     str,
     Field(min_length=1, max_length=500, description="The question to the person, in one plain sentence."),
 ]
@@ -19,14 +19,14 @@ Facts = Annotated[
         ' {"amount": "120 EUR", "why": "The invoice is due on Friday"}. They see nothing but what you send.'
     ),
 ]
-Timeout = Annotated[
+TimeoutArgument = Annotated[
     str,
     Field(
         max_length=50,
         description="How long the person has, such as 30m, 4h or 2d; the server's default is usually 24h.",
     ),
 ]
-DefaultAction = Annotated[
+DefaultActionArgument = Annotated[
     Literal["", "skip", "reject", "abort"],
     Field(description="What you will do if nobody answers in time; never the thing you ask about."),
 ]
@@ -50,7 +50,7 @@ WaitSeconds = Annotated[
         description="How long this call waits for the decision; afterwards the question stays open.",
     ),
 ]
-CaseId = Annotated[
+CaseIdArgument = Annotated[
     str,
     Field(
         min_length=1,

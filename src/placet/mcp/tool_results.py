@@ -11,15 +11,19 @@ from placet.agent import Cancelled, Decided, Expired, Outcome, PendingCase
 from placet.mcp.link_elicitation import LinkResponse
 from placet.reviews.registry import find_action
 
-Status = Literal["pending", "opened", "in_progress", "completed", "expired", "cancelled"]
-OPEN: Mapping[str, Status] = {"opened": "opened", "in_progress": "in_progress"}
-_ENDS: Mapping[str, Status] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
+QuestionStatus = Literal["pending", "opened", "in_progress", "completed", "expired", "cancelled"]
+OPEN: Mapping[str, QuestionStatus] = {"opened": "opened", "in_progress": "in_progress"}
+_ENDS: Mapping[str, QuestionStatus] = {
+    "completed": "completed",
+    "expired": "expired",
+    "cancelled": "cancelled",
+}
 
 
 class QuestionResult(BaseModel):
     """The status of a question to a person."""
 
-    status: Status = Field(
+    status: QuestionStatus = Field(
         description="pending, opened, in_progress: no decision yet. completed: a person decided, see action."
         " expired: nobody did in time. cancelled: withdrawn, nobody decided."
     )

@@ -56,7 +56,7 @@ def build_question_tool(
 
     async def ask(
         ctx: Context[Any, Any],
-        prompt: say.Prompt,
+        prompt: say.PromptArgument,
         wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
         **said: Any,
     ) -> QuestionToolResult:
@@ -111,7 +111,7 @@ class QuestionTools:
     async def check_question(
         self,
         ctx: Context[Any, Any],
-        case_id: say.CaseId,
+        case_id: say.CaseIdArgument,
         wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
         show_link: say.ShowLink = False,
     ) -> QuestionToolResult:
@@ -149,7 +149,9 @@ class QuestionTools:
         )
 
     @_report_errors
-    async def withdraw_question(self, case_id: say.CaseId, reason: say.Reason = "") -> FinalToolResult:
+    async def withdraw_question(
+        self, case_id: say.CaseIdArgument, reason: say.Reason = ""
+    ) -> FinalToolResult:
         """Withdraw a question that no longer needs an answer; the person is notified.
 
         If somebody answered before, you get that answer instead.

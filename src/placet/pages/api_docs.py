@@ -20,7 +20,7 @@ class TypeName(Struct, frozen=True, kw_only=True):
     model: str | None = None
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class DocumentedField(Struct, frozen=True, kw_only=True):
     """One parameter, property or response."""
 
     name: str
@@ -30,7 +30,7 @@ class Row(Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-class Operation(Struct, frozen=True, kw_only=True):
+class DocumentedOperation(Struct, frozen=True, kw_only=True):
     """One operation of the API: a method and a path."""
 
     method: str
@@ -38,18 +38,18 @@ class Operation(Struct, frozen=True, kw_only=True):
     anchor: str
     summary: str
     description: str
-    parameters: tuple[Row, ...]
+    parameters: tuple[DocumentedField, ...]
     body: tuple[TypeName, ...]
-    responses: tuple[Row, ...]
+    responses: tuple[DocumentedField, ...]
 
 
-class Model(Struct, frozen=True, kw_only=True):
+class DocumentedModel(Struct, frozen=True, kw_only=True):
     """One JSON schema."""
 
     name: str
     type: tuple[TypeName, ...]
     description: str
-    properties: tuple[Row, ...]
+    properties: tuple[DocumentedField, ...]
 
 
 class ApiDocs(Struct, frozen=True, kw_only=True):
@@ -58,8 +58,8 @@ class ApiDocs(Struct, frozen=True, kw_only=True):
     title: str
     version: str
     description: str
-    operations: tuple[Operation, ...]
-    models: tuple[Model, ...]
+    operations: tuple[DocumentedOperation, ...]
+    models: tuple[DocumentedModel, ...]
 
 
 def format_description(text: str) -> Markup:
@@ -81,7 +81,7 @@ def read_api(openapi: Mapping[str, Any]) -> ApiDocs:
     )
 
 
-def _operations(openapi: Mapping[str, Any]) -> Iterator[Operation]:
+def _operations(openapi: Mapping[str, Any]) -> Iterator[DocumentedOperation]:
     for path, item in openapi.get("paths", {}).items():
         for method in METHODS:
             if method in item:
@@ -90,10 +90,10 @@ def _operations(openapi: Mapping[str, Any]) -> Iterator[Operation]:
 
 def _operation(
     openapi: Mapping[str, Any], path: str, method: str, spec: Mapping[str, Any], shared: list[Any]
-) -> Operation:
+) -> DocumentedOperation:
     parameters = [_resolve(openapi, raw) for raw in [*shared, *spec.get("parameters", [])]]
     body = _resolve(openapi, spec.get("requestBody", {}))
-    return Operation(
+    return DocumentedOperation(
         method=method.upper(),
         path=path,
         anchor=spec.get("operationId") or f"{method}-{path.strip('/').replace('/', '-')}",
@@ -102,7 +102,7 @@ def _operation(
         parameters=tuple(map(_parameter, parameters)),
         body=tuple(_content_type(body)),
         responses=tuple(
-            Row(
+            DocumentedField(
                 name=str(status),
                 type=tuple(_content_type(_resolve(openapi, response))),
                 description=_resolve(openapi, response).get("description", ""),
@@ -112,8 +112,8 @@ def _operation(
     )
 
 
-def _parameter(raw: Mapping[str, Any]) -> Row:
-    return Row(
+def _parameter(raw: Mapping[str, Any]) -> DocumentedField:
+    return DocumentedField(
         name=raw.get("name", ""),
         type=tuple(_type_of(raw.get("schema", {}))),
         required=raw.get("required", False),
@@ -122,14 +122,14 @@ def _parameter(raw: Mapping[str, Any]) -> Row:
     )
 
 
-def _model(name: str, schema: Mapping[str, Any]) -> Model:
+def _model(name: str, schema: Mapping[str, Any]) -> DocumentedModel:
     required = schema.get("required", [])
-    return Model(
+    return DocumentedModel(
         name=name,
         type=tuple(_type_of(schema)),
         description=schema.get("description", ""),
         properties=tuple(
-            Row(
+            DocumentedField(
                 name=key,
                 type=tuple(_type_of(value)),
                 required=key in required,

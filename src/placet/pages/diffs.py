@@ -18,8 +18,8 @@ DEEPEST = 40
 CONTEXT_LENGTH = 80
 LINE_END = "\n"
 
-Sign = Literal["same", "added", "removed", "gap"]
-Path = tuple[str | int, ...]
+ChangeSign = Literal["same", "added", "removed", "gap"]
+ValuePath = tuple[str | int, ...]
 Run = tuple[str, str, str]
 
 _PUNCTUATION = r"!-/:-@\[-\^`{-~\u00a1-\u00bf\u2010-\u205e\u3001-\u301f\uff01-\uff0f"
@@ -33,14 +33,14 @@ _ABSENT = object()
 class Piece(Struct, frozen=True):
     """A part of a text that is in both versions or only in one; a gap is a part left out."""
 
-    sign: Sign
+    sign: ChangeSign
     value: Any = None
 
 
 class Change(Struct, frozen=True, kw_only=True):
     """One difference: its path and its pieces in reading order."""
 
-    path: Path = ()
+    path: ValuePath = ()
     pieces: tuple[Piece, ...]
     words: int
 
@@ -78,7 +78,7 @@ def _fit(pieces: tuple[Piece, ...], room: int) -> tuple[tuple[Piece, ...], int]:
     return tuple(fitting), room
 
 
-def _changes(path: Path, before: Any, after: Any) -> Iterator[Change]:
+def _changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
     if len(path) < DEEPEST and isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys([*before, *after]):
             yield from _changes((*path, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
@@ -91,7 +91,7 @@ def _changes(path: Path, before: Any, after: Any) -> Iterator[Change]:
         yield from _list_replacements(path, before, after)
 
 
-def _list_replacements(path: Path, before: Any, after: Any) -> Iterator[Change]:
+def _list_replacements(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
     gone, come = list(_leaves(path, before)), list(_leaves(path, after))
     if len(gone) == len(come) == 1 and gone[0][0] == come[0][0]:
         yield _leaf_change(path, Piece("removed", gone[0][1]), Piece("added", come[0][1]))
@@ -102,12 +102,12 @@ def _list_replacements(path: Path, before: Any, after: Any) -> Iterator[Change]:
         yield _leaf_change(place, Piece("added", leaf))
 
 
-def _leaf_change(path: Path, *pieces: Piece) -> Change:
+def _leaf_change(path: ValuePath, *pieces: Piece) -> Change:
     counts = [_words(piece.value) if isinstance(piece.value, str) else 1 for piece in pieces]
     return Change(path=path, pieces=pieces, words=max(counts))
 
 
-def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
     inner: list[tuple[str | int, Any]] = []
     if value is not _ABSENT and len(path) < DEEPEST:
         inner = list(value.items()) if isinstance(value, Mapping) else inner
@@ -118,7 +118,7 @@ def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def _changes_in_list(path: Path, before: list[Any], after: list[Any]) -> Iterator[Change]:
+def _changes_in_list(path: ValuePath, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = ([_encode(value) for value in values] for values in (before, after))
     for _, (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
         numbered = zip_longest(range(a, b), range(c, d))
@@ -151,7 +151,7 @@ def _stretches(
 # Texts
 
 
-def _text_change(path: Path, before: str, after: str) -> Change:
+def _text_change(path: ValuePath, before: str, after: str) -> Change:
     runs = _move_spaces_out(_join_splinters(_text_runs(before, after)))
     words = sum(max(_words(gone), _words(come)) for _, gone, come in runs)
     return Change(path=path, pieces=tuple(_pieces(runs)), words=words)

@@ -12,7 +12,7 @@ from placet.pages.content.display_forms import format_label
 from placet.pages.content.images import render_picture
 from placet.text.characters import mark_hidden
 
-Card = Mapping[str, Any]
+CardData = Mapping[str, Any]
 
 # The position of a detail on a card, by its name; all other details are facts.
 ROLES: Mapping[str, str] = {
@@ -36,7 +36,7 @@ _PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORE
 
 
 def draw_cards(
-    cards: Sequence[Card],
+    cards: Sequence[CardData],
     *,
     name: str,
     type: str,
@@ -57,7 +57,7 @@ def draw_cards(
         yield Markup(drawn)  # noqa: S704 - every value was escaped when it was rendered
 
 
-def columns_to_sort(cards: Sequence[Card]) -> list[str]:
+def columns_to_sort(cards: Sequence[CardData]) -> list[str]:
     """Return the labels of the facts that most cards have, in order: the useful sort keys."""
     examined = cards[:MAX_EXAMINED]
     counts: dict[str, int] = {}
@@ -86,7 +86,7 @@ class _CardWriter:
         self._long = long
         self._missing = f'<p class="problem">{escape(missing)}</p>' if missing else ""
 
-    def render_card(self, number: int, card: Card) -> str:
+    def render_card(self, number: int, card: CardData) -> str:
         """Return one card as HTML."""
         checked = '" checked id="o-' if card["picked"] else '" id="o-'
         missing = "" if card["picked"] else self._missing
@@ -142,7 +142,7 @@ class _CardWriter:
         return f"{start}<dt><bdi>{name}</bdi></dt><dd>{shown}</dd></div>"
 
 
-def _long_keys(cards: Sequence[Card]) -> frozenset[str]:
+def _long_keys(cards: Sequence[CardData]) -> frozenset[str]:
     """Return the facts that need a full line on one card; they get one on all, to be comparable."""
     return frozenset(
         key

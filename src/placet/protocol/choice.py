@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from placet.errors import ChoiceRequired, InvalidChoice
 
-Choice = Literal["review", "skip"]
+ReviewChoice = Literal["review", "skip"]
 
 
-def require_choice(body: Mapping[str, Any]) -> Choice:
+def require_choice(body: Mapping[str, Any]) -> ReviewChoice:
     """Return the caller's choice; `previous_case_id` continues a review and counts as `prefer_hitl`.
 
     Raises `ChoiceRequired` if neither flag is set, and `InvalidChoice` if both are or one is not a boolean.

@@ -9,9 +9,9 @@ from placet.ports.identity import Principal
 from placet.relay.call_limits import RelayLimits
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
 """Reads a request body of at most the given number of bytes."""

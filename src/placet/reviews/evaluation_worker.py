@@ -20,7 +20,7 @@ MAX_SECONDS = 10
 LENGTH = struct.Struct(">I")
 READY, RETURNED, RAISED, FAILED = "ready", "returned", "raised", "failed"
 
-Outcome = tuple[str, Any]
+EvaluationOutcome = tuple[str, Any]
 
 
 def limit_resources() -> None:
@@ -33,7 +33,7 @@ def limit_resources() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def evaluate(name: str, method: str, arguments: tuple[Any, ...]) -> Outcome:
+def evaluate(name: str, method: str, arguments: tuple[Any, ...]) -> EvaluationOutcome:
     """Return what the method of this review type returns or raises."""
     try:
         return RETURNED, getattr(SAMPLES[name], method)(*arguments)
@@ -53,7 +53,7 @@ def serve(requests: BinaryIO, outcomes: BinaryIO) -> None:
         signal.alarm(0)
 
 
-def _write(outcomes: BinaryIO, outcome: Outcome) -> None:
+def _write(outcomes: BinaryIO, outcome: EvaluationOutcome) -> None:
     outcomes.write(encode_frame(outcome))
     outcomes.flush()
 

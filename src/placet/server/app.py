@@ -10,8 +10,8 @@ from starlette.types import ASGIApp
 
 from placet.errors import MethodNotAllowed
 from placet.http.asgi import (
+    AsgiMessage,
     ClientDisconnected,
-    Message,
     RawReply,
     Receive,
     Scope,
@@ -122,7 +122,7 @@ class PlacetApp:
         _, argument, name = self._find(scope["method"], path)
         status = 0
 
-        async def send_noting_status(message: Message) -> None:
+        async def send_noting_status(message: AsgiMessage) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from placet.errors import InvalidSubmission, Unavailable
-from placet.reviews.evaluation_worker import FAILED, LENGTH, RAISED, Outcome, encode_frame
+from placet.reviews.evaluation_worker import FAILED, LENGTH, RAISED, EvaluationOutcome, encode_frame
 from placet.reviews.registry import SAMPLES
 from placet.reviews.review_type import ReviewType
 from placet.text.wording import message
@@ -76,7 +76,7 @@ class EvaluationProcess:
         self._closed = True
         await self._stop()
 
-    async def _evaluate(self, request: bytes) -> Outcome:
+    async def _evaluate(self, request: bytes) -> EvaluationOutcome:
         process = await self._require_process()
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -127,7 +127,7 @@ class EvaluationProcess:
         await asyncio.shield(process.wait())
 
 
-async def _exchange(process: Process, request: bytes) -> Outcome:
+async def _exchange(process: Process, request: bytes) -> EvaluationOutcome:
     if process.stdin is None:
         raise EOFError
     process.stdin.write(request)
@@ -135,9 +135,9 @@ async def _exchange(process: Process, request: bytes) -> Outcome:
     return await _read_outcome(process)
 
 
-async def _read_outcome(process: Process) -> Outcome:
+async def _read_outcome(process: Process) -> EvaluationOutcome:
     if process.stdout is None:
         raise EOFError
     (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
-    outcome: Outcome = pickle.loads(await process.stdout.readexactly(length))  # noqa: S301 - our own program
+    outcome: EvaluationOutcome = pickle.loads(await process.stdout.readexactly(length))  # noqa: S301 - our own program
     return outcome

@@ -16,8 +16,8 @@ from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, Route
 from placet.protocol.timestamp import Timestamp
 from placet.server.api_examples import ANSWERED_AT, CASE, ENDS_AT, as_examples
 
-Key = Annotated[str, Meta(min_length=1, max_length=1_000)]
-Name = Annotated[str, Meta(min_length=1, max_length=500)]
+CallKey = Annotated[str, Meta(min_length=1, max_length=1_000)]
+LongName = Annotated[str, Meta(min_length=1, max_length=500)]
 
 
 GRANT_ID = Parameter(name="grant_id", location="path", type=CaseId, description="The grant's id.")
@@ -34,17 +34,17 @@ class UseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A call that may be covered by a grant."""
 
     key: Annotated[
-        Key,
+        CallKey,
         Meta(
             description="Your name for this one call, such as its thread, turn and id. A retry under it "
             "is not counted again; another call under it is refused."
         ),
     ]
-    call_id: Name
-    tool: Name
+    call_id: LongName
+    tool: LongName
     arguments: dict[str, Any]
-    agent: Name | None = None
-    thread_id: Name | None = None
+    agent: LongName | None = None
+    thread_id: LongName | None = None
 
 
 class GrantView(Struct, frozen=True, kw_only=True, omit_defaults=True):

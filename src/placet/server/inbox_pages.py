@@ -31,7 +31,7 @@ from placet.server.case_sessions import LAST_FOR
 from placet.server.inbox_list import TYPE_NAMES, InboxList, InboxPage, InboxQuery, read_query, write_cursor
 from placet.server.inbox_sessions import InboxSessions, InboxVisitor
 from placet.server.page_replies import HEADERS, PageReplies
-from placet.server.page_requests import Pairs, read_form, require_own_page
+from placet.server.page_requests import FormPairs, read_form, require_own_page
 from placet.server.poll_limiter import PollLimiter
 
 SIGN_INS_PER_MINUTE = 60
@@ -120,7 +120,7 @@ class InboxPages(HttpApi):
 
     # Sessions
 
-    async def _visitor(self, request: Request) -> tuple[InboxVisitor, Pairs]:
+    async def _visitor(self, request: Request) -> tuple[InboxVisitor, FormPairs]:
         """Return who posted a form of the inbox and its fields; raise SessionEnded for any other sender."""
         require_own_page(request, self._replies.origin)
         pairs = await self._form(request)  # read before the key is checked, because this may take long
@@ -129,7 +129,7 @@ class InboxPages(HttpApi):
             raise SessionEnded()
         return visitor, pairs
 
-    async def _form(self, request: Request) -> Pairs:
+    async def _form(self, request: Request) -> FormPairs:
         return read_form(await read_body(request.scope, request.receive, limit=LONGEST_FORM))
 
     def _set_cookie(self, response: Response, cookie: str, *, max_age: int) -> None:
@@ -244,6 +244,6 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
 )
 
 
-def _value(pairs: Pairs, name: str) -> str:
+def _value(pairs: FormPairs, name: str) -> str:
     """Return the last value posted under this name."""
     return next((value for key, value in reversed(pairs) if key == name), "")

@@ -17,7 +17,7 @@ from placet.server.page_replies import PageReplies
 MAX_FIELDS = 2000
 OWN_FIELDS = frozenset({"csrf", "action", "shown", "idempotency_key"})
 REMARKS = ("pass_on_note", "why", "hand_back_reason")
-Pairs = list[tuple[str, str]]
+FormPairs = list[tuple[str, str]]
 
 
 class PagePost(Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class PagePost(Struct, frozen=True, kw_only=True):
     case: Case
     offer: Offer
     session: CaseSession
-    pairs: Pairs
+    pairs: FormPairs
 
     def value(self, name: str) -> str | None:
         """Return the last value posted under this name."""
@@ -38,7 +38,7 @@ class PagePost(Struct, frozen=True, kw_only=True):
         return {name: self.value(name) or "" for name in REMARKS}
 
     @property
-    def typed(self) -> Pairs:
+    def typed(self) -> FormPairs:
         """What the reviewer entered, without the form's own fields."""
         return [(name, value) for name, value in self.pairs if name not in OWN_FIELDS]
 
@@ -128,7 +128,7 @@ def require_own_page(request: Request, origin: str, *, named: bool = False) -> N
         raise SessionEnded()
 
 
-def read_form(body: bytes) -> Pairs:
+def read_form(body: bytes) -> FormPairs:
     """Return the name and value pairs of a posted form; raise InvalidSubmission if it cannot be read."""
     try:
         return parse_qsl(

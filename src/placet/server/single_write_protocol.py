@@ -13,7 +13,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from placet.errors import ValidationFailed
-from placet.http.asgi import BufferedBody, Message, RawReply, Receive, Scope, Send, StreamedReplyNeeded
+from placet.http.asgi import AsgiMessage, BufferedBody, RawReply, Receive, Scope, Send, StreamedReplyNeeded
 
 MAX_HEAD_BYTES = (
     256 * 1024
@@ -160,7 +160,7 @@ def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
         return app
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_unchunked(message: Message) -> None:
+        async def send_unchunked(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 if all(name.lower() != b"content-length" for name, _ in message.get("headers", ())):
                     cycle.chunked_encoding = False

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from placet.http.asgi import Message, Receive, Scope, Send
+from placet.http.asgi import AsgiMessage, Receive, Scope, Send
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from placet.server.app import PlacetApp, route_path
 from placet.server.streams import EventStreams
@@ -55,7 +55,7 @@ class TracedApp:
             attributes=attributes,
         ) as span:
 
-            async def noting(message: Message) -> None:
+            async def noting(message: AsgiMessage) -> None:
                 if message["type"] == "http.response.start":
                     span.set_attribute("http.response.status_code", message["status"])
                     if message["status"] >= 500:

@@ -13,7 +13,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from msgspec import Struct
 
-Key = ECKey | RSAKey | OKPKey
+SigningJwk = ECKey | RSAKey | OKPKey
 
 _SHA256 = hashes.SHA256()
 _ECDSA = ec.ECDSA(Prehashed(_SHA256))
@@ -30,7 +30,7 @@ class Algorithm(Struct, frozen=True, kw_only=True):
     key_class: type[ECKey] | type[RSAKey] | type[OKPKey]
     fixed: dict[str, str]
     members: tuple[str, ...]
-    generate: Callable[[], Key]
+    generate: Callable[[], SigningJwk]
     sign: Callable[[Any, bytes], bytes]
 
 
@@ -68,7 +68,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 }
 
 
-def import_key(algorithm: Algorithm, jwk: Mapping[str, Any], *, private: bool = False) -> Key:
+def import_key(algorithm: Algorithm, jwk: Mapping[str, Any], *, private: bool = False) -> SigningJwk:
     """Return the key in `jwk`, with its private part if `private`. Raises ValueError if it is unusable."""
     if any(jwk.get(name) != value for name, value in algorithm.fixed.items()):
         raise ValueError(f"{algorithm.name} takes another type of key")

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.errors import SettingsError
-from placet.signing.algorithms import ALGORITHMS, Algorithm, Key, import_key
+from placet.signing.algorithms import ALGORITHMS, Algorithm, SigningJwk, import_key
 
 Moment = Annotated[datetime, Meta(tz=True)]
 
@@ -28,7 +28,7 @@ class SigningKey(Struct, frozen=True, kw_only=True):
         # The private key stays out of logs and tracebacks.
         return f"SigningKey(kid={self.kid!r}, algorithm={self.algorithm!r}, retired_at={self.retired_at!r})"
 
-    def read(self) -> Key:
+    def read(self) -> SigningJwk:
         """Return the key. Raises SettingsError if the text does not match its key id or algorithm."""
         try:
             jwk = msgspec.json.decode(self.jwk, type=dict[str, str])

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from placet.errors import SignatureInvalid, ValidationFailed
 from placet.protocol.signed_result import ResultSignature, build_signing_payload, parse_signature
-from placet.signing.algorithms import ALGORITHMS, Key, import_key
+from placet.signing.algorithms import ALGORITHMS, SigningJwk, import_key
 
 NOTICED_WITHIN = timedelta(minutes=1)  # how long a running server may take to notice a rotation
 
@@ -90,7 +90,7 @@ def _payload(poll: Mapping[str, Any], result: Mapping[str, Any], signature: Resu
         raise SignatureInvalid(f"This cannot be a signed result: {error.message}") from None
 
 
-def _find_published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> Key:
+def _find_published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> SigningJwk:
     header = signature.header
     keys = jwks.get("keys") if isinstance(jwks, Mapping) else None
     if not isinstance(keys, list):
@@ -118,7 +118,7 @@ def _require_signed_before_retirement(retired_at: Any, signed_at: str) -> None:
         raise SignatureInvalid(f"The key was retired at {retired_at[:40]}, before this was signed.")
 
 
-def _check(signature: ResultSignature, payload: bytes, key: Key) -> None:
+def _check(signature: ResultSignature, payload: bytes, key: SigningJwk) -> None:
     try:
         jws.deserialize_compact(signature.value, key, registry=_REGISTRY, payload=payload)
     except (JoseError, ValueError):

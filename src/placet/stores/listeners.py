@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-Listener = Callable[[str | None], None]
+ChangeListener = Callable[[str | None], None]
 
 
 class CommitListeners:
     """The listeners of a store: those for changed cases, and those for tenants with changed records."""
 
     def __init__(self) -> None:
-        self._case_listeners: list[Listener] = []
-        self._record_listeners: list[Listener] = []
+        self._case_listeners: list[ChangeListener] = []
+        self._record_listeners: list[ChangeListener] = []
 
-    def add_change_listener(self, listener: Listener) -> None:
+    def add_change_listener(self, listener: ChangeListener) -> None:
         """Call `listener` after each commit with every case that it changed; None: another process wrote."""
         self._case_listeners.append(listener)
 
-    def add_record_listener(self, listener: Listener) -> None:
+    def add_record_listener(self, listener: ChangeListener) -> None:
         """Call `listener` after each commit with every tenant whose records it changed."""
         self._record_listeners.append(listener)
 
@@ -31,7 +31,7 @@ class CommitListeners:
         _notify(self._record_listeners, tenants)
 
 
-def _notify(listeners: Sequence[Listener], names: Iterable[str | None]) -> None:
+def _notify(listeners: Sequence[ChangeListener], names: Iterable[str | None]) -> None:
     """Call every listener with each name. A failing listener is reported to the event loop."""
     for name in names:
         for listener in listeners:

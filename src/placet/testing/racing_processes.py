@@ -16,7 +16,7 @@ CLAIMED = "claimed"
 STEPS = 5
 
 OpenSaver = Callable[..., Saver]
-Task = Callable[[Saver, str], object]
+SaverTask = Callable[[Saver, str], object]
 
 
 def try_to_claim(saver: Saver, name: str) -> str:
@@ -42,7 +42,7 @@ def append_steps(saver: Saver, name: str, steps: int = STEPS) -> int:
     return done
 
 
-def race(open_saver: OpenSaver, tasks: Sequence[Task], count: int) -> Sequence[Sequence[str]]:
+def race(open_saver: OpenSaver, tasks: Sequence[SaverTask], count: int) -> Sequence[Sequence[str]]:
     """Run each task in `count` processes at the same moment. Return the outcomes of each task."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -58,7 +58,7 @@ def race(open_saver: OpenSaver, tasks: Sequence[Task], count: int) -> Sequence[S
     return [[outcome for number, outcome in outcomes if number == index] for index in range(len(tasks))]
 
 
-def _start(open_saver: OpenSaver, tasks: Sequence[Task], count: int, report: Connection) -> None:
+def _start(open_saver: OpenSaver, tasks: Sequence[SaverTask], count: int, report: Connection) -> None:
     """Fork the processes from one that has only imported the modules, which is fast and has no threads."""
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(count)
@@ -79,7 +79,7 @@ def _start(open_saver: OpenSaver, tasks: Sequence[Task], count: int, report: Con
 
 def _run_tasks(
     open_saver: OpenSaver,
-    tasks: Sequence[Task],
+    tasks: Sequence[SaverTask],
     name: str,
     barrier: Barrier,
     report: Callable[[tuple[int, str]], None],

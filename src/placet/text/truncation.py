@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from placet.text.characters import CLOSE, OPEN, mark_hidden
 
-Size = Callable[[str], int]
+MeasureText = Callable[[str], int]
 
 MAX_READ = 20_000
 """How many characters of a text are read; no messenger and no list shows more."""
@@ -29,7 +29,7 @@ def count_utf8_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def truncate(text: str, limit: int, *, size: Size = len) -> str:
+def truncate(text: str, limit: int, *, size: MeasureText = len) -> str:
     """Return the text, or its beginning and an ellipsis, at most `limit` long as `size` measures it.
 
     A platform whose markup is escaped gives the size of the escaped text. An emoji stays with its modifiers,

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from placet.relay.a2a.builders import build_task, wrap_rpc_result
-from placet.relay.a2a.dialects import TERMINAL, Dialect, State
+from placet.relay.a2a.dialects import TERMINAL, Dialect, TaskState
 from placet.relay.a2a.errors import RpcId
 from placet.relay.a2a.json_fields import Json
 
@@ -12,7 +12,7 @@ def build_status_event(
     *,
     task_id: str,
     context_id: str,
-    state: State,
+    state: TaskState,
     at: datetime,
     dialect: Dialect,
     metadata: Json | None = None,

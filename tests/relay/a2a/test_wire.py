@@ -31,7 +31,7 @@ from placet.relay.a2a.dialects import (
     RPC_1_0,
     STATES,
     Dialect,
-    State,
+    TaskState,
     format_state,
 )
 from placet.relay.a2a.errors import A2AError, build_error_body, get_error_status
@@ -98,7 +98,7 @@ def parse_with_sdk(document: dict[str, Any], dialect: Dialect) -> Any:
 
 @by_name
 @pytest.mark.parametrize("state", KNOWN)
-def test_built_task_is_valid_for_the_sdk(dialect: Dialect, state: State) -> None:
+def test_built_task_is_valid_for_the_sdk(dialect: Dialect, state: TaskState) -> None:
     said = build_message(
         message_id="m",
         role="agent",
@@ -129,7 +129,7 @@ def test_built_task_is_valid_for_the_sdk(dialect: Dialect, state: State) -> None
 
 @by_name
 @pytest.mark.parametrize("state", ["working", "completed", "canceled"])
-def test_built_status_event_is_valid_for_the_sdk(dialect: Dialect, state: State) -> None:
+def test_built_status_event_is_valid_for_the_sdk(dialect: Dialect, state: TaskState) -> None:
     built = build_status_event(
         task_id="t", context_id="c", state=state, at=AT, dialect=dialect, metadata={"a": None}
     )

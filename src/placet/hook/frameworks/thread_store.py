@@ -36,7 +36,7 @@ from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
 
 T = TypeVar("T")
-Requirements = Mapping[str, ReviewRequirement | None]
+ReviewRequirements = Mapping[str, ReviewRequirement | None]
 """Call id -> how it must be reviewed, or None if it only waits with the others."""
 TURN_DIGEST = 12
 TURN_SEPARATOR = "#"
@@ -180,7 +180,7 @@ class FrameworkThreads:
         held: ClaimedThread,
         state: str,
         calls: Sequence[ToolCall],
-        gates: Requirements,
+        gates: ReviewRequirements,
         schemas: Schemas,
     ) -> InterruptionMetadata | None:
         """Freeze the calls as evaluated, and pause the thread for a reviewer.

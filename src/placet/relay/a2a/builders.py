@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from placet.relay.a2a.dialects import Dialect, Operation, Role, State, format_role, format_state
+from placet.relay.a2a.dialects import Dialect, Operation, Role, TaskState, format_role, format_state
 from placet.relay.a2a.errors import RpcId
 from placet.relay.a2a.json_fields import Json
 
@@ -37,7 +37,7 @@ def build_task(
     *,
     task_id: str,
     context_id: str,
-    state: State,
+    state: TaskState,
     at: datetime,
     dialect: Dialect,
     metadata: Json | None = None,
@@ -66,7 +66,7 @@ def wrap_rpc_result(result: Any, dialect: Dialect, rpc_id: RpcId) -> Json:
     return body
 
 
-def _build_status(state: State, at: datetime, dialect: Dialect, status_message: Json | None) -> Json:
+def _build_status(state: TaskState, at: datetime, dialect: Dialect, status_message: Json | None) -> Json:
     timestamp = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     status: Json = {"state": format_state(state, dialect), "timestamp": timestamp}
     if status_message is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from placet.relay.a2a.dialects import Binding, Dialect, Version
+from placet.relay.a2a.dialects import Dialect, ProtocolBinding, Version
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_fields import Json
 
@@ -15,7 +15,7 @@ WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 """The paths of the card below an agent's URL: the current one and that of earlier versions."""
 MAX_INTERFACES = 32
 SCHEME = "placet"
-_BINDINGS: dict[str, Binding] = {"JSONRPC": "JSONRPC", "HTTP+JSON": "HTTP+JSON"}
+_BINDINGS: dict[str, ProtocolBinding] = {"JSONRPC": "JSONRPC", "HTTP+JSON": "HTTP+JSON"}
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 

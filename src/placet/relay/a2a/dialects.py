@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-Binding = Literal["JSONRPC", "HTTP+JSON"]
+ProtocolBinding = Literal["JSONRPC", "HTTP+JSON"]
 Version = Literal["1.0", "0.3"]
 Operation = Literal[
     "send",
@@ -19,7 +19,7 @@ Operation = Literal[
     "push_delete",
     "extended_card",
 ]
-State = Literal[
+TaskState = Literal[
     "submitted",
     "working",
     "input-required",
@@ -33,13 +33,13 @@ State = Literal[
 Role = Literal["user", "agent"]
 
 STREAMED: frozenset[Operation] = frozenset({"stream", "subscribe"})
-TERMINAL: frozenset[State] = frozenset({"completed", "canceled", "failed", "rejected"})
+TERMINAL: frozenset[TaskState] = frozenset({"completed", "canceled", "failed", "rejected"})
 
 
 class Dialect(Struct, frozen=True):
     """One binding of one A2A version."""
 
-    binding: Binding
+    binding: ProtocolBinding
     version: Version
 
     @property
@@ -110,7 +110,7 @@ REST_ROUTES: dict[Operation, tuple[tuple[str, ...], str]] = {
 EXTENDED_CARD_PATHS: dict[Version, str] = {"1.0": "/extendedAgentCard", "0.3": "/card"}
 
 
-def format_state(state: State, dialect: Dialect) -> str:
+def format_state(state: TaskState, dialect: Dialect) -> str:
     """Return the name of the state in this dialect."""
     if not dialect.proto:
         return state
@@ -121,24 +121,24 @@ def format_state(state: State, dialect: Dialect) -> str:
     return f"TASK_STATE_{state.upper().replace('-', '_')}"
 
 
-STATES: dict[str, State] = {
+STATES: dict[str, TaskState] = {
     format_state(state, dialect): state
     for dialect in DIALECTS
     for state in (*TERMINAL, "submitted", "working", "input-required", "auth-required", "unknown")
 }
 
 
-STATES_BY_NUMBER: tuple[State, ...] = (
+STATES_BY_NUMBER: tuple[TaskState, ...] = (
     *("unknown", "submitted", "working", "completed", "failed", "canceled"),
     *("input-required", "rejected", "auth-required"),
 )
 """The states in the order of their protocol buffer numbers, which JSON may use instead of names."""
-_STATES_BY_LETTERS: dict[str, State] = {state.replace("-", ""): state for state in STATES_BY_NUMBER} | {
+_STATES_BY_LETTERS: dict[str, TaskState] = {state.replace("-", ""): state for state in STATES_BY_NUMBER} | {
     "cancelled": "canceled"
 }
 
 
-def parse_state(word: Any) -> State | None:
+def parse_state(word: Any) -> TaskState | None:
     """Return the state that a client may read from a value.
 
     Returns "unknown" for a value that no dialect defines, and None if there is no value. Some clients accept
@@ -153,7 +153,7 @@ def parse_state(word: Any) -> State | None:
     return _state_from_number(word)
 
 
-def _state_from_number(number: Any) -> State | None:
+def _state_from_number(number: Any) -> TaskState | None:
     if number is None or isinstance(number, bool | dict | list):
         return None
     try:

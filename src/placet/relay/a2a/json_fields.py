@@ -7,7 +7,7 @@ bypass inspection. It rejects a field with two spellings in one object.
 from collections.abc import Iterable
 from typing import Any
 
-from placet.relay.a2a.dialects import ROLES, Role, State, parse_state
+from placet.relay.a2a.dialects import ROLES, Role, TaskState, parse_state
 from placet.relay.a2a.errors import A2AError
 
 Json = dict[str, Any]
@@ -53,7 +53,7 @@ def get_object(holder: Any, names: Iterable[str]) -> Json | None:
     return found if isinstance(found, dict) else None
 
 
-def get_state(status: Any) -> State | None:
+def get_state(status: Any) -> TaskState | None:
     """Return the state in a status, "unknown" if no dialect defines it, or None if there is none."""
     return parse_state(status.get("state")) if isinstance(status, dict) else None
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.dialects import STATES, TERMINAL, Dialect, Operation, State, parse_state
+from placet.relay.a2a.dialects import STATES, TERMINAL, Dialect, Operation, TaskState, parse_state
 from placet.relay.a2a.document import A2ADocument
 from placet.relay.a2a.errors import A2AError, RpcId
 from placet.relay.a2a.json_fields import (
@@ -116,7 +116,7 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
         return get_text(self.message, MESSAGE_ID)
 
     @lazy_property
-    def state(self) -> State | None:
+    def state(self) -> TaskState | None:
         """The state of the task, or None if the reply does not contain one."""
         source = self.task or self.status_update
         return None if source is None else get_state(source.get("status"))

@@ -10,14 +10,14 @@ from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.registry_records import Origin, RegistryEntry, RegistryKind, RegistryRecords, Rev
+from placet.relay.api.registry_records import RecordOrigin, RegistryEntry, RegistryKind, RegistryRecords, Rev
 from placet.relay.registry.records import StoredRegistry, build_record
 from placet.relay.registry.registry_editor import RegistryEditor, check_credential_change
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import AGENT_ID, AgentSettings, CallerSettings
 
 Url = Annotated[str, Meta(min_length=1, max_length=2000)]
-Header = Annotated[str, Meta(min_length=1, max_length=100)]
+HeaderName = Annotated[str, Meta(min_length=1, max_length=100)]
 Variable = Annotated[str, Meta(min_length=1, max_length=200)]
 AgentId = Annotated[str, Meta(pattern=f"^{AGENT_ID.pattern}$(?!\\n)")]
 
@@ -44,7 +44,7 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     url: Annotated[Url, Meta(description="The agent's https URL. Its card is below this URL.")]
     card_url: Annotated[Url | None, Meta(description="The card's URL, if it is not below `url`.")] = None
     credentials: Annotated[
-        dict[Header, Variable],
+        dict[HeaderName, Variable],
         Meta(
             max_length=20,
             description="Headers for the agent: the header's name and the server's environment variable that "
@@ -53,7 +53,7 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
         ),
     ] = {}
     forward_headers: Annotated[
-        tuple[Header, ...],
+        tuple[HeaderName, ...],
         Meta(max_length=50, description="Callers' headers to forward, in addition to those of A2A."),
     ] = ()
     input_required: Annotated[
@@ -104,7 +104,7 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
     unreadable_files: Literal["hold", "pass"]
     relay_url: Annotated[str, Meta(description="The agent's URL for callers. Its card is below this URL.")]
     callers: Annotated[tuple[str, ...], Meta(description="The callers that may call it.")]
-    origin: Origin
+    origin: RecordOrigin
     rev: Rev = None
 
 

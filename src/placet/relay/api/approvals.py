@@ -30,7 +30,7 @@ READ_BATCH = 10
 MAX_LISTED_DATA = 16_384
 """The maximum size of the data of one message in a list, so that a page stays readable."""
 
-Status = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
+ApprovalStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
 StatusFilter = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 ReviewerMessage = Annotated[str, Meta(max_length=MAX_MESSAGE)]
@@ -57,7 +57,7 @@ class ApprovalView(Struct, frozen=True, kw_only=True, rename="camel"):
     """A message that waits, or waited, for a decision."""
 
     id: str
-    status: Status
+    status: ApprovalStatus
     task_id: Annotated[str, Meta(description="The caller's id of the task.")]
     context_id: str
     tenant_id: str

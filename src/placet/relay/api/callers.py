@@ -15,7 +15,7 @@ from placet.relay.api.access import RelayRequest
 from placet.relay.api.agents import AgentId, agents
 from placet.relay.api.registry_records import (
     KEY_RULE,
-    Origin,
+    RecordOrigin,
     RegistryEntry,
     RegistryKind,
     RegistryRecords,
@@ -31,7 +31,7 @@ from placet.text.characters import CONTROLS
 CHANGE_ERRORS = (CaseNotFound, RelayConflict)
 MAX_AGENTS = 10_000
 _CONTROLS = f"\t\n{CONTROLS}".encode("unicode_escape").decode()
-Name = Annotated[
+CallerName = Annotated[
     str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=full_match_pattern(f"[^/{_CONTROLS}]+"))
 ]
 Kind = Annotated[Literal["agent", "user"], Meta(description="Whether the caller is an agent or a person.")]
@@ -63,7 +63,7 @@ class CallerDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 class CallerRequest(CallerDraft, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A new caller."""
 
-    name: Annotated[Name, Meta(description="The name of its API keys.")]
+    name: Annotated[CallerName, Meta(description="The name of its API keys.")]
 
 
 class CallerView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -73,7 +73,7 @@ class CallerView(Struct, frozen=True, kw_only=True, rename="camel"):
     tenant_id: str
     kind: Kind
     agents: tuple[str, ...]
-    origin: Origin
+    origin: RecordOrigin
     rev: Rev = None
 
 
@@ -84,7 +84,7 @@ class SubscriptionView(Struct, frozen=True, kw_only=True, rename="camel"):
     source_kind: Kind
     sink: str
     tenant_id: str
-    origin: Origin
+    origin: RecordOrigin
 
 
 class SubscriptionQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -10,10 +10,10 @@ from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.agents import AgentId
-from placet.relay.api.callers import Name
+from placet.relay.api.callers import CallerName
 from placet.relay.api.registry_records import (
     KEY_RULE,
-    Origin,
+    RecordOrigin,
     RegistryKind,
     RegistryRecords,
     Rev,
@@ -52,7 +52,8 @@ class MemberGroupDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid
     """The settings of a group."""
 
     members: Annotated[
-        tuple[Name, ...], Meta(max_length=MAX_MEMBERS, description="The names of the members' API keys.")
+        tuple[CallerName, ...],
+        Meta(max_length=MAX_MEMBERS, description="The names of the members' API keys."),
     ] = ()
     permissions: Annotated[
         tuple[Permission, ...],
@@ -83,7 +84,7 @@ class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
     tenant_id: str
     members: tuple[str, ...]
     permissions: tuple[str, ...]
-    origin: Origin
+    origin: RecordOrigin
     rev: Rev = None
 
 

@@ -48,7 +48,7 @@ Config = Annotated[
         ],
     ),
 ]
-Origin = Annotated[
+PolicyOrigin = Annotated[
     Literal["settings", "store"],
     Meta(
         description="`settings` for a policy in the file that the server's settings name, which applies to "
@@ -91,7 +91,7 @@ class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
         Timestamp, Meta(description="For a policy of the settings, when the server read it.")
     ]
     created_by: str
-    origin: Origin
+    origin: PolicyOrigin
     retired_at: Annotated[
         Timestamp | None, Meta(description="When the policy was retired. No version is in force since then.")
     ] = None
@@ -253,7 +253,7 @@ class PolicyApi(HttpApi):
         )
 
 
-def view_policy(versions: PolicyVersions, index: int = -1, *, origin: Origin = "store") -> PolicyView:
+def view_policy(versions: PolicyVersions, index: int = -1, *, origin: PolicyOrigin = "store") -> PolicyView:
     """Return one version as the API shows it. The newest version says whether the policy is retired."""
     stored = versions[index].value
     policy = stored.policy

@@ -19,7 +19,7 @@ from placet.relay.registry.registry_snapshot import RegistryKey, RegistrySnapsho
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings
 
 KEY_RULE = "Only an administrator may add an API key that does not belong to the tenant yet."
-Origin = Annotated[
+RecordOrigin = Annotated[
     Literal["settings", "store"],
     Meta(description="Whether it is in the server's settings file or was registered with this API."),
 ]

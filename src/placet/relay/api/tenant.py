@@ -10,7 +10,7 @@ from placet.http.route import HttpApi
 from placet.protocol.duration import LONGEST_TEXT
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
-from placet.relay.api.registry_records import Origin, Rev
+from placet.relay.api.registry_records import RecordOrigin, Rev
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy
 from placet.relay.audit.tenant_retention import TenantRetention
@@ -38,7 +38,7 @@ class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
     """The retention of a tenant's audit log, and where it is set."""
 
     tenant_id: str
-    origin: Origin
+    origin: RecordOrigin
     rev: Rev
 
 

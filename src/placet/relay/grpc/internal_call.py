@@ -11,7 +11,7 @@ import msgspec
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.sse import EventSplitter, get_event_data
-from placet.relay.asgi import App, Message, Scope
+from placet.relay.asgi import App, AsgiMessage, Scope
 from placet.relay.route_addresses import AGENT_PROXY
 from placet.relay.upstream.agent_client import EVENTS_TYPE
 
@@ -30,7 +30,7 @@ class InternalCall:
         self._disconnected = asyncio.Event()
         self._body_sent = False
         # The queue is bounded, so that a caller that does not read delays only its own call.
-        self._messages: asyncio.Queue[Message | None] = asyncio.Queue(MAX_QUEUED)
+        self._messages: asyncio.Queue[AsgiMessage | None] = asyncio.Queue(MAX_QUEUED)
 
     async def documents(self) -> AsyncGenerator[Any, None]:
         """Yield the documents of the response. Raises the exceptions of the relay."""
@@ -51,7 +51,7 @@ class InternalCall:
         finally:
             await self._messages.put(None)
 
-    async def _receive(self) -> Message:
+    async def _receive(self) -> AsgiMessage:
         if not self._body_sent:
             self._body_sent = True
             return {"type": "http.request", "body": self._body, "more_body": False}

@@ -30,7 +30,7 @@ FORWARDED_METADATA = frozenset(
     {"authorization", "a2a-version", "a2a-extensions", "x-correlation-id", "traceparent", "tracestate"}
 )
 
-Context = Any  # grpc has no type annotations
+GrpcContext = Any  # grpc has no type annotations
 
 log = logging.getLogger("placet.relay")
 
@@ -100,57 +100,59 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
 
     # Methods of the gRPC service
 
-    async def SendMessage(self, request: Message, context: Context) -> Message:
+    async def SendMessage(self, request: Message, context: GrpcContext) -> Message:
         """Send a message."""
         return await self._single("send", request, context)
 
-    async def SendStreamingMessage(self, request: Message, context: Context) -> AsyncGenerator[Message, None]:
+    async def SendStreamingMessage(
+        self, request: Message, context: GrpcContext
+    ) -> AsyncGenerator[Message, None]:
         """Send a message and stream the events of its task."""
         async with aclosing(self._stream("stream", request, context)) as events:
             async for event in events:
                 yield event
 
-    async def GetTask(self, request: Message, context: Context) -> Message:
+    async def GetTask(self, request: Message, context: GrpcContext) -> Message:
         """Get a task."""
         return await self._single("get", request, context)
 
-    async def ListTasks(self, request: Message, context: Context) -> Message:
+    async def ListTasks(self, request: Message, context: GrpcContext) -> Message:
         """List tasks."""
         return await self._single("list", request, context)
 
-    async def CancelTask(self, request: Message, context: Context) -> Message:
+    async def CancelTask(self, request: Message, context: GrpcContext) -> Message:
         """Cancel a task."""
         return await self._single("cancel", request, context)
 
-    async def SubscribeToTask(self, request: Message, context: Context) -> AsyncGenerator[Message, None]:
+    async def SubscribeToTask(self, request: Message, context: GrpcContext) -> AsyncGenerator[Message, None]:
         """Stream the events of a task."""
         async with aclosing(self._stream("subscribe", request, context)) as events:
             async for event in events:
                 yield event
 
-    async def CreateTaskPushNotificationConfig(self, request: Message, context: Context) -> Message:
+    async def CreateTaskPushNotificationConfig(self, request: Message, context: GrpcContext) -> Message:
         """Create a push config."""
         return await self._single("push_create", request, context)
 
-    async def GetTaskPushNotificationConfig(self, request: Message, context: Context) -> Message:
+    async def GetTaskPushNotificationConfig(self, request: Message, context: GrpcContext) -> Message:
         """Get a push config."""
         return await self._single("push_get", request, context)
 
-    async def ListTaskPushNotificationConfigs(self, request: Message, context: Context) -> Message:
+    async def ListTaskPushNotificationConfigs(self, request: Message, context: GrpcContext) -> Message:
         """List push configs."""
         return await self._single("push_list", request, context)
 
-    async def DeleteTaskPushNotificationConfig(self, request: Message, context: Context) -> Message:
+    async def DeleteTaskPushNotificationConfig(self, request: Message, context: GrpcContext) -> Message:
         """Delete a push config."""
         return await self._single("push_delete", request, context)
 
-    async def GetExtendedAgentCard(self, request: Message, context: Context) -> Message:
+    async def GetExtendedAgentCard(self, request: Message, context: GrpcContext) -> Message:
         """Get the extended card."""
         return await self._single("extended_card", request, context)
 
     # Shared by all methods
 
-    async def _single(self, operation: Operation, request: Message, context: Context) -> Message:
+    async def _single(self, operation: Operation, request: Message, context: GrpcContext) -> Message:
         async with aclosing(self._stream(operation, request, context)) as messages:
             async for message in messages:
                 return message
@@ -158,7 +160,7 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
         raise AssertionError("unreachable: _abort raises")
 
     async def _stream(
-        self, operation: Operation, request: Message, context: Context
+        self, operation: Operation, request: Message, context: GrpcContext
     ) -> AsyncGenerator[Message, None]:
         try:
             call = await self._build_call(operation, request, context)
@@ -173,7 +175,7 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
             log.exception("grpc_call_failed")
             await _abort(context, GrpcRefusal(grpc.StatusCode.INTERNAL, "Internal error."))
 
-    async def _build_call(self, operation: Operation, request: Message, context: Context) -> InternalCall:
+    async def _build_call(self, operation: Operation, request: Message, context: GrpcContext) -> InternalCall:
         agent_id, _, tenant = str(getattr(request, "tenant", "")).partition("/")
         if not AGENT_ID.fullmatch(agent_id):
             raise ValidationFailed("tenant: not a valid agent id. Use the tenant from the agent's card.")
@@ -204,7 +206,7 @@ def _get_result(document: Any) -> Any:
     return document.get("result") if "jsonrpc" in document else document
 
 
-def _build_headers(context: Context) -> list[Header]:
+def _build_headers(context: GrpcContext) -> list[Header]:
     forwarded = [
         (name.lower().encode(), value.encode("latin-1", "replace"))
         for name, value in context.invocation_metadata() or ()
@@ -214,7 +216,7 @@ def _build_headers(context: Context) -> list[Header]:
     return [*forwarded, *version, (b"content-type", b"application/json")]
 
 
-async def _abort(context: Context, refusal: GrpcRefusal) -> None:
+async def _abort(context: GrpcContext, refusal: GrpcRefusal) -> None:
     context.set_trailing_metadata(refusal.trailers())
     await context.abort(refusal.code, refusal.message)
 

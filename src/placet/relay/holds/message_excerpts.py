@@ -23,7 +23,7 @@ MAX_OPENING = 2_000
 MAX_LABEL = 200
 _DATA = re.compile(r"\.(?:parts|content)\[\d+\]\.data(?:\W|$)")
 
-Mark = tuple[int, int, Finding]
+MarkedSpan = tuple[int, int, Finding]
 
 
 def excerpt_texts(
@@ -95,9 +95,9 @@ def format_label(text: str) -> str:
     return truncate(" ".join(replace_unstorable(text).split()), MAX_LABEL)
 
 
-def _group_marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> dict[int, list[Mark]]:
+def _group_marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> dict[int, list[MarkedSpan]]:
     """Return the marks by index of the text. A finding of zero width marks the whole text."""
-    found: dict[int, list[Mark]] = {}
+    found: dict[int, list[MarkedSpan]] = {}
     for count, finding in enumerate(findings):
         if count >= MAX_MARKS:
             break
@@ -110,7 +110,7 @@ def _group_marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> di
     return {index: sorted(marks, key=lambda mark: mark[:2]) for index, marks in found.items()}
 
 
-def _build_text_entry(piece: Scannable, marks: Sequence[Mark], room: int) -> dict[str, Any]:
+def _build_text_entry(piece: Scannable, marks: Sequence[MarkedSpan], room: int) -> dict[str, Any]:
     text = replace_unstorable(piece.text)
     fits = len(text.encode("utf-8", "replace")) <= room
     spans = [(0, len(text))] if fits else _choose_windows(len(text), marks, room)
@@ -127,7 +127,7 @@ def _describe_entity(finding: Finding) -> str:
     return finding.entity if reading is None else f"{finding.entity} → {reading}"
 
 
-def _choose_windows(length: int, marks: Sequence[Mark], room: int) -> list[tuple[int, int]]:
+def _choose_windows(length: int, marks: Sequence[MarkedSpan], room: int) -> list[tuple[int, int]]:
     """Return the spans of a long text to show: its beginning and the surroundings of each finding."""
     wanted = [(0, min(length, MAX_OPENING, max(room // 8, 100)))]
     wanted += [(max(0, start - MARK_CONTEXT), min(length, end + MARK_CONTEXT)) for start, end, _ in marks]
@@ -146,7 +146,7 @@ def _choose_windows(length: int, marks: Sequence[Mark], room: int) -> list[tuple
     return joined
 
 
-def _build_excerpt(text: str, start: int, end: int, marks: Sequence[Mark]) -> dict[str, Any]:
+def _build_excerpt(text: str, start: int, end: int, marks: Sequence[MarkedSpan]) -> dict[str, Any]:
     inside = [
         {
             "start": max(first, start) - start,

@@ -13,7 +13,7 @@ from placet.ports.audit_store import AuditRow
 from placet.ports.hold_store import HoldRow
 from placet.ports.task_store import TaskRow
 from placet.protocol.poll import Status
-from placet.relay.a2a.dialects import State
+from placet.relay.a2a.dialects import TaskState
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.holds.hold_body import HoldBody, Resolution, ResolutionAction, decode_hold_body
@@ -176,7 +176,7 @@ class HoldResolver:
         body: HoldBody,
         action: str,
         message: str,
-        state: State | None,
+        state: TaskState | None,
         metadata: dict[str, Any],
         *,
         type: str = "HITL_RESOLUTION",

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from placet.ports.task_store import TaskKind, TaskRow, TaskStore
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.dialects import Dialect, State
+from placet.relay.a2a.dialects import Dialect, TaskState
 from placet.relay.push.configs import PushTarget
 from placet.relay.push.encryption import SecretBox, hash_token
 from placet.relay.registry.subscriptions import Subscription
@@ -62,7 +62,7 @@ class PushWebhook(
     config_id: str | None = None
     recent_digests: tuple[str, ...] = ()
     """Digests of the last notifications."""
-    final_state: State | None = None
+    final_state: TaskState | None = None
     """The state in which the task ended, after the caller was notified."""
     is_closed: bool = False
 

@@ -7,7 +7,7 @@ from placet.ports.config_store import ConfigStore
 from placet.ports.identity import Principal
 from placet.protocol.forbidden_networks import Network
 from placet.relay.registry.records import (
-    RegistryEntry,
+    EntrySettings,
     StoredRegistry,
     check_entry,
     read_registry_revision,
@@ -89,6 +89,6 @@ class LiveRegistry:
             environ=settings.environ,
         )
 
-    def check(self, name: str, value: RegistryEntry) -> None:
+    def check(self, name: str, value: EntrySettings) -> None:
         """Raise SettingsError if the entry is not valid on this server."""
         check_entry(name, value, allow_loopback=self.allow_loopback, networks=self.networks)

@@ -37,7 +37,7 @@ from placet.relay.settings import (
 ALL_TENANTS = "*"
 REVISION_ID = "registry"
 MAX_ATTEMPTS = 8
-RegistryEntry = AgentSettings | CallerSettings | GroupSettings
+EntrySettings = AgentSettings | CallerSettings | GroupSettings
 T = TypeVar("T", AgentSettings, CallerSettings, GroupSettings)
 
 log = logging.getLogger("placet.relay")
@@ -77,7 +77,7 @@ async def read_stored_registry(store: ConfigStore) -> StoredRegistry:
 
 
 def build_record(
-    kind: ConfigKind, key: RegistryKey, value: RegistryEntry, *, rev: int, now: datetime
+    kind: ConfigKind, key: RegistryKey, value: EntrySettings, *, rev: int, now: datetime
 ) -> ConfigRecord:
     """Return the record of an agent, caller or group. The key's tenant replaces the entry's tenant."""
     tenant, name = key
@@ -93,7 +93,7 @@ def build_revision_record(*, rev: int, now: datetime) -> ConfigRecord:
 
 
 def check_entry(
-    name: str, value: RegistryEntry, *, allow_loopback: bool, networks: Sequence[Network]
+    name: str, value: EntrySettings, *, allow_loopback: bool, networks: Sequence[Network]
 ) -> None:
     """Raise SettingsError if the entry is invalid."""
     if isinstance(value, AgentSettings):
@@ -105,7 +105,7 @@ def check_entry(
 
 
 def select_valid(
-    found: Mapping[RegistryKey, Versioned[T]], check: Callable[[str, RegistryEntry], None]
+    found: Mapping[RegistryKey, Versioned[T]], check: Callable[[str, EntrySettings], None]
 ) -> dict[RegistryKey, T]:
     """Return the entries that are valid on this server. The others are logged and have no effect."""
     valid: dict[RegistryKey, T] = {}

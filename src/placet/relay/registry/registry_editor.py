@@ -13,7 +13,7 @@ from placet.relay.record_changes import RecordChange
 from placet.relay.registry.live_registry import LiveRegistry
 from placet.relay.registry.records import (
     MAX_ATTEMPTS,
-    RegistryEntry,
+    EntrySettings,
     StoredRegistry,
     build_revision_record,
     read_stored_registry,
@@ -81,7 +81,7 @@ class RegistryEditor:
             return change.result
         raise RelayConflict("Others changed the registry at the same time. Try again.")
 
-    def check(self, name: str, value: RegistryEntry) -> None:
+    def check(self, name: str, value: EntrySettings) -> None:
         """Raise ValidationFailed if the entry is invalid."""
         try:
             self.registry.check(name, value)

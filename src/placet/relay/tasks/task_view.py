@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from placet.relay.a2a.builders import build_message, build_task, build_text_part
-from placet.relay.a2a.dialects import Dialect, State
+from placet.relay.a2a.dialects import Dialect, TaskState
 from placet.relay.a2a.json_fields import Json
 from placet.relay.a2a.translation import get_parts, translate_part, translate_task
 from placet.relay.tasks.reasons import Timeout, reason_to_metadata
@@ -48,7 +48,7 @@ def _build_status_message(task: Task, ending: TaskEnding, dialect: Dialect) -> J
 
 def _build_task(
     task: Task,
-    state: State,
+    state: TaskState,
     at: datetime,
     dialect: Dialect,
     *,

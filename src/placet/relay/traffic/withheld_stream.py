@@ -10,7 +10,7 @@ from contextlib import closing
 
 from msgspec import Struct
 
-from placet.relay.a2a.dialects import State
+from placet.relay.a2a.dialects import TaskState
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
@@ -24,7 +24,7 @@ from placet.relay.upstream.idle_timeout import IdleTimeout
 TOO_LARGE = "The agent's stream is too large to be inspected as a whole."
 EVENT_TOO_LARGE = "An event of the agent's stream is too large."
 STREAM_TIMEOUT = "The stream has reached the maximum duration."
-RUNNING_STATES: frozenset[State | None] = frozenset({None, "submitted", "working"})
+RUNNING_STATES: frozenset[TaskState | None] = frozenset({None, "submitted", "working"})
 """The states in which the stream of a task continues."""
 
 

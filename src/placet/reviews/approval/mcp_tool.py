@@ -13,13 +13,13 @@ USE_WHEN = "you made something, and ask whether it may be used as it is. Show al
 Text = Annotated[
     str, Field(description="What is to be approved, whole and exact: a mail, a command, a text, a diff.")
 ]
-Parts = Annotated[
+PartsArgument = Annotated[
     dict[str, Any],
     Field(description='Or its named parts instead of text, such as {"to": …, "subject": …, "body": …}.'),
 ]
 
 
-def build_context(text: Text = "", parts: Parts = NO_FACTS) -> dict[str, Any]:
+def build_context(text: Text = "", parts: PartsArgument = NO_FACTS) -> dict[str, Any]:
     """Ask a person whether something you made may go out: approve, edit or reject.
 
     Only an action of approve is a yes, and only to exactly what was shown.

@@ -19,13 +19,13 @@ MOST_PARTS = 40
 DEEPEST = 8
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
-Path = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 
 
 class Part(Struct, frozen=True, kw_only=True):
     """One text, number or boolean of an artifact, and its path."""
 
-    path: Path
+    path: ValuePath
     value: str | int | float | bool
 
     @property
@@ -97,7 +97,7 @@ def find_parts(source: str, artifact: Any) -> Parts:
     return Parts(root=root, parts=tuple(parts), complete=complete)
 
 
-def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[ValuePath, Any]]:
     """Yield every leaf with its path; the value is None for a field that is too large to edit."""
     for key, value in root.items():
         containers = isinstance(value, Mapping | list | tuple)
@@ -107,7 +107,7 @@ def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
             yield from _leaves((key,), value)
 
 
-def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
     inner: Any = ()
     if len(path) < DEEPEST:
         inner = value.items() if isinstance(value, Mapping) else enumerate(_as_list(value))
@@ -125,7 +125,7 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _is_editable(path: Path, value: Any) -> bool:
+def _is_editable(path: ValuePath, value: Any) -> bool:
     # A form does not return a name with a line end or a hidden character unchanged.
     named = all(isinstance(step, int) or is_form_name(step) for step in path)
     return named and (not isinstance(value, str) or is_editable_text(value))
@@ -137,7 +137,7 @@ def _parse_number(text: str) -> Any:
     return float(text) if "." in text else int(text)
 
 
-def _set_value(edits: dict[str, Any], root: Mapping[str, Any], path: Path, value: Any) -> None:
+def _set_value(edits: dict[str, Any], root: Mapping[str, Any], path: ValuePath, value: Any) -> None:
     if path[0] not in edits:
         edits[str(path[0])] = msgspec.to_builtins(root[str(path[0])])
     target: Any = edits

@@ -12,7 +12,7 @@ from placet.protocol.conversion import convert_input
 FIELD = "held_message"
 
 Count = Annotated[int, Meta(ge=0)]
-Leg = Literal["requestFromSource", "requestToSink", "responseFromSink", "responseToSource"]
+LegName = Literal["requestFromSource", "requestToSink", "responseFromSink", "responseToSource"]
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class HeldMessageContext(Struct, frozen=True, kw_only=True):
     """Everything that the reviewer sees about a held message."""
 
     matter: Literal["request", "response", "input"]
-    leg: Leg
+    leg: LegName
     sender: str
     receiver: str
     caller: str

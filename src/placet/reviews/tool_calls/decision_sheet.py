@@ -12,7 +12,7 @@ from placet.reviews.page_form import Pairs, all_values, read_grouping
 from placet.reviews.tool_calls.fields import MOST_FIELDS, ArgumentForm, build_form
 from placet.reviews.tool_calls.requested_calls import CallGroup
 from placet.reviews.tool_calls.schema_violations import SchemaViolation, find_violations
-from placet.reviews.tool_calls.verdicts import WHOLE, Verdict
+from placet.reviews.tool_calls.verdicts import WHOLE, CallVerdict
 from placet.text.characters import normalize_newlines
 from placet.text.wording import Amount, Message, message
 
@@ -105,7 +105,7 @@ def read_posted_sheet(
     return sheet
 
 
-def decide_call(entry: SheetEntry, move: str) -> tuple[Verdict, dict[str, str]]:
+def decide_call(entry: SheetEntry, move: str) -> tuple[CallVerdict, dict[str, str]]:
     """Return the decision about a call when this button is pressed, and its problems."""
     word = entry.decision
     if move in WHOLE:
@@ -122,18 +122,18 @@ def decide_call(entry: SheetEntry, move: str) -> tuple[Verdict, dict[str, str]]:
     return _DECIDERS[word](entry)
 
 
-def _decide_approve(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
+def _decide_approve(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
     return {"decision": "approve"}, {}
 
 
-def _decide_reject(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
+def _decide_reject(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
     if len(entry.reason) > MAX_TEXT:
         return {}, {f"{entry.key}-reason": _too_long(entry.reason)}
     reason = {"reason": entry.reason} if entry.reason.strip() else {}
     return {"decision": "reject", **reason}, {}
 
 
-def _decide_respond(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
+def _decide_respond(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
     if not entry.answer.strip():
         return {}, {f"{entry.key}-answer": NO_ANSWER}
     if len(entry.answer) > MAX_TEXT:
@@ -141,7 +141,7 @@ def _decide_respond(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
     return {"decision": "respond", "answer": entry.answer}, {}
 
 
-def _decide_edit(entry: SheetEntry) -> tuple[Verdict, dict[str, str]]:
+def _decide_edit(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
     call, form = entry.group.call, entry.form
     if form is None:
         return {}, {entry.key: message("Its arguments are too large to be changed here.")}

@@ -24,7 +24,7 @@ LONG_TEXT = 80
 ABSENT: Any = msgspec.UNSET
 
 Control = Literal["line", "lines", "number", "choice", "list", "json", "secret", "kept"]
-Path = tuple[str, ...]
+FieldPath = tuple[str, ...]
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
@@ -46,7 +46,7 @@ class UnreadableValue(ValueError):
 class ArgumentField(Struct, frozen=True, kw_only=True):
     """One field of the form: for an argument, for a member of one, or for all arguments as JSON."""
 
-    path: Path
+    path: FieldPath
     control: Control
     value: Any = ABSENT
     whole: bool = False
@@ -144,7 +144,9 @@ def _build_json_field(arguments: dict[str, Any], subschema: Subschema) -> Iterat
     yield ArgumentField(path=(), control="json", value=open_ones, required=True)
 
 
-def _build_fields(path: Path, values: Mapping[str, Any], subschema: Subschema) -> Iterator[ArgumentField]:
+def _build_fields(
+    path: FieldPath, values: Mapping[str, Any], subschema: Subschema
+) -> Iterator[ArgumentField]:
     for name in dict.fromkeys([*values, *subschema.properties]):
         value, inner = values.get(name, ABSENT), subschema.for_property(name)
         place, required = (*path, name), name in subschema.required
@@ -156,7 +158,7 @@ def _build_fields(path: Path, values: Mapping[str, Any], subschema: Subschema) -
             yield _build_field(place, value, inner, required)
 
 
-def _build_field(path: Path, value: Any, subschema: Subschema, required: bool) -> ArgumentField:
+def _build_field(path: FieldPath, value: Any, subschema: Subschema, required: bool) -> ArgumentField:
     types = subschema.types or _types_of(value)
     listed = subschema.choices
     control = _choose_control(value, subschema, types - {"null"}, listed)

@@ -34,7 +34,7 @@ from placet.reviews.tool_calls.secrets import mask_change, mask_secrets
 from placet.reviews.tool_calls.verdicts import (
     FIELD,
     WHOLE,
-    Verdicts,
+    CallVerdicts,
     check_decisions,
     combine_decisions,
     has_edit,
@@ -96,7 +96,7 @@ class ToolCalls(ReviewType):
         values = self._values(offer, sheet, pairs)
         if move == PREVIEW:
             return PostResult(values=values, ready=False)
-        verdicts: Verdicts = {}
+        verdicts: CallVerdicts = {}
         problems: dict[str, str] = {}
         for entry in sheet:
             verdict, wrong = decide_call(entry, move)

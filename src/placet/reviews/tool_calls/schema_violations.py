@@ -13,13 +13,13 @@ from placet.text.wording import Message, message, plural_message
 MOST = 20
 MOST_NAMED = 10
 
-Path = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 
 
 class SchemaViolation(Struct, frozen=True, kw_only=True):
     """The path of an invalid value, and a message that says what to write instead."""
 
-    path: Path
+    path: ValuePath
     words: Message
 
 
@@ -37,7 +37,7 @@ def find_violations(schema: Mapping[str, Any] | None, arguments: Mapping[str, An
     ]
 
 
-def _build_violation(keyword: str, details: Mapping[str, Any], path: Path) -> SchemaViolation:
+def _build_violation(keyword: str, details: Mapping[str, Any], path: ValuePath) -> SchemaViolation:
     if keyword == "required":
         return SchemaViolation(
             path=(*path, str(details.get("property"))), words=message("The tool needs this.")

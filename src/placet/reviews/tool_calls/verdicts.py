@@ -15,8 +15,8 @@ MEMBERS = frozenset({"decision", "arguments", "reason", "answer"})
 WHOLE = ("approve", "reject")
 """The actions that decide all calls at once."""
 
-Verdict = dict[str, Any]
-Verdicts = dict[str, Verdict]
+CallVerdict = dict[str, Any]
+CallVerdicts = dict[str, CallVerdict]
 
 
 def combine_decisions(words: Iterable[str]) -> str:
@@ -25,7 +25,7 @@ def combine_decisions(words: Iterable[str]) -> str:
     return distinct.pop() if distinct in ({"approve"}, {"reject"}) else "edit"
 
 
-def decide_alike(asked: RequestedCalls, action: str) -> Verdicts:
+def decide_alike(asked: RequestedCalls, action: str) -> CallVerdicts:
     """Return the same decision for every call."""
     return {call.id: {"decision": action} for call in asked.calls}
 
@@ -36,7 +36,7 @@ def has_edit(given: object) -> bool:
     return any(isinstance(one, Mapping) and one.get("decision") == "edit" for one in verdicts)
 
 
-def check_decisions(asked: RequestedCalls, action: str, given: object) -> Verdicts:
+def check_decisions(asked: RequestedCalls, action: str, given: object) -> CallVerdicts:
     """Return the decisions to store, in the order of the calls; raise InvalidSubmission."""
     if given is None and action in WHOLE:
         given = decide_alike(asked, action)
@@ -68,7 +68,7 @@ def _check_complete(asked: RequestedCalls, given: Mapping[str, Any]) -> None:
         )
 
 
-def _read_verdict(call: RequestedCall, given: object) -> Verdict:
+def _read_verdict(call: RequestedCall, given: object) -> CallVerdict:
     if not isinstance(given, Mapping):
         raise _build_error(call, "Send an object with a decision.")
     word = given.get("decision")

@@ -15,7 +15,7 @@ BEGIN, COMMIT, ROLLBACK = QUERIES["begin"], QUERIES["commit"], QUERIES["rollback
 SAVEPOINT, RELEASE, UNDO = QUERIES["savepoint"], QUERIES["release"], QUERIES["undo"]
 
 Rows = list[Any]
-Outcome = Rows | Exception
+OperationOutcome = Rows | Exception
 
 _TAKEN = (apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
 
@@ -26,7 +26,7 @@ def begin(connection: apsw.Connection) -> None:
     connection.execute(BEGIN)
 
 
-def run(cursor: apsw.Cursor, operation: WriteOperation) -> Outcome:
+def run(cursor: apsw.Cursor, operation: WriteOperation) -> OperationOutcome:
     """Run one operation. A guard that changes no row undoes the operation and returns CaseConflict."""
     connection, execute = cursor.connection, cursor.execute
     has_several_guards = len(operation.guards) > 1

@@ -13,7 +13,7 @@ from placet.errors import Unavailable
 from placet.sqlite_outages import SQLITE_OUTAGES
 from placet.stores.listeners import CommitListeners
 from placet.stores.sqlite import batch
-from placet.stores.sqlite.batch import Outcome, Rows
+from placet.stores.sqlite.batch import OperationOutcome, Rows
 from placet.stores.sqlite.connection import BUSY_FOR_MS, truncate_log
 from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.queries import QUERIES
@@ -42,7 +42,7 @@ class GroupCommitWriter(CommitListeners):
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Pending] = deque()
         self._batch: list[Pending] = []
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[OperationOutcome] = []
         self._single_writes = 0  # how many of the next writes run in a transaction by themselves
         self._seen_waiting = 0
         self._active = False

@@ -61,7 +61,7 @@ class ImmediateWriter(CommitListeners):
         self.notify_listeners(operation.changed, operation.tenants)
         return future
 
-    def _commit(self, operation: WriteOperation) -> batch.Outcome:
+    def _commit(self, operation: WriteOperation) -> batch.OperationOutcome:
         batch.begin(self._connection)
         try:
             outcome = batch.run(self._connection.cursor(), operation)

@@ -17,14 +17,14 @@ RETRY_S = 0.001  # event loops count in milliseconds
 EARLY = 0.75  # of the usual duration: checking late would make the job seem to take as long as the check
 MAX_EXPECTED_S = 0.02
 
-Work = Callable[[], object]
+ThreadWork = Callable[[], object]
 Callback = Callable[[Exception | None], None]
 
 
 class WriteJob:
     """One piece of work for the thread, and the callback that the event loop runs afterwards."""
 
-    def __init__(self, work: Work, callback: Callback, started_at: float) -> None:
+    def __init__(self, work: ThreadWork, callback: Callback, started_at: float) -> None:
         self.work = work
         self.callback = callback
         self.started_at = started_at
@@ -58,7 +58,7 @@ class WorkerThread:
         self._thread = threading.Thread(target=self._work, name="placet-sqlite", daemon=True)
         self._thread.start()
 
-    def run(self, work: Work, callback: Callback) -> None:
+    def run(self, work: ThreadWork, callback: Callback) -> None:
         """Run `work` in the thread. `callback` is never called before this returns."""
         job = WriteJob(work, callback, self._loop.time())
         self._jobs.put(job)

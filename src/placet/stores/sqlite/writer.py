@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from placet.stores.listeners import Listener
+from placet.stores.listeners import ChangeListener
 from placet.stores.sqlite.batch import Rows
 from placet.stores.sqlite.operation import WriteOperation
 
@@ -22,11 +22,11 @@ class Writer(Protocol):
         """Remove earlier writes from the write-ahead log."""
         ...
 
-    def add_change_listener(self, listener: Listener) -> None:
+    def add_change_listener(self, listener: ChangeListener) -> None:
         """Call `listener` after each commit with every case that it changed; None: another process wrote."""
         ...
 
-    def add_record_listener(self, listener: Listener) -> None:
+    def add_record_listener(self, listener: ChangeListener) -> None:
         """Call `listener` after each commit with every tenant whose records it changed."""
         ...
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResult, UsageLimits
 
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver
-from placet.hook.frameworks.pydantic_ai import Outcome, PydanticAIApproval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval, PydanticOutcome
 
 
 class Answer(BaseModel):
@@ -29,7 +29,7 @@ if not isinstance(outcome, InterruptionMetadata):
     assert_type(outcome.output.text, str)
 number = approval.resume_sync(agent, "t", {"a": "approve"}, deps=Session("ann"), output_type=int)
 assert_type(number, AgentRunResult[int] | InterruptionMetadata)
-anything: Outcome = outcome
+anything: PydanticOutcome = outcome
 
 
 async def main() -> None:

@@ -75,7 +75,7 @@ from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
 from placet.hook.workers import Workers
 
-Result = ToolMessage | Command[Any]
+ToolResult = ToolMessage | Command[Any]
 DecidedTurn = InterruptionMetadata | tuple[ToolCall, ...]
 """A decided turn, or the calls of a turn that needed no review."""
 RunConfig = Mapping[str, Any]
@@ -166,15 +166,17 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         return await self._gate.run_blocking(partial(self.after_model, state, runtime))
 
     def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]
-    ) -> Result:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> ToolResult:
         """Run the call as decided, unless it ran before, when the calls before it have ended."""
         turn, call = self._find_ordered_turn(request), request.tool_call
         with self._order.running(turn, call["id"] or ""):
             self._order.wait(turn, call["id"] or "", call["name"])
             return self._run_call(request, handler)
 
-    def _run_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
+    def _run_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> ToolResult:
         key, ready = self._begin(request)
         if not isinstance(ready, GuardedRequest):
             return ready
@@ -190,8 +192,8 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         return self._finish(key, request, ready, result)
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Result:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
+    ) -> ToolResult:
         """Async version of `wrap_tool_call`."""
         turn, call = (
             await self._gate.run_blocking(partial(self._find_ordered_turn, request)),
@@ -203,12 +205,12 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             return await self._arun_call(request, handler)
 
     async def _arun_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Result:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
+    ) -> ToolResult:
         undo = partial(self._undo_begin, request)
         begun = await self._gate.run_blocking(partial(self._begin, request), on_cancel=undo)
         key: str | None = begun[0]
-        ready: GuardedRequest | Result = begun[1]
+        ready: GuardedRequest | ToolResult = begun[1]
         if not isinstance(ready, GuardedRequest):
             return ready
         if key is None:
@@ -285,7 +287,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
                 self._order.expect(name, find_open_calls(message, request.state["messages"]), ended)
         return name
 
-    def _begin(self, request: ToolCallRequest) -> tuple[str | None, GuardedRequest | Result]:
+    def _begin(self, request: ToolCallRequest) -> tuple[str | None, GuardedRequest | ToolResult]:
         """Return the call as it is to run, or its result; with a key if its end must be recorded."""
         call = request.tool_call
         turn = find_turn(request.state["messages"], call["id"])
@@ -350,7 +352,9 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
                 groups += [[call["id"] or ""], []]
         return next((group for group in groups if (request.tool_call["id"] or "") in group), [])
 
-    def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
+    def _finish(
+        self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: ToolResult
+    ) -> ToolResult:
         if ready.tool_call is not request.tool_call:
             result = announce_edit(result, to_tool_call(request.tool_call), to_tool_call(ready.tool_call))
         self._call_starts.finish(key, request.tool_call["id"] or "", encode_result(request.tool_call, result))
@@ -370,7 +374,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             self._gate.finish(key, call_id, describe_failure(error))
 
     def _undo_begin(
-        self, request: ToolCallRequest, begun: tuple[str | None, GuardedRequest | Result]
+        self, request: ToolCallRequest, begun: tuple[str | None, GuardedRequest | ToolResult]
     ) -> None:
         """Undo the start of a call whose run was cancelled while the start was written."""
         key, ready = begun

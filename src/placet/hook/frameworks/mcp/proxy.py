@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 Ctx = ServerRequestContext[Any, Any]
-Answer = CallToolResult | InputRequiredResult
+CallAnswer = CallToolResult | InputRequiredResult
 WAIT_S = 20.0
 POLL_INTERVAL_S = 2.0
 MAX_CLIENTS = 100
@@ -155,7 +155,7 @@ class ApprovalProxy:
             except PlacetError as error:
                 logger.warning("purge_failed", exc_info=error)
 
-    async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> Answer:
+    async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> CallAnswer:
         try:
             client = call_identity.read_client_name(ctx)
             call, key = call_identity.identify_call(params, client, self._scope)
@@ -179,7 +179,7 @@ class ApprovalProxy:
         key: str,
         client: str,
         receive: Callable[[str], None],
-    ) -> Answer:
+    ) -> CallAnswer:
         tool, edition = await self._upstream.tool(call.name)
         if not self._are_rules_checked:
             self._check_rules()
@@ -240,7 +240,7 @@ class ApprovalProxy:
         gate: ApprovalGate,
         stopped: InterruptionMetadata,
         progress: results.ProgressReporter,
-    ) -> tuple[InterruptionMetadata, Answer | None]:
+    ) -> tuple[InterruptionMetadata, CallAnswer | None]:
         """Return the decision, or the response for the client while there is none."""
         interruption = await self._poll(gate, stopped)
         if not interruption.undecided:

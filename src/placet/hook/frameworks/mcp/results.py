@@ -53,7 +53,7 @@ from placet.protocol.json_schema import UnusableSchema, find_violations
 
 Ctx = ServerRequestContext[Any, Any]
 LinkMethod = Literal["push", "retry"] | None
-CallHandler = Callable[[Ctx, CallToolRequestParams], Awaitable[CallToolResult | InputRequiredResult]]
+ToolCallHandler = Callable[[Ctx, CallToolRequestParams], Awaitable[CallToolResult | InputRequiredResult]]
 ResultT = TypeVar("ResultT", bound=BaseModel)
 LINK_REQUEST = "review"
 WAITING_META, HELD_META = "placet/waiting", "placet/held"
@@ -82,7 +82,7 @@ class _MirrorServer(Server[Any]):
         return super().create_initialization_options(options, *args, **named)
 
 
-def build_mirror_server(client: Client, upstream: McpUpstream, call: CallHandler) -> Server[Any]:
+def build_mirror_server(client: Client, upstream: McpUpstream, call: ToolCallHandler) -> Server[Any]:
     """Return a server that forwards everything but tool calls, which `call` handles."""
     offered, info = client.server_capabilities, client.server_info
     listeners = _Listeners()

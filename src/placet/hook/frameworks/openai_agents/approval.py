@@ -84,9 +84,9 @@ class RepeatedResult:
         return TypeAdapter(kind).validate_python(self.final_output)
 
 
-Outcome: TypeAlias = RunResult | RepeatedResult | InterruptionMetadata
+OpenAIOutcome: TypeAlias = RunResult | RepeatedResult | InterruptionMetadata
 """The outcome of a run: its result, a repeated result, or the calls that wait for a reviewer."""
-StreamedRun: TypeAlias = AsyncGenerator[StreamEvent | RunResultStreaming | Outcome, None]
+OpenAIStream: TypeAlias = AsyncGenerator[StreamEvent | RunResultStreaming | OpenAIOutcome, None]
 """The SDK's events, and last the outcome."""
 
 
@@ -120,7 +120,7 @@ _is_inside: ContextVar[bool] = ContextVar("placet_inner_agent", default=False)
 """Whether an agent runs that was called as a tool."""
 
 
-class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
+class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
     """Stops calls of tools that were passed through `gate_tools`, in threads that outlive the process."""
 
     if TYPE_CHECKING:  # the SDK's types instead of any option; ApprovalRuns implements the methods
@@ -132,7 +132,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             *,
             thread_id: str,
             **options: Unpack[RunnerOptions[ContextT]],
-        ) -> Coroutine[Any, Any, Outcome]: ...
+        ) -> Coroutine[Any, Any, OpenAIOutcome]: ...
 
         def resume(  # type: ignore[override]
             self,
@@ -140,7 +140,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[RunnerOptions[ContextT]],
-        ) -> Coroutine[Any, Any, Outcome]: ...
+        ) -> Coroutine[Any, Any, OpenAIOutcome]: ...
 
         def run_sync(  # type: ignore[override]
             self,
@@ -149,7 +149,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             *,
             thread_id: str,
             **options: Unpack[RunnerOptions[ContextT]],
-        ) -> Outcome: ...
+        ) -> OpenAIOutcome: ...
 
         def resume_sync(  # type: ignore[override]
             self,
@@ -157,7 +157,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[RunnerOptions[ContextT]],
-        ) -> Outcome: ...
+        ) -> OpenAIOutcome: ...
 
         def stream(  # type: ignore[override]
             self,
@@ -166,7 +166,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             *,
             thread_id: str,
             **options: Unpack[RunnerOptions[ContextT]],
-        ) -> StreamedRun: ...
+        ) -> OpenAIStream: ...
 
         def resume_stream(  # type: ignore[override]
             self,
@@ -174,7 +174,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[RunnerOptions[ContextT]],
-        ) -> StreamedRun: ...
+        ) -> OpenAIStream: ...
 
     def gate_tools(self, tools: Iterable[Tool]) -> list[Tool]:
         """Return the tools, gated, for the agent. Only function tools can be stopped."""
@@ -184,7 +184,9 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], Outcome]):
         """Return the thread's input items so far."""
         return list(json.loads(self.threads.state(thread_id) or "{}").get("messages", ()))
 
-    def _build_steps(self, agent: Agent[Any], claim: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
+    def _build_steps(
+        self, agent: Agent[Any], claim: ThreadClaim, prompt: str | None
+    ) -> RunSteps[OpenAIOutcome]:
         held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._claim_thread(claim)
         if isinstance(held, FinishedThread):
             return held.deliver(RepeatedResult(final_output=json.loads(held.state)["output"]))

@@ -1,5 +1,5 @@
 """Tool approval for Pydantic AI."""
 
-from placet.hook.frameworks.pydantic_ai.approval import ApprovalToolset, Outcome, PydanticAIApproval
+from placet.hook.frameworks.pydantic_ai.approval import ApprovalToolset, PydanticAIApproval, PydanticOutcome
 
-__all__ = ["ApprovalToolset", "Outcome", "PydanticAIApproval"]
+__all__ = ["ApprovalToolset", "PydanticAIApproval", "PydanticOutcome"]

@@ -71,10 +71,10 @@ from placet.hook.tool_call import ToolCall
 
 OutputT = TypeVar("OutputT", default=Any)
 AnyAgent = Agent[Any, Any]
-Schemas = dict[str, Mapping[str, Any] | None]
-Outcome: TypeAlias = AgentRunResult[OutputT] | InterruptionMetadata
+SchemasByTool = dict[str, Mapping[str, Any] | None]
+PydanticOutcome: TypeAlias = AgentRunResult[OutputT] | InterruptionMetadata
 """The outcome of a run: its result, or the calls that wait for a reviewer."""
-StreamedRun: TypeAlias = AsyncGenerator[
+PydanticStream: TypeAlias = AsyncGenerator[
     AgentStreamEvent | AgentRunResult[OutputT] | InterruptionMetadata, None
 ]
 """The framework's events, and last the outcome."""
@@ -85,12 +85,12 @@ METADATA_KEY = "placet"
 """Our key in the metadata of deferred calls: the requirement when deferred, the turn when resumed."""
 
 
-class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome[Any]]):
+class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, PydanticOutcome[Any]]):
     """As one of an agent's `capabilities`, it stops tool calls until a reviewer has decided them."""
 
     def __init__(self, *hooks: Hook, saver: Saver, **options: Unpack[RunsOptions]) -> None:
         ApprovalRuns.__init__(self, *hooks, saver=saver, **options)
-        self.schemas: dict[str, Schemas] = {}
+        self.schemas: dict[str, SchemasByTool] = {}
         """By running thread, because agents may have different tools of the same name."""
         self.decided: dict[str, InterruptionMetadata] = {}
         self.passed = object()
@@ -106,7 +106,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             *,
             thread_id: str,
             **options: Unpack[RunOptions[DepsT]],
-        ) -> Coroutine[Any, Any, Outcome[OutputT]]: ...
+        ) -> Coroutine[Any, Any, PydanticOutcome[OutputT]]: ...
         @overload
         def run(
             self,
@@ -115,7 +115,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             *,
             thread_id: str,
             **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
-        ) -> Coroutine[Any, Any, Outcome[RunOutputT]]: ...
+        ) -> Coroutine[Any, Any, PydanticOutcome[RunOutputT]]: ...
         def run(self, *given: Any, **options: Any) -> Any: ...
 
         @overload  # type: ignore[override]
@@ -125,7 +125,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[RunOptions[DepsT]],
-        ) -> Coroutine[Any, Any, Outcome[OutputT]]: ...
+        ) -> Coroutine[Any, Any, PydanticOutcome[OutputT]]: ...
         @overload
         def resume(
             self,
@@ -133,7 +133,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
-        ) -> Coroutine[Any, Any, Outcome[RunOutputT]]: ...
+        ) -> Coroutine[Any, Any, PydanticOutcome[RunOutputT]]: ...
         def resume(self, *given: Any, **options: Any) -> Any: ...
 
         @overload  # type: ignore[override]
@@ -144,7 +144,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             *,
             thread_id: str,
             **options: Unpack[RunOptions[DepsT]],
-        ) -> Outcome[OutputT]: ...
+        ) -> PydanticOutcome[OutputT]: ...
         @overload
         def run_sync(
             self,
@@ -153,7 +153,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             *,
             thread_id: str,
             **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
-        ) -> Outcome[RunOutputT]: ...
+        ) -> PydanticOutcome[RunOutputT]: ...
         def run_sync(self, *given: Any, **options: Any) -> Any: ...
 
         @overload  # type: ignore[override]
@@ -163,7 +163,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[RunOptions[DepsT]],
-        ) -> Outcome[OutputT]: ...
+        ) -> PydanticOutcome[OutputT]: ...
         @overload
         def resume_sync(
             self,
@@ -171,7 +171,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
-        ) -> Outcome[RunOutputT]: ...
+        ) -> PydanticOutcome[RunOutputT]: ...
         def resume_sync(self, *given: Any, **options: Any) -> Any: ...
 
         @overload  # type: ignore[override]
@@ -182,7 +182,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             *,
             thread_id: str,
             **options: Unpack[RunOptions[DepsT]],
-        ) -> StreamedRun[OutputT]: ...
+        ) -> PydanticStream[OutputT]: ...
         @overload
         def stream(
             self,
@@ -191,7 +191,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             *,
             thread_id: str,
             **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
-        ) -> StreamedRun[RunOutputT]: ...
+        ) -> PydanticStream[RunOutputT]: ...
         def stream(self, *given: Any, **options: Any) -> Any: ...
 
         @overload  # type: ignore[override]
@@ -201,7 +201,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[RunOptions[DepsT]],
-        ) -> StreamedRun[OutputT]: ...
+        ) -> PydanticStream[OutputT]: ...
         @overload
         def resume_stream(
             self,
@@ -209,7 +209,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
             thread_id: str,
             feedback: Feedback | None = None,
             **options: Unpack[TypedRunOptions[DepsT, RunOutputT]],
-        ) -> StreamedRun[RunOutputT]: ...
+        ) -> PydanticStream[RunOutputT]: ...
         def resume_stream(self, *given: Any, **options: Any) -> Any: ...
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -227,7 +227,9 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome
         state = self.threads.state(thread_id)
         return [] if state is None else decode_conversation(state).messages
 
-    def _build_steps(self, agent: AnyAgent, claim: ThreadClaim, prompt: str | None) -> RunSteps[Outcome[Any]]:
+    def _build_steps(
+        self, agent: AnyAgent, claim: ThreadClaim, prompt: str | None
+    ) -> RunSteps[PydanticOutcome[Any]]:
         held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._claim_thread(claim)
         if isinstance(held, FinishedThread):
             return held.deliver(decode_result(agent.output_type, held.state))
@@ -333,7 +335,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
 
     approval: PydanticAIApproval = field(kw_only=True)
     evaluated: dict[str, ReviewRequirement | None] = field(default_factory=dict, kw_only=True)
-    schemas: Schemas = field(default_factory=dict, kw_only=True)
+    schemas: SchemasByTool = field(default_factory=dict, kw_only=True)
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
         """Return a toolset with its own evaluations, so that every call of the run is evaluated once."""
