@@ -221,10 +221,12 @@ async def test_slow_receiver_does_not_delay_other_deliveries(kit: DeskForTests) 
         await answer_case(kit, f"https://quick.example/{number}")
     with kit.courier.holding(SLOW):
         sending = asyncio.create_task(kit.outbox.run_once())
-        await kit.courier.until(lambda: len(kit.courier.requests) - len(kit.courier.sent_to(SLOW)) == 20)
-        assert PER_TARGET <= len(kit.courier.sent_to(SLOW)) < 2 * PER_TARGET
+        await kit.courier.until(
+            lambda: len(kit.courier.requests) - len(kit.courier.list_requests_to(SLOW)) == 20
+        )
+        assert PER_TARGET <= len(kit.courier.list_requests_to(SLOW)) < 2 * PER_TARGET
         await answer_case(kit, "https://late.example/")
-        await kit.courier.until(lambda: len(kit.courier.sent_to("https://late.example/")) == 1)
+        await kit.courier.until(lambda: len(kit.courier.list_requests_to("https://late.example/")) == 1)
         assert not sending.done()
     assert await sending == 2 * AT_ONCE + 21
     assert await kit.store.list_deliveries(DeliveryFilter(state="waiting")) == []

@@ -284,7 +284,7 @@ async def test_the_event_and_the_callback_carry_every_decision(kit: DeskForTests
     assert completed["result"]["data"]["decisions"] == decisions
     assert (await kit.poll(opened.id)).get("next_case_id") is None
     await kit.outbox.run_once()
-    (callback,) = kit.courier.sent_to("https://agent.example/hooks")
+    (callback,) = kit.courier.list_requests_to("https://agent.example/hooks")
     assert msgspec.json.decode(callback.body)["result"]["data"]["decisions"] == decisions
 
 

@@ -40,7 +40,7 @@ class RecordingCourier:
         finally:
             self._delays.pop(url).set()
 
-    def sent_to(self, url: str) -> list[OutgoingRequest]:
+    def list_requests_to(self, url: str) -> list[OutgoingRequest]:
         """Return the requests sent to this URL so far."""
         return [request for request in self.requests if request.url == url]
 

@@ -63,7 +63,7 @@ class FileSaver(Saver):
 
     def get(self, thread_id: str) -> SavedCheckpoint | None:
         newest = next(self._pairs(thread_id), None)
-        return None if newest is None else _saved_from_columns(thread_id, *newest)
+        return None if newest is None else _saved_checkpoint_from_columns(thread_id, *newest)
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         self._append(checkpoint, lease_for)
@@ -83,7 +83,9 @@ class FileSaver(Saver):
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         pairs = list(self._pairs(thread_id))
         return [
-            _saved_from_columns(thread_id, columns if place == 0 else {**columns, "leased_until": None}, text)
+            _saved_checkpoint_from_columns(
+                thread_id, columns if place == 0 else {**columns, "leased_until": None}, text
+            )
             for place, (columns, text) in enumerate(pairs)
         ]
 
@@ -265,7 +267,7 @@ def _read_newest_columns(path: str) -> Columns | None:
         return None
 
 
-def _saved_from_columns(thread_id: str, columns: Columns, text: bytes) -> SavedCheckpoint:
+def _saved_checkpoint_from_columns(thread_id: str, columns: Columns, text: bytes) -> SavedCheckpoint:
     return read_saved(
         thread_id,
         columns["rev"],

@@ -35,7 +35,7 @@ class MemorySaver(Saver):
     def get(self, thread_id: str) -> SavedCheckpoint | None:
         with self._open():
             newest = self._newest(thread_id)
-        return _saved_from_row(thread_id, newest) if newest else None
+        return _saved_checkpoint_from_row(thread_id, newest) if newest else None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         with self._open():
@@ -59,7 +59,7 @@ class MemorySaver(Saver):
         with self._open():
             rows = self._threads.get(thread_id, [])[::-1]
         return [
-            _saved_from_row(thread_id, row if index == 0 else row._replace(leased_until=None))
+            _saved_checkpoint_from_row(thread_id, row if index == 0 else row._replace(leased_until=None))
             for index, row in enumerate(rows)
         ]
 
@@ -107,6 +107,6 @@ class MemorySaver(Saver):
         ]
 
 
-def _saved_from_row(thread_id: str, row: _Row) -> SavedCheckpoint:
+def _saved_checkpoint_from_row(thread_id: str, row: _Row) -> SavedCheckpoint:
     checkpoint = Checkpoint.from_json(row.text, thread_id=thread_id, rev=row.rev, stage=row.stage)
     return SavedCheckpoint(checkpoint=checkpoint, saved_at=row.saved_at, leased_until=row.leased_until)

@@ -143,7 +143,7 @@ class PostgresSaver(Saver):
 
     def get(self, thread_id: str) -> SavedCheckpoint | None:
         for row in self._rows(SELECT_NEWEST, (_key(thread_id),)):
-            return _saved_from_row(thread_id, row)
+            return _saved_checkpoint_from_row(thread_id, row)
         return None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
@@ -161,7 +161,9 @@ class PostgresSaver(Saver):
                 raise CheckpointConflict
 
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
-        return [_saved_from_row(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))]
+        return [
+            _saved_checkpoint_from_row(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))
+        ]
 
     def list_threads(self, stage: Stage) -> Sequence[str]:
         return [decode_thread_id(bytes(key)) for (key,) in self._rows(SELECT_THREADS, (stage,))]
@@ -266,7 +268,7 @@ def _key(thread_id: str) -> bytes:
     return bytes.fromhex(digest_thread_id(thread_id))
 
 
-def _saved_from_row(thread_id: str, row: Any) -> SavedCheckpoint:
+def _saved_checkpoint_from_row(thread_id: str, row: Any) -> SavedCheckpoint:
     rev, stage, body, saved_at, leased_until = row
     until = None if leased_until is None else to_micros(leased_until.astimezone(UTC))
     return read_saved(thread_id, rev, stage, body, to_micros(saved_at.astimezone(UTC)), until)

@@ -116,7 +116,7 @@ class RedisSaver(Saver):
             raise Unavailable(
                 f"Redis has evicted the text of thread {thread_id!r}; release it, and set noeviction."
             )
-        return _saved_from_row(thread_id, rows[0]) if rows else None
+        return _saved_checkpoint_from_row(thread_id, rows[0]) if rows else None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         self._append(checkpoint, lease_for)
@@ -132,7 +132,11 @@ class RedisSaver(Saver):
         _check_answer(answer)
 
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
-        return [_saved_from_row(thread_id, row) for row in self._rows(thread_id, ALL) if None not in row]
+        return [
+            _saved_checkpoint_from_row(thread_id, row)
+            for row in self._rows(thread_id, ALL)
+            if None not in row
+        ]
 
     def list_threads(self, stage: Stage) -> Sequence[str]:
         with self._translate_errors():
@@ -207,7 +211,7 @@ def _connect(url: str, timeout: timedelta) -> Redis:
     )
 
 
-def _saved_from_row(thread_id: str, row: Sequence[Any]) -> SavedCheckpoint:
+def _saved_checkpoint_from_row(thread_id: str, row: Sequence[Any]) -> SavedCheckpoint:
     rev, stage, at, text, lease = row
     return read_saved(thread_id, int(rev), stage.decode(), text.decode(), int(at), lease or None)
 
