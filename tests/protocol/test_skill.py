@@ -64,7 +64,17 @@ def test_no_text_escapes_its_quotes(info):
 
 
 @pytest.mark.parametrize(
-    "info", ["---\nname: x", 'a"\n    supported: false', "\u2028x", "a\u0085b", "😀", "#: {", "\x00"]
+    "info",
+    [
+        "---\nname: x",
+        'a"\n    supported: false',
+        "\u2028x",
+        "a\u0085b",
+        "a\u202eb\U000e0041",
+        "😀",
+        "#: {",
+        "\x00",
+    ],
 )
 def test_hostile_text_stays_one_value(info):
     block = render_front_matter(make_skill(info=info))

@@ -12,6 +12,7 @@ from placet.errors import CaseNotFound, ServerRefused, SettingsError, Unavailabl
 from placet.http.error_replies import NOTHING_HERE
 from placet.http.paging import MAX_SIZE
 from placet.http.route import ApiRequest, ApiStream, OperationAddress, Route
+from placet.text.characters import replace_surrogates
 
 NOT_UTF8 = "The arguments are not valid UTF-8."
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
@@ -62,7 +63,7 @@ class _Arguments:
                 self.path[in_path[name]] = value
             else:
                 self.query[_to_camel_case(name)] = value
-        if any("\ud800" <= letter <= "\udfff" for value in self.query.values() for letter in value):
+        if any(replace_surrogates(value) != value for value in self.query.values()):
             raise ValidationFailed(NOT_UTF8)
 
 

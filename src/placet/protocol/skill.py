@@ -9,15 +9,11 @@ from placet.errors import ValidationFailed
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.duration import parse_duration
 from placet.protocol.review_types import STANDARD_TYPES
+from placet.text.characters import is_hidden, replace_surrogates
 
 LONGEST_INFO = 200
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024
-
-# Line breaks and marks that YAML reads differently from JSON inside double quotes.
-_YAML_SPECIAL = {
-    code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
-}
 
 
 class Skill(Struct, frozen=True, kw_only=True):
@@ -89,7 +85,7 @@ def _check(skill: Skill) -> None:
 
 
 def _check_text(name: str, text: str, limit: int) -> None:
-    if not (text.strip() and len(text) <= limit and _is_encodable(text)):
+    if not (text.strip() and len(text) <= limit and replace_surrogates(text) == text):
         raise ValidationFailed(f"{name} must be 1 to {limit} characters of plain text.", path=name)
 
 
@@ -99,13 +95,13 @@ def _check_types(types: Sequence[str]) -> None:
         raise ValidationFailed(f"types takes {', '.join(STANDARD_TYPES)} or x-..., each once.", path="types")
 
 
-def _is_encodable(text: str) -> bool:
-    return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)
-
-
 def _quote_yaml(text: str) -> str:
-    """Return a text as a JSON string with the characters escaped that YAML reads differently."""
-    return msgspec.json.encode(text).decode().translate(_YAML_SPECIAL)
+    """Return a text as a string of YAML, with hidden characters as escapes.
+
+    YAML reads a JSON string as it is meant, except for some of the hidden characters.
+    """
+    quoted = msgspec.json.encode(text).decode()
+    return "".join(f"\\U{ord(one):08x}" if is_hidden(one) else one for one in quoted)
 
 
 def _one_line(text: str) -> str:

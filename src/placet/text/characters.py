@@ -51,6 +51,7 @@ _PICTOGRAPHS = f"\u2190-\u2bff\U0001f000-\U0001faff{EMOJI_STYLES}"
 
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 _UNSTORABLE = re.compile(f"[{OTHER_CONTROLS}{SURROGATES}]")
+_SURROGATE = re.compile(f"[{SURROGATES}]")
 _LINE_BREAK = re.compile(f"[\n{LINE_CONTROLS}{SEPARATORS}]")
 _CONTROL = re.compile(f"[{CONTROLS}]")
 _BIDIRECTIONAL = re.compile(f"[{BIDIRECTIONAL}]")
@@ -133,6 +134,11 @@ def is_storable(text: str) -> bool:
 def replace_unstorable(text: str) -> str:
     """Return the text with a visible sign for each unstorable character; its length stays the same."""
     return _UNSTORABLE.sub(_picture, text)
+
+
+def replace_surrogates(text: str) -> str:
+    """Return the text with lone surrogates replaced, because UTF-8 cannot encode them. Offsets stay valid."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def is_one_line(text: str) -> bool:

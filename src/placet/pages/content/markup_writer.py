@@ -1,6 +1,7 @@
 """Write foreign text as markup: escaped, with hidden characters marked visibly and for screen readers."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from markupsafe import Markup, escape
@@ -19,19 +20,17 @@ FOLDED_CHARACTERS = 6000
 _MARK = re.compile("\u27e6U\\+([0-9A-F]{4,6})\u27e7")
 
 
-def split_long_text(
-    text: str, lines: int = SHOWN_LINES, characters: int = SHOWN_CHARACTERS
-) -> tuple[str, str]:
+def split_long_text(text: str) -> tuple[str, str]:
     """Split a long text into what is shown at once and what is shown on demand."""
     if len(text) <= FOLDED_CHARACTERS and text.count("\n") <= FOLDED_LINES:
         return text, ""
     end = -1
-    for _ in range(lines):
+    for _ in range(SHOWN_LINES):
         end = text.find("\n", end + 1)
-        if end < 0 or end > characters:
+        if end < 0 or end > SHOWN_CHARACTERS:
             break
-    if not 0 <= end <= characters:
-        end = _last_break(text, characters)
+    if not 0 <= end <= SHOWN_CHARACTERS:
+        end = _last_break(text, SHOWN_CHARACTERS)
     return text[:end], text[end:].removeprefix("\n")
 
 
@@ -146,6 +145,6 @@ class MarkupWriter:
 
     def _mark(self, found: re.Match[str]) -> str:
         point = int(found[1], 16)
-        kind = describe_hidden(chr(point)) if point <= 0x10FFFF else "{code}"
+        kind = describe_hidden(chr(point)) if point <= sys.maxunicode else "{code}"
         spoken = self.t(kind, code=f"U+{found[1]}")
         return f'<span class="mark" role="img" aria-label="{spoken}">{found[0]}</span>'

@@ -14,8 +14,10 @@ from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scann
 from placet.protocol.conversion import quote
 from placet.relay.detectors.comprehend_entities import ENTITIES
 from placet.relay.detectors.text_windows import deduplicate_matches, split_windows
+from placet.text.characters import SURROGATES
 
 DEFAULT_TIMEOUT = timedelta(seconds=10)
+THREADS = 8
 MAX_BYTES = 96_000
 """The service accepts 100 KB of UTF-8 in a request."""
 WINDOW, OVERLAP = MAX_BYTES // 3, 500
@@ -24,7 +26,7 @@ MAX_DOCUMENTS = 32
 ANY_ENTITY = "ALL"
 _GAP = "\n\n"
 # The service does not document whether these count as one or two characters, so they are replaced.
-_ASTRAL = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
+_ASTRAL = re.compile(f"[{SURROGATES}\U00010000-\U0010ffff]")
 
 
 class ComprehendDetector:
@@ -44,12 +46,11 @@ class ComprehendDetector:
         language: str = "en",
         within: timedelta = DEFAULT_TIMEOUT,
         client_options: Mapping[str, Any] | None = None,
-        threads: int = 8,
     ) -> None:
         self.within = within
         self.language = language
         self._options = {"region_name": region, "endpoint_url": endpoint_url, **(client_options or {})}
-        self._threads = ThreadPoolExecutor(threads, "placet-comprehend")
+        self._threads = ThreadPoolExecutor(THREADS, "placet-comprehend")
         self._client: Any = None
         self._lock = threading.Lock()
 

@@ -13,7 +13,8 @@ from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scann
 from placet.protocol.conversion import quote
 from placet.relay.detectors.presidio_frames import AnalysisRequest, AnalysisResult, TextPart
 from placet.relay.detectors.presidio_process import PresidioProcess
-from placet.relay.detectors.text_windows import deduplicate_matches, replace_surrogates, split_windows
+from placet.relay.detectors.text_windows import deduplicate_matches, split_windows
+from placet.text.characters import replace_surrogates
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
 MAX_CHARACTERS = 200_000

@@ -21,6 +21,7 @@ from placet.relay.detectors.patterns import (
     build_re2_options,
     compile_pattern,
 )
+from placet.text.characters import replace_surrogates
 
 SET_MEMORY = 64 << 20
 """With less memory, a set of a few hundred patterns becomes very slow on long texts."""
@@ -35,10 +36,10 @@ INLINE_PIECES = 64
 INLINE_WITHIN_S = 0.01
 """The maximum duration of a scan on the event loop. After a longer scan, threads are used instead."""
 DEFAULT_TIMEOUT = timedelta(seconds=1)
+THREADS = 4
 ONE_PATTERN_WITHIN_S = 0.25
 ENTITY = "REGEX"
 _SENTINEL = r"\z"
-_LONE = re.compile("[\ud800-\udfff]")
 _ANCHOR = re.compile(r"[\^$]|\\[AzZ]")
 _TIMED_OUT = "its time limit was reached"
 
@@ -48,9 +49,9 @@ class RegexDetector:
 
     type = "REGEX_DETECTION"
 
-    def __init__(self, *, within: timedelta = DEFAULT_TIMEOUT, threads: int = 4) -> None:
+    def __init__(self, *, within: timedelta = DEFAULT_TIMEOUT) -> None:
         self.within = within
-        self._threads = ThreadPoolExecutor(threads, "placet-regex")
+        self._threads = ThreadPoolExecutor(THREADS, "placet-regex")
 
     def check(self, rule: Rule) -> None:
         """Raise ValidationFailed if no engine can compile the pattern, or if it is ambiguous."""
@@ -298,5 +299,5 @@ def _encode_text(text: str) -> tuple[str, bytes]:
     try:
         return text, text.encode()
     except UnicodeEncodeError:
-        replaced = _LONE.sub("\ufffd", text)
+        replaced = replace_surrogates(text)
         return replaced, replaced.encode()

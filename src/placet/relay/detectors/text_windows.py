@@ -1,11 +1,8 @@
 """Split long texts into overlapping windows, and merge the matches."""
 
-import re
 from collections.abc import Iterable, Iterator
 
 from placet.ports.detector import Match
-
-_LONE = re.compile("[\ud800-\udfff]")
 
 
 def split_windows(text: str, *, size: int, overlap: int) -> Iterator[tuple[int, str]]:
@@ -19,11 +16,6 @@ def split_windows(text: str, *, size: int, overlap: int) -> Iterator[tuple[int, 
         if start + size >= len(text):
             return
         start += size - overlap
-
-
-def replace_surrogates(text: str) -> str:
-    """Return the text with lone surrogates replaced, because UTF-8 cannot encode them. Offsets stay valid."""
-    return _LONE.sub("\ufffd", text)
 
 
 def deduplicate_matches(matches: Iterable[Match]) -> tuple[Match, ...]:
