@@ -15,6 +15,7 @@ from placet.pages import MessageView, PageRenderer, assets
 from placet.pages.assets import ENTRY, STYLESHEET, PageScripts
 from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import languages
+from placet.pages.theme import read_theme
 from placet.protocol.poll import Status
 from placet.reviews.registry import REVIEW_TYPES
 from tests.pages.gallery import (
@@ -253,12 +254,13 @@ def test_a_service_without_a_name_is_still_named() -> None:
 
 
 def test_a_folder_of_templates_comes_before_ours(tmp_path: Path) -> None:
-    (tmp_path / "message.html").write_text("<p>{{ t(title) }} our way</p>")
-    (tmp_path / "approval").mkdir()
-    (tmp_path / "approval" / "page.html").write_text(
+    own = tmp_path / "templates"
+    (own / "approval").mkdir(parents=True)
+    (own / "message.html").write_text("<p>{{ t(title) }} our way</p>")
+    (own / "approval" / "page.html").write_text(
         '{% extends "review.html" %}{% block substance %}Ours{% endblock %}'
     )
-    renderer = PageRenderer([tmp_path])
+    renderer = PageRenderer(theme=read_theme(tmp_path))
     assert "our way" in renderer.render_message(MessageView(name="not_found", static_url=""))
     assert "Ours" in "".join(renderer.render_review(review_view(examples()["approval"])))
     assert "Options" in "".join(renderer.render_review(review_view(examples()["selection"])))

@@ -17,6 +17,7 @@ Lookup = Callable[[str], Awaitable[Sequence[str]]]
 LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
 # Limits the connection attempts of one delivery to a name with many addresses.
 MOST_ADDRESSES = 8
+LOOKUP_THREADS = 8
 
 
 class GuardedResolver(AbstractResolver):
@@ -55,14 +56,13 @@ class GuardedResolver(AbstractResolver):
 class SystemLookup:
     """The operating system's resolver, in separate threads so that slow lookups do not block other work."""
 
-    def __init__(self, *, threads: int = 8) -> None:
-        self._size = threads
+    def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
 
     async def __call__(self, host: str) -> list[str]:
         """Return all stream addresses of `host`. Raises OSError if there are none."""
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="placet-lookup")
+            self._threads = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="placet-lookup")
         return await asyncio.get_running_loop().run_in_executor(self._threads, _look_up, host)
 
     def close(self) -> None:

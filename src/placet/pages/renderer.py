@@ -44,10 +44,10 @@ _TEMPLATES = Path(__file__).parent / "templates"
 class PageRenderer:
     """Renders every page from one set of templates. No content of a case makes it raise an exception."""
 
-    def __init__(self, template_dirs: Sequence[Path] = (), *, theme: Theme | None = None) -> None:
+    def __init__(self, *, theme: Theme | None = None) -> None:
         self._theme = theme or load_built_in_theme()
         own = [self._theme.templates] if self._theme.templates else []
-        self._folders = [*template_dirs, *own, _TEMPLATES, *list_template_folders()]
+        self._folders = [*own, _TEMPLATES, *list_template_folders()]
         self._compiled = _TemplateCache()
         self._environments = {ENGLISH.code: self._environment(ENGLISH)}
         if self._theme.templates:

@@ -8,6 +8,8 @@ from placet.protocol.conversion import quote
 from placet.reviews.answer_limits import MAX_IDS, MAX_TEXT
 from placet.text.wording import Amount, Message, message
 
+MAX_NAMED = 10  # ids or keys that a message names
+
 
 def build_field_error(
     field: str,
@@ -27,8 +29,8 @@ def check_known(
     """Raise `error` if the data has keys other than the known ones."""
     unknown = [quote(key) for key in data if key not in known]
     if unknown:
-        names = ", ".join(unknown[:10])
-        raise error(f"data has keys that this case does not ask for: {names}.", unknown=unknown[:10])
+        names = ", ".join(unknown[:MAX_NAMED])
+        raise error(f"data has keys that this case does not ask for: {names}.", unknown=unknown[:MAX_NAMED])
 
 
 def read_text(data: Mapping[str, Any], field: str) -> str | None:
@@ -67,16 +69,16 @@ def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
             field,
             message("Named more than once: {names}.", names=format_ids(twice)),
             error,
-            duplicates=twice[:10],
+            duplicates=twice[:MAX_NAMED],
         )
     return list(value)
 
 
-def format_ids(ids: Iterable[str], limit: int = 10) -> str:
+def format_ids(ids: Iterable[str]) -> str:
     """Return ids as a short, quoted list for a message."""
     given = list(ids)
-    more = f" and {len(given) - limit} more" if len(given) > limit else ""
-    return ", ".join(quote(item) for item in given[:limit]) + more
+    more = f" and {len(given) - MAX_NAMED} more" if len(given) > MAX_NAMED else ""
+    return ", ".join(quote(item) for item in given[:MAX_NAMED]) + more
 
 
 def _too_long(given: int) -> Message:

@@ -38,11 +38,11 @@ class TerminalLayout(Struct, frozen=True, kw_only=True):
     width: int
     styled: bool
 
-    def lines(self, text: str, *, style: str = "", indent: str = INDENT) -> list[str]:
+    def lines(self, text: str, *, style: str = "") -> list[str]:
         """Return the text in lines that fit the width, each in this style."""
-        room = self.width - display_width(indent)
+        room = self.width - display_width(INDENT)
         return [
-            f"{indent}{self.apply_style(style, line)}" if line else ""
+            f"{INDENT}{self.apply_style(style, line)}" if line else ""
             for part in text.replace("\t", "    ").split("\n")
             for line in wrap(part, room)
         ]
