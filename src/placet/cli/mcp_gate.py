@@ -81,12 +81,12 @@ def mcp_gate(
     Over HTTP, set PLACET_MCP_TOKEN to accept only clients that send it as a bearer token. If the MCP server
     needs a bearer token, set PLACET_UPSTREAM_TOKEN.
     """
+    require_extra("mcp", "placet mcp-gate")
     key = require_key(key)
     settings = _read(config)
     target = _find_upstream(command, url, settings)
     named = agent or settings.get("agent")
     wait_s = parse_duration(wait or settings.get("wait", "20s")).total_seconds()
-    require_extra("mcp", "placet mcp-gate")
 
     async def main() -> None:
         opened = _open_proxy(target, settings, server=server, key=key, agent=named, wait=wait_s, path=path)
