@@ -111,14 +111,14 @@ class CallLeases:
                 _evict_oldest(self._held)
                 held = self._held[key] = TurnLease(owner)
             new = set(plan.runs) - held.calls
-            held.calls |= new
+            held.calls.update(new)
             return new
 
     def take_over(self, key: str, abandoned: Collection[str]) -> None:
         """Record that the calls of a dead owner belong to no one any more."""
         with self._lock:
             if (held := self._held.get(key)) is not None:
-                held.lost |= set(abandoned)
+                held.lost.update(abandoned)
 
     def undo(self, key: str, calls: Collection[str]) -> None:
         """Undo `take`, because another caller was faster."""

@@ -142,7 +142,7 @@ class Relay:
 
     def _build_hold_service(self) -> HoldService:
         dependencies = self.dependencies
-        hold_service = HoldService(
+        return HoldService(
             store=dependencies.store,
             desk=dependencies.desk,
             tasks=self.tasks,
@@ -151,15 +151,14 @@ class Relay:
             now=dependencies.now,
             timeout=dependencies.settings.hold_timeout,
             max_pending=dependencies.settings.max_pending_holds,
+            notifier=HoldNotifier(
+                dependencies.store,
+                dependencies.settings.notices,
+                public_url=dependencies.public_url,
+                now=dependencies.now,
+                wake=dependencies.wake_outbox,
+            ),
         )
-        hold_service.notifier = HoldNotifier(
-            dependencies.store,
-            dependencies.settings.notices,
-            public_url=dependencies.public_url,
-            now=dependencies.now,
-            wake=dependencies.wake_outbox,
-        )
-        return hold_service
 
     def _build_app(self) -> RelayApp:
         dependencies = self.dependencies

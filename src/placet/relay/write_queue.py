@@ -56,6 +56,20 @@ class CallWrites:
         self.is_recorded = False
         """Whether the last event of the call is queued, so that later rows need not wait."""
 
+    def add(self, row: TaskRow, queue: "WriteQueue") -> None:
+        """Keep the newest row of a key for the event of the call."""
+        self.queue = queue
+        self.rows[get_key(row)] = row
+
+    def take_rows(self) -> tuple[TaskRow, ...]:
+        """Return the rows that still wait, and keep none."""
+        rows, self.rows = self.rows, {}
+        return (*rows.values(),)
+
+    def finish(self) -> None:
+        """Record that the last event of the call is queued."""
+        self.is_recorded = True
+
     def discard(self) -> None:
         """Forget the rows that still wait, because no event of the call will be recorded."""
         if self.queue is not None:
@@ -113,8 +127,7 @@ class WriteQueue:
         if waits_for is None:
             self._add(None, (row,), _estimate_size(row))
             return True
-        waits_for.queue = self
-        waits_for.rows[key] = row
+        waits_for.add(row, self)
         self._calls[key] = waits_for
         return False
 
@@ -203,10 +216,10 @@ class WriteQueue:
             self._writer = asyncio.get_running_loop().create_task(self._write())
 
     def _take(self, call: CallWrites) -> Sequence[TaskRow]:
-        rows, call.rows = call.rows, {}
-        for key in rows:
-            self._calls.pop(key, None)
-        return (*rows.values(),)
+        rows = call.take_rows()
+        for row in rows:
+            self._calls.pop(get_key(row), None)
+        return rows
 
     def _forget(self, row: TaskRow) -> bool:
         """Remove a row from the unwritten ones if it is the newest of its key; return whether it was."""

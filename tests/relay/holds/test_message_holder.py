@@ -20,6 +20,7 @@ from placet.relay.a2a.call_parsing import parse_call
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.holds.courier import RelayCourier
+from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.message_excerpts import excerpt_texts
 from placet.relay.holds.message_holder import digest_text
@@ -60,6 +61,9 @@ class HolderKit:
             access=TaskAccess(self.tasks),
             audit_log=StoredAuditLog(store, now=self.desk.clock),
             now=self.desk.clock,
+            notifier=HoldNotifier(
+                store, {}, public_url="https://placet.example", now=self.desk.clock, wake=lambda: None
+            ),
         )
 
     async def hold(self, text: str = "a tulip", subscription: Subscription = ANN, **message: Any) -> Any:

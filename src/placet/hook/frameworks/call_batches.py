@@ -110,6 +110,13 @@ class _PendingBatch:
     found: dict[str, Any] | None = None
     error: BaseException | None = None
 
+    def write(self, write_batch: BatchWrite, key: str) -> None:
+        """Write the calls, and keep the results or the error for the threads that wait for them."""
+        try:
+            self.found = write_batch(key, self.arguments)
+        except BaseException as error:
+            self.error = error
+
 
 class ThreadedCallBatches:
     """Batches calls from threads: while one thread writes, others queue and share the next write."""
@@ -147,10 +154,7 @@ class ThreadedCallBatches:
         with self._lock:
             if self._pending.get(name) is batch:
                 del self._pending[name]
-        try:
-            batch.found = write_batch(name[1], batch.arguments)
-        except BaseException as error:
-            batch.error = error
+        batch.write(write_batch, name[1])
 
 
 def _raise_or_return(found: Any) -> CallStart:

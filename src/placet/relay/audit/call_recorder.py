@@ -84,7 +84,7 @@ class CallRecorder:
         else:
             self._audit_log.record(build(), call=writes)
         if writes is not None:
-            writes.is_recorded = True
+            writes.finish()
 
     def record_started_task(self, exchange: Exchange) -> None:
         """Record the new task of a stream before the caller gets it. Raises A2AError if the queue is full.

@@ -60,6 +60,7 @@ class HoldService:
         access: TaskAccess,
         audit_log: AuditLog,
         now: Callable[[], datetime],
+        notifier: HoldNotifier,
         timeout: str | None = None,
         max_pending: int = MAX_PENDING_HOLDS,
     ) -> None:
@@ -68,8 +69,7 @@ class HoldService:
         self.tasks = tasks
         self.audit_log = audit_log
         self.now = now
-        self.notifier: HoldNotifier | None = None
-        """Notifies the tenant's receiver of each hold."""
+        self._notifier = notifier
         self.task_locator = TaskLocator(tasks, access)
         self._access = access
         self._timeout = _limit_timeout(timeout, desk.limits.max_timeout_for)
@@ -295,8 +295,7 @@ class HoldService:
             raise RelayConflict() from None
         self.tasks.adopt(rows)
         hold = new_hold.build_row(hold_id, opened.case_id, held, metadata, now)
-        if self.notifier is not None:
-            await self.notifier.notify(hold)
+        await self._notifier.notify(hold)
         return held
 
     def _build_task_rows(

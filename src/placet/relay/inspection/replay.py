@@ -170,7 +170,7 @@ async def replay_policy(
         async with asyncio.timeout(limits.seconds):
             await _replay_events(run, throttle, store, tenant, messages)
     except TimeoutError:
-        run.stopped_by = "seconds"
+        run.stop("seconds")
     return run.result(audit_filter.since, audit_filter.until)
 
 
@@ -181,7 +181,7 @@ async def _replay_events(
     while rows := await store.list_audit_events_after(tenant, audit_filter, after=after, limit=BATCH):
         for _, row in rows:
             if run.read >= run.limits.messages or throttle.is_expired:
-                run.stopped_by = "seconds" if throttle.is_expired else "messages"
+                run.stop("seconds" if throttle.is_expired else "messages")
                 return
             await run.add_event(row)
             await throttle.pause()
@@ -224,6 +224,10 @@ class _ReplayRun:
         self._outcomes = dict.fromkeys(Outcome, 0)
         self._examples: list[ReplayExample] = []
         self._digests: set[bytes] = set()
+
+    def stop(self, limit: Literal["messages", "seconds"]) -> None:
+        """Record which limit ended the replay before it had read everything."""
+        self.stopped_by = limit
 
     async def warm_up(self) -> None:
         """Start the detector, so that its start does not count toward the time limit."""

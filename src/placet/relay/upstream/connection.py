@@ -202,7 +202,6 @@ class Connection(asyncio.Protocol):
     def __init__(self, pool: ConnectionPool, origin: Origin) -> None:
         self.loop = asyncio.get_running_loop()
         self.origin = origin
-        self.idle_since = 0.0
         self._pool = pool
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None

@@ -8,7 +8,6 @@ import asyncio
 import re
 import ssl
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
@@ -41,7 +40,8 @@ class AgentHttpClient:
 
     def __init__(self, resolver: AbstractResolver) -> None:
         self._resolver = resolver
-        self._idle: dict[Origin, deque[Connection]] = {}
+        self._idle: dict[Origin, dict[Connection, float]] = {}
+        """The idle connections, each with the time since when; the longest idle one is first."""
         self._open: set[Connection] = set()
         self._tls: ssl.SSLContext | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -89,8 +89,7 @@ class AgentHttpClient:
 
     def release(self, connection: Connection) -> None:
         """Return a connection to the pool."""
-        connection.idle_since = time.monotonic()
-        self._idle.setdefault(connection.origin, deque()).append(connection)
+        self._idle.setdefault(connection.origin, {})[connection] = time.monotonic()
         if self._sweep is None:
             self._sweep = connection.loop.call_later(KEEP_FOR_S, self._close_idle)
 
@@ -98,8 +97,8 @@ class AgentHttpClient:
         """Remove a closed connection from the pool."""
         self._open.discard(connection)
         idle = self._idle.get(connection.origin)
-        if idle is not None and connection in idle:
-            idle.remove(connection)
+        if idle is not None:
+            idle.pop(connection, None)
 
     async def aclose(self) -> None:
         """Close all connections; a later request opens new ones."""
@@ -123,8 +122,8 @@ class AgentHttpClient:
     def _take_idle(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin)
         while idle:
-            connection = idle.pop()
-            if connection.usable and time.monotonic() - connection.idle_since < KEEP_FOR_S:
+            connection, since = idle.popitem()
+            if connection.usable and time.monotonic() - since < KEEP_FOR_S:
                 return connection
             connection.abort()
         return None
@@ -134,8 +133,9 @@ class AgentHttpClient:
         self._sweep = None
         oldest = time.monotonic() - KEEP_FOR_S
         for origin, idle in list(self._idle.items()):
-            while idle and idle[0].idle_since <= oldest:
-                idle.popleft().abort()
+            for connection in [one for one, since in idle.items() if since <= oldest]:
+                del idle[connection]
+                connection.abort()
             if not idle:
                 del self._idle[origin]
         if self._idle:
