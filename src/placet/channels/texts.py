@@ -15,12 +15,11 @@ from placet.errors import ChannelRefused
 from placet.ports.channel import ONLY_ON_PAGE, Button, Card, CaseClosure
 from placet.reviews.declaration import Tone
 from placet.reviews.registry import find_action, find_declaration
-from placet.text.shared_wording import ASKS_FOR_DECISION, describe_no_answer
+from placet.text.shared_wording import ASKS_FOR_DECISION, OPEN_REVIEW, describe_no_answer
 from placet.text.truncation import MeasureText, count_utf16_units, to_paragraphs, to_single_line, truncate
 
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
 
-DEFAULT_LINK_LABEL = "Open the review"
 LONGEST_HEADING = 150
 LONGEST_SOURCE = 80
 SHORTEST_NAME = 8
@@ -164,7 +163,7 @@ def format_no_answer(card: Card) -> str:
 def find_link_label(card: Card) -> str:
     """Return the label of the button with the link."""
     declared = find_declaration(card.type)
-    return declared.link_label if declared is not None else DEFAULT_LINK_LABEL
+    return declared.link_label if declared is not None else OPEN_REVIEW
 
 
 def label_buttons(card: Card, most: int, *, label: int, size: MeasureText = len) -> tuple[Button, ...]:

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from placet.text.shared_wording import OPEN_REVIEW
+
 Tone = Literal["positive", "destructive", "neutral"]
 ValueKind = Literal[
     "text",
@@ -97,7 +99,7 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
     """The line above the question, with `{service}` for the name of the service."""
     if_answered: tuple[str, str] | None = None
     """A heading and a sentence about the effect of an answer."""
-    link_label: str = "Open the review"
+    link_label: str = OPEN_REVIEW
     """The label of the button with the review link in a messenger."""
     template: str = ""
     styles: tuple[str, ...] = ()

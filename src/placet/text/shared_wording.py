@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from placet.text.wording import phrase
 
+OPEN_REVIEW = "Open the review"
 ASKS_FOR_DECISION = phrase("{service} asks for your decision")
 
 IF_UNANSWERED: Mapping[str, str] = {
