@@ -42,6 +42,8 @@ PlacetError
 │   ├── CredentialsRefused     the service refuses the agent's credentials
 │   ├── NotificationFailed     the review link could not be sent
 │   ├── CaseNotSaved           the file of pending cases cannot be written
+│   ├── SignatureRequired      the decision has no valid signature, and the caller requires one
+│   ├── KeysUnavailable        the keys of a required signature cannot be fetched
 │   └── StillWaiting           the agent's max_wait is over and the case is still open
 ├── HookError                  a tool call could not be gated, answered or resumed
 │   ├── InvalidFeedback        the answers do not match the waiting calls
@@ -343,6 +345,18 @@ class CaseNotSaved(FollowFailed):
     """The pending case could not be saved. A restart of the agent would lose it."""
 
     code = "case_not_saved"
+
+
+class SignatureRequired(FollowFailed):
+    """The decision has no valid signature, and the caller requires one."""
+
+    code = "signature_required"
+
+
+class KeysUnavailable(FollowFailed):
+    """The keys of a required signature cannot be fetched now. The case can be followed again."""
+
+    code = "keys_unavailable"
 
 
 class StillWaiting(FollowFailed):

@@ -36,9 +36,10 @@ def test_a_call_that_needs_a_person_comes_back_with_the_decision(desk: Desk, act
     result = asking.end(code)
     assert list(result) == [
         *("status", "case_id", "action", "is_affirmative", "data", "verified", "responded_by"),
-        *("default_action", "reason", "previous_case_id", "next_case_id"),
+        *("submission_context", "default_action", "reason", "previous_case_id", "next_case_id"),
     ]
     assert (result["status"], result["action"], result["verified"]) == ("completed", action, True)
+    assert result["submission_context"]["mode"] == "browser_submit"
 
 
 def test_persons_progress_is_printed(desk: Desk) -> None:
@@ -278,8 +279,40 @@ def test_result_with_an_invalid_signature_is_not_a_decision(service: StrangeServ
     )
     service.replies["/keys"] = json_reply({"keys": []})
     asking = desk.start("request", "POST", f"{service.url}/act")
-    assert asking.end(1)["verified"] is False
+    result = asking.end(1)
+    assert (result["verified"], result["is_affirmative"]) == (False, False)
     assert "do not act on it" in asking.stderr
+
+
+def test_stripped_signature_fails_the_command_if_a_signature_is_required(
+    service: StrangeService, desk: Desk
+) -> None:
+    service.asks()
+    service.answer_polls_with(**completed_poll("confirm"))
+    asking = desk.start("request", "POST", f"{service.url}/act", "--require-signature", "--json")
+    assert asking.end(1)["error"] == "signature_required"
+    assert "has no signature" in asking.stderr
+    assert desk.list_pending() == []
+
+
+def test_unreachable_keys_fail_the_command_if_a_signature_is_required_and_the_decision_can_be_read_again(
+    service: StrangeService, desk: Desk
+) -> None:
+    service.asks()
+    signature = {"algorithm": "ES256", "value": "e30..AAAA", "signed_at": "2026-11-15T12:00:00Z"}
+    service.answer_polls_with(
+        **completed_poll("confirm", signature={**signature, "signer": f"{service.url}/keys"})
+    )
+    asking = desk.start("request", "POST", f"{service.url}/act", "--require-signature", "--json")
+    assert asking.end(1)["error"] == "keys_unavailable"
+    assert "Read the decision again with:\n  placet pending resume case-1" in asking.stderr
+    assert "still open" not in asking.stderr
+
+
+def test_valid_signature_satisfies_the_requirement(desk: Desk) -> None:
+    asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", CASE, "--require-signature")
+    desk.answer(asking.link(), "confirm")
+    assert asking.end()["verified"] is True
 
 
 def test_a_case_that_vanishes_is_an_error(service: StrangeService, desk: Desk) -> None:

@@ -81,7 +81,8 @@ class AsyncAgent(BaseAgent[NotifyAsync, httpx.AsyncClient, AsyncListener]):
     `tell` is called with every notice: "requested" and "reminder" carry a link that a person must see. It may
     be an async or a plain function; a plain one must not block.
     `trusted` lists further origins that a service's URLs may have. `max_wait` limits the wait; the case
-    stays open.
+    stays open. With `require_signature`, a decision without a valid signature raises SignatureRequired, and
+    KeysUnavailable if the service's keys cannot be fetched.
     """
 
     _client = httpx.AsyncClient

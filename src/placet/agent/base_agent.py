@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import httpx
 
 from placet.agent.flow import Done, Flow, Notice, Poll, Wait
-from placet.agent.outcomes import Outcome
+from placet.agent.outcomes import Decided, Outcome
 from placet.agent.pending_case_store import PendingCase, PendingCases, SavedCase
 from placet.agent.responses import (
     LISTEN_TIMEOUT,
@@ -25,6 +25,7 @@ from placet.agent.responses import (
     USER_AGENT,
     credentials_of,
     describe_failure,
+    explain_missing_signature,
     find_keys_url,
     verify_outcome,
 )
@@ -32,7 +33,7 @@ from placet.agent.round_numbers import RoundNumbers, SuggestionLimit
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case
 from placet.agent.sse import EventReader
 from placet.agent.trust import TrustedOrigins
-from placet.errors import CaseLost, NotificationFailed, PlacetError, SettingsError
+from placet.errors import CaseLost, KeysUnavailable, NotificationFailed, PlacetError, SettingsError
 
 STREAMS_AT_MOST = 32  # per agent; more would leave no connection for polls
 
@@ -142,6 +143,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         max_wait: timedelta | None = None,
         streams: bool = True,
         pending: PendingCases | None = None,
+        require_signature: bool = False,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._check_tell(tell)
@@ -155,6 +157,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         self._max_wait = max_wait
         self._streams = streams
         self._pending = pending
+        self._require_signature = require_signature
         self._now = clock or (lambda: datetime.now(UTC))
         self._rounds = RoundNumbers()
         self._advice = SuggestionLimit()
@@ -213,6 +216,11 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             self._following.remove(listener)
             yield StopListening(listener)
         verified = yield from self._verify(case, outcome, trust)
+        if self._require_signature and isinstance(verified, Decided) and verified.verified is not True:
+            error = explain_missing_signature(verified)
+            if not isinstance(error, KeysUnavailable):  # the keys may be there later
+                yield from self._end(saved, Notice(name="lost", case=case, text=error.message))
+            raise error
         yield from self._end(saved, Notice(name="ended", case=case, outcome=verified))
         return verified
 

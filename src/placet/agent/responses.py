@@ -12,7 +12,7 @@ from placet.agent.flow import ANSWER_WITHIN_S
 from placet.agent.outcomes import Decided, Outcome
 from placet.agent.service_responses import FollowedCase
 from placet.agent.trust import TrustedOrigins
-from placet.errors import AddressRefused, SignatureInvalid
+from placet.errors import AddressRefused, FollowFailed, KeysUnavailable, SignatureInvalid, SignatureRequired
 from placet.protocol.service_paths import JWKS
 
 USER_AGENT = "placet-agent"
@@ -93,7 +93,10 @@ def find_keys_url(case: FollowedCase, outcome: Outcome, trust: TrustedOrigins) -
 
 
 def verify_outcome(outcome: Outcome, keys: bytes | None) -> Outcome:
-    """Return the outcome with `verified` set: unchanged without keys, False for an invalid signature."""
+    """Return the outcome with `verified` set: unchanged without keys, False for an invalid signature.
+
+    An answer with an invalid signature is not affirmative.
+    """
     if not isinstance(outcome, Decided) or keys is None:
         return outcome
     # Imported here, since most agents never need the cryptography.
@@ -102,5 +105,16 @@ def verify_outcome(outcome: Outcome, keys: bytes | None) -> Outcome:
     try:
         verify_result(outcome.raw, msgspec.json.decode(keys, type=dict[str, Any]))
     except (SignatureInvalid, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return replace(outcome, verified=False)
+        return replace(outcome, verified=False, is_affirmative=False)
     return replace(outcome, verified=True)
+
+
+def explain_missing_signature(outcome: Decided) -> FollowFailed:
+    """Return the error for a decision whose signature is required and was not verified."""
+    if outcome.verified is False:
+        return SignatureRequired("The signature of the decision is invalid. Do not act on it.")
+    if not isinstance((outcome.raw.get("result") or {}).get("signature"), dict):
+        return SignatureRequired("The decision has no signature, and one is required. Do not act on it.")
+    return KeysUnavailable(
+        "The service's keys cannot be fetched, so the required signature of the decision was not verified."
+    )

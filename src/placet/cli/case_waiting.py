@@ -25,6 +25,7 @@ from placet.cli.text_tables import discard_output
 from placet.errors import (
     CaseFileUnavailable,
     CaseNotSaved,
+    KeysUnavailable,
     NotificationFailed,
     PlacetError,
     StillWaiting,
@@ -58,6 +59,7 @@ class WaitOptions(Struct, frozen=True, kw_only=True):
     interval_s: float | None = None
     max_wait: timedelta | None = None
     trusted: tuple[str, ...] = ()
+    require_signature: bool = False
     as_json: bool = False
 
 
@@ -80,6 +82,11 @@ _PACE = (
         multiple=True,
         metavar="ORIGIN",
         help="Trust this further origin of the service. Repeatable.",
+    ),
+    click.option(
+        "--require-signature",
+        is_flag=True,
+        help="Fail unless the decision has a valid signature of the service.",
     ),
     click.option(
         "--json",
@@ -107,12 +114,18 @@ def wait_options(*, via: bool = True) -> Callable[[Callable[..., None]], Callabl
             interval: float | None,
             max_wait: timedelta | None,
             trusted: tuple[str, ...],
+            require_signature: bool,
             as_json: bool,
             vias: tuple[str, ...] = (),
             **rest: Any,
         ) -> None:
             how = WaitOptions(
-                vias=vias, interval_s=interval, max_wait=max_wait, trusted=trusted, as_json=as_json
+                vias=vias,
+                interval_s=interval,
+                max_wait=max_wait,
+                trusted=trusted,
+                require_signature=require_signature,
+                as_json=as_json,
             )
             command(how=how, **rest)
 
@@ -161,6 +174,7 @@ class CaseWait:
             max_wait=self._how.max_wait,
             streams=self._how.interval_s is None,
             pending=cases,
+            require_signature=self._how.require_signature,
         )
         targets = build_targets(
             self._vias, self._messengers.values(), line=self.line, cases=cases, nudge=agent.nudge
@@ -231,7 +245,7 @@ async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
         raise
     except PlacetError as error:
         error.details.setdefault("case_id", pending.case.case_id)
-        for line in explain_resume(waiting, pending, notified=not isinstance(error, NotificationFailed)):
+        for line in explain_resume(waiting, pending, error):
             error.add_note(line)
         raise
     try:
@@ -262,19 +276,19 @@ def describe_outcome(outcome: Outcome) -> str:
     return f"{texts.describe_closure(build_closure(outcome, datetime.now(UTC)))}.{warning}"
 
 
-def explain_resume(waiting: CaseWait, pending: PendingCase, *, notified: bool = True) -> list[str]:
+def explain_resume(waiting: CaseWait, pending: PendingCase, error: PlacetError | None = None) -> list[str]:
     """Return the lines that explain how to resume waiting for a saved case."""
     if not waiting.is_saved(pending):
         return []
-    why = (
-        "Resume waiting with:"
-        if notified
-        else "The person was not notified. Notify them with the same or another --via:"
-    )
-    return [
-        f"The case is still open. {why}",
-        f"  placet pending resume {to_single_line(pending.case.case_id)}",
-    ]
+    if isinstance(error, KeysUnavailable):
+        why = "The person has decided. Read the decision again with:"
+    elif isinstance(error, NotificationFailed):
+        why = (
+            "The case is still open. The person was not notified. Notify them with the same or another --via:"
+        )
+    else:
+        why = "The case is still open. Resume waiting with:"
+    return [why, f"  placet pending resume {to_single_line(pending.case.case_id)}"]
 
 
 def run(work: Callable[[CaseWait], Awaitable[None]], how: WaitOptions, *, several: bool = False) -> None:

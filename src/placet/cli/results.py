@@ -29,6 +29,7 @@ def outcome_view(outcome: Outcome) -> dict[str, Any]:
         "data": decided.data if decided else None,
         "verified": decided.verified if decided else None,
         "responded_by": decided.responded_by if decided else None,
+        "submission_context": outcome.raw.get("submission_context") if decided else None,
         "default_action": outcome.default_action if isinstance(outcome, Expired) else None,
         "reason": outcome.reason if isinstance(outcome, Cancelled) else None,
         "previous_case_id": decided.previous_case_id if decided else None,
