@@ -9,6 +9,7 @@ import httpx
 from placet.errors import PlacetError, ServerRefused, Unavailable
 from placet.http.client_operations import (
     CANCEL_CASE,
+    LIST_CASES,
     LIST_GRANTS,
     OPEN_CASE,
     POLL_CASE,
@@ -81,6 +82,13 @@ class PlacetClient:
                     return found
             sleep(pause)
             waited += pause
+
+    def cases(
+        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> dict[str, Any]:
+        """Return a page of your cases, newest first; `next` is the `before` of the next page."""
+        params = {"limit": str(limit), "status": status, "before": before}
+        return self._call(LIST_CASES, params={name: value for name, value in params.items() if value})
 
     def cancel(self, case_id: str, *, reason: str | None = None) -> dict[str, Any]:
         """Withdraw the case."""

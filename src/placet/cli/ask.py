@@ -15,13 +15,12 @@ from placet.agent.responses import credentials_of
 from placet.cli import ask_value_parsing
 from placet.cli.ask_value_parsing import QuestionArguments
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
-from placet.cli.client_options import key_option, require_key, server_option
+from placet.cli.client_options import key_option, require_key, require_secure, server_option
 from placet.cli.command_group import CommandGroup
 from placet.cli.notifications import can_receive_answers
 from placet.cli.request import Headers, build_request, send_and_read
-from placet.errors import ServerRefused, SettingsError, Unreachable
+from placet.errors import ServerRefused, Unreachable
 from placet.http.client_operations import OPEN_CASE
-from placet.protocol.addresses import is_secure_or_loopback
 from placet.reviews.declaration import CommandOption, TypeDeclaration
 from placet.reviews.registry import DECLARATIONS
 
@@ -176,17 +175,13 @@ def _refusal_from_reply(status: int, body: CaseContext) -> ServerRefused:
 
 
 def _call(server: str, key: str | None, idempotency_key: str | None, draft: CaseContext) -> httpx.Request:
-    if not is_secure_or_loopback(server):
-        raise SettingsError(
-            "The server URL must be https://… or on loopback, because the API key is sent to it."
-        )
     headers: Headers = [
         (b"Content-Type", b"application/json"),
         (b"Authorization", b"Bearer " + os.fsencode(require_key(key))),
     ]
     if idempotency_key is not None:
         headers.append((b"Idempotency-Key", os.fsencode(idempotency_key)))
-    return build_request(OPEN_CASE.method, OPEN_CASE.url(server), _encode(draft), headers)
+    return build_request(OPEN_CASE.method, OPEN_CASE.url(require_secure(server)), _encode(draft), headers)
 
 
 def _encode(draft: CaseContext) -> bytes:

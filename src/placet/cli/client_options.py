@@ -7,6 +7,7 @@ from collections.abc import Callable
 import click
 
 from placet.errors import SettingsError
+from placet.protocol.addresses import is_secure_or_loopback
 
 CommandFunction = Callable[..., None]
 Decorator = Callable[[CommandFunction], CommandFunction]
@@ -51,6 +52,15 @@ def join_options(*options: Decorator) -> Decorator:
         return command
 
     return decorate
+
+
+def require_secure(server: str) -> str:
+    """Return the URL of a server; raise SettingsError if the API key must not be sent there."""
+    if not is_secure_or_loopback(server):
+        raise SettingsError(
+            "The server URL must be https://… or on loopback, because the API key is sent to it."
+        )
+    return server
 
 
 def require_key(key: str | None) -> str:

@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("placet.cli.serve", "Run the server."),
     "settings": ("placet.cli.settings", "Show the effective settings and where each comes from."),
     "key": ("placet.cli.keys", "Create, list and revoke API keys."),
-    "case": ("placet.cli.cases", "Show a case with its events, and check its chain."),
+    "case": ("placet.cli.cases", "List, show and withdraw cases."),
     "grant": ("placet.cli.grants", "List, show and revoke grants."),
     "relay": ("placet.cli.relay", "Manage the relay: agents, callers, groups and approvals."),
     "policy": ("placet.cli.policies", "Save, bind, test and replay policies of the relay."),

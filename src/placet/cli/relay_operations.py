@@ -9,14 +9,13 @@ from typing import Any, Literal, TypeVar
 import click
 import httpx
 
-from placet.cli.client_options import Decorator, join_options, key_option
+from placet.cli.client_options import Decorator, join_options, key_option, require_secure
 from placet.cli.database import has_database, load_settings, with_store
 from placet.cli.options import config_option, db_option
 from placet.errors import SettingsError
 from placet.extras import is_available
 from placet.http.operations import HttpOperations, LocalOperations, Operations
 from placet.ports.store import Store
-from placet.protocol.addresses import is_secure_or_loopback
 from placet.relay.route_addresses import OPERATIONS, TENANT_QUERY
 from placet.settings import Settings
 
@@ -100,10 +99,7 @@ def _run_locally(
 
 async def on_server(server: str, key: str | None, tenant: str | None, work: OperationsUse[T]) -> T:
     """Run `work` on a server; raise SettingsError for an address or a key that cannot be used."""
-    if not is_secure_or_loopback(server):
-        raise SettingsError(
-            "The server URL must be https://… or on loopback, because the API key is sent to it."
-        )
+    require_secure(server)
     if not key:
         raise SettingsError("No API key. Set PLACET_KEY or pass --key.")
     if not API_KEY.fullmatch(key):

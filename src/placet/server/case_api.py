@@ -39,7 +39,7 @@ from placet.http.asgi import (
     read_body,
     read_text_header,
 )
-from placet.http.client_operations import CANCEL_CASE, FOLLOW_CASE, OPEN_CASE, POLL_CASE, RESPOND
+from placet.http.client_operations import CANCEL_CASE, FOLLOW_CASE, LIST_CASES, OPEN_CASE, POLL_CASE, RESPOND
 from placet.http.decoding import decode
 from placet.http.paging import PageLimit
 from placet.http.route import (
@@ -259,9 +259,8 @@ class CaseApi(HttpApi):
         )
         return json_reply(202, opened.body, POLL_AGAIN)
 
-    @cases.get(
-        "/v1/reviews",
-        "listCases",
+    @cases.declare(
+        LIST_CASES,
         query=CaseListQuery,
         reply=RouteReply(description="A page of cases.", model=CaseList, examples=_LISTED),
         errors=(CaseNotFound,),
