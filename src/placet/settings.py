@@ -23,6 +23,11 @@ PREFIX = "PLACET_"
 DEFAULT_FILE = "placet.toml"
 OPTIONAL = frozenset({"base_url", "theme", "relay"})
 
+# As browsers send it: no default port, no slash at the end.
+ORIGIN = re.compile(
+    r"(?:https://(?!\S*:443$)|http://(?!\S*:80$))(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?"
+)
+
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=0)]
 ByteCount = Annotated[int, Meta(ge=1024)]
@@ -71,6 +76,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The algorithm that signs results; none for no signatures."""
     allow_loopback: bool = False
     """Whether callbacks, default_ref and the relay may call loopback addresses; only for development."""
+    cors_origins: tuple[str, ...] = ()
+    """The web origins whose scripts may call the API from a browser, such as https://app.example; * for all.
+    In the environment, separated by commas. No cookies are allowed, and pages are never shared."""
     theme: str | None = None
     """A folder with a theme for the pages: name, logo, colours, styles, templates, languages."""
     relay: RelaySettings | None = None
@@ -137,6 +145,8 @@ def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None 
     """Return settings from values by name, with defaults; raises SettingsError for invalid values."""
     # In TOML and the environment an empty text means that an optional setting is not set.
     given = {name: value for name, value in values.items() if value != "" or name not in OPTIONAL}
+    if isinstance(listed := given.get("cors_origins"), str):
+        given["cors_origins"] = [one.strip() for one in listed.split(",") if one.strip()]
     try:
         settings = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
@@ -161,6 +171,12 @@ def check(settings: Settings) -> None:
         read_theme(Path(settings.theme))
     if settings.relay is not None:
         check_relay(settings.relay, allow_loopback=settings.allow_loopback)
+    for origin in settings.cors_origins:
+        if origin != "*" and not ORIGIN.fullmatch(origin):
+            raise SettingsError(
+                f"cors_origins: {origin[:80]!a} is not a web origin. Write scheme and host in lower case,"
+                " with a port if it is not the default, and no path: https://app.example."
+            )
     base_url = settings.base_url
     if base_url is not None and not is_secure_or_loopback(base_url):
         raise SettingsError(

@@ -43,6 +43,7 @@ from placet.server.app import PlacetApp
 from placet.server.background_tasks import BackgroundTasks
 from placet.server.case_api import CaseApi, authorize_caller
 from placet.server.case_sessions import CaseSessions
+from placet.server.cross_origin import CrossOriginApp
 from placet.server.demo import DemoPages
 from placet.server.endpoint_api import EndpointApi
 from placet.server.evaluation_process import EvaluationProcess
@@ -64,6 +65,7 @@ from placet.signing.stored_signer import StoredSigner, read_published_keys
 
 if TYPE_CHECKING:
     from placet.relay.bootstrap import Relay
+    from placet.server.serving import ServedApp
     from placet.server.tracing import TracedApp
 
 log = logging.getLogger("placet")
@@ -151,7 +153,7 @@ class ServerParts:
         self._next_relay_check = 0.0
         self._description: dict[str, Any] | None = None
         self._awaking = asyncio.Lock()
-        self.app = _trace_app(self._app()) if settings.tracing else self._app()
+        self.app = _wrap_app(self._app(), settings)
 
     def _app(self) -> PlacetApp:
         self.routes = self._make_routes()
@@ -438,6 +440,12 @@ def service_card(settings: Settings) -> ServiceCard:
 def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
     kind = SAMPLES.get(type, load_custom_type() if type.startswith("x-") else None)
     return (kind.example(), Subject(entry_point=kind.entry_point)) if kind is not None else None
+
+
+def _wrap_app(app: PlacetApp, settings: Settings) -> "ServedApp":
+    """Return the app with what the settings add to every request: traces, and the headers of CORS."""
+    served = _trace_app(app) if settings.tracing else app
+    return CrossOriginApp(served, settings.cors_origins) if settings.cors_origins else served
 
 
 def _trace_app(app: PlacetApp) -> "TracedApp":

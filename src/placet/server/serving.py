@@ -11,6 +11,7 @@ import uvicorn
 from placet.errors import SettingsError
 from placet.http.listening import ListeningServer, Ready
 from placet.server.app import PlacetApp
+from placet.server.cross_origin import CrossOriginApp
 from placet.server.single_write_protocol import SingleWriteProtocol
 
 STOP_WITHIN_S = 6  # longer than a write waits for a lock; the whole shutdown stays under ten seconds
@@ -18,7 +19,7 @@ STOP_WITHIN_S = 6  # longer than a write waits for a lock; the whole shutdown st
 if TYPE_CHECKING:
     from placet.server.tracing import TracedApp
 
-ServedApp: TypeAlias = "PlacetApp | TracedApp"
+ServedApp: TypeAlias = "PlacetApp | TracedApp | CrossOriginApp"
 
 
 class StreamClosingServer(ListeningServer):
