@@ -66,6 +66,11 @@ def test_environment_values_are_parsed_from_text(name: str, text: str, value: ob
     assert getattr(load(environ={f"PLACET_{name}": text}).settings, name.lower()) == value
 
 
+@pytest.mark.parametrize("name", sorted(set(Settings.__struct_fields__) - {"relay"}))
+def test_empty_variable_is_the_same_as_one_that_is_not_set(name: str) -> None:
+    assert load(environ={f"PLACET_{name.upper()}": ""}).settings == Settings()
+
+
 def test_environment_variables_of_other_programs_are_ignored() -> None:
     assert load(environ={"PLACET_SERVICE_HOST": "10.0.0.1", "PORT": "1"}).settings == Settings()
 
@@ -84,6 +89,8 @@ def test_environment_variables_of_other_programs_are_ignored() -> None:
         {"log_level": "loud"},
         {"log_style": "xml"},
         {"default_timeout": ""},
+        {"db": ""},
+        {"db": " "},
         {"default_timeout": "0s"},
         {"max_timeout": "soon"},
         {"default_timeout": "8d"},
@@ -98,9 +105,9 @@ def test_environment_variables_of_other_programs_are_ignored() -> None:
         {"base_url": "https://user:word@placet.example"},
         {"base_url": "ftp://placet.example"},
         {"base_url": "https://placet.example\n"},
-        {"look": "no/such/folder"},
-        {"look": __file__},
-        {"look": "x" * 300},
+        {"theme": "no/such/folder"},
+        {"theme": __file__},
+        {"theme": "x" * 300},
         {"host": "0.0.0.0"},
         {"host": "::"},
         {"host": "placet.example"},
@@ -142,6 +149,12 @@ def test_limits_are_settings() -> None:
         ("[server]\nport = 1", "unknown setting 'server'"),
         ("prot = 1", "file placet.toml: unknown setting 'prot'."),
         ("port = 'x'", "port is not valid: Expected `int`, got `str` (from file placet.toml)."),
+        (
+            "[relay]\nagnets = {}",
+            "relay is not valid: Object contains unknown field `agnets` (did you mean `agents`?)",
+        ),
+        ('[relay.agents.a]\nulr = "x"', "unknown field `ulr` (did you mean `url`?)"),
+        ('[relay.notices.a]\nulr = "x"', "(did you mean `url`?)"),
         ("\x00", "not valid TOML"),
     ],
 )

@@ -16,12 +16,14 @@ from msgspec.structs import replace
 from placet.desk.case_limits import Limits
 from placet.errors import SettingsError, ValidationFailed
 from placet.protocol.addresses import is_secure_or_loopback, normalize_url
+from placet.protocol.conversion import suggest_field
 from placet.protocol.duration import parse_duration
 from placet.relay.settings import RelaySettings, check_relay
 
 PREFIX = "PLACET_"
 DEFAULT_FILE = "placet.toml"
 OPTIONAL = frozenset({"base_url", "theme", "relay"})
+EMPTY_ALLOWED = OPTIONAL | {"cors_origins"}
 
 # As browsers send it: no default port, no slash at the end.
 ORIGIN = re.compile(
@@ -150,7 +152,7 @@ def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None 
     try:
         settings = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise _settings_error(str(error), origins or {}) from error
+        raise _settings_error(error, origins or {}) from error
     check(settings)
     if settings.base_url is None:
         return settings
@@ -159,6 +161,8 @@ def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None 
 
 def check(settings: Settings) -> None:
     """Raise SettingsError for settings that are invalid or contradict each other."""
+    if not settings.db.strip():
+        raise SettingsError("db is empty. Use sqlite:///FILE, a path, or :memory:.")
     limits = settings.limits
     if limits.default_timeout_for > limits.max_timeout_for:
         raise SettingsError("default_timeout is longer than max_timeout. Change one of them.")
@@ -190,8 +194,9 @@ def check(settings: Settings) -> None:
         )
 
 
-def _settings_error(complaint: str, origins: Mapping[str, str]) -> SettingsError:
+def _settings_error(error: msgspec.ValidationError, origins: Mapping[str, str]) -> SettingsError:
     """Return the error for an invalid value, with the name of the setting and the origin of its value."""
+    complaint = str(error)
     what, _, place = complaint.partition(" - at `$.")
     name = place.rstrip("`")
     if not name:
@@ -199,6 +204,7 @@ def _settings_error(complaint: str, origins: Mapping[str, str]) -> SettingsError
     setting = re.split(r"[.\[]", name)[0]  # for a nested value, the name of the table
     choices = get_args(Settings.__annotations__.get(setting)) if what.startswith("Invalid enum") else ()
     takes = f"; use one of {', '.join(choices)}" if choices and setting == name else ""
+    takes = takes or suggest_field(error, Settings)
     return SettingsError(f"{name} is not valid: {what}{takes} (from {origins.get(setting, 'code')}).")
 
 
@@ -222,16 +228,19 @@ def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
+    """Return the variables that are set. An empty one counts only where empty means "not set"."""
     return [
-        (name, environ[PREFIX + name.upper()], f"environment {PREFIX}{name.upper()}")
+        (name, value, f"environment {PREFIX}{name.upper()}")
         for name in Settings.__struct_fields__
-        if PREFIX + name.upper() in environ and not _is_port_of_kubernetes(name, environ)
+        if (value := environ.get(PREFIX + name.upper())) is not None
+        and (value or name in EMPTY_ALLOWED)
+        and not _is_port_of_kubernetes(name, value)
     ]
 
 
-def _is_port_of_kubernetes(name: str, environ: Mapping[str, str]) -> bool:
+def _is_port_of_kubernetes(name: str, value: str) -> bool:
     """Return whether PLACET_PORT is the address that Kubernetes sets for a service named "placet"."""
-    return name == "port" and "://" in environ[f"{PREFIX}PORT"]
+    return name == "port" and "://" in value
 
 
 def _parse_setting_duration(name: str, text: str) -> timedelta:

@@ -13,6 +13,7 @@ from placet.settings import Settings
 from tests.cli.process import placet, serving
 
 ROOT = Path(__file__).parents[2]
+KNOWN = OTHER_VARIABLES | {f"PLACET_{name.upper()}" for name in Settings.__struct_fields__}
 VARIABLE = re.compile(r"\bPLACET_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
 
 
@@ -31,6 +32,38 @@ def test_mistyped_variable_is_refused_with_the_name_that_was_meant(name: str, me
     with pytest.raises(SettingsError) as refused:
         refuse_unknown_variables({"PATH": "/bin", name: "1"})
     assert refused.value.message == f"environment: unknown variable '{name}'. Did you mean {meant}?"
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_every_variable_in_another_spelling_is_refused_with_the_right_one(name: str) -> None:
+    rest = name.removeprefix("PLACET_")
+    misspelled = {name.lower(), name.title(), f"placet_{rest}", f"PLACET{rest}", f"PLACET-{rest}"}
+    misspelled |= {
+        f"PLACET__{rest}",
+        f"{name}_",
+        f"{name} ",
+        f"PLACET.{rest}",
+        name.replace("_", "-").lower(),
+    }
+    for other in sorted(misspelled):
+        with pytest.raises(SettingsError, match=rf"Did you mean {name}\?"):
+            refuse_unknown_variables({other: "1"})
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_every_variable_with_one_letter_wrong_is_refused(name: str) -> None:
+    start = len("PLACET_")
+    wrong = {name[:at] + name[at + 1 :] for at in range(start, len(name))}
+    wrong |= {name[:at] + name[at + 1] + name[at] + name[at + 2 :] for at in range(start, len(name) - 1)}
+    wrong |= {name[:at] + "Q" + name[at:] for at in range(start, len(name) + 1)}
+    for other in sorted(wrong - KNOWN):
+        with pytest.raises(SettingsError, match="unknown variable"):
+            refuse_unknown_variables({other: "1"})
+
+
+@pytest.mark.parametrize("name", ["PLACETTE_PORT", "PLACETS", "PLACET", "placetools_home", "MY_PLACET_PORT"])
+def test_variables_of_other_programs_are_no_mistakes(name: str) -> None:
+    refuse_unknown_variables({name: "1"})
 
 
 def test_variable_that_resembles_nothing_is_refused_as_well() -> None:

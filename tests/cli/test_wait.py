@@ -55,6 +55,8 @@ def test_minimal_poll_responses_are_followed(service: StrangeService, desk: Desk
         (Reply(body=b"<html>"), "did not return a poll response"),
         (Reply(body=b"[]"), "did not return a poll response"),
         (Reply(body=b'{"status": 7}'), "did not return a poll response"),
+        (Reply(body=b'{"status": "ok"}'), "did not return a poll response"),
+        (Reply(body=b'{"status": ["pending"]}'), "did not return a poll response"),
         (Reply(body=b"\xff"), "did not return a poll response"),
     ],
 )
@@ -96,3 +98,24 @@ def test_review_link_of_a_case_of_this_machine_is_waited_for(desk: Desk) -> None
     asked = desk.start("ask", "confirmation", "Go?", "--max-wait", "0").end(13)
     desk.answer(asked["review_url"], "confirm")
     assert desk.start("wait", asked["review_url"]).end()["case_id"] == asked["case_id"]
+
+
+@pytest.mark.parametrize(
+    ("action", "options", "code"),
+    [
+        ("approve", [], 0),
+        ("skip", [], 10),  # a case of a custom type may offer it as a no
+        ("retry", [], 10),
+        ("allow", [], 10),
+        ("allow", ["--affirmative", "allow"], 0),
+        ("skip", ["--affirmative", "retry", "--affirmative", "skip"], 0),
+        ("approve", ["--affirmative", "allow"], 10),
+        ("Allow", ["--affirmative", "allow"], 10),
+    ],
+)
+def test_only_clear_or_named_actions_are_a_yes_for_a_case_of_unknown_type(
+    service: StrangeService, desk: Desk, action: str, options: list[str], code: int
+) -> None:
+    service.answer_polls_with(status="completed", result={"action": action, "data": {}})
+    result = desk.start("wait", f"{service.url}/poll", *options).end(code)
+    assert result["is_affirmative"] is (code == 0)

@@ -585,3 +585,19 @@ def send_raw(url: str, request: bytes) -> bytes:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/reviews?limt=3", "limit"),
+        ("/v1/reviews?staus=pending", "status"),
+        ("/v1/grants?befor=x", "before"),
+    ],
+)
+def test_mistyped_query_parameter_is_refused_with_the_name_that_was_meant(
+    client: httpx.Client, path: str, meant: str
+) -> None:
+    response = client.get(path)
+    assert response.status_code == 400
+    assert f"did you mean `{meant}`?" in response.json()["message"]

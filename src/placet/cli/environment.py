@@ -52,6 +52,8 @@ OTHER_VARIABLES = frozenset(
 KUBERNETES = re.compile(
     r"PLACET_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
 )
+# The prefix in any case and with any separator, or with none before the name of a variable.
+MISSPELLED_PREFIX = re.compile(r"placet[-_. ]", re.IGNORECASE)
 KUBERNETES_PORT = re.compile(r"(?:tcp|udp|sctp)://", re.IGNORECASE)
 
 
@@ -60,15 +62,24 @@ def refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     unknown = sorted(
         name
         for name, value in environ.items()
-        if name.startswith(PREFIX) and name not in OTHER_VARIABLES and not is_from_kubernetes(name, value)
+        if name[: len(PREFIX) - 1].upper() == PREFIX[:-1]
+        and name not in OTHER_VARIABLES
+        and not is_from_kubernetes(name, value)
     )
     if not unknown:
         return
     from placet.settings import Settings  # only now: most commands read no settings
 
-    settings = {f"{PREFIX}{name.upper()}" for name in Settings.__struct_fields__}
-    if unknown := [name for name in unknown if name not in settings]:
-        raise _unknown_variable_error(unknown[0], OTHER_VARIABLES | settings)
+    known = OTHER_VARIABLES | {f"{PREFIX}{name.upper()}" for name in Settings.__struct_fields__}
+    for name in unknown:
+        if name not in known and (MISSPELLED_PREFIX.match(name) or _spell_properly(name) in known):
+            raise _unknown_variable_error(name, known)
+
+
+def _spell_properly(name: str) -> str:
+    """Return the name in upper case, with one underscore after the prefix and between words."""
+    rest = re.split(r"[-_. ]+", name[len(PREFIX) - 1 :].upper())
+    return PREFIX + "_".join(filter(None, rest))
 
 
 def is_from_kubernetes(name: str, value: str) -> bool:
@@ -81,7 +92,7 @@ def is_from_kubernetes(name: str, value: str) -> bool:
 def _unknown_variable_error(name: str, known: Collection[str]) -> SettingsError:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, sorted(known), n=1, cutoff=0.8)
+    near = get_close_matches(_spell_properly(name), sorted(known), n=1, cutoff=0.8)
     hint = (
         f"Did you mean {near[0]}?" if near else "Unset it, or use another prefix for variables of your own."
     )

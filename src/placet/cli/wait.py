@@ -14,6 +14,7 @@ from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_opt
 from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
 from placet.cli.request import Headers, build_request, header_option, send_and_read
 from placet.errors import CaseLost, UnreadableAnswer
+from placet.protocol.poll import Status
 from placet.protocol.versions import DEFAULT_VERSION
 from placet.reviews.registry import list_affirmative_actions
 
@@ -21,23 +22,34 @@ NOT_A_POLL_URL = (
     "This is not a poll URL: it leads to a page, as a review link does. The review link is for the person."
     " Pass the case's poll_url, which is beside review_url in the response that opened the case."
 )
+STATUSES = [status.value for status in Status]
+AMBIGUOUS = {"retry", "skip"}  # a custom type may use these words for a no
 POLL_FIELDS = ("case_id", "created_at", "expires_at", "previous_case_id")
 
 
 @click.command()
 @click.argument("poll_url", metavar="POLL_URL")
 @header_option
+@click.option(
+    "--affirmative",
+    "affirmative",
+    multiple=True,
+    metavar="ACTION",
+    help="Only this action is a yes. Repeatable. For a case of a custom type, and for retry and skip.",
+)
 @wait_options(via=False)
-def wait(poll_url: str, headers: Headers, how: WaitOptions) -> None:
+def wait(poll_url: str, headers: Headers, affirmative: tuple[str, ...], how: WaitOptions) -> None:
     """Wait for the decision of a case, by its poll URL. Notifies nobody.
 
     A case that was created on this machine is polled with the credentials that created it; its review link
-    works as well. Exit codes are those of `placet request`.
+    works as well. Exit codes are those of `placet request`. A poll URL does not tell the type of the case, so
+    for a case of another machine only approve, select, submit and confirm are a yes, or what you name with
+    --affirmative.
     """
     call = build_request("GET", poll_url, None, headers)
 
     async def perform(waiting: CaseWait) -> None:
-        await follow(_find_saved_case(str(call.url)) or await _fetch_case(call), waiting)
+        await follow(_find_saved_case(str(call.url)) or await _fetch_case(call, affirmative), waiting)
 
     run(perform, how)
 
@@ -59,7 +71,7 @@ def _is_page(response: httpx.Response) -> bool:
     return response.status_code == 200 and media == "text/html"
 
 
-async def _fetch_case(call: httpx.Request) -> PendingCase:
+async def _fetch_case(call: httpx.Request, affirmative: tuple[str, ...]) -> PendingCase:
     """Return the case that the poll URL describes. Raises CaseLost or UnreadableAnswer."""
     response, content = await send_and_read(call)
     if response.is_redirect or _is_page(response):
@@ -67,8 +79,7 @@ async def _fetch_case(call: httpx.Request) -> PendingCase:
     if response.status_code != 200:
         raise CaseLost(f"The poll URL answered HTTP {response.status_code}.")
     url, now = str(call.url), datetime.now(UTC)
-    # A poll does not name the type, so every action that is a yes for some type counts.
-    yes = {"affirmative_actions": list(list_affirmative_actions(None))}
+    yes = {"affirmative_actions": affirmative or sorted(set(list_affirmative_actions(None)) - AMBIGUOUS)}
     known = msgspec.json.encode({"hitl": _parse_case(content, url, now), "data": yes})
     case = read_case(202, known, url=url, now=now)
     if case is None:
@@ -84,7 +95,7 @@ def _parse_case(content: bytes, url: str, now: datetime) -> dict[str, Any]:
         poll = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         poll = None
-    if not isinstance(poll, dict) or not isinstance(poll.get("status"), str):
+    if not isinstance(poll, dict) or poll.get("status") not in STATUSES:
         raise UnreadableAnswer(
             "The URL did not return a poll response. Check that it is the case's poll_url."
         )

@@ -62,17 +62,26 @@ def quote(text: str, limit: int = 60) -> str:
 
 def describe_mismatch(misfit: msgspec.ValidationError, shape: Any) -> tuple[str, str]:
     """Return the reason, in words for the sender, and the path with a leading dot, which may be empty."""
-    text = str(misfit)
-    place = _PLACE.search(text)
-    path = "" if place is None else place["path"]
-    reason = text if place is None else text[: place.start()]
+    reason, path = _split_complaint(misfit)
     if reason.startswith(_NO_CHOICE) and (names := _list_choices(shape, path)):
         return f"use one of {', '.join(names)}", quote(path, 120)
     return _reword(reason) + _suggest_field(reason, shape, path), quote(path, 120)
 
 
-def _suggest_field(reason: str, shape: Any, path: str) -> str:
+def suggest_field(misfit: msgspec.ValidationError, shape: Any) -> str:
     """Return the known field that is nearest to an unknown one, as a question; empty if none is near."""
+    reason, path = _split_complaint(misfit)
+    return _suggest_field(reason, shape, path)
+
+
+def _split_complaint(misfit: msgspec.ValidationError) -> tuple[str, str]:
+    """Return the reason and the path in an error of msgspec."""
+    text = str(misfit)
+    place = _PLACE.search(text)
+    return (text, "") if place is None else (text[: place.start()], place["path"])
+
+
+def _suggest_field(reason: str, shape: Any, path: str) -> str:
     unknown = next((pattern.fullmatch(reason) for pattern, words in _COMPLAINTS if words is UNKNOWN), None)
     if unknown is None or len(unknown["name"]) > LONGEST_TYPO:
         return ""

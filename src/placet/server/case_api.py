@@ -125,7 +125,7 @@ class CaseList(Struct, frozen=True, kw_only=True):
     next: str | None = None
 
 
-class CaseListQuery(Struct, frozen=True, kw_only=True):
+class CaseListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which cases to list."""
 
     status: Annotated[Status | None, Meta(description="Only cases in this state.")] = None

@@ -79,7 +79,7 @@ class DeliveryList(Struct, frozen=True, kw_only=True):
     deliveries: tuple[DeliveryView, ...]
 
 
-class DeliveryQuery(Struct, frozen=True, kw_only=True):
+class DeliveryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which deliveries to list."""
 
     case_id: Annotated[CaseId | None, Meta(description="Only deliveries of this case.")] = None

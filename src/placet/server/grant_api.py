@@ -89,7 +89,7 @@ class GrantList(Struct, frozen=True, kw_only=True):
     next: str | None = None
 
 
-class GrantQuery(Struct, frozen=True, kw_only=True):
+class GrantQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which grants to list."""
 
     before: Annotated[CaseId | None, Meta(description="The `next` of the page before.")] = None
