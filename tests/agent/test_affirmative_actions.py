@@ -106,6 +106,12 @@ def test_a_standard_type_cannot_declare_further_affirmative_actions() -> None:
     assert all(decide(case, action).against for action in ("reject", "edit", "no"))
 
 
+@pytest.mark.parametrize("type", ["Approval", "approvals", "custom", "tool_calls", "X-photo", " x-photo"])
+def test_only_a_custom_type_can_declare_affirmative_actions(type: str) -> None:
+    case = parse_case(type, data={"affirmative_actions": ["reject", "allow"]})
+    assert all(decide(case, action).against for action in ("reject", "allow"))
+
+
 def test_decision_made_by_hand_is_not_a_yes_unless_it_says_so() -> None:
     assert Decided(case_id="review_1", action="approve").against
 

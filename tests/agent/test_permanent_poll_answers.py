@@ -1,14 +1,18 @@
 """Poll URLs whose answer will not change: the wait ends at once, and says why."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import anyio
+import httpx
 import pytest
 
-from placet.agent import Agent, Decided, Notice, PendingCases
+from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCases
 from placet.agent.flow import UNREADABLE_AT_MOST, Wait
 from placet.errors import UnreadableAnswer
+from tests.agent.test_affirmative_actions import SERVICE, open_body
 from tests.agent.test_flow import NOW, make_flow, poll_body
 from tests.cli.strange_service import Reply, StrangeService, strange_service
 
@@ -96,3 +100,63 @@ def test_case_whose_poll_redirects_can_be_resumed_after_the_repair(
         service.answer_polls_with(status="completed", result={"action": "confirm", "data": {}})
         ((_, outcome),) = agent.resume_all()
     assert isinstance(outcome, Decided)
+
+
+def follow(handle: Callable[[httpx.Request], httpx.Response], *, is_async: bool) -> object:
+    """Follow the case that the service opens, with one of the two agents."""
+    transport = httpx.MockTransport(handle)
+    if not is_async:
+        with Agent(tell=lambda notice: None, http=httpx.Client(transport=transport)) as agent:
+            return agent.request("POST", f"{SERVICE}/deploy")
+
+    async def run() -> object:
+        http = httpx.AsyncClient(transport=transport)
+        async with AsyncAgent(tell=lambda notice: None, http=http) as agent:
+            return await agent.request("POST", f"{SERVICE}/deploy")
+
+    return anyio.run(run)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["javascript:alert(1)", "/a\x01b", "http://[::1", "mailto:a@b.example", "https://a.example:x/", "x:"],
+)
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_redirect_to_what_is_no_url_ends_at_once(location: str, is_async: bool) -> None:
+    polls = 0
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        nonlocal polls
+        if request.url.path == "/poll/1":
+            polls += 1
+            return httpx.Response(302, headers=[(b"Location", location.encode())])
+        return httpx.Response(202, json=open_body())
+
+    with pytest.raises(UnreadableAnswer):
+        follow(handle, is_async=is_async)
+    assert polls == 1
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_keys_behind_an_invalid_redirect_lose_no_decision(is_async: bool) -> None:
+    signature = {"algorithm": "ES256", "value": "e30..AAAA", "signed_at": "x", "signer": f"{SERVICE}/keys"}
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/keys":
+            return httpx.Response(302, headers={"Location": "javascript:alert(1)"})
+        if request.url.path == "/poll/1":
+            result = {"action": "approve", "data": {}, "signature": signature}
+            return httpx.Response(200, json={"status": "completed", "case_id": "review_1", "result": result})
+        return httpx.Response(202, json=open_body())
+
+    outcome = follow(handle, is_async=is_async)
+    assert isinstance(outcome, Decided)
+    assert outcome.verified is None
+
+
+@pytest.mark.parametrize("case_id", [5, ["review_1"], {"review_1": 1}, True, "review_2", ""])
+def test_poll_response_that_names_another_case_in_any_way_is_no_answer(case_id: object) -> None:
+    following = make_flow()
+    body = json.dumps({"status": "completed", "case_id": case_id, "result": {"action": "approve"}}).encode()
+    following.report_response(200, {}, body, NOW)
+    assert isinstance(following.step(NOW), Wait)

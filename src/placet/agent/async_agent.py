@@ -70,7 +70,7 @@ class AsyncListener(Listener):
                     reader = EventReader()
                     async for chunk in response.aiter_bytes():
                         self.report_events(reader, chunk)
-        except (httpx.HTTPError, ValueError):
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
             pass
         self.report_end(failed=failed)
 

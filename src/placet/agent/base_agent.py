@@ -27,13 +27,21 @@ from placet.agent.responses import (
     describe_failure,
     explain_missing_signature,
     find_keys_url,
+    is_invalid_redirect,
     verify_outcome,
 )
 from placet.agent.round_numbers import RoundNumbers, SuggestionLimit
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case
 from placet.agent.sse import EventReader
 from placet.agent.trust import TrustedOrigins
-from placet.errors import CaseLost, KeysUnavailable, NotificationFailed, PlacetError, SettingsError
+from placet.errors import (
+    CaseLost,
+    KeysUnavailable,
+    NotificationFailed,
+    PlacetError,
+    SettingsError,
+    UnreadableAnswer,
+)
 
 STREAMS_AT_MOST = 32  # per agent; more would leave no connection for polls
 
@@ -247,7 +255,12 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
     ) -> Generator[Any, Any, None]:
         try:
             status, headers, body = yield Fetch(step.url, {**credentials, **step.headers}, step.within_s)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            if is_invalid_redirect(error):
+                raise UnreadableAnswer(
+                    "The service does not report the status of this case: its poll URL, or the redirect with"
+                    " which it answered, is not a URL."
+                ) from error
             with lock:
                 flow.report_unreachable(describe_failure(error), self._now())
         else:
@@ -263,7 +276,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             return outcome
         try:
             status, _, body = yield Fetch(url, {})
-        except httpx.HTTPError:
+        except (httpx.HTTPError, httpx.InvalidURL):
             return outcome
         return verify_outcome(outcome, body if status == 200 else None)
 

@@ -56,6 +56,13 @@ def slow_response_error() -> httpx.ReadTimeout:
     return httpx.ReadTimeout("the response took too long")
 
 
+def is_invalid_redirect(error: Exception) -> bool:
+    """Return whether the target of a redirect is no URL; httpx parses it even if it does not follow it."""
+    return isinstance(error, httpx.InvalidURL) or (
+        isinstance(error, httpx.RemoteProtocolError) and "location header" in str(error)
+    )
+
+
 def describe_failure(error: httpx.HTTPError) -> str:
     """Return a sentence about a request that failed."""
     if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.ReadTimeout):

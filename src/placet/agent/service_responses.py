@@ -63,10 +63,14 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
         return self.inline_actions
 
     def is_affirmative(self, action: str) -> bool:
-        """Return whether this action is a yes; a standard type's affirmative actions are fixed."""
-        if find_declaration(self.type) is None:
+        """Return whether this action is a yes.
+
+        A standard type's affirmative actions are fixed, and only custom types declare their own. Without a
+        type, those that the caller gave count.
+        """
+        if not self.type or self.type.startswith("x-"):
             return action in self.affirmative_actions
-        return action in list_affirmative_actions(self.type)
+        return find_declaration(self.type) is not None and action in list_affirmative_actions(self.type)
 
 
 class PollResult(Struct, frozen=True, kw_only=True):
@@ -117,7 +121,7 @@ def read_poll_result(body: bytes, *, case_id: str) -> PollResult:
     if answer is None:
         raise UnreadableAnswer("The poll response is not a JSON object.")
     named = answer.get("case_id")
-    if isinstance(named, str) and named != case_id:
+    if named is not None and named != case_id:
         raise UnreadableAnswer("The poll response is about another case.")
     status = _get_text(answer, "status")
     if status is None:

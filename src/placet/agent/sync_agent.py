@@ -86,7 +86,7 @@ class ThreadListener(Listener):
                         if self._left:
                             break
                         self.report_events(reader, chunk)
-        except (httpx.HTTPError, httpx.StreamError, ValueError):
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError):
             pass
         self.report_end(failed=failed)
 

@@ -117,7 +117,7 @@ async def _open_response(call: httpx.Request) -> AsyncIterator[httpx.Response]:
                 yield response
             finally:
                 await response.aclose()
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         origin = f"{call.url.scheme}://{call.url.netloc.decode()}"
         raise Unreachable(f"{origin} cannot be reached: {str(error) or type(error).__name__}.") from error
 
