@@ -1,8 +1,11 @@
 """`placet migrate`: new files, current files, files from the future, files of others."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from tests.cli.process import placet
 
@@ -66,3 +69,29 @@ def test_failed_migration_says_what_failed_and_leaves_the_file_usable(tmp_path: 
     assert user_version(tmp_path / "cases.db") == 1
     user_version(tmp_path / "cases.db", newest)
     assert placet(tmp_path, "key", "list", "--db", "cases.db").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "folder",
+        "pipe",
+        "loop",
+        "/dev/null",
+        "/proc/version/x.db",
+        "no/such/x.db",
+        f"{'x' * 300}.db",
+        "dangling",
+    ],
+)
+@pytest.mark.parametrize("command", [("migrate",), ("serve", "--port", "0"), ("key", "list")])
+def test_path_that_cannot_be_a_database_is_refused_in_one_sentence(
+    tmp_path: Path, name: str, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("no/such/x.db")
+    run = placet(tmp_path, *command, "--db", name)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (1, "", 1), run.stderr
+    assert run.stderr.startswith("placet: ")

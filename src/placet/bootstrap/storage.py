@@ -1,6 +1,7 @@
 """Choice of the storage engine by the database URL. No other module of the server imports an engine."""
 
 from pathlib import Path
+from stat import S_ISREG
 
 from msgspec import Struct
 
@@ -71,7 +72,7 @@ def _path_of(url: str) -> Path | None:
     """Return the SQLite file of a URL or path, or None for a database in memory."""
     scheme, separator, _ = url.partition("://")
     if not separator:
-        return None if url == IN_MEMORY else Path(url)
+        return None if url == IN_MEMORY else _check_file(Path(url))
     if scheme != "sqlite":
         raise SettingsError(
             f"db: the storage engine {scheme!r} is not supported. Use sqlite:///FILE, a path, or {IN_MEMORY}."
@@ -81,4 +82,18 @@ def _path_of(url: str) -> Path | None:
         return None
     if not rest.startswith("/"):
         raise SettingsError(f"db: {url!r} names a host. Use sqlite:///FILE, with three slashes.")
-    return Path(rest[1:])
+    return _check_file(Path(rest[1:]))
+
+
+def _check_file(path: Path) -> Path:
+    """Return the path; raise SettingsError if it cannot be a file, or if something else is there."""
+    try:
+        is_file = S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return path
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingsError(f"The database {str(path)[:200]} cannot be used: {reason}.") from error
+    if not is_file:
+        raise SettingsError(f"The database {path} cannot be used: it is not a file.")
+    return path
