@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from placet.errors import InvalidSubmission, Unavailable, ValidationFailed
 from placet.reviews.registry import REVIEW_TYPES
 from placet.server import evaluation_process
 from placet.server.evaluation_process import EvaluationProcess
+from placet.testing.desk import desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -85,6 +87,25 @@ async def test_a_worker_above_its_limits_refuses_the_answer_and_is_reaped(comman
     beating.cancel()
     assert beats > 1
     assert not exists(pid)
+
+
+async def test_a_schema_that_takes_too_long_to_read_opens_no_case() -> None:
+    calls = [{"id": "a", "name": "x", "arguments": {}, "schema": {"type": "object"}}]
+    async with worker(command=HANGS, deadline_s=0.3) as process:
+        kit = desk_for_tests(evaluator=process)
+        with pytest.raises(ValidationFailed, match=r"tool_calls\[0\].schema cannot be used: .*too long"):
+            await kit.open(context={"tool_calls": calls})
+        assert await kit.store.list_due_cases(kit.clock() + timedelta(days=9_999), limit=1) == []
+
+
+async def test_a_known_schema_is_not_read_again() -> None:
+    calls = [{"id": "a", "name": "x", "arguments": {}, "schema": {"type": "object"}}]
+    async with worker() as process:
+        kit = desk_for_tests(evaluator=process)
+        await kit.open(context={"tool_calls": calls})
+    await kit.open(context={"tool_calls": calls})
+    with pytest.raises(Unavailable):
+        await kit.open(context={"tool_calls": [{**calls[0], "schema": {"type": "array"}}]})
 
 
 async def test_a_worker_that_cannot_start_is_an_outage() -> None:

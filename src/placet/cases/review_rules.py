@@ -37,6 +37,14 @@ class ReviewRules(Protocol):
         """Return the context for the offer; raise ValidationFailed or InvalidForm if it is not valid."""
         ...
 
+    def list_schemas(self, context: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Return the schemas in a valid context that somebody else wrote, each with its path."""
+        ...
+
+    def check_schema(self, path: str, schema: Mapping[str, Any]) -> None:
+        """Raise ValidationFailed if one of them cannot be used. This may take long for a hostile one."""
+        ...
+
     def list_warnings(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what the service should know about a valid context, in sentences."""
         ...

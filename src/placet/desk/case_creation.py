@@ -24,11 +24,13 @@ from placet.desk.case_urls import CaseUrls
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.quotas import CreationQuotas
+from placet.desk.schema_check import SchemaCheck
 from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
 from placet.ports.case_store import CaseCreation, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldCreation
 from placet.ports.identity import Principal
+from placet.ports.rules_evaluator import RulesEvaluator
 
 ATTEMPTS = 16
 
@@ -65,6 +67,7 @@ class CaseCreator:
         check_callback: Callable[[str], Awaitable[None]] | None,
         service_name: str | None,
         quotas: CreationQuotas,
+        evaluator: RulesEvaluator,
         observe: Callable[[CaseCreation], None] | None = None,
     ) -> None:
         self._store = store
@@ -76,6 +79,7 @@ class CaseCreator:
         self._check_callback = check_callback
         self._service_name = service_name
         self._quotas = quotas
+        self._schemas = SchemaCheck(evaluator)
         self._observe = observe
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -130,6 +134,7 @@ class CaseCreator:
             await self.require_callable(case.callback_url)
         body = self._body(case, offer, credentials)
         await self._quotas.check(case.owner, len(body))
+        await self._schemas.check(self._find_rules(offer.type, offer.context), offer.context)
         with self._quotas.reserve(case.owner, len(body)):
             return await self._write(case, offer, body, principal, repeatable, hold)
 

@@ -106,6 +106,7 @@ class ReviewDesk:
             check_callback=check_callback,
             service_name=service_name,
             quotas=self.quotas,
+            evaluator=self.evaluator,
             observe=observe,
         )
 

@@ -1,7 +1,8 @@
 """Bound the work of validating a value against a JSON Schema, without doing that work.
 
 References make a small schema large: a chain of `anyOf` with two references each doubles at every level. The
-bound counts how often subschemas can be applied on one path through a value, references expanded.
+bound counts how often subschemas can be applied on one path through a value, references expanded. A reference
+that is not found here is refused, because the validator may find it.
 """
 
 import re
@@ -25,14 +26,19 @@ _MAX_DEPTH = 200
 _ANY_DEPTH = -1
 _HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
 _HERE_BY_NAME = ("dependentSchemas", "dependencies")
+_NAMES_BY_NAME = ("dependentRequired", "dependencies")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_ANCHORS = ("$anchor", "$dynamicAnchor")
 _OF_ANY_KEY = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 _OF_ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
 _REPETITION = re.compile(r"\{\s*(\d[\d\s]{0,40})(?:,([\d\s]{0,40}))?\}")  # the engine ignores the spaces
 _CLASS = re.compile(r"\\[pP]")
 _UNITS_OF_CLASS = 60  # the compiled table of a class such as \p{L} is this large
+_SHORT_CLASS = re.compile(r"\\[wWdDsS]")  # the validator replaces these one by one and reads the pattern anew
 _IGNORED_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 _BACKTRACKING = re.compile(r"\(\?[=!<]|\\[1-9k]")
+
+_INDEX = re.compile(r"[0-9]{1,9}")
 
 Cost = tuple[int, int]
 """Applied subschemas, and the size of their patterns."""
@@ -57,13 +63,16 @@ class SchemaWork:
             if node is not schema and isinstance(node.get("$schema"), str):
                 raise TooMuchWork("it has subschemas with a $schema of their own")
             patterns += _size_of_patterns(node)
-            for name in ("$anchor", "$dynamicAnchor"):
-                if isinstance(node.get(name), str):
-                    self._anchors[node[name]] = node
+            for anchor in {node[name] for name in _ANCHORS if isinstance(node.get(name), str)}:
+                if anchor in self._anchors:
+                    raise TooMuchWork(f"it has the anchor {anchor!r} twice")
+                self._anchors[anchor] = node
         if patterns > MAX_PATTERN_SIZE:
             raise TooMuchWork("its patterns are too large")
         self.pattern_size = patterns
         self._cost(schema, _ANY_DEPTH, 0)
+        if _count_compiled(schema) > MAX_EXPANDED:
+            raise TooMuchWork("it expands to too many subschemas")
 
     def compute_bound(self, value: Any) -> int:
         """Return the maximum work for this value. Raises TooMuchWork if it is above the limit."""
@@ -87,9 +96,11 @@ class SchemaWork:
             raise TooMuchWork("it expands to too many subschemas")
         self._costs[key] = None
         here = [self._cost(one, depth, level + 1) for one in self._list_applied(node)]
-        times = 3 if node.keys() & {"unevaluatedProperties", "unevaluatedItems"} else 1
+        times = _count_uses(node)
         below = self._cost_below(node, max(depth - 1, _ANY_DEPTH), level + 1) if depth else (0, 0)
-        applied = 1 + _count_names(node) + times * sum(one for one, _ in here) + below[0]
+        applied = (
+            1 + _count_names(node) + _count_choices(node) + times * sum(one for one, _ in here) + below[0]
+        )
         patterns = _size_of_patterns(node) + times * sum(one for _, one in here) + below[1]
         if applied > MAX_EXPANDED:
             raise TooMuchWork("it expands to too many subschemas")
@@ -103,9 +114,9 @@ class SchemaWork:
         every = _list_named_schemas(node.get("patternProperties"))
         every += [one for name in _OF_ANY_KEY for one in _schemas(node.get(name))]
         of_key = _add([one_named, *(self._cost(one, depth, level) for one in every)])
-        of_item = _add(
-            [self._cost(one, depth, level) for name in _OF_ITEMS for one in _schemas(node.get(name))]
-        )
+        items = [one for name in _OF_ITEMS for one in _schemas(node.get(name))]
+        items += _schemas(node.get("contains")) * (_count_contained(node) - 1)
+        of_item = _add([self._cost(one, depth, level) for one in items])
         return max(of_key[0], of_item[0]), max(of_key[1], of_item[1])
 
     def _list_applied(self, node: Mapping[str, Any]) -> Iterator[Any]:
@@ -118,15 +129,23 @@ class SchemaWork:
                 yield self._resolve(node[name])
 
     def _resolve(self, reference: str) -> Any:
-        fragment = unquote(reference.partition("#")[2])
-        if fragment and not fragment.startswith("/"):
-            return self._anchors.get(fragment)
+        """Return the subschema that a reference names; raises TooMuchWork if it is not in this schema."""
+        address, _, escaped = reference.partition("#")
+        if address and address != str(self._root.get("$id")).partition("#")[0]:
+            raise TooMuchWork("it refers to another document; put its part under $defs")
+        fragment = unquote(escaped)
+        found = self._follow(fragment) if fragment[:1] in ("", "/") else self._anchors.get(fragment)
+        if not isinstance(found, Mapping | bool):
+            raise TooMuchWork(f"its reference {reference[:100]!r} names no subschema")
+        return found
+
+    def _follow(self, pointer: str) -> Any:
         found: Any = self._root
-        for escaped in fragment.split("/")[1:]:
+        for escaped in pointer.split("/")[1:]:
             step = escaped.replace("~1", "/").replace("~0", "~")
             if isinstance(found, Mapping):
                 found = found.get(step)
-            elif isinstance(found, list | tuple) and step.isdecimal() and int(step) < len(found):
+            elif isinstance(found, list | tuple) and _INDEX.fullmatch(step) and int(step) < len(found):
                 found = found[int(step)]
             else:
                 return None
@@ -153,10 +172,45 @@ def _list_named_schemas(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, Mapping) else []
 
 
+def _count_uses(node: Mapping[str, Any]) -> int:
+    """Return how often a subschema for the same value is compiled and applied."""
+    return 3 if node.keys() & {"unevaluatedProperties", "unevaluatedItems"} else 1
+
+
+def _count_contained(node: Mapping[str, Any]) -> int:
+    """Return how often the subschema under `contains` is compiled and applied."""
+    return 1 + len(node.keys() & {"minContains", "maxContains", "unevaluatedItems"})
+
+
+def _count_compiled(schema: Mapping[str, Any]) -> int:
+    """Return how many subschemas the validator builds. References are built once."""
+    total, waiting = 0, [(schema, 1)]
+    while waiting and total <= MAX_EXPANDED:
+        node, times = waiting.pop()
+        total += times
+        here = [one for name in _HERE for one in _schemas(node.get(name))]
+        below = [one for name in (*_OF_ANY_KEY, *_OF_ITEMS) for one in _schemas(node.get(name))]
+        for name in (*_HERE_BY_NAME, "properties", "patternProperties"):
+            (here if name in _HERE_BY_NAME else below).extend(_list_named_schemas(node.get(name)))
+        contained = _schemas(node.get("contains"))
+        factors = (here, _count_uses(node)), (below, 1), (contained, _count_contained(node) - 1)
+        waiting += [
+            (one, times * uses) for group, uses in factors for one in group if isinstance(one, Mapping)
+        ]
+    return total
+
+
 def _count_names(node: Mapping[str, Any]) -> int:
     """Return the work for lists of names, which are compared with every object."""
-    lists = [node.get("required"), *_list_named_schemas(node.get("dependentRequired"))]
-    return sum(1 + len(one) for one in lists if isinstance(one, list | tuple)) // 10
+    lists = [node.get("required")]
+    lists += [one for name in _NAMES_BY_NAME for one in _list_named_schemas(node.get(name))]
+    return sum(len(one) for one in lists if isinstance(one, list | tuple))
+
+
+def _count_choices(node: Mapping[str, Any]) -> int:
+    """Return the work for the allowed values, which are compared with every value."""
+    _, nodes, characters = _measure([node[name] for name in ("enum", "const") if name in node])
+    return nodes // 10 + characters // 200
 
 
 def _size_of_patterns(node: Mapping[str, Any]) -> int:
@@ -167,6 +221,8 @@ def _size_of_patterns(node: Mapping[str, Any]) -> int:
 
 def _size_of_pattern(pattern: str) -> int:
     size = len(pattern) // 10 + 1 + _UNITS_OF_CLASS * len(_CLASS.findall(pattern))
+    short = len(_SHORT_CLASS.findall(pattern))
+    size += short * (short + len(pattern) // 10)
     if _IGNORED_CASE.search(pattern):
         size += _UNITS_OF_CLASS * pattern.count("[")
     for bounds in _REPETITION.findall(pattern):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from placet.cases import action_labels
 from placet.cases.case import Offer
-from placet.errors import InvalidAction, InvalidSubmission
+from placet.errors import InvalidAction, InvalidSubmission, ValidationFailed
 from placet.protocol.conversion import quote
 from placet.reviews.answer_limits import check_data, find_unstorable
 from placet.reviews.declaration import TypeDeclaration
@@ -68,6 +68,14 @@ class ReviewType(ABC):
         """Return the context for the offer; raise ValidationFailed or InvalidForm if it is not valid."""
         self.read_context(context)
         return context
+
+    def list_schemas(self, context: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Return the schemas in a valid context that somebody else wrote, each with its path."""
+        return ()
+
+    def check_schema(self, path: str, schema: Mapping[str, Any]) -> None:
+        """Raise ValidationFailed if one of them cannot be used. A type without schemas refuses every one."""
+        raise ValidationFailed(f"{path} cannot be used: this type takes no schema.", path=path)
 
     def list_warnings(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what the service should know about a valid context, in sentences; nothing for most types."""

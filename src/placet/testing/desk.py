@@ -17,6 +17,7 @@ from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
 from placet.ports.identity import Principal
+from placet.ports.rules_evaluator import RulesEvaluator
 from placet.ports.signer import Signer
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
@@ -96,6 +97,7 @@ def desk_for_tests(
     limits: Limits | None = None,
     review_types: Mapping[str, ReviewRules] = REVIEW_TYPES,
     sends_callbacks: bool = True,
+    evaluator: RulesEvaluator | None = None,
     monotonic: Callable[[], float] = system_clock.monotonic,
 ) -> DeskForTests:
     """Return a desk for all review types. Callbacks to any public URL go to its courier."""
@@ -110,6 +112,7 @@ def desk_for_tests(
         limits=limits,
         signer=signer,
         verifier=verifier,
+        evaluator=evaluator,
         check_callback=_check_callback if sends_callbacks else None,
         monotonic=monotonic,
     )

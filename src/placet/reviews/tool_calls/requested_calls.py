@@ -68,16 +68,22 @@ def read_requested_calls(context: Mapping[str, Any]) -> RequestedCalls:
     return RequestedCalls(calls=calls, automatic=automatic)
 
 
-def check_schemas(asked: RequestedCalls) -> None:
+def list_schemas(asked: RequestedCalls) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """Return the schemas of the tools, each with its path."""
+    return tuple(
+        (f"context.{CALLS}[{number}].schema", call.schema)
+        for number, call in enumerate(asked.calls)
+        if call.schema is not None
+    )
+
+
+def check_schema(path: str, schema: Mapping[str, Any]) -> None:
     """Raise ValidationFailed if a tool's schema cannot be used to validate edited arguments."""
-    for number, call in enumerate(asked.calls):
-        path = f"context.{CALLS}[{number}].schema"
-        try:
-            if call.schema is not None:
-                compile_schema(call.schema)
-        except UnusableSchema as error:
-            reason = quote(str(error), 200)
-            raise ValidationFailed(f"{path} cannot be used: {reason}.", path=path) from error
+    try:
+        compile_schema(schema)
+    except UnusableSchema as error:
+        reason = quote(str(error), 200)
+        raise ValidationFailed(f"{path} cannot be used: {reason}.", path=path) from error
 
 
 def group_calls(asked: RequestedCalls) -> tuple[CallGroup, ...]:

@@ -24,9 +24,10 @@ from placet.reviews.tool_calls.requested_calls import (
     CALLS,
     CallGroup,
     RequestedCalls,
-    check_schemas,
+    check_schema,
     group_calls,
     has_tool_calls,
+    list_schemas,
     read_requested_calls,
 )
 from placet.reviews.tool_calls.schema import read_subschema
@@ -69,9 +70,15 @@ class ToolCalls(ReviewType):
 
     def read_context(self, context: Mapping[str, Any]) -> RequestedCalls:
         """Return the calls; raise ValidationFailed if they are not valid."""
-        asked = read_requested_calls(context)
-        check_schemas(asked)
-        return asked
+        return read_requested_calls(context)
+
+    def list_schemas(self, context: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Return the schemas of the tools, each with its path."""
+        return list_schemas(read_requested_calls(context))
+
+    def check_schema(self, path: str, schema: Mapping[str, Any]) -> None:
+        """Raise ValidationFailed if a tool's schema cannot be used to validate edited arguments."""
+        check_schema(path, schema)
 
     def evaluates_schema(self, offer: Offer, data: Mapping[str, Any]) -> bool:
         """Whether an edit is among the decisions, and a call has a schema."""
