@@ -88,6 +88,23 @@ def test_a_read_only_database_is_not_ready(tmp_path: Path) -> None:
         assert ready(client) == 200
 
 
+@pytest.mark.parametrize(("name", "size"), [("cases.db-wal", 0), ("cases.db", 8_192)])
+def test_a_server_with_a_damaged_file_is_not_ready_although_some_reads_succeed(
+    tmp_path: Path, name: str, size: int
+) -> None:
+    with running(tmp_path) as server, server.client(server.api_key) as client:
+        hitl = server.open(client, **DRAFT)
+        os.truncate(tmp_path / name, size)
+        client.post("/v1/cases", json=DRAFT)
+        eventually(lambda: ready(client) == 503)
+        for _ in range(3):
+            client.get(hitl["poll_url"])
+            assert ready(client) == 503
+        metrics = client.get("/metrics").text
+        outages = [f'placet_storage_outage{{operation="{name}"}} 1.0' for name in ("read", "write")]
+        assert any(outage in metrics for outage in outages)
+
+
 def set_query_only(server: RunningServer, query_only: bool) -> None:
     async def switch() -> None:
         server.parts.store._writer._connection.pragma("query_only", query_only)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.database_file import DatabaseFile, DatabaseReplaced
 from placet.stores.sqlite.group_commit import GroupCommitWriter
 from placet.stores.sqlite.migrate import prepare_file
-from placet.stores.sqlite.outage_log import LOG_EVERY_S, OutageLog
+from placet.stores.sqlite.outage_log import DAMAGE_LASTS_S, LOG_EVERY_S, OutageLog
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.storage_monitor import StorageMonitor
 from placet.stores.sqlite.store import SqliteStore
@@ -228,6 +228,18 @@ def test_another_kind_of_failure_is_logged_at_once(caplog: pytest.LogCaptureFixt
         outages.report_failure(error)
     assert ["BusyError" in caplog.messages[0], "FullError" in caplog.messages[1]] == [True, True]
     assert len(caplog.records) == 2
+
+
+def test_damage_is_not_over_when_another_read_succeeds() -> None:
+    clock = Clock()
+    outages = OutageLog("read", clock)
+    outages.report_failure(apsw.exception_for(apsw.SQLITE_CORRUPT))
+    clock.now += DAMAGE_LASTS_S - 1
+    outages.report_success()
+    assert outages.is_failing
+    clock.now += 2
+    outages.report_success()
+    assert not outages.is_failing
 
 
 # The database is deleted or replaced

@@ -4,7 +4,11 @@ import logging
 import time
 from collections.abc import Callable
 
+from placet.sqlite_outages import is_damage
+
 LOG_EVERY_S = 60.0
+DAMAGE_LASTS_S = 60.0
+"""How long a report of damage counts, although other operations succeed: they read other pages."""
 
 log = logging.getLogger("placet.store")
 
@@ -24,6 +28,7 @@ class OutageLog:
         self._refused_before = 0
         self._logged_at: dict[str, float] = {}
         self._must_log_recovery = False
+        self._damaged_until = 0.0
 
     def report_failure(self, error: Exception, *, refused: int = 1) -> None:
         """Count refused operations, and log the error unless its type was logged within a minute."""
@@ -31,6 +36,8 @@ class OutageLog:
         if not self.is_failing:
             self.is_failing, self._began_at, self._refused_before = True, now, self.refused
         self.refused += refused
+        if is_damage(error):
+            self._damaged_until = now + DAMAGE_LASTS_S
         if now - self._logged_at.get(name, -LOG_EVERY_S) >= LOG_EVERY_S:
             self._logged_at[name], self._must_log_recovery = now, True
             log.error(
@@ -43,7 +50,7 @@ class OutageLog:
 
     def report_success(self) -> None:
         """End the outage, and log that if its beginning was logged."""
-        if not self.is_failing:
+        if not self.is_failing or self._monotonic() < self._damaged_until:
             return
         self.is_failing = False
         if self._must_log_recovery:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from placet.errors import Unavailable
 from placet.ports.outbox_store import RETAIN_NOTICES_FOR
 from placet.ports.store_maintenance import OperationHealth
 from placet.sqlite_outages import SQLITE_OUTAGES
@@ -77,10 +78,12 @@ class SqliteStore(
         self._writer.add_change_listener(listener)
 
     async def check_ready(self) -> None:
-        """Raise Unavailable if the file cannot be read or written, or was replaced."""
+        """Raise Unavailable if the file cannot be read or written, was replaced, or was found damaged."""
         self._monitor.check_files()
         self._reader.rows(SELECT_NOTHING)
         await self._probe.run()
+        if any(operation.is_failing for operation in self.read_health().values()):
+            raise Unavailable()
 
     def read_health(self) -> Mapping[str, OperationHealth]:
         """See `StoreMaintenance`."""
