@@ -14,6 +14,7 @@ from placet.server.app import PlacetApp
 from placet.server.cross_origin import CrossOriginApp
 from placet.server.single_write_protocol import SingleWriteProtocol
 
+TICKS_PER_S = 10  # of uvicorn
 STOP_WITHIN_S = 6  # longer than a write waits for a lock; the whole shutdown stays under ten seconds
 
 if TYPE_CHECKING:
@@ -23,11 +24,20 @@ ServedApp: TypeAlias = "PlacetApp | TracedApp | CrossOriginApp"
 
 
 class StreamClosingServer(ListeningServer):
-    """A server that closes its event streams on shutdown, before it waits for other requests."""
+    """Closes slow connections, and on shutdown its event streams before it waits for other requests."""
 
     def __init__(self, config: uvicorn.Config, app: ServedApp, ready: Ready) -> None:
         super().__init__(config, ready)
         self._app = app
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections whose request takes too long, once a second; return whether to stop."""
+        if counter % TICKS_PER_S == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, SingleWriteProtocol):
+                    connection.close_if_slow(now)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop: end streams, finish running requests, write accepted changes to disk."""

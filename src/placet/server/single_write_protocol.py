@@ -21,26 +21,39 @@ MAX_HEAD_BYTES = (
 WITH_BODY = ord("P")  # POST, PUT, PATCH
 OFFERED_WITHIN = 1024  # bytes from the start: clients send the HTTP/2 offer next to Host
 H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n[^ \t])", re.IGNORECASE)
+HEAD_WITHIN_S = 20.0
+BODY_WITHIN_S = 60.0
+SLOWEST_BODY = 10 * 1024  # bytes per second, by which a long body may take longer
 MAX_HELD_BYTES = 32 * 1024  # the app reads a longer body in pieces
 
 
 class SingleWriteProtocol(HttpToolsProtocol):
-    """An HTTP protocol that writes complete replies at once, and limits the size of request headers."""
+    """An HTTP protocol that writes complete replies at once, and limits requests in size and time."""
 
     _in_head = False
+    _in_body = False
     _head_bytes = 0
+    _body_bytes = 0
+    _waiting_since: float | None = None
+    """Since when the client is to send a request, or the rest of one."""
     _held: tuple[RequestResponseCycle, Any] | None = None
     _reading = False
     _problem = "This is not a valid HTTP request."
 
+    def connection_made(self, transport: Any) -> None:
+        """Start to wait for a request."""
+        self._waiting_since = self.loop.time()
+        super().connection_made(transport)
+
     def on_message_begin(self) -> None:
-        """Start to count the bytes of the head."""
-        self._in_head, self._head_bytes = True, 0
+        """Start to count the bytes of the head, and its time."""
+        self._in_head, self._head_bytes, self._body_bytes = True, 0, 0
+        self._waiting_since = self.loop.time()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Stop to count the bytes of the head; refuse a request that does not name one host."""
-        self._in_head = False
+        self._in_head, self._in_body = False, True
         hosts = [1 for name, _ in self.headers if name == b"host"]
         # RFC 9112, 3.2: exactly one Host; HTTP/1.0 does not have to send it.
         if len(hosts) != 1 and (hosts or self.parser.get_http_version() != "1.0"):
@@ -50,12 +63,14 @@ class SingleWriteProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Collect the body; pass a request to the app once it is too large to buffer."""
+        self._body_bytes += len(body)
         super().on_body(body)
         if self._held is not None and len(self._held[0].body) > MAX_HELD_BYTES:
             self._pass_to_app()
 
     def on_message_complete(self) -> None:
         """Answer the request, which is complete."""
+        self._in_body, self._waiting_since = False, None
         super().on_message_complete()
         if self._held is not None and not self._held[0].more_body:
             cycle, found = self._held
@@ -72,12 +87,35 @@ class SingleWriteProtocol(HttpToolsProtocol):
         self._reading = False
         if self._held is not None:  # the app has the timeout for the rest of the body
             self._pass_to_app()
+        if self._waiting_since is None and self._is_idle() and self.timeout_keep_alive_task is None:
+            self._waiting_since = self.loop.time()  # what came is not the beginning of a request
         if began_before and self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._refuse_and_close(
                     "431 Request Header Fields Too Large", "The request's headers are too large."
                 )
+
+    def close_if_slow(self, now: float) -> None:
+        """Close the connection if its request, or the rest of it, takes too long. Called once a second."""
+        if self._waiting_since is None or self.transport.is_closing():
+            return
+        if self.flow.read_paused:  # the app does not read: this is not the client's fault
+            self._waiting_since = now
+            return
+        allowed = BODY_WITHIN_S + self._body_bytes / SLOWEST_BODY if self._in_body else HEAD_WITHIN_S
+        if now - self._waiting_since < allowed:
+            return
+        if self._is_idle() and not self._in_head:  # nothing was begun
+            self.transport.close()
+        elif self._is_idle() or not self.cycle.response_started:
+            self._refuse_and_close("408 Request Timeout", "The request took too long to arrive.")
+        else:
+            self.transport.close()
+
+    def _is_idle(self) -> bool:
+        """Return whether no request waits for its reply."""
+        return self.cycle is None or self.cycle.response_complete
 
     def _remove_http2_offer(self, data: bytes) -> bytes:
         """Return the data without an offer to upgrade to HTTP/2, which a server may ignore.
