@@ -34,7 +34,7 @@ from placet.reviews.input.review_type import MAX_ANSWERS
 from placet.server import case_sessions, polling, prefill, streams
 from placet.server.api_key_auth import TRUST_FOR
 from placet.server.serving import STOP_WITHIN_S
-from placet.server.single_write_protocol import MAX_HEAD_BYTES
+from placet.server.single_write_protocol import BODY_WITHIN_S, HEAD_WITHIN_S, MAX_HEAD_BYTES, SLOWEST_BODY
 from placet.settings import Settings
 from scripts.drawing import code, table
 
@@ -49,6 +49,7 @@ def draw() -> str:
         "Answers": _answers(),
         "Following a case": _following(),
         "Callbacks": _callbacks(),
+        "Quotas of a principal": _quotas(),
         "Server": _server(),
     }
     return "\n\n".join(f"## {topic}\n\n{_table(rows)}" for topic, rows in topics.items())
@@ -79,6 +80,21 @@ def _opening() -> list[Row]:
         ("`Idempotency-Key`", f"{MAX_KEY_LENGTH} printable characters", ""),
         ("An `Idempotency-Key` is remembered", f"{limits.replay_for.days} days, or until the deadline", ""),
         ("Links to one case, passed on included", MAX_LINKS, ""),
+    ]
+
+
+def _quotas() -> list[Row]:
+    limits = Limits()
+    return [
+        ("Open cases", f"{limits.max_open_cases:,}", code("max_open_cases")),
+        ("Stored content, until retention ends", _size(limits.max_stored_bytes), code("max_stored_bytes")),
+        ("New cases per minute", f"{limits.max_cases_per_minute:,}", code("max_cases_per_minute")),
+        (
+            "New cases per minute, in bytes",
+            _size(limits.max_case_bytes_per_minute),
+            code("max_case_bytes_per_minute"),
+        ),
+        ("Open event streams", f"{limits.max_streams:,}", code("max_streams")),
     ]
 
 
@@ -151,6 +167,8 @@ def _server() -> list[Row]:
         ("A revoked key may still work", f"{TRUST_FOR.seconds} s", ""),
         ("A stopping server waits for requests", f"{STOP_WITHIN_S} s", ""),
         ("Headers of a request, about", _size(MAX_HEAD_BYTES), ""),
+        ("Time for the headers of a request", f"{HEAD_WITHIN_S:.0f} s", ""),
+        ("Time for a whole request", f"{BODY_WITHIN_S:.0f} s, and 1 s for each {_size(SLOWEST_BODY)}", ""),
         ("Port", Settings().port, code(port.opts[0])),
     ]
 

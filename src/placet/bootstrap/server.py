@@ -13,12 +13,14 @@ from starlette.types import ASGIApp
 
 from placet.bootstrap.storage import open_store
 from placet.cases.case import Subject
+from placet.cases.log_checkpoint import LogCheckpoint, SignedCheckpoint
 from placet.cases.review_rules import ReviewRules
 from placet.deliveries.guarded_http import GuardedHttp
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.deliveries.webhook import WebhookCourier
 from placet.desk import clock, random_values
 from placet.desk.case_urls import CaseUrls
+from placet.desk.log_checkpoints import make_checkpoint
 from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
@@ -61,6 +63,7 @@ from placet.server.review_pages import Identify, ReviewPages
 from placet.server.static_files import StaticFiles
 from placet.server.streams import EventStreams
 from placet.settings import Settings
+from placet.signing.checkpoint_signature import sign_checkpoint
 from placet.signing.stored_signer import StoredSigner, read_published_keys
 
 if TYPE_CHECKING:
@@ -145,6 +148,7 @@ class ServerParts:
             sweep=Sweep(self.desk),
             outbox=self.outbox,
             streams=self.streams,
+            make_checkpoint=None if signer is None else _checkpoint_maker(store, signer, now),
         )
         self.store.add_change_listener(self._foreign_change)
         self.relay: Relay | None = None
@@ -418,6 +422,19 @@ async def build(
             await opened.aclose()
         raise
     return parts
+
+
+def _checkpoint_maker(store: Store, signer: StoredSigner, now: Clock) -> Callable[[], Awaitable[None]]:
+    """Return a function that signs, stores and logs a checkpoint of the log."""
+
+    async def sign(checkpoint: LogCheckpoint) -> SignedCheckpoint:
+        return await sign_checkpoint(checkpoint, signer)
+
+    async def make() -> None:
+        made = (await make_checkpoint(store, sign=sign, now=now())).checkpoint
+        log.info("log_checkpoint cases=%d events=%d digest=%s", made.cases, made.events, made.digest)
+
+    return make
 
 
 def service_card(settings: Settings) -> ServiceCard:

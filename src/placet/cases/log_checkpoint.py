@@ -32,6 +32,7 @@ class SignedCheckpoint(Struct, frozen=True, kw_only=True):
     """A checkpoint with its signature, as it is stored and exported."""
 
     checkpoint: LogCheckpoint
+    algorithm: str
     signature: str
 
 

@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "backup": ("placet.cli.backup", "Copy the database to a file that only its owner can read."),
     "migrate": ("placet.cli.migrate", "Update the schema of the database."),
     "signing": ("placet.cli.signing", "List, rotate and revoke the keys that sign results."),
-    "verify": ("placet.cli.signing", "Verify the signature of a completed case's poll response."),
+    "verify": ("placet.cli.verification", "Verify a signed result, or the whole log of a database."),
     "skill": ("placet.cli.skill", "Print a SKILL.md for a service, or for agents that run commands."),
 }
 

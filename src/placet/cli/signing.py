@@ -1,4 +1,4 @@
-"""`placet signing` and `placet verify`: manage signing keys, and verify a signed result."""
+"""`placet signing` and `placet verify result`: manage signing keys, and verify a signed result."""
 
 import os
 import sys
@@ -83,7 +83,7 @@ def list_keys(db: str | None, config: Path | None) -> None:
     )
 
 
-@click.command()
+@click.command("result")
 @click.argument("source", metavar="FILE|URL")
 @click.option("--jwks", metavar="FILE|URL", help="The keys of the server that you trust.")
 @click.option(
@@ -97,7 +97,9 @@ def list_keys(db: str | None, config: Path | None) -> None:
     "--key", metavar="API_KEY", help="API key for a poll URL. Default: PLACET_KEY, for PLACET_SERVER only."
 )
 @json_option
-def verify(source: str, jwks: str | None, trusted: tuple[str, ...], key: str | None, as_json: bool) -> None:
+def verify_signature(
+    source: str, jwks: str | None, trusted: tuple[str, ...], key: str | None, as_json: bool
+) -> None:
     """Verify the signature of a completed case's poll response.
 
     A result names the address of its keys itself, and so does a forgery. Say whose keys count: pass --jwks or

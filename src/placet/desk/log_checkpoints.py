@@ -61,11 +61,28 @@ async def get_last_checkpoint(store: LogStore) -> SignedCheckpoint | None:
     return None if document is None else read_checkpoint(document)
 
 
+async def list_stored_checkpoints(store: LogStore) -> tuple[list[SignedCheckpoint], list[str]]:
+    """Return the stored checkpoints that can be read, and what is wrong with the others."""
+    found: list[SignedCheckpoint] = []
+    problems: list[str] = []
+    last = 0
+    while page := await store.list_checkpoints(after=last):
+        for number, document in page:
+            if number != last + 1:
+                problems.append(f"Stored checkpoints are missing before number {number}.")
+            last = number
+            try:
+                found.append(read_checkpoint(document))
+            except PlacetError:
+                problems.append(f"The stored checkpoint {number} cannot be read.")
+    return found, problems
+
+
 def read_checkpoint(document: bytes) -> SignedCheckpoint:
     """Return a stored or exported checkpoint. Raises PlacetError if it cannot be read."""
     try:
         return msgspec.json.decode(document, type=SignedCheckpoint)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise PlacetError("This is not a checkpoint of a log.") from None
 
 

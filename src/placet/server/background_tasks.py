@@ -1,8 +1,8 @@
-"""Periodic work beside requests: the sweep, the outbox, heartbeats, and deleting old replays."""
+"""Periodic work beside requests: sweep, outbox, heartbeats, checkpoints, and deleting old replays."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from placet.server.streams import EventStreams
 
 IDLE_FOR = timedelta(seconds=0.5)
 PURGE_EVERY = timedelta(minutes=10)
+CHECKPOINT_EVERY = timedelta(hours=1)
 
 log = logging.getLogger("placet.background_tasks")
 
@@ -49,12 +50,15 @@ class BackgroundTasks:
         sweep: SweepTask,
         outbox: BackgroundTask,
         streams: EventStreams,
+        make_checkpoint: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
+        """`make_checkpoint` signs and stores a checkpoint of the log, unless nothing was written since."""
         self._desk = desk
         self._store = store
         self._sweep = sweep
         self._outbox = outbox
         self._streams = streams
+        self._make_checkpoint = make_checkpoint
         self._outbox_wakeup = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -66,6 +70,8 @@ class BackgroundTasks:
             self._purge(),
             self._streams.heartbeat(),
         ]
+        if self._make_checkpoint is not None:
+            jobs.append(self._checkpoints(self._make_checkpoint))
         self._tasks = [asyncio.create_task(job) for job in jobs]
 
     def wake_outbox(self) -> None:
@@ -100,6 +106,16 @@ class BackgroundTasks:
         if due is None:
             return IDLE_FOR
         return min(IDLE_FOR, max(due - self._desk.now(), timedelta(milliseconds=5)))
+
+    async def _checkpoints(self, make: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            try:
+                await make()
+            except PlacetError as error:
+                log.error("checkpoint_failed error=%s", error.message)
+            except Exception:
+                log.exception("checkpoint_failed")
+            await asyncio.sleep(CHECKPOINT_EVERY.total_seconds())
 
     async def _purge(self) -> None:
         while True:

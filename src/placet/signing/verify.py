@@ -55,7 +55,7 @@ def verify_result(
         raise SignatureInvalid("signed_at must be the moment of completed_at.")
     if shown is not None and shown != signature.header.shown:
         raise SignatureInvalid("This is not what the person was shown.")
-    _check(signature, _payload(poll, result, signature), _find_published_key(jwks, signature))
+    require_signed_by(signature, _payload(poll, result, signature), jwks)
     return VerifiedResult(
         case_id=poll["case_id"],
         action=result["action"],
@@ -64,6 +64,11 @@ def verify_result(
         shown=signature.header.shown,
         signed_at=signature.signed_at,
     )
+
+
+def require_signed_by(signature: ResultSignature, payload: bytes, jwks: Mapping[str, Any]) -> None:
+    """Raise SignatureInvalid unless a key of `jwks` signed this payload."""
+    _check(signature, payload, _find_published_key(jwks, signature))
 
 
 def _read_completed_result(poll: Mapping[str, Any]) -> Mapping[str, Any]:
