@@ -295,7 +295,19 @@ def replace_with_dangling_link(path: Path) -> None:
     path.symlink_to(path.with_suffix(".nowhere"))
 
 
+def truncate(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def copy_older_file_over_it(path: Path) -> None:
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.truncate(len(content) // 2)
+
+
 REPLACEMENTS = [
+    truncate,
+    copy_older_file_over_it,
     unlink,
     unlink_everything,
     unlink_log,
@@ -377,6 +389,19 @@ async def test_a_database_that_is_put_back_is_used_again(
     await store.check_ready()
     second = await create_sample_case(store)
     assert [case.id for case in await store.list_cases("acme")] == [second.case.id, first.case.id]
+
+
+async def test_an_overwritten_database_is_not_used_again_when_it_has_its_old_size(
+    store: SqliteStore, path: Path
+) -> None:
+    await create_sample_case(store)
+    size = os.stat(path).st_size
+    os.truncate(path, 0)
+    with pytest.raises(Unavailable):
+        await create_sample_case(store)
+    os.truncate(path, size)
+    with pytest.raises(Unavailable):
+        await create_sample_case(store)
 
 
 async def test_a_repointed_link_to_the_database_is_noticed(path: Path, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 A database that is deleted, moved or replaced stays open, and commits to it succeed. They would be lost when
 the process ends, because the next one opens what is at the path then.
+
+Copying another file over it, or truncating it, keeps its inode. SQLite never makes the file smaller, except
+with VACUUM, which no command of ours runs. So a smaller file was overwritten.
 """
 
 import os
@@ -35,22 +38,38 @@ class DatabaseFile:
         ]
         if str(self._path) != opened:
             self._files.append((os.stat, str(self._path), self._files[0][2]))
+        self._size = os.stat(opened).st_size
+        self._is_overwritten = False
         self.is_replaced = False
         """Whether the last check found another file. Reads rely on it."""
         self.require_in_place()
 
     def require_in_place(self) -> None:
-        """Raise DatabaseReplaced if a file was deleted, moved or replaced. It may be moved back."""
+        """Raise DatabaseReplaced if a file was deleted, moved, replaced or overwritten.
+
+        It may be moved back. After it was overwritten, only a restart helps.
+        """
         for read_status, name, identity in self._files:
             try:
-                found = _identify(read_status(name))
+                status = read_status(name)
             except OSError:
                 found = None
+            else:
+                found = _identify(status)
+                if name == self._files[0][1] and found == identity:
+                    self._notice_size(status.st_size)
             if found != identity:
                 self.is_replaced = True
                 happened = "is not the file that was opened" if found else "was deleted or moved"
                 raise DatabaseReplaced(f"{Path(name).name} {happened}; put it back, or restart the server")
-        self.is_replaced = False
+        self.is_replaced = self._is_overwritten
+        if self._is_overwritten:
+            name = Path(self._files[0][1]).name
+            raise DatabaseReplaced(f"{name} was overwritten; stop the server, and restore a backup")
+
+    def _notice_size(self, size: int) -> None:
+        self._is_overwritten = self._is_overwritten or size < self._size
+        self._size = size
 
 
 def _identify(status: os.stat_result) -> Identity:
