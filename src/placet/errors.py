@@ -7,6 +7,7 @@ PlacetError
 │   ├── NotPermitted           403  not_permitted
 │   ├── ActionNotInline        403  action_not_inline
 │   ├── VerificationRequired   403  verification_required
+│   │   └── SecondPersonRequired 403  verification_required
 │   ├── VerificationFailed     403  verification_failed
 │   ├── CaseNotFound           404  not_found
 │   ├── MethodNotAllowed       405  method_not_allowed
@@ -128,6 +129,10 @@ class VerificationRequired(RequestError):
 
     code = "verification_required"
     status = 403
+
+
+class SecondPersonRequired(VerificationRequired):
+    """Four eyes: the approval must come from a known person other than the one who asked."""
 
 
 class VerificationFailed(RequestError):

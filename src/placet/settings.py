@@ -74,6 +74,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many bytes of new cases one principal may send per minute; 0 for no limit."""
     max_streams: Count = _LIMITS.max_streams
     """How many event streams one principal may have open; 0 for no limit."""
+    four_eyes: bool = False
+    """Whether, in every case, the principal and the people who asked cannot approve."""
     signing: Literal["ES256", "RS256", "EdDSA", "none"] = "ES256"
     """The algorithm that signs results; none for no signatures."""
     allow_loopback: bool = False

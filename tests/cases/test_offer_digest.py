@@ -20,6 +20,8 @@ CHANGES = {
     "service": "Letters",
     "agent": "Helper",
     "only_reviewer": "Ada",
+    "four_eyes": True,
+    "asked_by": ("ada",),
     "salt": "b7",
 }
 

@@ -117,6 +117,7 @@ class ServerParts:
             evaluator=self.evaluator,
             check_callback=self.http.check_resolves,
             service_name=settings.service_name,
+            four_eyes=settings.four_eyes,
             observe=self._observe,
         )
         self.authenticate = authenticate or ApiKeyAuthenticator(store=self.store, clock=self._now)

@@ -40,6 +40,10 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str | None = None
     only_reviewer: str | None = None
     """The one person who was asked, as the caller names them. If they hand the case back, it is cancelled."""
+    four_eyes: bool = False
+    """Whether the principal and the people who asked cannot approve."""
+    asked_by: tuple[str, ...] = ()
+    """The names of others who asked, under the four-eyes rule; the owner of the case is always one."""
     salt: str = ""  # erased with the offer, so that the remaining digest does not reveal the offer
 
 

@@ -46,6 +46,7 @@ def prepare_offer(
     limits: Limits,
     service: str | None,
     salt: str,
+    four_eyes: bool = False,
 ) -> Offer:
     """Return what the reviewer will see. Raises ValidationFailed or InvalidForm, naming the invalid field."""
     if rules.reserved_field is not None and entry_point != rules.entry_point:
@@ -56,6 +57,8 @@ def prepare_offer(
         raise ValidationFailed("prompt: is blank. Say in one sentence what the person decides.")
     if draft.default_action == "approve" and rules.requires_answer_to(draft.type):
         raise ValidationFailed("default_action: approve is not allowed for this review type.")
+    if draft.default_action == "approve" and four_eyes:
+        raise ValidationFailed("default_action: approve is not allowed under the four-eyes rule.")
     _check_texts(draft)
     _check_context(draft.context, limits)
     context = rules.prepare(draft.context)
@@ -69,6 +72,8 @@ def prepare_offer(
         actions=_actions(draft, rules),
         affirmative_actions=_affirmative_actions(draft),
         only_reviewer=draft.only_reviewer,
+        four_eyes=four_eyes,
+        asked_by=draft.asked_by if four_eyes else (),
         inline_actions=_inline_actions(draft, rules, context),
         timeout=draft.timeout or format_duration(limits.default_timeout_for),
         surface=draft.surface,
@@ -183,6 +188,8 @@ def _check_texts(draft: CaseDraft) -> None:
     for name in ("prompt", "message", "service", "agent"):
         if not is_storable(getattr(draft, name) or ""):
             raise _unstorable_error(name)
+    if not all(map(is_storable, draft.asked_by)):
+        raise _unstorable_error("asked_by")
     if draft.surface is not None:
         parse_surface(msgspec.to_builtins(draft.surface))
     if draft.verification_policy is not None:

@@ -66,6 +66,7 @@ class CaseCreator:
         verifiable: frozenset[str],
         check_callback: Callable[[str], Awaitable[None]] | None,
         service_name: str | None,
+        four_eyes: bool,
         quotas: CreationQuotas,
         evaluator: RulesEvaluator,
         observe: Callable[[CaseCreation], None] | None = None,
@@ -78,6 +79,7 @@ class CaseCreator:
         self._verifiable = verifiable
         self._check_callback = check_callback
         self._service_name = service_name
+        self._four_eyes = four_eyes
         self._quotas = quotas
         self._schemas = SchemaCheck(evaluator)
         self._observe = observe
@@ -192,6 +194,7 @@ class CaseCreator:
             entry_point=subject.entry_point,
             limits=self._limits,
             service=self._service_name,
+            four_eyes=self._four_eyes or draft.four_eyes,
             salt=random_values.generate_salt(),
         )
         now = self._now()

@@ -41,6 +41,7 @@ def _about(text: str) -> Meta:
     return Meta(description=text)
 
 
+AskerNames = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(max_length=20)]
 ReviewerName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -85,6 +86,18 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
             "passed it on, the case is cancelled. Without this, a case that is handed back stays open."
         ),
     ] = None
+    four_eyes: Annotated[
+        bool,
+        _about(
+            "Set to true if you, and those in `asked_by`, must not be able to approve. An approval then "
+            "needs a person whom the server knows: a review link is not enough. A server may require it for "
+            "every case."
+        ),
+    ] = False
+    asked_by: Annotated[
+        AskerNames,
+        _about("With the four-eyes rule: names of the people who asked through you. They cannot approve."),
+    ] = ()
     previous_case_id: Annotated[CaseId | None, _about("The case of yours that this one continues.")] = None
     surface: Surface | None = None
     verification_policy: VerificationPolicy | None = None

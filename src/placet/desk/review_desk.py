@@ -34,6 +34,7 @@ from placet.desk.content_check import ContentCheck
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.evidence import verify_evidence
+from placet.desk.four_eyes import require_second_person
 from placet.desk.grants import GrantService, build_grants
 from placet.desk.hand_back import ends_case
 from placet.desk.new_deliveries import build_deliveries
@@ -78,6 +79,7 @@ class ReviewDesk:
         evaluator: RulesEvaluator | None = None,
         check_callback: Callable[[str], Awaitable[None]] | None = None,
         service_name: str | None = None,
+        four_eyes: bool = False,
         observe: Callable[[CaseUpdate | CaseCreation], None] | None = None,
         monotonic: Callable[[], float] = system_clock.monotonic,
     ) -> None:
@@ -105,6 +107,7 @@ class ReviewDesk:
             verifiable=verifier.paths if verifier else frozenset(),
             check_callback=check_callback,
             service_name=service_name,
+            four_eyes=four_eyes,
             quotas=self.quotas,
             evaluator=self.evaluator,
             observe=observe,
@@ -297,6 +300,7 @@ class ReviewDesk:
         require(case, Respond, now=self.now())  # a late or second answer gets this error before any other
         rules = self.find_rules(case.type, offer.context)
         data = await check_answer(answer, offer, rules, self.evaluator)
+        require_second_person(case, offer, answer)
         verification = await verify_evidence(
             answer.evidence,
             policy=offer.verification_policy,

@@ -142,6 +142,14 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
         ),
         phrase("Ask whoever sent you here how to give it."),
     ),
+    "second_person": (
+        phrase("A second person must approve this"),
+        phrase(
+            "The person who asked cannot approve it, and a link does not show who you are. "
+            "Nothing was recorded."
+        ),
+        phrase("Sign in to the inbox with a key of your own, and answer there."),
+    ),
     "unreadable": (
         phrase("This could not be read"),
         phrase("What your browser sent is too long or was cut off on the way. Nothing was recorded."),

@@ -98,6 +98,7 @@ def desk_for_tests(
     review_types: Mapping[str, ReviewRules] = REVIEW_TYPES,
     sends_callbacks: bool = True,
     evaluator: RulesEvaluator | None = None,
+    four_eyes: bool = False,
     monotonic: Callable[[], float] = system_clock.monotonic,
 ) -> DeskForTests:
     """Return a desk for all review types. Callbacks to any public URL go to its courier."""
@@ -113,6 +114,7 @@ def desk_for_tests(
         signer=signer,
         verifier=verifier,
         evaluator=evaluator,
+        four_eyes=four_eyes,
         check_callback=_check_callback if sends_callbacks else None,
         monotonic=monotonic,
     )

@@ -62,7 +62,9 @@ def write_policies(folder: Path) -> str:
 
 
 @contextmanager
-def run_holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> Iterator[RunningServer]:
+def run_holding_server(
+    folder: Path, agents: dict[str, str], *, four_eyes: bool = False, **relay: Any
+) -> Iterator[RunningServer]:
     """A server that holds flowers for reviewers; the agent `frank` may ask its callers itself."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ERRANDS_CREDENTIAL", SECRET)
@@ -86,7 +88,7 @@ def run_holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> It
             },
             **{"policies": write_policies(folder), **relay},
         )
-        with running(folder, relay=settings) as found:
+        with running(folder, relay=settings, four_eyes=four_eyes) as found:
             yield found
 
 

@@ -121,6 +121,7 @@ def build_draft(
         default_action="reject",
         inline_actions=HELD_MESSAGES.inline_actions,
         agent=format_label(subscription.source.name),
+        asked_by=(subscription.source.name, subscription.sink.id),
     )
 
 
