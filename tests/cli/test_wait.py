@@ -16,7 +16,7 @@ def service() -> Iterator[StrangeService]:
         yield service
 
 
-def test_a_case_of_another_program_is_waited_for_by_its_poll_address(desk: Desk) -> None:
+def test_a_case_of_another_program_is_offer_event_loop_its_poll_address(desk: Desk) -> None:
     with desk.api() as api:
         hitl = api.post("/v1/cases", json=CASE).json()["hitl"]
     asking = desk.start("wait", hitl["poll_url"], "--interval", "0.2")

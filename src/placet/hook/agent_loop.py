@@ -177,7 +177,7 @@ class AgentLoop:
         refused = refuse_unusable_calls(self.tools, calls, unreadable)
         usable = [call for call in calls if call.id not in refused]
         state, turn = {"messages": checkpoint.messages}, count_replies(checkpoint)
-        gates = evaluate_calls(self.hooks, usable, state)
+        gates = yield from evaluate_calls(self.hooks, usable, state)
         covered: Mapping[str, str] = {}
         if self.uses_grants and (asked := select_grantable(usable, gates)):
             covered = yield effects.UseGrants(asked, checkpoint.thread_id, turn)
@@ -283,7 +283,9 @@ class AgentLoop:
         if verdicts is None:
             return (yield from self._open_and_poll_case(checkpoint, passed))
         now = self.clock()
-        again, verdicts = reinterrupt_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
+        again, verdicts = yield from reinterrupt_edits(
+            self.hooks, interruption, verdicts, schemas=self.schemas, now=now
+        )
         granted: GrantedCalls = checkpoint.granted
         if granted and len(verdicts) == len(again.tool_feedbacks):
             again, granted = reinterrupt_lapsed(

@@ -1,21 +1,27 @@
 """Which calls need a reviewer. Evaluated once per turn; the result is frozen in an interruption."""
 
+import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from placet.errors import HookError
 from placet.hook.feedback import DEFAULT_DECISIONS, DecisionName, FeedbackResult
+from placet.hook.invocation import is_async
 from placet.hook.tool_call import ToolCall
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+MaybeAwaitable: TypeAlias = T | Awaitable[T]
 State = Mapping[str, Any]
 """The agent's state when a call is evaluated: at least its `messages`."""
+Condition = Callable[[ToolCall, State], bool | Awaitable[bool]]
+"""Whether a reviewer is asked about a call. An async condition is awaited."""
 Default = Literal["reject", "hold"]
 NewMessagePolicy = Literal["refuse", "queue", "cancel"]
 NO_RULES = (
@@ -23,6 +29,7 @@ NO_RULES = (
     " Name the tools that need approval, or use everything_except."
 )
 RULES_MUST_MATCH = "If a tool may be missing, name its rule in optional=[…] of the hook."
+CONDITION_FAILED = "condition_failed tool=%s result=reviewer_is_asked"
 MAX_CACHED_NAMES = 1000
 """How many tool names are cached with the rule that matches them."""
 
@@ -34,8 +41,8 @@ class ToolConfig:
     description: str | Callable[[ToolCall, State], str] = ""
     """What the reviewer reads about the call."""
     allowed_decisions: tuple[FeedbackResult | DecisionName, ...] = DEFAULT_DECISIONS
-    when: Callable[[ToolCall, State], bool] | None = None
-    """Ask a reviewer only if this returns True.
+    when: Condition | None = None
+    """Ask a reviewer only if this returns True; it may be async.
 
     The reviewer is also asked if it raises or returns something other than a boolean, and whenever the
     arguments do not match the tool's schema.
@@ -83,11 +90,13 @@ class ReviewRequirement:
 class Hook(Protocol):
     """Evaluates every call of a turn; the first hook that returns a requirement decides how it is reviewed.
 
+    Its methods may be async.
+
     A hook with a method `evaluate_invalid`, like `evaluate`, also judges calls whose arguments do not
     match the tool's schema. One with a method `find_unmatched_rules` is asked for rules that match no tool.
     """
 
-    def evaluate(self, call: ToolCall, state: State) -> ReviewRequirement | None:
+    def evaluate(self, call: ToolCall, state: State) -> MaybeAwaitable[ReviewRequirement | None]:
         """Return how this call must be reviewed, or None if it needs no review."""
         ...
 
@@ -128,17 +137,26 @@ class HumanInTheLoopHook:
             reverse=True,
         )
         self._found: dict[str, _Rule | None] = {}
+        self.awaits_conditions = any(
+            config is not None and config.when is not None and is_async(config.when)
+            for _, config in self._rules
+        )
+        """Whether a condition is async."""
 
-    def evaluate(self, call: ToolCall, state: State) -> ReviewRequirement | None:
-        """Return how this call must be reviewed, or None if it needs no review."""
+    def evaluate(self, call: ToolCall, state: State) -> MaybeAwaitable[ReviewRequirement | None]:
+        """Return how this call must be reviewed, or None if it needs no review.
+
+        If the condition is async, the result must be awaited.
+        """
         rule = self._rule_for(call.name)
         if rule is None:
             return None
         if rule.always is not None:
             return rule.always
-        if not _needs_review(rule.config, call, state):
-            return None
-        return ReviewRequirement(description=_build_description(rule.config, call, state), config=rule.config)
+        verdict = _start_condition(rule.config, call, state)
+        if inspect.isawaitable(verdict):
+            return _await_requirement(verdict, rule.config, call, state)
+        return None if verdict is False else _build_requirement(rule.config, call, state)
 
     def evaluate_invalid(self, call: ToolCall, state: State) -> ReviewRequirement | None:
         """Return how a call must be reviewed whose arguments do not match the tool's schema.
@@ -146,9 +164,7 @@ class HumanInTheLoopHook:
         The tool may convert them to values that no condition has seen.
         """
         rule = self._rule_for(call.name)
-        if rule is None:
-            return None
-        return ReviewRequirement(description=_build_description(rule.config, call, state), config=rule.config)
+        return None if rule is None else _build_requirement(rule.config, call, state)
 
     def never_stops(self, name: str) -> bool:
         """Return whether no call of this tool is ever stopped."""
@@ -188,6 +204,11 @@ class HumanInTheLoopHook:
                 return found
             self._found[name] = found
         return self._found[name]
+
+
+def has_async_hook(hooks: Iterable[Hook]) -> bool:
+    """Return whether evaluating a call may have to await a hook or a condition."""
+    return any(getattr(hook, "awaits_conditions", False) or is_async(hook.evaluate) for hook in hooks)
 
 
 def check_rules(hooks: Iterable[Hook], tools: Iterable[str]) -> None:
@@ -259,15 +280,31 @@ def _precedence(rule: tuple[str, ToolConfig | None]) -> tuple[bool, int, bool]:
     return (literal == len(pattern), literal, config is not None)
 
 
-def _needs_review(config: ToolConfig, call: ToolCall, state: State) -> bool:
+def _start_condition(config: ToolConfig, call: ToolCall, state: State) -> object:
+    """Return the condition's verdict, which may have to be awaited; True if it raises."""
     if config.when is None:
         return True
     try:
-        verdict = config.when(call, state)
+        return config.when(call, state)
     except Exception:
-        logger.exception("condition_failed tool=%s result=reviewer_is_asked", call.name)
+        logger.exception(CONDITION_FAILED, call.name)
         return True
-    return verdict is not False
+
+
+async def _await_requirement(
+    verdict: Awaitable[object], config: ToolConfig, call: ToolCall, state: State
+) -> ReviewRequirement | None:
+    """Return how the call must be reviewed, unless the condition's verdict is False."""
+    try:
+        if await verdict is False:
+            return None
+    except Exception:
+        logger.exception(CONDITION_FAILED, call.name)
+    return _build_requirement(config, call, state)
+
+
+def _build_requirement(config: ToolConfig, call: ToolCall, state: State) -> ReviewRequirement:
+    return ReviewRequirement(description=_build_description(config, call, state), config=config)
 
 
 def _build_description(config: ToolConfig, call: ToolCall, state: State) -> str:

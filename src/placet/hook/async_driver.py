@@ -107,6 +107,8 @@ class AsyncDriver(LoopDriver):
             )
         if isinstance(effect, effects.RecheckGrants):
             return await arecheck_grants(self._grants, effect.granted)
+        if isinstance(effect, effects.AwaitValue):
+            return await effect.awaitable
         if self._saver.blocking:
             # On cancellation, wait for the write: only then is it known whether there is a lease to release.
             return await self._workers.run(partial(self._execute_saver_effect, effect), to_the_end=True)

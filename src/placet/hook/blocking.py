@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from placet.hook.async_values import offer_event_loop
 from placet.hook.workers import Workers
 
 T = TypeVar("T")
@@ -27,10 +28,15 @@ def owns_event_loop() -> bool:
 
 
 class BlockingCaller:
-    """Base of classes whose methods may block; `may_block` says whether they ever do."""
+    """Base of classes whose methods may block.
 
-    def __init__(self, *, may_block: bool) -> None:
+    `may_block` says whether they ever do, `awaits` whether they wait for async functions of the caller,
+    which needs the event loop to be free.
+    """
+
+    def __init__(self, *, may_block: bool, awaits: bool = False) -> None:
         self._may_block = may_block
+        self._awaits = awaits
         self._workers = Workers()
 
     async def run_blocking(
@@ -42,9 +48,10 @@ class BlockingCaller:
         """
         if self.runs_inline():
             return function()
-        result: T = await self._workers.run(function, undo=on_cancel)
+        with offer_event_loop(asyncio.get_running_loop()):
+            result: T = await self._workers.run(function, undo=on_cancel)
         return result
 
     def runs_inline(self) -> bool:
         """Return whether methods are called on the running loop: they never block, or block nothing else."""
-        return not self._may_block or owns_event_loop()
+        return not self._awaits and (not self._may_block or owns_event_loop())

@@ -1,45 +1,79 @@
 """Evaluating one turn of calls: which need a reviewer, and which wait with them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
-from placet.hook.approval_rules import Hook, ReviewRequirement, State
+from placet.hook.approval_rules import Hook, MaybeAwaitable, ReviewRequirement, State
+from placet.hook.async_values import wait_for_value
 from placet.hook.checkpoint import GrantedCalls
+from placet.hook.effects import AwaitValue
 from placet.hook.feedback import ToolFeedback, Verdict
 from placet.hook.interruption import InterruptionMetadata, new_interruption
 from placet.hook.result_texts import apply_verdict
 from placet.hook.tool_call import ToolCall
 from placet.protocol.json_schema import check_work, compile_schema
 
+T = TypeVar("T")
 Schemas = Mapping[str, Mapping[str, Any] | None]
 """Tool -> its JSON Schema."""
+Evaluation: TypeAlias = Generator[AwaitValue, Any, T]
+"""Steps of an evaluation: it yields what async hooks and conditions return, and receives their verdicts."""
+
+
+def run_evaluation(steps: Evaluation[T]) -> T:
+    """Return the result of an evaluation; this thread waits for async verdicts."""
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(wait_for_value(step.awaitable))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def arun_evaluation(steps: Evaluation[T]) -> T:
+    """Async version of `run_evaluation`."""
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(await step.awaitable)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def evaluate_calls(
     hooks: Iterable[Hook], calls: Iterable[ToolCall], state: State, schemas: Schemas | None = None
-) -> dict[str, ReviewRequirement]:
+) -> Evaluation[dict[str, ReviewRequirement]]:
     """Return the calls that need a reviewer: call id -> requirement. Each is evaluated once, here.
 
     `schemas` are given if the calls have not been checked against their tools' schemas yet.
     """
     hooks, known = tuple(hooks), schemas or {}
-    gates = {call.id: evaluate_call(hooks, call, state, known.get(call.name)) for call in calls}
-    return {call_id: gate for call_id, gate in gates.items() if gate is not None}
+    gates: dict[str, ReviewRequirement] = {}
+    for call in calls:
+        gate = yield from evaluate_call(hooks, call, state, known.get(call.name))
+        if gate is not None:
+            gates[call.id] = gate
+    return gates
 
 
 def evaluate_call(
     hooks: Sequence[Hook], call: ToolCall, state: State, schema: Mapping[str, Any] | None = None
-) -> ReviewRequirement | None:
+) -> Evaluation[ReviewRequirement | None]:
     """Return how this call must be reviewed, or None if it needs no review.
 
     Frameworks convert arguments to what a tool takes ("true" to True), which no condition has seen. So a
     call that does not match its schema is reviewed if any rule names its tool.
     """
-    if (gate := _first_requirement(hooks, call, state)) is not None:
+    gate = yield from _find_first(hook.evaluate(call, state) for hook in hooks)
+    if gate is not None:
         return gate
-    doubts = (hook.evaluate_invalid(call, state) for hook in hooks if hasattr(hook, "evaluate_invalid"))
-    doubt = next((gate for gate in doubts if gate is not None), None)
+    doubt = yield from _find_first(
+        hook.evaluate_invalid(call, state) for hook in hooks if hasattr(hook, "evaluate_invalid")
+    )
     return None if doubt is None or _matches_schema(schema, call) else doubt
 
 
@@ -133,7 +167,7 @@ def reinterrupt_edits(
     *,
     schemas: Schemas,
     now: datetime,
-) -> tuple[InterruptionMetadata, Mapping[str, Verdict]]:
+) -> Evaluation[tuple[InterruptionMetadata, Mapping[str, Verdict]]]:
     """Return the next interruption and the decisions that still count.
 
     A reviewer may edit a call into a call of another tool. If that tool must be reviewed too, the edited
@@ -147,7 +181,8 @@ def reinterrupt_edits(
         if verdict is None or waiting.path or verdict.name in (None, waiting.name):
             continue
         call = apply_verdict(waiting.call, verdict)
-        if (gate := _first_requirement(hooks, call, interruption.state)) is not None:
+        gate = yield from _find_first(hook.evaluate(call, interruption.state) for hook in hooks)
+        if gate is not None:
             again[waiting.id] = _build_feedback(call, gate, schemas)
     if not again:
         return interruption, verdicts
@@ -164,10 +199,14 @@ def reinterrupt_edits(
     return renewed, {call_id: verdict for call_id, verdict in verdicts.items() if call_id not in again}
 
 
-def _first_requirement(hooks: Iterable[Hook], call: ToolCall, state: State) -> ReviewRequirement | None:
-    for hook in hooks:
-        if (gate := hook.evaluate(call, state)) is not None:
-            return gate
+def _find_first(
+    evaluated: Iterable[MaybeAwaitable[ReviewRequirement | None]],
+) -> Evaluation[ReviewRequirement | None]:
+    """Return the first requirement; later hooks are not evaluated."""
+    for gate in evaluated:
+        found = (yield AwaitValue(gate)) if inspect.isawaitable(gate) else gate
+        if found is not None:
+            return found
     return None
 
 

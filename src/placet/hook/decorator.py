@@ -22,7 +22,7 @@ from placet.errors import (
     Unavailable,
 )
 from placet.hook.answer_validation import Feedback
-from placet.hook.approval_rules import Default, HumanInTheLoopHook, State, ToolConfig
+from placet.hook.approval_rules import Condition, Default, HumanInTheLoopHook, State, ToolConfig
 from placet.hook.feedback import DecisionName, FeedbackResult, ToolFeedback
 from placet.hook.function_schema import build_schema
 from placet.hook.gate import ApprovalGate
@@ -49,7 +49,7 @@ def requires_approval(
     description: str | Callable[[ToolCall, State], str] = "",
     *,
     allowed_decisions: tuple[FeedbackResult | DecisionName, ...] = ("approve", "edit", "reject"),
-    when: Callable[[ToolCall, State], bool] | None = None,
+    when: Condition | None = None,
     timeout: timedelta | float | None = None,
     default: Default = "reject",
     high_risk: bool = False,

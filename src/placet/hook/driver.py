@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from placet.effects import EffectRun
 from placet.errors import CaseNotOpened, HookError, ModelMisbehaved, PlacetError
 from placet.hook import effects
+from placet.hook.async_values import wait_for_value
 from placet.hook.case_outcome import require_sync
 from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.events import AgentEvent, AgentOutcome, AgentResult, TextDelta, ToolJob
@@ -246,6 +247,8 @@ class SyncDriver(LoopDriver):
             )
         if isinstance(effect, effects.RecheckGrants):
             return recheck_grants(self._grants, effect.granted)
+        if isinstance(effect, effects.AwaitValue):
+            return wait_for_value(effect.awaitable)
         raise TypeError(f"The driver cannot execute {effect!r}.")
 
     def _start_jobs(self, jobs: Sequence[ToolJob]) -> None:

@@ -1,6 +1,6 @@
 """Effects: what the agent loop asks its driver to do; the driver sends back the result."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,13 @@ class ClaimThread:
     """Save the checkpoint and take the thread's lease, if no other process holds it."""
 
     checkpoint: Checkpoint
+
+
+@dataclass(slots=True)
+class AwaitValue:
+    """Return the value of an awaitable, such as the verdict of an async condition."""
+
+    awaitable: Awaitable[Any]
 
 
 @dataclass(slots=True)
@@ -117,8 +124,8 @@ class EmitEvents:
 
 
 Effect = (
-    LoadCheckpoint | SaveCheckpoint | ClaimThread | CallModel | RunTools | AwaitTools | ReleaseThread
-    | UseGrants | RecheckGrants | OpenCase | PollCase | WithdrawCase | EmitEvents
+    LoadCheckpoint | SaveCheckpoint | ClaimThread | AwaitValue | CallModel | RunTools | AwaitTools
+    | ReleaseThread | UseGrants | RecheckGrants | OpenCase | PollCase | WithdrawCase | EmitEvents
 )  # fmt: skip
 LoopSteps = Generator[Effect, Any, AgentOutcome]
 LoopPart = Generator[Effect, Any, Checkpoint | InterruptionMetadata]

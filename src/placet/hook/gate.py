@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar
 
 from placet.errors import AlreadyDecided, CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from placet.hook.answer_validation import Feedback, materialize_answers, reject_undecided, validate_answers
-from placet.hook.approval_rules import Hook, ReviewRequirement, State
+from placet.hook.approval_rules import Hook, ReviewRequirement, State, has_async_hook
 from placet.hook.blocking import BlockingCaller
 from placet.hook.call_evaluation import (
     Schemas,
@@ -23,6 +23,7 @@ from placet.hook.call_evaluation import (
     record_granted_calls,
     reinterrupt_edits,
     reinterrupt_lapsed,
+    run_evaluation,
 )
 from placet.hook.call_leases import CallLeases, CallStart
 from placet.hook.case_outcome import CaseOutcome, check_against_case, is_expired
@@ -73,7 +74,10 @@ class ApprovalGate(BlockingCaller):
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._hooks = tuple(hooks)
-        super().__init__(may_block=saver.blocking or reviews is not None or grants is not None)
+        super().__init__(
+            may_block=saver.blocking or reviews is not None or grants is not None,
+            awaits=has_async_hook(self._hooks),
+        )
         self._cache = CheckpointCache(saver)
         self._agent = agent
         self._cases = GateCases(reviews, agent)
@@ -108,7 +112,9 @@ class ApprovalGate(BlockingCaller):
         rev = 1 if before is None else before.checkpoint.rev + 1
         state = state or {}
         requirements = (
-            evaluate_calls(self._hooks, calls, state, schemas) if requirements is None else requirements
+            run_evaluation(evaluate_calls(self._hooks, calls, state, schemas))
+            if requirements is None
+            else requirements
         )
         tools, granted = schemas or {}, self._use_grants(key, calls, requirements, turn)
         interruption = interrupt_turn(
@@ -177,8 +183,8 @@ class ApprovalGate(BlockingCaller):
                 return self._open_case(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
             known = checkpoint.tools if schemas is None else schemas
             given = self._collect_verdicts(checkpoint, feedback, outcome, known)
-            again, verdicts = reinterrupt_edits(
-                self._hooks, interruption, given, schemas=known, now=self._clock()
+            again, verdicts = run_evaluation(
+                reinterrupt_edits(self._hooks, interruption, given, schemas=known, now=self._clock())
             )
             if feedback is None and again is interruption and verdicts == checkpoint.verdicts:
                 return self._open_case(checkpoint)

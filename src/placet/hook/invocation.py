@@ -1,11 +1,12 @@
 """Calling models and tools of any kind: sync or async, returning whole replies or pieces."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from placet.hook.async_values import await_value, run_coroutine
 from placet.hook.checkpoint import Message
 from placet.hook.events import Model, ToolJob
 from placet.hook.workers import Workers
@@ -24,7 +25,7 @@ class ModelCaller:
 
 def adapt_model(model: Model) -> ModelCaller:
     """Return the model as a function of messages and tools; tools are left out if it takes only messages."""
-    return ModelCaller(call=_accept_tools(model), never_blocks=_is_async(model))
+    return ModelCaller(call=_accept_tools(model), never_blocks=is_async(model))
 
 
 def _accept_tools(model: Model) -> Callable[[list[Message], ToolSchemas], Any]:
@@ -45,7 +46,7 @@ def iterate_reply(reply: Any) -> Iterator[Any]:
     if inspect.isgenerator(reply):
         yield from reply
     elif inspect.isasyncgen(reply) or inspect.isawaitable(reply):
-        yield from _run_coroutine(_collect_reply(reply))
+        yield from run_coroutine(_collect_reply(reply))
     else:
         yield reply
 
@@ -70,8 +71,8 @@ def call_tool(job: ToolJob) -> Any:
     if inspect.isgenerator(answer):
         return _join_pieces([*answer])
     if inspect.isasyncgen(answer):
-        return _join_pieces(_run_coroutine(_collect_reply(answer)))
-    return _run_coroutine(_await_value(answer)) if inspect.isawaitable(answer) else answer
+        return _join_pieces(run_coroutine(_collect_reply(answer)))
+    return run_coroutine(await_value(answer)) if inspect.isawaitable(answer) else answer
 
 
 async def acall_tool(job: ToolJob, workers: Workers) -> Any:
@@ -92,28 +93,11 @@ def _join_pieces(pieces: list[Any]) -> Any:
     return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 
 
-def _run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-    from contextvars import copy_context
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    # A notebook already runs a loop in this thread, so the coroutine needs a loop in another thread.
-    with ThreadPoolExecutor(1) as executor:
-        return executor.submit(copy_context().run, asyncio.run, work).result()
-
-
 async def _collect_reply(reply: Any) -> list[Any]:
     return [piece async for piece in aiterate_reply(reply, Workers())]
 
 
-async def _await_value(answer: Any) -> Any:
-    return await answer
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
+def is_async(function: Callable[..., Any]) -> bool:
+    """Return whether calling this only returns something to await or to iterate."""
     called = (function, getattr(function, "__call__", None))  # noqa: B004 - the bound method itself is inspected
     return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called)

@@ -27,7 +27,7 @@ from placet.effects import EffectRun
 from placet.errors import AlreadyDecided, HookError, InvalidFeedback, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import NO_RULES, Hook, HumanInTheLoopHook, check_rules
-from placet.hook.call_evaluation import evaluate_calls
+from placet.hook.call_evaluation import evaluate_call, evaluate_calls, run_evaluation
 from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
 from placet.hook.frameworks.langchain.call_order import CallOrder, TurnName
 from placet.hook.frameworks.langchain.conversion import (
@@ -323,9 +323,12 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         """Return the call guarded against changes by later middleware."""
         return guard_request(
             ready,
-            lambda call: approved or bool(evaluate_calls(self._hooks, [call], ready.state, self._schemas)),
+            lambda call: approved or self._needs_review(call, ready.state),
             lambda call: any(_may_stop(hook, call, ready.state) for hook in self._hooks),
         )
+
+    def _needs_review(self, call: ToolCall, state: Any) -> bool:
+        return bool(run_evaluation(evaluate_calls(self._hooks, [call], state, self._schemas)))
 
     def _find_parallel_calls(
         self, request: ToolCallRequest, turn: AIMessage | None, interruption: DecidedTurn | None
@@ -556,7 +559,7 @@ def _may_stop(hook: Hook, call: ToolCall, state: Any) -> bool:
     """Return whether the hook may stop a call of this tool."""
     if isinstance(hook, HumanInTheLoopHook):
         return not hook.never_stops(call.name)
-    return hook.evaluate(call, state) is not None
+    return run_evaluation(evaluate_call([hook], call, state)) is not None
 
 
 def _refuse_contradiction(agent: Any, feedback: Feedback, thread_id: str, values: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from placet.errors import SettingsError, ValidationFailed
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
-from placet.hook.call_evaluation import evaluate_calls
+from placet.hook.call_evaluation import evaluate_calls, run_evaluation
 from placet.hook.feedback import ToolFeedback
 from placet.hook.tool_call import ToolCall
 from placet.protocol.duration import parse_duration
@@ -73,7 +73,7 @@ def is_unchanged(shown: ToolFeedback, hooks: Iterable[Hook], state: State) -> bo
     """Return whether the tool in `state` has the schema, and the description if shown, that was reviewed."""
     if shown.schema != getattr(state[TOOL_STATE], "input_schema", None):
         return False
-    gate = evaluate_calls(hooks, [shown.call], state).get(shown.id)
+    gate = run_evaluation(evaluate_calls(hooks, [shown.call], state)).get(shown.id)
     read = gate is not None and gate.config.description is server_description
     return not read or server_description(shown.call, state) == shown.description
 

@@ -34,7 +34,8 @@ from placet.errors import (
     Unavailable,
 )
 from placet.hook.answer_validation import Feedback
-from placet.hook.approval_rules import Hook, check_rules
+from placet.hook.approval_rules import Hook, check_rules, has_async_hook
+from placet.hook.async_values import offer_event_loop
 from placet.hook.call_leases import CallStart
 from placet.hook.feedback import ToolFeedback
 from placet.hook.frameworks.mcp import call_identity, results
@@ -96,7 +97,7 @@ class ApprovalProxy:
         self._poll_interval = poll_interval
         self._clock = clock
         self._heartbeat = Heartbeat(lease_for)
-        self._blocks = saver.blocking or reviews is not None or grants is not None
+        self._blocks = saver.blocking or reviews is not None or grants is not None or has_async_hook(hooks)
         self._hooks = (*hooks, UnlistedToolHook())
         self._are_rules_checked = False
         self._reviews = None if reviews is None else CaseErrorRecorder(reviews)
@@ -312,7 +313,9 @@ class ApprovalProxy:
         if asked is None or asked.id != interruption.id:
             return edition
         [shown] = asked.tool_feedbacks
-        if shown.name == decided.name and not is_unchanged(shown, self._hooks, {**state, TOOL_STATE: tool}):
+        if shown.name == decided.name and not await self._run_blocking(
+            is_unchanged, shown, self._hooks, {**state, TOOL_STATE: tool}
+        ):
             await self._run_blocking(gate.release, interruption.thread_id)
             raise HookError(TOOL_CHANGED)
         return edition
@@ -425,4 +428,5 @@ class ApprovalProxy:
     async def _run_blocking(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         if not self._blocks:
             return method(*args, **named)
-        return await anyio.to_thread.run_sync(partial(method, *args, **named))
+        with offer_event_loop(asyncio.get_running_loop()):
+            return await anyio.to_thread.run_sync(partial(method, *args, **named))

@@ -275,12 +275,12 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
             found = [await each.get_mcp_tools(RunContextWrapper(context)) for each in servers]
             check_rules(self.threads.hooks, [*names, *(tool.name for tools in found for tool in tools)])
 
-    def evaluate(
+    async def evaluate(
         self, call: ToolCall, agent: Any, context: RunContextWrapper[Any], tool: Any
     ) -> ReviewRequirement | None:
         """Return how this call must be reviewed, or None if it needs no review."""
         state = {"messages": context.turn_input, "context": context.context, "agent": agent}
-        return self.threads.evaluate(call, state, getattr(tool, "params_json_schema", None))
+        return await self.threads.evaluate(call, state, getattr(tool, "params_json_schema", None))
 
 
 class _GatedTool:
@@ -313,12 +313,12 @@ class _GatedTool:
     ) -> ReviewRequirement | None:
         """Evaluate the call, once; a tool's own `needs_approval` counts too."""
         if (key := build_call_key(call)) not in run.evaluated:
-            gate = self.approval.evaluate(call, agent, context, self.tool)
+            gate = await self.approval.evaluate(call, agent, context, self.tool)
             own = self.tool.needs_approval
             if gate is None and own is not False:
                 asks = own if isinstance(own, bool) else await own(context, call.arguments, call.id)
                 gate = TOOL_REQUIREMENT if asks else None
-            run.evaluated[key] = gate
+            run.evaluated.setdefault(key, gate)
         return run.evaluated[key]
 
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
@@ -409,7 +409,7 @@ class _GateHooks(RunHooks[Any]):
             arguments = parse_arguments(getattr(context, "tool_arguments", None)) or {}
             call = ToolCall(id=call_id, name=tool.name, arguments=arguments)
             asked = isinstance(run.to_run(call), ToolCall)
-            if not asked and self._approval.evaluate(call, agent, context, tool) is not None:
+            if not asked and await self._approval.evaluate(call, agent, context, tool) is not None:
                 raise HookError(NOT_GATED.format(tool.name))
         inside = getattr(tool, "_agent_instance", None)
         if inside is not None:

@@ -4,6 +4,7 @@ The framework keeps its own loop, messages and validation. Only the gate decides
 the framework considers approved does not run because of that.
 """
 
+from asyncio import Lock
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -335,12 +336,14 @@ class ApprovalToolset(WrapperToolset[DepsT]):
 
     approval: PydanticAIApproval = field(kw_only=True)
     evaluated: dict[str, ReviewRequirement | None] = field(default_factory=dict, kw_only=True)
+    evaluating: Lock = field(default_factory=Lock, kw_only=True)
     schemas: SchemasByTool = field(default_factory=dict, kw_only=True)
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
         """Return a toolset with its own evaluations, so that every call of the run is evaluated once."""
         schemas = self.approval.schemas.get(ctx.conversation_id or "", {})
-        return replace(self, wrapped=await self.wrapped.for_run(ctx), evaluated={}, schemas=schemas)
+        wrapped = await self.wrapped.for_run(ctx)
+        return replace(self, wrapped=wrapped, evaluated={}, evaluating=Lock(), schemas=schemas)
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
         """Return the tools; those whose calls all need review are marked as unapproved."""
@@ -371,7 +374,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         response, calls = find_open_calls(ctx.messages)
         part = next((part for part in calls if part.tool_call_id == ctx.tool_call_id), None)
         if part is None or part.tool_name != name:
-            self._refuse_nested(name, tool_args, ctx)
+            await self._refuse_nested(name, tool_args, ctx)
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
         marked = ctx.tool_call_metadata if ctx.tool_call_approved else None
         mark = marked.get(METADATA_KEY) if isinstance(marked, Mapping) else None
@@ -379,15 +382,15 @@ class ApprovalToolset(WrapperToolset[DepsT]):
             return await self._run_decided(mark, to_tool_call(part), ctx, tool)
         if mark is self.approval.passed:
             return await self._call(to_tool_call(part), ctx, tool, edited=False)
-        gates = self._evaluate_turn(response, calls, ctx)
+        gates = await self._evaluate_turn(response, calls, ctx)
         if any(gates.values()) or await self._was_stopped(ctx):
             raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gates.get(ctx.tool_call_id or ""))})
-        if (gate := self._evaluate_given(part, tool_args, ctx)) is not None:
+        if (gate := await self._evaluate_given(part, tool_args, ctx)) is not None:
             # A review is needed after all: the call runs as it is shown to the reviewer.
             raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gate)})
         return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
-    def _evaluate_given(
+    async def _evaluate_given(
         self, part: ToolCallPart, tool_args: dict[str, Any], ctx: RunContext[DepsT]
     ) -> ReviewRequirement | None:
         """Evaluate a call again if the tool would get other arguments than the model sent."""
@@ -397,31 +400,33 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         )
         if given is None or given == to_tool_call(part):
             return None
-        return threads.evaluate(given, {"messages": ctx.messages, "deps": ctx.deps})
+        return await threads.evaluate(given, {"messages": ctx.messages, "deps": ctx.deps})
 
-    def _refuse_nested(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
+    async def _refuse_nested(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
         """Raise HookError for a gated call that the model did not make by this name: it cannot wait."""
         call = ToolCall(
             id=ctx.tool_call_id or "", name=name, arguments=to_jsonable_python(tool_args, fallback=str)
         )
-        if self.approval.threads.evaluate(call, {"messages": ctx.messages, "deps": ctx.deps}) is not None:
+        state = {"messages": ctx.messages, "deps": ctx.deps}
+        if await self.approval.threads.evaluate(call, state) is not None:
             raise HookError(
                 f"{name} waits for a person, but the model did not call it by this name."
                 f" {NESTED_CALLS_CANNOT_WAIT}"
             )
 
-    def _evaluate_turn(
+    async def _evaluate_turn(
         self, response: str, calls: Sequence[ToolCallPart], ctx: RunContext[DepsT]
     ) -> dict[str, ReviewRequirement | None]:
         """Return the evaluations of this turn's calls without a result."""
         state = {"messages": ctx.messages, "deps": ctx.deps}
         gates: dict[str, ReviewRequirement | None] = {}
-        for part in calls:
-            key = f"{response}/{part.tool_call_id}"
-            if part.tool_name in self.schemas and key not in self.evaluated:
-                schema = self.schemas[part.tool_name]
-                self.evaluated[key] = self.approval.threads.evaluate(to_tool_call(part), state, schema)
-            gates[part.tool_call_id] = self.evaluated.get(key)
+        async with self.evaluating:  # the calls of a turn may start at the same time
+            for part in calls:
+                key = f"{response}/{part.tool_call_id}"
+                if part.tool_name in self.schemas and key not in self.evaluated:
+                    call, schema = to_tool_call(part), self.schemas[part.tool_name]
+                    self.evaluated[key] = await self.approval.threads.evaluate(call, state, schema)
+                gates[part.tool_call_id] = self.evaluated.get(key)
         return gates
 
     async def _was_stopped(self, ctx: RunContext[DepsT]) -> bool:
