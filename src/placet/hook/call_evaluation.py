@@ -5,7 +5,14 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
-from placet.hook.approval_rules import Hook, MaybeAwaitable, ReviewRequirement, State
+from placet.errors import HookError
+from placet.hook.approval_rules import (
+    Hook,
+    HumanInTheLoopHook,
+    MaybeAwaitable,
+    ReviewRequirement,
+    State,
+)
 from placet.hook.async_values import wait_for_value
 from placet.hook.checkpoint import GrantedCalls
 from placet.hook.effects import AwaitValue
@@ -16,6 +23,10 @@ from placet.hook.tool_call import ToolCall
 from placet.protocol.json_schema import check_work, compile_schema
 
 T = TypeVar("T")
+PROVIDER_TOOL_NOT_GATED = (
+    "Calls of {} need a review, but they run at the model's provider and cannot wait. Remove the tool,"
+    " or exempt it with a rule."
+)
 Schemas = Mapping[str, Mapping[str, Any] | None]
 """Tool -> its JSON Schema."""
 Evaluation: TypeAlias = Generator[AwaitValue, Any, T]
@@ -75,6 +86,19 @@ def evaluate_call(
         hook.evaluate_invalid(call, state) for hook in hooks if hasattr(hook, "evaluate_invalid")
     )
     return None if doubt is None or _matches_schema(schema, call) else doubt
+
+
+def check_provider_tools(hooks: Sequence[Hook], names: Iterable[str], state: State) -> Evaluation[None]:
+    """Raise HookError if a rule stops a tool that the model's provider runs: its calls cannot wait."""
+    for name in names:
+        call = ToolCall(id="", name=name, arguments={})
+        for hook in hooks:
+            if type(hook) is HumanInTheLoopHook:
+                stops = not hook.never_stops(name)
+            else:
+                stops = (yield from evaluate_call([hook], call, state)) is not None
+            if stops:
+                raise HookError(PROVIDER_TOOL_NOT_GATED.format(name))
 
 
 def _matches_schema(schema: Mapping[str, Any] | None, call: ToolCall) -> bool:

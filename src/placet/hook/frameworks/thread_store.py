@@ -15,7 +15,7 @@ from typing import Any, TypeVar, Unpack
 from placet.errors import AlreadyDecided, CaseNotOpened, CheckpointConflict, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
-from placet.hook.call_evaluation import Schemas, arun_evaluation, evaluate_call
+from placet.hook.call_evaluation import Schemas, arun_evaluation, check_provider_tools, evaluate_call
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.decision_record import describe_contradictions, find_contradictions, record_decisions
 from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
@@ -109,6 +109,10 @@ class FrameworkThreads:
     ) -> ReviewRequirement | None:
         """Return how this call must be reviewed, given its tool's schema; None if it needs no review."""
         return await arun_evaluation(evaluate_call(self.hooks, call, state, schema))
+
+    async def check_provider_tools(self, names: Iterable[str], state: State) -> None:
+        """Raise HookError if a rule stops a tool that the model's provider runs: its calls cannot wait."""
+        await arun_evaluation(check_provider_tools(self.hooks, names, state))
 
     def requirement_for_all(self, tool: str) -> ReviewRequirement | None:
         """Return how every call of this tool is reviewed; None if that depends on the call."""

@@ -303,6 +303,12 @@ def read_schema(tool: BaseTool) -> Mapping[str, Any] | None:
     return {**schema, "additionalProperties": False} if OPEN_SCHEMA.isdisjoint(schema) else schema
 
 
+def list_provider_tools(tools: Iterable[Any]) -> list[str]:
+    """Return the names of the tools that are given as a provider's own description, such as a web search."""
+    described = [each for each in tools if isinstance(each, Mapping) and each.get("type") != "function"]
+    return [str(each.get("name") or each.get("type") or "") for each in described]
+
+
 def build_refusal(call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessage | None:
     """Return what the model reads instead of a result, if the call is not to run."""
     if decided is None or decided.result is None or decided.result is FeedbackResult.APPROVED:

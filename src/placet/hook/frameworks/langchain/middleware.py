@@ -5,7 +5,7 @@ a Saver of ours, because a LangGraph checkpointer cannot let exactly one of two 
 """
 
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
@@ -27,7 +27,7 @@ from placet.effects import EffectRun
 from placet.errors import AlreadyDecided, HookError, InvalidFeedback, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import NO_RULES, Hook, HumanInTheLoopHook, check_rules
-from placet.hook.call_evaluation import evaluate_call, evaluate_calls, run_evaluation
+from placet.hook.call_evaluation import check_provider_tools, evaluate_call, evaluate_calls, run_evaluation
 from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
 from placet.hook.frameworks.langchain.call_order import CallOrder, TurnName
 from placet.hook.frameworks.langchain.conversion import (
@@ -52,6 +52,7 @@ from placet.hook.frameworks.langchain.conversion import (
     has_checkpointer,
     has_work_left,
     is_auto_approved,
+    list_provider_tools,
     read_schema,
     snapshot_call,
     sort_by_call,
@@ -394,7 +395,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         """
         if not has_checkpointer(get_config()):
             raise HookError(NO_CHECKPOINTER)
-        self._record_tools(request.tools)
+        self._record_tools(request.tools, request.state)
         turn, answers, later = split_at_turn(request.messages)
         if turn is None or not later:
             return request, [], None
@@ -413,12 +414,14 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         seen: list[Any] = [*before, *ordered, *moved]
         return request.override(messages=seen), [*build_removals(later), *made, *moved], None
 
-    def _record_tools(self, tools: Iterable[Any]) -> None:
+    def _record_tools(self, tools: Sequence[Any], state: Any) -> None:
         for tool in tools:
             if isinstance(tool, BaseTool) and self._tools.get(tool.name) is not tool:
                 self._tools[tool.name], self._schemas[tool.name] = tool, read_schema(tool)
+        hosted = set(list_provider_tools(tools)) - self._tools.keys()
+        run_evaluation(check_provider_tools(self._hooks, hosted, state))
         if not self._are_rules_checked:
-            check_rules(self._hooks, self._tools)
+            check_rules(self._hooks, {*self._tools, *hosted})
             self._are_rules_checked = True
 
     def _cancel_calls(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:

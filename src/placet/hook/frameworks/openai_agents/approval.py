@@ -49,6 +49,7 @@ from placet.hook.frameworks.openai_agents.conversion import (
     read_waiting_call,
     result_to_text,
     run_guardrails,
+    runs_at_provider,
     stop_streamed_run,
     unwrap_hook_errors,
     wrap_guardrail,
@@ -265,6 +266,8 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
     async def _check_rules(self, agent: Agent[Any], context: Any) -> None:
         """Raise HookError if a rule matches no tool of the agent, or of one that it may hand over to."""
         agents = find_agents(agent)
+        hosted = [tool.name for each in agents for tool in each.tools if runs_at_provider(tool)]
+        await self.threads.check_provider_tools(hosted, {"messages": [], "context": context, "agent": agent})
         names = [tool.name for each in agents for tool in each.tools]
         try:
             check_rules(self.threads.hooks, names)

@@ -10,8 +10,15 @@ from typing import Any
 
 from agents import (
     Agent,
+    ApplyPatchTool,
+    ComputerTool,
+    CustomTool,
     FunctionTool,
+    HostedMCPTool,
+    LocalShellTool,
     RunState,
+    ShellTool,
+    Tool,
     ToolApprovalItem,
     ToolInputGuardrail,
     ToolInputGuardrailData,
@@ -35,6 +42,7 @@ from placet.hook.tool_call import Arguments, ToolCall, read_arguments
 ENVELOPE_MEMBERS = ("type", "id", "call_id", "status", "agent", "created_by")
 """Members of an SDK call that do not describe what it does."""
 ToolView = Callable[[ToolContext[Any]], ToolContext[Any]]
+LOCAL_TOOLS = (FunctionTool, CustomTool, ComputerTool, ApplyPatchTool, LocalShellTool)
 RICH_OUTPUT_TYPES = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
 
@@ -61,6 +69,17 @@ def build_call_key(call: ToolCall) -> str:
 def is_agent(tool: FunctionTool) -> bool:
     """Return whether the tool runs another agent."""
     return bool(getattr(tool, "_is_agent_tool", False))
+
+
+def runs_at_provider(tool: Tool) -> bool:
+    """Return whether the model's provider runs the tool, without asking this program about a call."""
+    if isinstance(tool, HostedMCPTool):
+        # The provider asks about all calls by default.
+        asks = tool.tool_config.get("require_approval") in (None, "always")
+        return not asks or tool.on_approval_request is not None
+    if isinstance(tool, ShellTool):
+        return tool.executor is None
+    return not isinstance(tool, LOCAL_TOOLS)
 
 
 def parse_arguments(given: Any) -> Arguments | None:

@@ -26,6 +26,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import AgentStreamEvent, ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json, to_jsonable_python
 from typing_extensions import TypeVar
@@ -216,6 +217,14 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Pydanti
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Return the agent's tools, gated."""
         return ApprovalToolset(toolset, approval=self)
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Refuse tools that the model's provider would run without review."""
+        native = [tool.unique_id for tool in request_context.model_request_parameters.native_tools]
+        await self.threads.check_provider_tools(native, {"messages": ctx.messages, "deps": ctx.deps})
+        return request_context
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
