@@ -7,7 +7,7 @@ cookies and never do. Credentials are not allowed: a script sends its key in a h
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from placet.http.asgi import Header, Message, RawReply, Receive, Scope, Send, read_header, send_reply
+from placet.http.asgi import Header, AsgiMessage, RawReply, Receive, Scope, Send, read_header, send_reply
 from placet.protocol.service_paths import API, OPENAPI
 from placet.server.app import PlacetApp, route_path
 from placet.server.streams import EventStreams
@@ -55,7 +55,7 @@ class CrossOriginApp:
             await send_reply(send, RawReply(204, [*headers, *PREFLIGHT], b""))
             return
 
-        async def send_with_headers(message: Message) -> None:
+        async def send_with_headers(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
