@@ -7,7 +7,7 @@ cookies and never do. Credentials are not allowed: a script sends its key in a h
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from placet.http.asgi import Header, AsgiMessage, RawReply, Receive, Scope, Send, read_header, send_reply
+from placet.http.asgi import AsgiMessage, Header, RawReply, Receive, Scope, Send, read_header, send_reply
 from placet.protocol.service_paths import API, OPENAPI
 from placet.server.app import PlacetApp, route_path
 from placet.server.streams import EventStreams
