@@ -37,22 +37,22 @@ class DeferredMarkup:
                 yield part
 
 
-def split_text(text: str) -> Iterator[str]:
+def split_text(text: str, size: int) -> Iterator[str]:
     """Yield a text in pieces that end at a line or word, as hidden characters depend on their neighbours."""
     start = 0
-    while len(text) - start > PIECE_SIZE:
-        end = _find_piece_end(text, start, start + PIECE_SIZE)
+    while len(text) - start > size:
+        end = _find_piece_end(text, start, start + size)
         yield text[start:end]
         start = end
     yield text[start:]
 
 
-def split_lines(text: str) -> Iterator[str]:
+def split_lines(text: str, size: int) -> Iterator[str]:
     """Yield a text in pieces of whole lines, without the line ends between pieces."""
     start = 0
-    while len(text) - start > PIECE_SIZE:
-        end = text.rfind("\n", start, start + PIECE_SIZE)
-        end = text.find("\n", start + PIECE_SIZE) if end < 0 else end
+    while len(text) - start > size:
+        end = text.rfind("\n", start, start + size)
+        end = text.find("\n", start + size) if end < 0 else end
         if end < 0:
             break
         yield text[start:end]

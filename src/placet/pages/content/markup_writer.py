@@ -70,7 +70,11 @@ class MarkupWriter:
 
     def long(self, text: str) -> str:
         """Return a text of any length as markup."""
-        return self.text(text) if len(text) <= PIECE_SIZE else self.later(lambda: self.run(split_text(text)))
+        return (
+            self.text(text)
+            if len(text) <= PIECE_SIZE
+            else self.later(lambda: self.run(split_text(text, PIECE_SIZE)))
+        )
 
     def run(self, texts: Iterable[str]) -> Iterator[str]:
         """Yield consecutive texts as markup that share one limit of numbered marks."""
@@ -85,7 +89,10 @@ class MarkupWriter:
         if len(text) <= PIECE_SIZE:
             return draw(text)
         return self.later(
-            lambda: ("\n" * (number > 0) + draw(lines) for number, lines in enumerate(split_lines(text)))
+            lambda: (
+                "\n" * (number > 0) + draw(lines)
+                for number, lines in enumerate(split_lines(text, PIECE_SIZE))
+            )
         )
 
     def text(self, text: str, numbered: int = MAX_NUMBERED) -> str:
