@@ -110,6 +110,23 @@ async def test_a_sqlite_url_with_a_host_is_refused() -> None:
         await open_store("sqlite://cases.db")
 
 
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("sqlite:cases.db", "three slashes"),
+        ("sqlite:/cases.db", "three slashes"),
+        ("sqlite:///cases.db?mode=ro", "has options"),
+    ],
+)
+async def test_a_mistyped_url_creates_no_file_of_that_name(
+    url: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=complaint):
+        await open_store(url)
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_database_in_memory_cannot_be_migrated() -> None:
     with pytest.raises(SettingsError, match="in memory"):
         migrate_database(":memory:")

@@ -70,6 +70,8 @@ def back_up_database(url: str, target: Path) -> None:
 
 def _path_of(url: str) -> Path | None:
     """Return the SQLite file of a URL or path, or None for a database in memory."""
+    if url.startswith("sqlite:") and not url.startswith(SQLITE):
+        raise SettingsError(f"db: {url!r} has too few slashes. Use sqlite:///FILE, with three slashes.")
     scheme, separator, _ = url.partition("://")
     if not separator:
         return None if url == IN_MEMORY else _check_file(Path(url))
@@ -78,6 +80,8 @@ def _path_of(url: str) -> Path | None:
             f"db: the storage engine {scheme!r} is not supported. Use sqlite:///FILE, a path, or {IN_MEMORY}."
         )
     rest = url.removeprefix(SQLITE)
+    if "?" in rest:
+        raise SettingsError(f"db: {url!r} has options. Use sqlite:///FILE, which has no options.")
     if rest in ("", "/", f"/{IN_MEMORY}"):
         return None
     if not rest.startswith("/"):
