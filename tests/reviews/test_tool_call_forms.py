@@ -1,5 +1,6 @@
 """The form in which a person changes a call's arguments: made from any schema, and true to what was sent."""
 
+import time
 from typing import Any
 
 import pytest
@@ -320,3 +321,15 @@ def test_any_context_is_read_or_refused(context: dict[str, Any], values: dict[st
         assert type(error).__name__ == "ValidationFailed"  # noqa: PT017
         return
     SAMPLES["tool_calls"].build_page_content(offer(SAMPLES["tool_calls"], prepared), values)
+
+
+def test_a_page_of_many_arguments_and_patterns_does_not_take_many_seconds() -> None:
+    patterns: dict[str, Any] = {f"p{number}": {} for number in range(250)}
+    arguments = {f"k{number}": 1 for number in range(17_000)}
+    call = {"id": "a", "name": "x", "arguments": arguments, "schema": {"patternProperties": patterns}}
+    kind = SAMPLES["tool_calls"]
+    shown = offer(kind, {"tool_calls": [call]})
+    began = time.process_time()
+    kind.build_page_content(shown, {})
+    kind.extract_comparable(shown)
+    assert time.process_time() - began < 5

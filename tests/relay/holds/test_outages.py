@@ -72,9 +72,13 @@ def find_delivery(server: RunningServer, case_id: str) -> Delivery:
 
 def overwrite_hold(folder: Path, hold_id: str, envelope: bytes, body: bytes) -> None:
     """Write into the database as nobody should."""
+    execute(folder, "UPDATE holds SET envelope = ?, body = ? WHERE id = ?", envelope, body, hold_id)
+
+
+def execute(folder: Path, sql: str, *values: str | bytes) -> None:
     database = apsw.Connection(str(folder / "cases.db"))
     database.set_busy_timeout(15_000)
-    database.execute("UPDATE holds SET envelope = ?, body = ? WHERE id = ?", (envelope, body, hold_id))
+    database.execute(sql, values)
     database.close()
 
 
@@ -148,6 +152,19 @@ def test_a_digest_that_was_changed_with_the_bytes_is_refused_too(agent: SdkAgent
         wait_until_settled(server, decide(server, task_id))
         assert call(server, "GetTask", id=task_id)["status"]["state"] == "TASK_STATE_FAILED"
         assert agent.executor.texts.count("echo money") == 0
+
+
+def test_a_rejected_message_is_not_forwarded_because_its_row_says_approved(
+    agent: SdkAgent, tmp_path: Path
+) -> None:
+    with run_holding_server(tmp_path, {"errands": agent.url}) as server:
+        task_id = send(server, "echo tulip")
+        hold = find_pending_hold(server, task_id)
+        execute(tmp_path, "UPDATE holds SET status = 'APPROVED' WHERE id = ?", hold.id)
+        answer = Answer(action="reject", data={}, path="browser_submit", actor="link:reviewer")
+        server.run(server.parts.desk.answer(hold.case_id, answer))
+        assert decode_hold_body(wait_until_settled(server, hold)).failure is not None
+        assert agent.executor.texts.count("echo tulip") == 0
 
 
 def test_slow_agent_delays_no_other_call_and_is_called_once(agent: SdkAgent, tmp_path: Path) -> None:

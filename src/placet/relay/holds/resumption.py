@@ -30,6 +30,7 @@ from placet.relay.traffic.forwarding import (
 )
 from placet.relay.upstream.errors import ConnectionClosed, ConnectTimeout, ResponseTruncated
 
+APPROVE = "approve"
 APPROVED = "Approved"
 """The input for the agent if the reviewer approved without a message."""
 CHANGED = "The stored message differs from what the reviewer approved. It was not forwarded."
@@ -122,14 +123,21 @@ class HoldResumer:
             await self._finish(hold, body, exchange, reply)
 
     async def _matches_offer(self, hold: HoldRow, body: HoldBody) -> bool:
-        """Return whether digest, caller and agent match the case's offer. True if the case was erased.
+        """Return whether digest, caller and agent match the offer of a case that was approved.
 
-        The offer itself must match the digest under which the person's answer was signed.
+        The offer itself must match the digest under which the person's answer was signed. Of an erased case
+        nothing is left to compare; a case that does not exist approves nothing.
         """
-        found = await self.resolver.store.get_case_and_offer(hold.case_id)
-        if found is not None and (found[0].altered_at is not None or not matches_digest(*found)):
+        case = await self.resolver.store.get_case(hold.case_id)
+        if case is None or case.altered_at is not None:
             return False
-        held = found[1].context.get("held_message") if found is not None else None
+        found = await self.resolver.store.get_case_and_offer(hold.case_id)
+        if found is None:
+            return case.erased_at is not None
+        case, offer = found
+        if not matches_digest(case, offer) or case.decision is None or case.decision.result.action != APPROVE:
+            return False
+        held = offer.context.get("held_message")
         stored = {
             "digest": body.digest,
             "caller": format_label(hold.source),

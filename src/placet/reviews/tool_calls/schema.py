@@ -1,6 +1,8 @@
 """Read from a tool's JSON Schema what a form needs to know about an argument. Validates nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, islice
 from typing import Any
 
 MOST_READ = 200
@@ -10,20 +12,24 @@ _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 class Subschema:
-    """The parts of a schema that apply to one value: direct, by reference, and in its alternatives."""
+    """The parts of a schema that apply to one value: direct, by reference, and in its alternatives.
 
-    def __init__(self, schemas: Iterable[Any], root: Mapping[str, Any]) -> None:
+    Values that the same schemas apply to share one object: there may be thousands of them.
+    """
+
+    def __init__(self, schemas: Iterable[Any], root: Mapping[str, Any], known: "Known | None" = None) -> None:
         self._root = root
+        self._known: Known = {} if known is None else known
         self.words = list(_collect_schemas(schemas, root))
 
-    @property
+    @cached_property
     def types(self) -> frozenset[str]:
         """The types that it names, or else the types of its enum values."""
         named = [kind for word in self.words for kind in _as_list(word.get("type"))]
         values = [_type_of(value) for value in self.choices or ()]
         return frozenset(kind for kind in named or values if isinstance(kind, str))
 
-    @property
+    @cached_property
     def choices(self) -> list[Any] | None:
         """The allowed values, if all alternatives list them; an alternative of null is ignored."""
         leaves = [word for word in self.words if not word.keys() & {"$ref", *_COMBINATORS}]
@@ -32,25 +38,25 @@ class Subschema:
             return None
         return [value for values in lists for value in values or ()]
 
-    @property
+    @cached_property
     def secret(self) -> bool:
         """Whether it marks a secret: `writeOnly` or the format `password`."""
         return any(word.get("writeOnly") is True or word.get("format") == "password" for word in self.words)
 
-    @property
+    @cached_property
     def description(self) -> str:
         """The first description, or an empty string."""
         described = (word.get("description") for word in self.words)
         return next((text for text in described if isinstance(text, str) and text.strip()), "")
 
-    @property
+    @cached_property
     def required(self) -> frozenset[str]:
         """The names of the required properties."""
         return frozenset(
             name for word in self.words for name in _as_list(word.get("required")) if isinstance(name, str)
         )
 
-    @property
+    @cached_property
     def properties(self) -> list[str]:
         """The names of the properties, in order."""
         return list(dict.fromkeys(name for word in self.words for name in _object(word.get("properties"))))
@@ -62,19 +68,31 @@ class Subschema:
             for word in self.words
             if name in _object(word.get("properties"))
         ]
-        return Subschema(named or self._others(), self._root)
+        return self._share(named) if named else self._others
 
-    @property
+    @cached_property
     def items(self) -> "Subschema":
         """The subschema of the entries of a list."""
         every = [word.get("items") for word in self.words]
         first = [one for word in self.words for one in _as_list(word.get("prefixItems"))]
-        return Subschema([*every, *first], self._root)
+        return self._share([*every, *first])
 
-    def _others(self) -> list[Any]:
-        """Return the schemas for properties that it does not name."""
+    @cached_property
+    def _others(self) -> "Subschema":
+        """The subschema of the properties that it does not name."""
         patterned = [one for word in self.words for one in _object(word.get("patternProperties")).values()]
-        return [*patterned, *(word.get("additionalProperties") for word in self.words)]
+        return self._share([*patterned, *(word.get("additionalProperties") for word in self.words)])
+
+    def _share(self, schemas: Iterable[Any]) -> "Subschema":
+        first = list(islice(_find_objects(schemas), MOST_READ))
+        key = tuple(map(id, first))
+        if key not in self._known:
+            self._known[key] = Subschema(first, self._root, self._known)
+        return self._known[key]
+
+
+Known = dict[tuple[int, ...], Subschema]
+"""The subschemas of one root, by the ids of their schemas."""
 
 
 def read_subschema(schema: Mapping[str, Any] | None) -> Subschema:
@@ -83,16 +101,21 @@ def read_subschema(schema: Mapping[str, Any] | None) -> Subschema:
 
 
 def _collect_schemas(schemas: Iterable[Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    waiting, seen = list(schemas), set[int]()
+    waiting, seen = list(islice(_find_objects(schemas), MOST_READ)), set[int]()
     while waiting and len(seen) < MOST_READ:
         word = waiting.pop(0)
-        if not isinstance(word, Mapping) or id(word) in seen:
+        if id(word) in seen:
             continue
         seen.add(id(word))
         yield word
-        waiting.append(_resolve_reference(word.get("$ref"), root))
-        waiting.extend(one for name in _COMBINATORS for one in _as_list(word.get(name)))
-        waiting.extend((word.get("then"), word.get("else")))
+        combined = (one for name in _COMBINATORS for one in _as_list(word.get(name)))
+        referred = _resolve_reference(word.get("$ref"), root)
+        more = _find_objects(chain([referred], combined, [word.get("then"), word.get("else")]))
+        waiting.extend(islice(more, MOST_READ))
+
+
+def _find_objects(schemas: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    return (one for one in schemas if isinstance(one, Mapping))
 
 
 def _resolve_reference(reference: object, root: Mapping[str, Any]) -> Any:
