@@ -81,4 +81,4 @@ async def test_an_event_removed_behind_the_triggers_is_missed(
 async def test_every_event_belongs_to_a_case(store: Store, intruder: apsw.Connection) -> None:
     await create_answered_case(store)
     with pytest.raises(apsw.ConstraintError, match="FOREIGN KEY"):
-        intruder.execute("INSERT INTO events SELECT 999, 1, '', 0, '', NULL, NULL, '', '', '', ''")
+        intruder.execute("INSERT INTO events SELECT 999, 1, '', 0, '', NULL, NULL, '', '', '', NULL")
