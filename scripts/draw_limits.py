@@ -94,6 +94,11 @@ def _quotas() -> list[Row]:
             _size(limits.max_case_bytes_per_minute),
             code("max_case_bytes_per_minute"),
         ),
+        (
+            "Drafts and answers per minute, in bytes",
+            _size(limits.max_case_bytes_per_minute),
+            code("max_case_bytes_per_minute"),
+        ),
         ("Open event streams", f"{limits.max_streams:,}", code("max_streams")),
     ]
 

@@ -71,7 +71,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_cases_per_minute: Count = _LIMITS.max_cases_per_minute
     """How many cases one principal may open per minute; 0 for no limit."""
     max_case_bytes_per_minute: Count = _LIMITS.max_case_bytes_per_minute
-    """How many bytes of new cases one principal may send per minute; 0 for no limit."""
+    """How many bytes of new cases, and of answers, one principal may send per minute; 0 for no limit."""
     max_streams: Count = _LIMITS.max_streams
     """How many event streams one principal may have open; 0 for no limit."""
     four_eyes: bool = False

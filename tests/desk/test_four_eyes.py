@@ -92,9 +92,9 @@ async def test_no_refusal_is_a_yes_in_any_type() -> None:
 
 async def test_the_server_can_require_it_for_every_case(store: Store) -> None:
     kit = desk_for_tests(store=store, four_eyes=True)
-    for fields in ({}, {"four_eyes": False}):
+    for opened in (await kit.open(), await kit.open(four_eyes=False)):
         with pytest.raises(SecondPersonRequired):
-            await kit.human(await kit.open(**fields)).answer("approve")
+            await kit.human(opened).answer("approve")
 
 
 async def test_a_missing_answer_never_counts_as_an_approval(kit: DeskForTests) -> None:

@@ -179,3 +179,54 @@ async def test_a_case_that_is_refused_by_the_store_is_not_counted(store: Store) 
     with pytest.raises(Exception, match="previous_case_id"):
         await kit.open(previous_case_id="review_nothing")
     await kit.open()
+
+
+async def test_drafts_count_as_stored_content_and_stop_at_the_quota(store: Store) -> None:
+    kit = desk_with(store, max_stored_bytes=60_000)
+    first, second = await kit.open(), await kit.open()
+    before = (await store.get_usage("acme")).stored_bytes
+    await kit.human(first).type({"note": "x" * 40_000})
+    assert (await store.get_usage("acme")).stored_bytes > before + 40_000
+    with pytest.raises(QuotaExceeded) as caught:
+        await kit.human(second).type({"note": "x" * 40_000})
+    assert caught.value.details["quota"] == "stored_bytes"
+    await kit.human(first).type({"note": "short"})
+    await kit.human(second).type({"note": "x" * 40_000})
+    for opened in (first, second):
+        await kit.human(opened).answer("approve")
+    assert (await store.get_usage("acme")).stored_bytes == before
+
+
+async def test_long_answers_count_as_stored_content_until_retention_ends(store: Store) -> None:
+    kit = desk_with(store, max_stored_bytes=60_000)
+    opened = await kit.open()
+    before = (await store.get_usage("acme")).stored_bytes
+    await kit.human(opened).answer("reject", {"feedback": "x" * 9_000})
+    assert (await store.get_usage("acme")).stored_bytes > before + 9_000
+    kit.clock.advance(kit.desk.limits.keep_for)
+    await kit.sweep.run_once()
+    assert (await store.get_usage("acme")).stored_bytes == 0
+
+
+async def test_a_full_quota_does_not_keep_people_from_deciding(store: Store) -> None:
+    kit = desk_with(store, max_stored_bytes=60_000)
+    opened = await kit.open()
+    await kit.open(context={"artifact": "x" * 50_000})
+    await refusal(kit, context=LARGE)
+    case = await kit.human(opened).answer("reject", {"feedback": "x" * 9_000})
+    assert case.status == "completed"
+
+
+async def test_the_rate_of_drafts_and_answers_is_limited_with_that_of_cases(store: Store) -> None:
+    seconds = Seconds()
+    kit = desk_with(store, seconds, max_case_bytes_per_minute=60_000)
+    opened = await kit.open()
+    for _ in range(2):
+        await kit.human(opened).type({"note": "x" * 40_000})
+    with pytest.raises(QuotaExceeded) as caught:
+        await kit.human(opened).type({"note": "short"})
+    assert caught.value.details["quota"] == "answer_bytes_per_minute"
+    with pytest.raises(QuotaExceeded):
+        await kit.human(opened).answer("reject", {"feedback": "no"})
+    seconds.now += caught.value.details["retry_after"]
+    assert (await kit.human(opened).answer("reject", {"feedback": "no"})).status == "completed"

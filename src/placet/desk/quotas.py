@@ -42,13 +42,14 @@ class RateQuota:
 
 
 class CreationQuotas:
-    """Refuses new cases of a principal that has used up a quota, before anything is written."""
+    """Refuses new cases, drafts and answers beyond a quota of a principal, before anything is written."""
 
     def __init__(self, store: CaseStore, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._store = store
         self._limits = limits
         self._cases = RateQuota(limits.max_cases_per_minute, monotonic)
         self._bytes = RateQuota(limits.max_case_bytes_per_minute, monotonic)
+        self._answer_bytes = RateQuota(limits.max_case_bytes_per_minute, monotonic)
         self._cases_in_flight: Counter[str] = Counter()
         self._bytes_in_flight: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
@@ -72,6 +73,23 @@ class CreationQuotas:
             self.refuse("open_cases", limits.max_open_cases)
         if 0 < limits.max_stored_bytes < used.stored_bytes + self._bytes_in_flight[name] + size:
             self.refuse("stored_bytes", limits.max_stored_bytes)
+
+    async def check_draft(self, owner: str | None, size: int) -> None:
+        """Count a draft that is saved; raise QuotaExceeded if the principal may not store it now."""
+        self.count_answer(owner, size)
+        limit, used = self._limits.max_stored_bytes, await self._store.get_usage(owner)
+        if 0 < limit < used.stored_bytes + size:
+            self.refuse("stored_bytes", limit)
+
+    def count_answer(self, owner: str | None, size: int) -> None:
+        """Count the content of an answer; raise QuotaExceeded if the principal has to wait.
+
+        Only their own rate limits answers: new cases and stored content must not keep people from deciding.
+        """
+        name = owner or ""
+        if wait := self._answer_bytes.wait_s(name):
+            self.refuse("answer_bytes_per_minute", self._limits.max_case_bytes_per_minute, wait)
+        self._answer_bytes.spend(name, size)
 
     @contextmanager
     def reserve(self, owner: str | None, size: int) -> Iterator[None]:
@@ -103,6 +121,7 @@ class CreationQuotas:
 WHAT_TO_DO: Mapping[str, str] = {
     "cases_per_minute": "Open cases more slowly.",
     "case_bytes_per_minute": "Open cases more slowly, or send less content.",
+    "answer_bytes_per_minute": "Save and answer more slowly, or enter less.",
     "open_cases": "Wait for answers, or cancel cases that are no longer needed.",
     "stored_bytes": "Wait until the retention of closed cases ends, or ask the operator for more.",
     "streams": "Close streams that are no longer needed, or poll instead.",

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+import msgspec
+
 from placet.cases.case import Case, Offer, Subject
 from placet.cases.commands import (
     Cancel,
@@ -59,6 +61,7 @@ from placet.protocol.poll import Progress, RespondedBy, Result, Status
 from placet.text.wording import message
 
 MAX_LINKS = 50
+LEAST_DRAFT_BYTES = 512  # what the quota counts for the event of a draft
 ATTEMPTS = 16  # conflicts are rare: sixteen in a row mean that the store does not work
 
 
@@ -209,6 +212,8 @@ class ReviewDesk:
         self, case_id: str, *, actor: str, values: dict[str, Any], step: int, progress: Progress | None
     ) -> Case:
         """Save the values entered so far and record the progress. Sensitive values stay in the draft."""
+        owner = (await self._require_case(case_id)).owner
+        await self.quotas.check_draft(owner, LEAST_DRAFT_BYTES + len(msgspec.json.encode(values)))
         command = Work(actor=actor, progress=progress)
         case = await self._order(case_id, command)
         try:
@@ -301,6 +306,8 @@ class ReviewDesk:
         rules = self.find_rules(case.type, offer.context)
         data = await check_answer(answer, offer, rules, self.evaluator)
         require_second_person(case, offer, answer)
+        if data:
+            self.quotas.count_answer(case.owner, len(msgspec.json.encode(data)))
         verification = await verify_evidence(
             answer.evidence,
             policy=offer.verification_policy,
