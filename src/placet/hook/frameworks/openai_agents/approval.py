@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from agents import (
@@ -29,6 +30,7 @@ from agents import (
     ToolExecutionConfig,
 )
 from agents.result import RunResultBase
+from agents.run_config import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import TypeAdapter
@@ -106,6 +108,8 @@ class _RunContext:
     """Started calls of agents as tools: they are invoked again when their inner calls are decided."""
     begun: Mapping[str, Arguments] = field(default_factory=dict)
     """Those that had started when the thread was paused, with their arguments."""
+    outer: list[Agent[Any]] = field(default_factory=list)
+    """The agents of this run, whose calls our hooks see."""
     turn_tools: list[str] = field(default_factory=list)
     """The tools that the current turn calls."""
 
@@ -246,7 +250,12 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
         """Return the SDK's next input and its options, with hooks that see each turn before its calls."""
         hooks, config = _GateHooks(self, options.get("hooks")), options.get("run_config") or RunConfig()
         config = RunConfig(**config) if isinstance(config, dict) else config
-        config = replace(config, tool_execution=_build_execution_config(self.parallel, config.tool_execution))
+        config = replace(
+            config,
+            tool_execution=_build_execution_config(self.parallel, config.tool_execution),
+            call_model_input_filter=_InnerAgentFilter(self, run, config.call_model_input_filter),
+        )
+        run.outer.append(agent)
         options = {**options, "hooks": hooks, "run_config": config}
         if not isinstance(stands, ClaimedThread):
             return stands, options
@@ -258,6 +267,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
         context = options.pop("context", None)
         override = None if context is None else RunContextWrapper(context)
         state = await RunState.from_json(agent, saved["run"], context_override=override)
+        run.outer += [each for each in (state._current_agent,) if each is not None]
         run.asked, run.begun = apply_decisions(state, stands.interruption), saved.get("inside", {})
         for message in stands.messages:
             state.add_input(message)
@@ -277,6 +287,18 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
                 raise
             found = [await each.get_mcp_tools(RunContextWrapper(context)) for each in servers]
             check_rules(self.threads.hooks, [*names, *(tool.name for tools in found for tool in tools)])
+
+    def gates(self, tool: Any) -> bool:
+        """Return whether the tool was passed through `gate_tools` of this object."""
+        stand_in = getattr(tool, "on_invoke_tool", None)
+        return isinstance(stand_in, _GatedTool) and stand_in.approval is self
+
+    async def check_inner_agents(self, agents: Iterable[Agent[Any]], context: RunContextWrapper[Any]) -> None:
+        """Check the tools of agents that run inside another one, where our hooks see no call."""
+        for agent in agents:
+            for tool in (*agent.tools, *(await agent.get_mcp_tools(context) if agent.mcp_servers else ())):
+                if not self.gates(tool) and not self.threads.never_stops(tool.name):
+                    raise HookError(NOT_GATED.format(tool.name))
 
     async def evaluate(
         self, call: ToolCall, agent: Any, context: RunContextWrapper[Any], tool: Any
@@ -379,9 +401,14 @@ class _GateHooks(RunHooks[Any]):
         self._own = own or RunHooks()
 
     def __getattribute__(self, name: str) -> Any:
-        if name.startswith("on_") and name not in ("on_llm_end", "on_tool_start"):
+        if name.startswith("on_") and name not in ("on_agent_start", "on_llm_end", "on_tool_start"):
             return getattr(object.__getattribute__(self, "_own"), name)
         return object.__getattribute__(self, name)
+
+    async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
+        """Record an agent whose calls these hooks see."""
+        (_current.get() or _RunContext()).outer.append(agent)
+        await self._own.on_agent_start(context, agent)
 
     async def on_llm_end(
         self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse
@@ -396,7 +423,11 @@ class _GateHooks(RunHooks[Any]):
             if not isinstance(item, ResponseFunctionToolCall):
                 continue
             stand_in, arguments = stand_ins.get(item.name), parse_arguments(item.arguments)
-            if isinstance(stand_in, _GatedTool) and arguments is not None:
+            if (
+                isinstance(stand_in, _GatedTool)
+                and stand_in.approval is self._approval
+                and arguments is not None
+            ):
                 call = ToolCall(id=item.call_id, name=item.name, arguments=arguments)
                 turn.append(call.id)
                 waits |= await stand_in.evaluate_once(run, call, agent, context) is not None
@@ -406,7 +437,7 @@ class _GateHooks(RunHooks[Any]):
 
     async def on_tool_start(self, context: RunContextWrapper[Any], agent: Any, tool: Tool) -> None:
         """Refuse a call that needs review if its tool was not passed through `gate_tools`."""
-        if not isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool):
+        if not self._approval.gates(tool):
             run = _current.get() or _RunContext()
             call_id = getattr(context, "tool_call_id", "")
             arguments = parse_arguments(getattr(context, "tool_arguments", None)) or {}
@@ -416,20 +447,28 @@ class _GateHooks(RunHooks[Any]):
                 raise HookError(NOT_GATED.format(tool.name))
         inside = getattr(tool, "_agent_instance", None)
         if inside is not None:
-            await self._check_inner_agents(inside, context, agent)
+            await self._approval.check_inner_agents(find_agents(inside), context)
         await self._own.on_tool_start(context, agent, tool)
 
-    async def _check_inner_agents(
-        self, inside: Agent[Any], context: RunContextWrapper[Any], outer: Agent[Any]
-    ) -> None:
-        """Check the tools of an inner agent and of those it reaches, which run without our hooks."""
-        for agent in find_agents(inside):
-            if agent is outer:
-                continue
-            for tool in (*agent.tools, *(await agent.get_mcp_tools(context) if agent.mcp_servers else ())):
-                gated = isinstance(getattr(tool, "on_invoke_tool", None), _GatedTool)
-                if not gated and not self._approval.threads.never_stops(tool.name):
-                    raise HookError(NOT_GATED.format(tool.name))
+
+class _InnerAgentFilter:
+    """Checks the tools of each inner agent before its model is called.
+
+    The SDK passes the settings of a run on to the agents inside it. They may have got tools, or handed over
+    to agents, that were not known when the outer agent called them.
+    """
+
+    def __init__(self, approval: OpenAIAgentsApproval, run: _RunContext, own: Any) -> None:
+        self._approval = approval
+        self._run = run
+        self._own = own
+
+    async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
+        if not any(data.agent is agent for agent in self._run.outer):
+            await self._approval.check_inner_agents([data.agent], RunContextWrapper(data.context))
+        given = data.model_data if self._own is None else self._own(data)
+        shown: ModelInputData = await given if isawaitable(given) else given
+        return shown
 
 
 class _TurnConcurrency(ToolExecutionConfig):
