@@ -9,6 +9,7 @@ from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
 from placet.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import State
+from placet.hook.call_evaluation import evaluate_calls, run_evaluation
 from placet.hook.gate import ApprovalGate
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 
@@ -78,9 +79,10 @@ def test_a_turn_that_was_thought_to_be_new_is_not_judged_anew(still_asks: bool) 
 
 
 def test_what_was_judged_already_is_taken_as_it_was_judged() -> None:
-    mine, judged = gate(HumanInTheLoopHook({"other": True})), make_hook().evaluate(SQL, {})
-    assert judged is not None
-    stopped = mine.stop("k", [SQL, MAIL], requirements={"c1": judged}, new=True, unsynced=True)
+    mine = gate(HumanInTheLoopHook({"other": True}))
+    judged = run_evaluation(evaluate_calls([make_hook()], [SQL], {}))
+    assert [*judged] == ["c1"]
+    stopped = mine.stop("k", [SQL, MAIL], requirements=judged, new=True, unsynced=True)
     assert stopped is not None
     assert [waiting.description for waiting in stopped.tool_feedbacks] == ["SQL needs approval"]
     assert stopped.tools_automatically_approved == (MAIL,)

@@ -16,6 +16,7 @@ from placet import Placet, PlacetClient
 from placet.errors import CaseNotFound, InvalidSubmission, Unavailable
 from placet.hook import MemorySaver, ReactAgent
 from placet.hook.approval_rules import HumanInTheLoopHook, ToolConfig
+from placet.hook.call_evaluation import evaluate_calls, run_evaluation
 from placet.hook.grants import (
     EmbeddedGrants,
     MemoryGrants,
@@ -52,7 +53,7 @@ def test_gated_calls_are_offered_and_those_of_high_risk_never() -> None:
     risky = ToolConfig(high_risk=True)
     hook = HumanInTheLoopHook({"send_*": True, "drop_table": risky, "read_*": False})
     calls = [call(1), call(2, "drop_table"), call(3, "read_file"), call(4, "send_sms")]
-    gates = {one.id: gate for one in calls if (gate := hook.evaluate(one, {})) is not None}
+    gates = run_evaluation(evaluate_calls([hook], calls, {}))
     assert [one.id for one in select_grantable(calls, gates)] == ["call_1", "call_4"]
 
 

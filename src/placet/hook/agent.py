@@ -9,13 +9,25 @@ from placet.errors import HookError
 from placet.hook.agent_loop import AgentLoop
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules
+from placet.hook.argument_checks import (
+    require_duration,
+    require_function,
+    require_grants,
+    require_hooks,
+    require_list,
+    require_number,
+    require_reviews,
+    require_saver,
+    require_text,
+    require_thread_id,
+)
 from placet.hook.driver import SyncDriver
 from placet.hook.effects import LoopSteps
 from placet.hook.events import AgentEvent, AgentOutcome, Model
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.invocation import adapt_model
-from placet.hook.savers.saver import NO_SAVER, Saver
+from placet.hook.savers.saver import Saver
 from placet.hook.tools import Tool, index_tools
 from placet.hook.workers import Workers
 
@@ -56,12 +68,21 @@ class ReactAgent:
         lease_for: timedelta = DEFAULT_LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        require_text("name", name)
         if not name:
             raise ValueError("name: an agent needs a name, because its threads are found by it.")
-        if saver is None:
-            raise ValueError(NO_SAVER)
+        require_function("model", model, "a function of messages and tools that returns the reply")
+        tools = require_list("tools", tools, "a list of functions")
+        hooks = require_list("hooks", hooks, "a list of hooks, such as [hook]")
+        require_hooks(hooks, allows_none=True)
+        require_reviews(reviews)
+        require_grants(grants)
+        require_text("instructions", instructions)
+        require_number("max_turns", max_turns, at_least=1)
+        require_duration("lease_for", lease_for)
+        require_function("clock", clock, "a function that returns the time")
         self.name = name
-        self.saver = saver
+        self.saver = require_saver(saver)
         self._reviews = reviews
         self._grants = grants
         self._model = adapt_model(model)
@@ -108,19 +129,19 @@ class ReactAgent:
         the stored outcome; AlreadyDecided, which carries that outcome, if they say something else.
         Without feedback, expired calls are ended, and a thread whose process died is taken over.
         """
-        return self._driver().outcome(self._loop.resume(thread_id, feedback))
+        return self._driver().outcome(_resume_thread(self._loop, thread_id, feedback))
 
     async def aresume(self, thread_id: str, feedback: Feedback | None = None) -> AgentOutcome:
         """Async version of `resume`."""
-        return await self._async_driver().outcome(self._loop.resume(thread_id, feedback))
+        return await self._async_driver().outcome(_resume_thread(self._loop, thread_id, feedback))
 
     def stream_resume(self, thread_id: str, feedback: Feedback | None = None) -> Iterator[AgentEvent]:
         """Like `resume`, but yield events on the way; the last event is the outcome."""
-        return self._driver().events(self._streaming_loop.resume(thread_id, feedback))
+        return self._driver().events(_resume_thread(self._streaming_loop, thread_id, feedback))
 
     def astream_resume(self, thread_id: str, feedback: Feedback | None = None) -> AsyncIterator[AgentEvent]:
         """Async version of `stream_resume`."""
-        return self._async_driver().events(self._streaming_loop.resume(thread_id, feedback))
+        return self._async_driver().events(_resume_thread(self._streaming_loop, thread_id, feedback))
 
     def as_tool(self, description: str, *, name: str | None = None, parallel: bool = False) -> Tool:
         """Return this agent as a tool of another agent; its interruptions appear in the outer agent.
@@ -199,7 +220,15 @@ class ReactAgent:
         }
 
 
+def _resume_thread(flow: AgentLoop, thread_id: str, feedback: Feedback | None) -> LoopSteps:
+    require_thread_id(thread_id)
+    return flow.resume(thread_id, feedback)
+
+
 def _start_turn(flow: AgentLoop, message: str, thread_id: str | None) -> LoopSteps:
+    require_text("message", message)
+    if thread_id is not None:
+        require_thread_id(thread_id, "invoke(message, thread_id=…)")
     return flow.invoke(thread_id, message) if thread_id else flow.begin(message)
 
 

@@ -38,6 +38,8 @@ def materialize_answers(feedback: Feedback | None) -> Feedback | None:
         said = iter(feedback)
     except TypeError:
         raise InvalidFeedback(NOT_ANSWERS) from None
+    if isinstance(feedback, str | bytes):
+        raise InvalidFeedback(NOT_ANSWERS)
     return tuple(said)
 
 

@@ -10,6 +10,15 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from placet.errors import HookError
+from placet.hook.argument_checks import (
+    refuse,
+    require_duration,
+    require_flag,
+    require_function,
+    require_list,
+    require_names,
+    require_parameters,
+)
 from placet.hook.feedback import DEFAULT_DECISIONS, DecisionName, FeedbackResult
 from placet.hook.invocation import is_async
 from placet.hook.tool_call import ToolCall
@@ -29,6 +38,11 @@ NO_RULES = (
     " Name the tools that need approval, or use everything_except."
 )
 RULES_MUST_MATCH = "If a tool may be missing, name its rule in optional=[…] of the hook."
+RULES_FORM = 'a mapping of tool names to rules, such as {"send_mail": True}'
+CONDITION_FORM = "a function of a call and the state that returns True or False"
+DESCRIPTION_FORM = "text, or a function of a call and the state that returns text"
+DECISION_NAMES = ", ".join(FeedbackResult)
+DECISIONS_FORM = 'a tuple of decisions, such as ("approve", "reject")'
 CONDITION_FAILED = "condition_failed tool=%s result=reviewer_is_asked"
 MAX_CACHED_NAMES = 1000
 """How many tool names are cached with the rule that matches them."""
@@ -55,15 +69,14 @@ class ToolConfig:
     """Never covered by a grant."""
 
     def __post_init__(self) -> None:
-        allowed = tuple(map(FeedbackResult, self.allowed_decisions))
-        if not allowed:
-            raise ValueError("allowed_decisions: name at least one decision.")
-        object.__setattr__(self, "allowed_decisions", allowed)
+        _check_description(self.description)
+        object.__setattr__(self, "allowed_decisions", _read_decisions(self.allowed_decisions))
+        if self.when is not None:
+            require_function("when", self.when, CONDITION_FORM)
+            require_parameters("when", self.when, "call", "state")
+        require_flag("high_risk", self.high_risk)
         if self.timeout is not None:
-            given = self.timeout
-            timeout = given if isinstance(given, timedelta) else timedelta(seconds=given)
-            if timeout <= timedelta():
-                raise ValueError("timeout: must be longer than zero.")
+            timeout = require_duration("timeout", self.timeout, allows_seconds=True)
             object.__setattr__(self, "timeout", timeout)
         if self.default not in ("reject", "hold"):
             raise ValueError('default: must be "reject" or "hold"; an expired call never runs.')
@@ -120,11 +133,12 @@ class HumanInTheLoopHook:
         optional: Iterable[str] = (),
         on_new_message: NewMessagePolicy = "refuse",
     ) -> None:
+        if approval_on is not None and not isinstance(approval_on, Mapping):
+            refuse("approval_on", RULES_FORM, approval_on)
         rules = dict(approval_on or {})
         if everything_except is not None:
-            if isinstance(everything_except, str):
-                raise ValueError("everything_except: must be a list of tool names, not a text.")
-            rules = {"*": True, **rules, **dict.fromkeys(everything_except, False)}
+            exempted = require_names("everything_except", everything_except)
+            rules = {"*": True, **rules, **dict.fromkeys(exempted, False)}
         if not rules:
             raise ValueError(NO_RULES)
         self._optional = _read_optional(rules, optional)
@@ -248,12 +262,29 @@ def _unconditional_requirement(config: ToolConfig) -> ReviewRequirement | None:
 
 
 def _read_optional(rules: Mapping[str, Any], optional: Iterable[str]) -> frozenset[str]:
-    if isinstance(optional, str):
-        raise ValueError("optional: must be a list of rules, not a text.")
-    named = frozenset(optional)
+    named = frozenset(require_names("optional", optional, "a list of rules"))
     if unknown := sorted(map(str, named - rules.keys())):
         raise ValueError(f"optional: there is no rule {', '.join(unknown)}.")
     return named
+
+
+def _read_decisions(given: Any) -> tuple[FeedbackResult, ...]:
+    allowed = require_list("allowed_decisions", given, DECISIONS_FORM)
+    if not allowed:
+        raise ValueError("allowed_decisions: name at least one decision.")
+    for each in allowed:
+        if each not in tuple(FeedbackResult):
+            raise ValueError(f"allowed_decisions: {each!r} is not a decision; use {DECISION_NAMES}.")
+    return tuple(map(FeedbackResult, allowed))
+
+
+def _check_description(given: object) -> None:
+    """Raise ValueError unless this is a text, or a function that returns one without being awaited."""
+    if isinstance(given, str):
+        return
+    if not callable(given) or isinstance(given, type) or is_async(given):
+        refuse("description", DESCRIPTION_FORM, given)
+    require_parameters("description", given, "call", "state")
 
 
 def _config_from_rule(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:
@@ -265,7 +296,7 @@ def _config_from_rule(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig
         return ToolConfig(description=rule)
     if isinstance(rule, bool):
         return ToolConfig() if rule else None
-    raise ValueError(f"approval_on[{pattern!r}] must be a ToolConfig, a description, True or False.")
+    refuse(f"approval_on[{pattern!r}]", "a ToolConfig, a description, True or False", rule)
 
 
 def _matches(pattern: str, name: str) -> bool:

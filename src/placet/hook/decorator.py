@@ -23,6 +23,15 @@ from placet.errors import (
 )
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Condition, Default, HumanInTheLoopHook, State, ToolConfig
+from placet.hook.argument_checks import (
+    refuse,
+    require_duration,
+    require_function,
+    require_number,
+    require_parameters,
+    require_reviews,
+    require_saver,
+)
 from placet.hook.feedback import DecisionName, FeedbackResult, ToolFeedback
 from placet.hook.function_schema import build_schema
 from placet.hook.gate import ApprovalGate
@@ -30,7 +39,7 @@ from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import format_error, to_text
 from placet.hook.savers.memory import MemorySaver
-from placet.hook.savers.saver import NO_SAVER, Saver
+from placet.hook.savers.saver import Saver
 from placet.hook.terminal import ask_in_terminal
 from placet.hook.tool_call import ToolCall
 from placet.hook.workers import Workers
@@ -78,10 +87,21 @@ def requires_approval(
         high_risk=high_risk,
     )
 
-    if key is not None and saver is None:
-        raise ValueError(NO_SAVER)
+    if ask is not None:
+        require_function("ask", ask, "a function that returns the answers")
+        require_parameters("ask", ask, "interruption")
+    if key is not None:
+        require_function("key", key, "a function of a call that returns text")
+        require_parameters("key", key, "call")
+    require_number("poll_interval", poll_interval)
+    if key is not None or saver is not None:
+        require_saver(saver)
+    require_reviews(reviews)
+    require_duration("lease_for", lease_for)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        if not callable(function) or isinstance(function, type) or not hasattr(function, "__name__"):
+            refuse("requires_approval()", "written with parentheses above a function", function)
         call_saver = MemorySaver() if saver is None else saver
         yields = inspect.isasyncgenfunction(function)
         if key is not None and (yields or inspect.isgeneratorfunction(function)):

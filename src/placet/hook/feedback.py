@@ -115,14 +115,17 @@ class ToolFeedback:
     def edit(self, arguments: Mapping[str, Any] | str, *, name: str | None = None) -> Self:
         """Run the call with these arguments instead, or run another tool with them."""
         changed = read_arguments(arguments)
+        _check_text("name", name)
         return replace(self, result=FeedbackResult.EDITED, arguments=changed, name=name or self.name)
 
     def reject(self, reason: str | None = None) -> Self:
         """Do not run the call; the model reads the reason."""
+        _check_text("reason", reason)
         return replace(self, result=FeedbackResult.REJECTED, reason=reason)
 
     def respond(self, answer: str) -> Self:
         """Do not run the call; the model reads this as the tool's answer."""
+        _check_text("answer", answer, required=True)
         return replace(self, result=FeedbackResult.RESPONDED, answer=answer)
 
     def to_dict(self) -> dict[str, Any]:
@@ -254,8 +257,12 @@ def _parse_result(said: Any) -> FeedbackResult:
         ) from None
 
 
+def _check_text(name: str, value: object, *, required: bool = False) -> None:
+    if not isinstance(value, str) and (required or value is not None):
+        raise InvalidFeedback(f"{name} must be text.")
+
+
 def _read_text(members: Mapping[str, Any], name: str) -> str | None:
     value = members.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InvalidFeedback(f"{name} must be text.")
+    _check_text(name, value)
     return value

@@ -15,6 +15,16 @@ from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar
 from placet.errors import AlreadyDecided, CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from placet.hook.answer_validation import Feedback, materialize_answers, reject_undecided, validate_answers
 from placet.hook.approval_rules import Hook, ReviewRequirement, State, has_async_hook
+from placet.hook.argument_checks import (
+    require_duration,
+    require_function,
+    require_grants,
+    require_hooks,
+    require_list,
+    require_reviews,
+    require_saver,
+    require_text,
+)
 from placet.hook.blocking import BlockingCaller
 from placet.hook.call_evaluation import (
     Schemas,
@@ -73,7 +83,14 @@ class ApprovalGate(BlockingCaller):
         lease_for: timedelta = DEFAULT_LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._hooks = tuple(hooks)
+        self._hooks = tuple(require_list("hooks", hooks, "a list of hooks, such as [hook]"))
+        require_hooks(self._hooks, allows_none=True)
+        require_saver(saver)
+        require_text("agent", agent)
+        require_reviews(reviews)
+        require_grants(grants)
+        require_duration("lease_for", lease_for)
+        require_function("clock", clock, "a function that returns the time")
         super().__init__(
             may_block=saver.blocking or reviews is not None or grants is not None,
             awaits=has_async_hook(self._hooks),

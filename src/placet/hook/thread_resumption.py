@@ -6,6 +6,7 @@ from functools import partial
 
 from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from placet.hook.agent import ReactAgent
+from placet.hook.argument_checks import refuse
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.events import AgentOutcome
 from placet.hook.interruption import InterruptionMetadata
@@ -51,6 +52,9 @@ async def aresume_pending(*agents: ReactAgent, case_id: str | None = None) -> Re
 def _find_candidates(
     agents: tuple[ReactAgent, ...], case_id: str | None
 ) -> Iterator[tuple[ReactAgent, Checkpoint]]:
+    for agent in agents:
+        if not isinstance(agent, ReactAgent):
+            refuse("agents", "agents, as in resume_pending(one, another)", agent)
     for agent in agents:
         for thread_id in (*agent.saver.list_threads("paused"), *agent.saver.list_threads("running")):
             try:

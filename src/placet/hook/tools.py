@@ -7,6 +7,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from placet.hook.argument_checks import (
+    refuse,
+    require_duration,
+    require_flag,
+    require_known_options,
+    require_text,
+)
 from placet.hook.function_schema import build_schema, read_description
 from placet.hook.tool_call import Arguments, ToolCall
 from placet.protocol.json_schema import UnusableSchema, check_work, compile_schema, list_violations
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 IDEMPOTENCY_PARAMETER = "idempotency_key"
 """A repeatable tool with this parameter gets the call's idempotency key; the model does not see it."""
+TOOL_OPTIONS = ("name", "description", "schema", "timeout", "repeatable", "parallel")
 _OPTIONS_ATTRIBUTE = "__placet_tool__"
 _IMMUTABLE_TYPES = frozenset({str, int, float, bool, type(None)})
 
@@ -41,6 +49,18 @@ class Tool:
     """The agent that answers instead of the function; its interruptions appear in the calling agent."""
     checker: Any = field(default=None, repr=False, compare=False)
     """The validator for arguments, once the schema was found to be usable."""
+
+    def __post_init__(self) -> None:
+        require_text("name", self.name)
+        require_text("description", self.description)
+        if not isinstance(self.schema, Mapping):
+            refuse("schema", "a JSON Schema as a mapping", self.schema)
+        if not callable(self.function):
+            refuse("function", "a function", self.function)
+        if self.timeout is not None:
+            require_duration("timeout", self.timeout)
+        for name in ("repeatable", "parallel", "takes_key"):
+            require_flag(name, getattr(self, name))
 
     def as_schema(self) -> dict[str, Any]:
         """Return the tool's description for a model."""
@@ -93,6 +113,11 @@ def tool(
 ) -> Callable[[Function], Function]: ...
 def tool(function: Function | None = None, /, **options: Any) -> Function | Callable[[Function], Function]:
     """Set options of a tool; the function itself is unchanged."""
+    require_known_options(options, TOOL_OPTIONS)
+    for option in ("repeatable", "parallel"):
+        require_flag(option, options.get(option, False))
+    if function is not None and not callable(function):
+        refuse("tool()", "above a function", function)
 
     def mark(marked: Function) -> Function:
         setattr(marked, _OPTIONS_ATTRIBUTE, options)
@@ -105,11 +130,13 @@ def as_tool(given: Callable[..., Any] | Tool) -> Tool:
     """Return a function as a tool; raises ValueError if no model could call it."""
     if isinstance(given, Tool):
         return given
+    if not callable(given) or isinstance(given, type):
+        refuse("tools", "a list of functions", given)
     options = dict(getattr(given, _OPTIONS_ATTRIBUTE, {}))
     name = str(options.get("name") or getattr(given, "__name__", ""))
     if not name.isidentifier():
         raise ValueError(f"{given!r} has no usable name: set one with @tool(name=…).")
-    seconds = options.get("timeout")
+    timeout = options.get("timeout")
     parameters = inspect.signature(given).parameters
     schema = options.get("schema") or build_schema(
         given, leave_out={IDEMPOTENCY_PARAMETER} if options.get("repeatable") else set()
@@ -119,7 +146,7 @@ def as_tool(given: Callable[..., Any] | Tool) -> Tool:
         description=options.get("description") or read_description(given),
         schema=schema,
         function=given,
-        timeout=timedelta(seconds=seconds) if isinstance(seconds, int | float) else seconds,
+        timeout=None if timeout is None else require_duration("timeout", timeout, allows_seconds=True),
         repeatable=bool(options.get("repeatable")),
         parallel=bool(options.get("parallel")),
         takes_key=bool(options.get("repeatable")) and IDEMPOTENCY_PARAMETER in parameters,

@@ -8,6 +8,13 @@ from typing import Any, Generic, TypeVar, Unpack
 
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook
+from placet.hook.argument_checks import (
+    require_hooks,
+    require_known_options,
+    require_names,
+    require_text,
+    require_thread_id,
+)
 from placet.hook.frameworks.run_steps import RunSteps, drive, drive_streaming, run_on_thread_loop
 from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
 from placet.hook.gate import GateOptions
@@ -43,7 +50,9 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         parallel: Collection[str] = (),
         **options: Unpack[GateOptions],
     ) -> None:
-        self.parallel = frozenset(parallel)
+        require_hooks(hooks)
+        require_known_options(options, GateOptions.__annotations__)
+        self.parallel = frozenset(require_names("parallel", parallel))
         self.threads = FrameworkThreads(hooks, saver, repeatable=repeatable, **options)
 
     async def run(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
@@ -124,9 +133,12 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
             self.threads.release_thread(held)
 
     def _start_steps(self, agent: AgentT, thread_id: str, prompt: str) -> RunSteps[OutcomeT]:
+        require_thread_id(thread_id, "run(agent, prompt, thread_id=…)")
+        require_text("prompt", prompt)
         return self._build_steps(agent, partial(self.threads.open, thread_id, prompt), prompt)
 
     def _resume_steps(self, agent: AgentT, thread_id: str, feedback: Feedback | None) -> RunSteps[OutcomeT]:
+        require_thread_id(thread_id, "resume(agent, thread_id, feedback)")
         return self._build_steps(agent, partial(self.threads.take, thread_id, feedback), None)
 
     def _drive(

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, Unpack
 from placet.errors import AlreadyDecided, CaseNotOpened, CheckpointConflict, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
+from placet.hook.argument_checks import require_names
 from placet.hook.call_evaluation import Schemas, arun_evaluation, check_provider_tools, evaluate_call
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.decision_record import describe_contradictions, find_contradictions, record_decisions
@@ -96,7 +97,7 @@ class FrameworkThreads:
     ) -> None:
         self.hooks = tuple(hooks)
         self._saver = saver
-        self._repeatable = frozenset(repeatable)
+        self._repeatable = frozenset(require_names("repeatable", repeatable))
         self._lease_for = options.get("lease_for", DEFAULT_LEASE)
         self._heartbeat = Heartbeat(self._lease_for)
         # With reviews, sync before the case is opened; without, the thread is saved right after, synced.

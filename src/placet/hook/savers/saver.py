@@ -29,6 +29,10 @@ class CheckpointRetention:
     """The maximum age of earlier checkpoints."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int):
+            raise ValueError(f"count: must be a whole number, not {self.count!r}.")
+        if self.age is not None and not isinstance(self.age, timedelta):
+            raise ValueError(f"age: must be a timedelta or None, not {self.age!r}.")
         if self.count < 1:
             raise ValueError("count: must be at least 1, because the newest checkpoint is always kept.")
 

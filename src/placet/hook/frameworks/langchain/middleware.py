@@ -26,7 +26,14 @@ from typing_extensions import TypeVar as TypeVarWithDefault
 from placet.effects import EffectRun
 from placet.errors import AlreadyDecided, HookError, InvalidFeedback, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
-from placet.hook.approval_rules import NO_RULES, Hook, HumanInTheLoopHook, check_rules
+from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules
+from placet.hook.argument_checks import (
+    require_hooks,
+    require_known_options,
+    require_methods,
+    require_names,
+    require_thread_id,
+)
 from placet.hook.call_evaluation import check_provider_tools, evaluate_call, evaluate_calls, run_evaluation
 from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
 from placet.hook.frameworks.langchain.call_order import CallOrder, TurnName
@@ -128,15 +135,15 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         **options: Unpack[GateOptions],
     ) -> None:
         super().__init__()
-        if not hooks:
-            raise ValueError(NO_RULES)
+        require_hooks(hooks)
+        require_known_options(options, GateOptions.__annotations__)
         self._gate = ApprovalGate(hooks, saver, **options)
         self._hooks = hooks
         self._decided_turns: dict[str, DecidedTurn] = {}  # decided turns cannot change, so they are cached
         self._waiting_turns: dict[str, None] = {}
         self._call_starts = ParallelCallStarts(self._gate)
-        self._repeatable = frozenset(repeatable)
-        self._parallel = frozenset(parallel)
+        self._repeatable = frozenset(require_names("repeatable", repeatable))
+        self._parallel = frozenset(require_names("parallel", parallel))
         self._order = CallOrder(self._parallel)
         self._waiters = Workers()
         said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
@@ -543,6 +550,9 @@ class GetState(NamedTuple):
 def _resume_steps(
     agent: Any, thread_id: str, feedback: Feedback | None, config: RunConfig | None, version: str | None
 ) -> Generator[InvokeAgent | GetState, Any, Any]:
+    order = "resume(agent, thread_id, feedback)"
+    require_methods("agent", agent, ["invoke", "get_state"], f"an agent, as in {order}")
+    require_thread_id(thread_id, order)
     given = dict(config or {})
     where = {**given, "configurable": {**given.get("configurable", {}), "thread_id": thread_id}}
     with translate_invalid_resume():

@@ -35,6 +35,16 @@ from placet.errors import (
 )
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, check_rules, has_async_hook
+from placet.hook.argument_checks import (
+    require_duration,
+    require_grants,
+    require_hooks,
+    require_methods,
+    require_number,
+    require_reviews,
+    require_saver,
+    require_text,
+)
 from placet.hook.async_values import offer_event_loop
 from placet.hook.call_leases import CallStart
 from placet.hook.feedback import ToolFeedback
@@ -88,6 +98,17 @@ class ApprovalProxy:
         lease_for: timedelta = DEFAULT_LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        require_methods("upstream", upstream, ["client", "call"], "an McpUpstream")
+        require_hooks(hooks)
+        require_saver(saver)
+        require_reviews(reviews)
+        require_grants(grants)
+        require_text("scope", scope)
+        if agent is not None:
+            require_text("agent", agent)
+        require_number("wait_for", wait_for)
+        require_number("poll_interval", poll_interval)
+        require_duration("lease_for", lease_for)
         self._upstream = upstream
         self._saver = saver
         self._scope = scope
@@ -141,6 +162,7 @@ class ApprovalProxy:
 
         It runs when its client makes it again, or at once if the client is waiting.
         """
+        require_text("key", key, "the thread_id of an interruption, as in answer(key, feedback)")
         return self._gate("").answer(key, feedback, schemas=self._schemas())
 
     def purge(self, older_than: timedelta = RETAIN_FOR) -> None:

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from placet import __version__
 from placet.errors import Unavailable
+from placet.hook.argument_checks import refuse
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -55,6 +56,8 @@ class McpUpstream:
     """
 
     def __init__(self, target: Callable[[], Any]) -> None:
+        if not callable(target):
+            refuse("target", "a function, such as lambda: StdioServerParameters(command=…)", target)
         self._target = target
         self._client: Client | None = None
         self._closing = asyncio.Event()
