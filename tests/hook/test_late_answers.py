@@ -251,3 +251,32 @@ def test_of_two_people_who_are_asked_about_one_function_the_second_hears_that_it
     with pytest.raises(AlreadyDecided):
         pay("Ann")
     assert runs == ["Ann"]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({"decision": "respond", "answer": "yes"}, {"decision": "respond", "answer": "no"}),
+        (
+            {"decision": "edit", "arguments": {"path": "x"}, "name": "write_file"},
+            {"decision": "edit", "arguments": {"path": "x"}, "name": "append_file"},
+        ),
+        ("approve", {"decision": "edit", "arguments": {"query": "SELECT 1"}}),
+    ],
+)
+def test_a_partial_answer_that_says_something_else_about_a_decided_call_is_refused(
+    first: Any, later: Any
+) -> None:
+    gate = ApprovalGate(
+        [HumanInTheLoopHook({"execute_sql": ToolConfig(allowed_decisions=ALL)})], MemorySaver()
+    )
+    calls = [ToolCall(id=each, name="execute_sql", arguments={"query": "DROP"}) for each in ("a", "b")]
+    path = {"type": "object", "properties": {"path": {"type": "string"}}}
+    schemas = {"execute_sql": None, "write_file": path, "append_file": path}
+    gate.stop("k", calls, schemas=schemas)
+    gate.answer("k", {"a": first})
+    gate.answer("k", {"a": first})
+    with pytest.raises(InvalidFeedback, match="a: already decided"):
+        gate.answer("k", {"a": later})
+    decided = gate.answer("k", {"b": "reject"})
+    assert decided.tool_feedbacks[0] == gate.answer("k", {"a": first}).tool_feedbacks[0]

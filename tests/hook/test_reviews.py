@@ -319,6 +319,19 @@ def test_what_a_person_changed_on_the_page_may_still_be_rejected_in_code(
     ]
 
 
+def test_what_a_person_approved_on_the_page_is_not_changed_in_code(
+    client: PlacetClient, server: RunningServer
+) -> None:
+    gate = make_gate(client, HumanInTheLoopHook({"*": True}))
+    waiting = gate.stop("k", [ToolCall(id="a", name="pay", arguments={"to": "x"})], schemas={"pay": None})
+    assert waiting is not None
+    press(server, client, waiting, "approve")
+    with pytest.raises(InvalidFeedback, match="already decided"):
+        gate.answer("k", waiting.edit("a", {"to": "y"}))
+    [decided] = gate.answer("k", None).tool_feedbacks
+    assert (decided.result, decided.arguments) == (FeedbackResult.APPROVED, {"to": "x"})
+
+
 def test_nothing_is_approved_while_nobody_can_see_what_the_page_says(
     client: PlacetClient, server: RunningServer
 ) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from placet.errors import InvalidFeedback
-from placet.hook.feedback import CallDecision, FeedbackResult, ToolFeedback, Verdict
+from placet.hook.feedback import CallDecision, FeedbackResult, ToolFeedback, Verdict, contradicts
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME
 from placet.hook.tool_call import find_json_problem
@@ -67,7 +67,7 @@ def validate_answers(
             wrong.append(f"{call_id}: no call with this id is waiting")
         elif call_id in verdicts:
             first = verdicts[call_id]
-            if first.decision is not verdict.decision or first.arguments != verdict.arguments:
+            if contradicts(first, verdict, waiting[call_id].name):
                 wrong.append(f"{call_id}: already decided ({first.decision})")
         else:
             if trouble := _find_problems(waiting[call_id], verdict, schemas or {}):

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from placet.errors import HookError, InvalidFeedback
 from placet.hook.answer_validation import Verdicts, reject_undecided, validate_answers
 from placet.hook.call_evaluation import Schemas
-from placet.hook.feedback import FeedbackResult, Verdict
+from placet.hook.feedback import FeedbackResult, Verdict, contradicts
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME, REVIEW_WITHDRAWN
 
@@ -72,20 +72,24 @@ def check_against_case(
         said = outcome.to_verdicts(interruption, decided, schemas)
     except InvalidFeedback:
         return given  # an invalid answer decides nothing
+    tools = {waiting.id: waiting.name for waiting in interruption.tool_feedbacks}
     wrong = [
         f"{call_id}: already decided ({said[call_id].decision})"
         for call_id, verdict in given.items()
-        if verdict.decision is not FeedbackResult.REJECTED and _contradicts(said.get(call_id), verdict)
+        if _contradicts(said.get(call_id), verdict, tools.get(call_id, ""))
     ]
     if wrong:
         raise InvalidFeedback(f"Nothing was stored: {'; '.join(wrong)}.", problems=wrong)
     return given
 
 
-def _contradicts(said: Verdict | None, verdict: Verdict) -> bool:
-    if said is None or said.decision is FeedbackResult.APPROVED:
+def _contradicts(said: Verdict | None, verdict: Verdict, tool: str) -> bool:
+    """Return whether code may not decide this; it may stop a call that the reviewer lets run."""
+    if said is None or verdict.decision is FeedbackResult.REJECTED:
         return False
-    return said.decision is not verdict.decision or said.arguments != verdict.arguments
+    if said.decision is FeedbackResult.APPROVED and verdict.decision is FeedbackResult.RESPONDED:
+        return False
+    return contradicts(said, verdict, tool)
 
 
 def read_case_outcome(status: Mapping[str, Any]) -> CaseOutcome | None:

@@ -237,6 +237,15 @@ class Verdict:
         )
 
 
+def contradicts(first: Verdict, later: Verdict, tool: str) -> bool:
+    """Return whether two decisions on a call of this tool say something else; reasons may differ."""
+    return _outcome(first, tool) != _outcome(later, tool)
+
+
+def _outcome(verdict: Verdict, tool: str) -> tuple[object, ...]:
+    return verdict.decision, verdict.name or tool, verdict.arguments, verdict.answer
+
+
 _VERDICT_MEMBERS = frozenset(member.name for member in fields(Verdict))
 _RESULTS: dict[str, FeedbackResult] = {result.value: result for result in FeedbackResult}
 

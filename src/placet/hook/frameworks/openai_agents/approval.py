@@ -267,7 +267,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
         context = options.pop("context", None)
         override = None if context is None else RunContextWrapper(context)
         state = await RunState.from_json(agent, saved["run"], context_override=override)
-        run.outer += [each for each in (state._current_agent,) if each is not None]
+        run.outer.extend(each for each in (state._current_agent,) if each is not None)
         run.asked, run.begun = apply_decisions(state, stands.interruption), saved.get("inside", {})
         for message in stands.messages:
             state.add_input(message)
