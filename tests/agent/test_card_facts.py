@@ -35,3 +35,35 @@ def test_omitted_facts_are_named_and_counted() -> None:
     facts = select_facts({f"fact_{number}": number + 1 for number in range(20)}, decides=True)
     assert len(facts) == FACTS + 1
     assert facts[0] == (ONLY_ON_PAGE, "Fact 6, Fact 7, Fact 8, Fact 9, Fact 10, Fact 11 and 8 more")
+
+
+def test_entries_of_a_list_are_shown_one_by_one_before_the_other_facts() -> None:
+    options = [{"id": "a", "title": "Loft"}, {"id": "b", "label": "Hall"}, {"id": "c"}, "Garden"]
+    facts = select_facts({"seats": 3, "options": options}, decides=False, lists=("options", "items"))
+    assert facts == (
+        ("Choice 1", "Loft"),
+        ("Choice 2", "Hall"),
+        ("Choice 3", "c"),
+        ("Choice 4", "Garden"),
+        ("Seats", "3"),
+    )
+
+
+def test_entries_beyond_the_first_are_counted() -> None:
+    facts = select_facts({"options": [str(n) for n in range(12)]}, decides=False, lists=("options",))
+    assert facts[4:] == (("Choice 5", "4"), (ONLY_ON_PAGE, "7 more"))
+
+
+@pytest.mark.parametrize("entries", [None, [], {}, "Loft", 7, True])
+def test_what_is_no_list_shows_no_entries(entries: Any) -> None:
+    shown = select_facts({"options": entries}, decides=False, lists=("options",))
+    assert not any(name == "Choice 1" for name, _ in shown)
+
+
+@pytest.mark.parametrize(
+    "entry", [None, [], {}, " ", {"title": " "}, {"title": ["x"]}, {"title": {"a": 1}}, ["x"]]
+)
+def test_entry_without_a_title_is_shown_as_such(entry: Any) -> None:
+    assert select_facts({"options": [entry]}, decides=False, lists=("options",)) == (
+        ("Choice 1", "(no title)"),
+    )

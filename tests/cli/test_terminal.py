@@ -70,6 +70,20 @@ def test_the_link_stands_whole_in_its_line_however_narrow_the_terminal(
         shown.wait_for(f"  {link}\r\n")
 
 
+def test_options_of_a_selection_are_listed_in_the_terminal_and_cannot_control_it(
+    desk: Desk, service: StrangeService
+) -> None:
+    options = [{"id": "a", "title": "Loft"}, {"id": "b", "title": "Ha\x1b[31mll\nChoice 3: fake"}]
+    service.asks(type="selection", context={"options": options})
+    service.answer_polls_with(status="pending")
+    with terminal(desk, 80, "request", "POST", f"{service.url}/act", "--via", "terminal") as shown:
+        shown.wait_for("Waiting for a person")
+        assert "  Choice 1: Loft\r\n" in shown.seen
+        assert "  Choice 2: Ha" in shown.seen
+        assert "\n  Choice 3" not in shown.seen
+        assert "\x1b[31m" not in shown.seen
+
+
 def test_a_terminal_that_cannot_draw_over_a_line_gets_plain_ones(desk: Desk, service: StrangeService) -> None:
     service.asks()
     service.answer_polls_with(status="opened")

@@ -1,19 +1,26 @@
 """Select the facts of a case that a messenger shows, and name those that only the page shows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from placet.ports.channel import ONLY_ON_PAGE
 
 SHORT_FACT = 120
 FACTS = 6
+ENTRIES = 5  # with the service's name and the remark about the rest, most messengers show all of them
+NAMES = ("title", "label", "name", "id", "value", "key")
+UNTITLED = "(no title)"
 SHORT_NAME = 40
 
 
-def select_facts(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:
+def select_facts(
+    context: dict[str, Any], *, decides: bool, lists: Sequence[str] = ()
+) -> tuple[tuple[str, str], ...]:
     """Return the short, scalar facts of a context; lists, objects and long texts are left to the page.
 
-    If a button `decides`, the first fact names what only the page shows, so that nobody approves content
-    without knowing that part of it is not visible.
+    The first list under a name in `lists` comes first, one fact for each entry. If a button `decides`, the
+    first fact names what only the page shows, so that nobody approves content without knowing that part of
+    it is not visible.
     """
     plain = {
         name: str(value)
@@ -21,11 +28,31 @@ def select_facts(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, 
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     }
     short = [name for name, value in plain.items() if 0 < len(value) <= SHORT_FACT][:FACTS]
-    shown = tuple((_format_name(name), plain[name]) for name in short)
+    listed = next((name for name in lists if isinstance(context.get(name), list)), None)
+    shown = (
+        *(_list_entries(context[listed]) if listed else ()),
+        *((_format_name(name), plain[name]) for name in short),
+    )
     unseen = [
         _format_name(name)[:SHORT_NAME] for name, value in context.items() if value and name not in short
     ]
     return ((ONLY_ON_PAGE, _join_names(unseen)), *shown) if decides and unseen else shown
+
+
+def _list_entries(entries: list[Any]) -> list[tuple[str, str]]:
+    """Return one numbered fact for each of the first entries, and how many more there are."""
+    facts = [
+        (f"Choice {number}", _find_title(entry)) for number, entry in enumerate(entries[:ENTRIES], start=1)
+    ]
+    rest = len(entries) - ENTRIES
+    return [*facts, (ONLY_ON_PAGE, f"{rest} more")] if rest > 0 else facts
+
+
+def _find_title(entry: Any) -> str:
+    if isinstance(entry, dict):
+        entry = next((entry[name] for name in NAMES if entry.get(name)), "")
+    title = str(entry) if isinstance(entry, str | int | float) else ""
+    return title if title.strip() else UNTITLED
 
 
 def _join_names(names: list[str]) -> str:

@@ -35,7 +35,7 @@ from placet.ports.channel import (
     WebhookRequest,
     WebhookResult,
 )
-from placet.reviews.registry import find_action
+from placet.reviews.registry import find_action, find_declaration
 
 REFERENCE_BYTES = 16
 REMEMBERED = 10_000
@@ -308,10 +308,15 @@ def build_card(
         expires_at=case.expires_at,
         default_action=case.default_action,
         buttons=buttons,
-        facts=(*_declare_service(case), *select_facts(case.context, decides=bool(buttons))),
+        facts=(*_declare_service(case), *_select_facts(case, decides=bool(buttons))),
         is_reminder=is_reminder,
         round=round,
     )
+
+
+def _select_facts(case: FollowedCase, *, decides: bool) -> tuple[tuple[str, str], ...]:
+    declared = find_declaration(case.type)
+    return select_facts(case.context, decides=decides, lists=declared.card_lists if declared else ())
 
 
 def _format_source(case: FollowedCase) -> str:

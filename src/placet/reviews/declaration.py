@@ -107,6 +107,8 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
     scripts: Mapping[str, str] = {}
     """The script modules in its folder, by the selector of the elements that each improves."""
     outcomes: tuple[OutcomeDeclaration, ...] = ()
+    card_lists: tuple[str, ...] = ()
+    """The names of the list in its context that a messenger shows entry by entry; the first one counts."""
     field_labels: Mapping[str, str] = {}
     """What the pages call the fields of its answers."""
     command: CommandDeclaration | None = None

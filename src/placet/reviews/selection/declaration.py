@@ -3,6 +3,7 @@
 from placet.reviews.declaration import ActionDeclaration, TypeDeclaration
 from placet.reviews.selection.ask_command import ASK_COMMAND
 from placet.reviews.selection.example import EXAMPLE
+from placet.reviews.selection.options import OPTION_SPELLINGS
 from placet.text.wording import message, phrase
 
 SELECTION = TypeDeclaration(
@@ -24,6 +25,7 @@ SELECTION = TypeDeclaration(
         ),
     ),
     link_label="Open and choose",
+    card_lists=OPTION_SPELLINGS,
     field_labels={"selected": message("Your choice")},
     template="selection/page.html",
     example=EXAMPLE,
