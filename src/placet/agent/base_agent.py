@@ -225,10 +225,10 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             yield StopListening(listener)
         verified = yield from self._verify(case, outcome, trust)
         if self._require_signature and isinstance(verified, Decided) and verified.verified is not True:
-            error = explain_missing_signature(verified)
-            if not isinstance(error, KeysUnavailable):  # the keys may be there later
-                yield from self._end(saved, Notice(name="lost", case=case, text=error.message))
-            raise error
+            unproven = explain_missing_signature(verified)
+            if not isinstance(unproven, KeysUnavailable):  # the keys may be there later
+                yield from self._end(saved, Notice(name="lost", case=case, text=unproven.message))
+            raise unproven
         yield from self._end(saved, Notice(name="ended", case=case, outcome=verified))
         return verified
 

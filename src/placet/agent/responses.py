@@ -63,7 +63,7 @@ def is_invalid_redirect(error: Exception) -> bool:
     )
 
 
-def describe_failure(error: httpx.HTTPError) -> str:
+def describe_failure(error: httpx.HTTPError | httpx.InvalidURL) -> str:
     """Return a sentence about a request that failed."""
     if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.ReadTimeout):
         return f"The service does not answer correctly: {str(error) or type(error).__name__}."

@@ -29,7 +29,7 @@ T = TypeVar("T")
 MaybeAwaitable: TypeAlias = T | Awaitable[T]
 State = Mapping[str, Any]
 """The agent's state when a call is evaluated: at least its `messages`."""
-Condition = Callable[[ToolCall, State], bool | Awaitable[bool]]
+ReviewCondition = Callable[[ToolCall, State], bool | Awaitable[bool]]
 """Whether a reviewer is asked about a call. An async condition is awaited."""
 Default = Literal["reject", "hold"]
 NewMessagePolicy = Literal["refuse", "queue", "cancel"]
@@ -55,7 +55,7 @@ class ToolConfig:
     description: str | Callable[[ToolCall, State], str] = ""
     """What the reviewer reads about the call."""
     allowed_decisions: tuple[FeedbackResult | DecisionName, ...] = DEFAULT_DECISIONS
-    when: Condition | None = None
+    when: ReviewCondition | None = None
     """Ask a reviewer only if this returns True; it may be async.
 
     The reviewer is also asked if it raises or returns something other than a boolean, and whenever the

@@ -29,11 +29,11 @@ PROVIDER_TOOL_NOT_GATED = (
 )
 Schemas = Mapping[str, Mapping[str, Any] | None]
 """Tool -> its JSON Schema."""
-Evaluation: TypeAlias = Generator[AwaitValue, Any, T]
+EvaluationSteps: TypeAlias = Generator[AwaitValue, Any, T]
 """Steps of an evaluation: it yields what async hooks and conditions return, and receives their verdicts."""
 
 
-def run_evaluation(steps: Evaluation[T]) -> T:
+def run_evaluation(steps: EvaluationSteps[T]) -> T:
     """Return the result of an evaluation; this thread waits for async verdicts."""
     try:
         step = next(steps)
@@ -44,7 +44,7 @@ def run_evaluation(steps: Evaluation[T]) -> T:
         return result
 
 
-async def arun_evaluation(steps: Evaluation[T]) -> T:
+async def arun_evaluation(steps: EvaluationSteps[T]) -> T:
     """Async version of `run_evaluation`."""
     try:
         step = next(steps)
@@ -57,7 +57,7 @@ async def arun_evaluation(steps: Evaluation[T]) -> T:
 
 def evaluate_calls(
     hooks: Iterable[Hook], calls: Iterable[ToolCall], state: State, schemas: Schemas | None = None
-) -> Evaluation[dict[str, ReviewRequirement]]:
+) -> EvaluationSteps[dict[str, ReviewRequirement]]:
     """Return the calls that need a reviewer: call id -> requirement. Each is evaluated once, here.
 
     `schemas` are given if the calls have not been checked against their tools' schemas yet.
@@ -73,7 +73,7 @@ def evaluate_calls(
 
 def evaluate_call(
     hooks: Sequence[Hook], call: ToolCall, state: State, schema: Mapping[str, Any] | None = None
-) -> Evaluation[ReviewRequirement | None]:
+) -> EvaluationSteps[ReviewRequirement | None]:
     """Return how this call must be reviewed, or None if it needs no review.
 
     Frameworks convert arguments to what a tool takes ("true" to True), which no condition has seen. So a
@@ -88,7 +88,7 @@ def evaluate_call(
     return None if doubt is None or _matches_schema(schema, call) else doubt
 
 
-def check_provider_tools(hooks: Sequence[Hook], names: Iterable[str], state: State) -> Evaluation[None]:
+def check_provider_tools(hooks: Sequence[Hook], names: Iterable[str], state: State) -> EvaluationSteps[None]:
     """Raise HookError if a rule stops a tool that the model's provider runs: its calls cannot wait."""
     for name in names:
         call = ToolCall(id="", name=name, arguments={})
@@ -191,7 +191,7 @@ def reinterrupt_edits(
     *,
     schemas: Schemas,
     now: datetime,
-) -> Evaluation[tuple[InterruptionMetadata, Mapping[str, Verdict]]]:
+) -> EvaluationSteps[tuple[InterruptionMetadata, Mapping[str, Verdict]]]:
     """Return the next interruption and the decisions that still count.
 
     A reviewer may edit a call into a call of another tool. If that tool must be reviewed too, the edited
@@ -225,7 +225,7 @@ def reinterrupt_edits(
 
 def _find_first(
     evaluated: Iterable[MaybeAwaitable[ReviewRequirement | None]],
-) -> Evaluation[ReviewRequirement | None]:
+) -> EvaluationSteps[ReviewRequirement | None]:
     """Return the first requirement; later hooks are not evaluated."""
     for gate in evaluated:
         found = (yield AwaitValue(gate)) if inspect.isawaitable(gate) else gate

@@ -22,7 +22,7 @@ from placet.errors import (
     Unavailable,
 )
 from placet.hook.answer_validation import Feedback
-from placet.hook.approval_rules import Condition, Default, HumanInTheLoopHook, State, ToolConfig
+from placet.hook.approval_rules import Default, HumanInTheLoopHook, ReviewCondition, State, ToolConfig
 from placet.hook.argument_checks import (
     refuse,
     require_duration,
@@ -58,7 +58,7 @@ def requires_approval(
     description: str | Callable[[ToolCall, State], str] = "",
     *,
     allowed_decisions: tuple[FeedbackResult | DecisionName, ...] = ("approve", "edit", "reject"),
-    when: Condition | None = None,
+    when: ReviewCondition | None = None,
     timeout: timedelta | float | None = None,
     default: Default = "reject",
     high_risk: bool = False,

@@ -194,7 +194,7 @@ def test_a_held_stream_closes_when_its_caller_has_waited_long_enough(
 def test_connection_to_the_agent_closes_while_its_stream_is_held(tmp_path: Path, policies: bool) -> None:
     task = {"id": "theirs", "contextId": "there", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
-    relay = {} if policies else {"policies": None}
+    relay: dict[str, Any] = {} if policies else {"policies": None}
     with run_raw_agent() as raw, run_holding_server(tmp_path, {"errands": raw.url}, **relay) as server:
         raw.behave = stay_silent(
             build_head(200, content_type="text/event-stream") + b"data: " + asked + b"\n\n"
