@@ -383,7 +383,7 @@ class InvalidFeedback(HookError):
 
 
 class AlreadyDecided(InvalidFeedback):
-    """These calls were decided before, and otherwise. The first decision stands."""
+    """These calls already have another decision. The first decision stands."""
 
     code = "already_decided"
 

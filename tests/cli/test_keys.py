@@ -101,7 +101,7 @@ def test_an_expired_key_is_shown_as_such(folder: Path) -> None:
         (("create", ""), 1, "A key's name is 1 to 100 printable characters."),
         (("create", "x" * 101), 1, "A key's name is 1 to 100 printable characters."),
         (("create", "two\nlines"), 1, "printable"),
-        (("create", "relay:default"), 1, "the relay's own"),
+        (("create", "relay:default"), 1, "reserved for the relay"),
         (("create", "guest", "--expires-in", "soon"), 1, "not a duration"),
         (("create", "guest", "--scope", "all"), 2, "'all' is not one of"),
         (("create",), 2, "Missing argument 'NAME'"),

@@ -198,7 +198,7 @@ BAD_DRAFTS: dict[str, tuple[dict[str, Any], str]] = {
     "a context with NUL in a key": ({"context": {"a\x00": 1}}, "context"),
     "a context with half a character": ({"context": {"text": "\udc00"}}, "context"),
     "a context that is not JSON": ({"context": {"when": object()}}, "context"),
-    "a timeout in words": ({"timeout": "soon"}, "duration"),
+    "a timeout in words": ({"timeout": "soon"}, "timeout: 'soon' is not a duration"),
     "an empty timeout": ({"timeout": ""}, "duration"),
     "no timeout at all": ({"timeout": "0s"}, "duration"),
     "a timeout over seven days": ({"timeout": "169h"}, "7d"),

@@ -83,7 +83,7 @@ def write_theme_file(folder: Path, name: str, text: str) -> None:
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "no toml": (lambda at: (at / "theme.toml").write_text("name ="), "not valid TOML"),
     "not text": (lambda at: (at / "theme.toml").write_bytes(b"name = '\xff'"), "not valid TOML"),
-    "unknown key": (lambda at: (at / "theme.toml").write_text("title = 'x'"), "no 'title'"),
+    "unknown key": (lambda at: (at / "theme.toml").write_text("title = 'x'"), "unknown setting 'title'"),
     "long name": (lambda at: (at / "theme.toml").write_text(f"name = '{'x' * 81}'"), "1 to 80 characters"),
     "number for a name": (lambda at: (at / "theme.toml").write_text("name = 7"), "1 to 80 characters"),
     "no table": (lambda at: (at / "theme.toml").write_text("light = 'red'"), "table of colours"),

@@ -43,7 +43,7 @@ def create(
     name: str, db: str | None, config: Path | None, scopes: tuple[str, ...], expires_in: str | None
 ) -> None:
     """Create a key and print it to standard output. It cannot be shown again."""
-    lasts_for = parse_duration(expires_in) if expires_in else None
+    lasts_for = parse_duration(expires_in, "--expires-in") if expires_in else None
     file = load_settings(config, db=db).settings.db
     is_new = not has_database(file)
     secret = with_store(

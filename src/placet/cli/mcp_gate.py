@@ -86,7 +86,7 @@ def mcp_gate(
     settings = _read(config)
     target = _find_upstream(command, url, settings)
     named = agent or settings.get("agent")
-    wait_s = parse_duration(wait or settings.get("wait", "20s")).total_seconds()
+    wait_s = parse_duration(wait or settings.get("wait", "20s"), "wait").total_seconds()
 
     async def main() -> None:
         opened = _open_proxy(target, settings, server=server, key=key, agent=named, wait=wait_s, path=path)

@@ -27,7 +27,7 @@ async def create_key(
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValidationFailed(f"A key's name is 1 to {LONGEST_NAME} printable characters.")
     if name.startswith(RESERVED):
-        raise ValidationFailed(f"Names that begin with {RESERVED} are the relay's own.")
+        raise ValidationFailed(f"Names that begin with {RESERVED} are reserved for the relay.")
     secret = random_values.generate_api_key()
     await store.save_api_key(
         ApiKey(

@@ -128,7 +128,9 @@ def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) 
 
 
 def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
-    asked = _parse_duration(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
+    if draft.timeout is None:
+        return limits.default_timeout_for
+    asked = _parse_duration(draft.timeout, "timeout")
     if asked > limits.max_timeout_for:
         raise ValidationFailed(
             f"timeout: {draft.timeout!r} is over the limit of {format_duration(limits.max_timeout_for)}."

@@ -45,7 +45,9 @@ def unseal(replay: IdempotencyRecord, *, key: str, request_digest: str) -> tuple
     try:
         opened = AESGCM(_sealing_key(replay.owner, key, case_id.decode())).decrypt(_NONCE, sealed, None)
     except InvalidTag as error:
-        raise ValidationFailed("This Idempotency-Key does not open the stored answer.") from error
+        raise ValidationFailed(
+            "The first response to this Idempotency-Key cannot be decrypted. Use a new key."
+        ) from error
     return case_id.decode(), opened
 
 

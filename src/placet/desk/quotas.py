@@ -15,7 +15,7 @@ from placet.errors import QuotaExceeded
 from placet.ports.case_store import CaseStore
 
 FORGET_AT = 10_000
-WAIT_FOR_PEOPLE_S = 60  # answers and the end of retention free a quota; nobody knows when
+WAIT_FOR_PEOPLE_S = 60  # answers and the end of retention free a quota, at an unknown time
 
 
 class RateQuota:

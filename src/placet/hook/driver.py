@@ -372,5 +372,5 @@ def check_outcome(last: AgentEvent | None) -> AgentOutcome:
 def join_texts(texts: Sequence[str]) -> str:
     """Return the reply of a model that sent only pieces of text."""
     if not texts:
-        raise ModelMisbehaved("The model answered with nothing.")
+        raise ModelMisbehaved("The model returned an empty reply.")
     return "".join(texts)

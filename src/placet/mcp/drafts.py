@@ -68,4 +68,4 @@ def _build_verification_policy(proof: say.Proof) -> dict[str, Any]:
 
 
 def _compute_reminder_times(remind_after: list[str], now: datetime) -> list[str]:
-    return [(now + parse_duration(one)).isoformat() for one in remind_after]
+    return [(now + parse_duration(one, "remind_after")).isoformat() for one in remind_after]

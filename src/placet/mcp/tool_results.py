@@ -33,7 +33,9 @@ class QuestionResult(BaseModel):
     action: str | None = Field(description="What the person decided; null unless completed.")
     is_affirmative: bool | None = Field(description="Whether action is a yes; null unless completed.")
     data: dict[str, Any] | None = Field(description="What came with the decision; null unless completed.")
-    verified: bool | None = Field(description="Whether the decision's signature holds; null: there is none.")
+    verified: bool | None = Field(
+        description="Whether the decision's signature is valid; null if there is none."
+    )
     responded_by: dict[str, Any] | None = Field(description="Who decided, as far as the server knows.")
     default_action: str | None = Field(description="If expired: what was announced; nobody chose it.")
     reason: str | None = Field(description="If cancelled: why, if that was said.")
@@ -46,9 +48,9 @@ class QuestionList(BaseModel):
     """The questions whose answers have not been read."""
 
     questions: list[QuestionResult]
-    more: int = Field(description="How many further ones there are.")
+    more: int = Field(description="How many more questions there are.")
     recent: list[QuestionResult] = Field(
-        description="The last ones whose end was handed to you, newest first."
+        description="The questions whose outcome you received last, newest first."
     )
 
 

@@ -63,7 +63,7 @@ def read_theme(folder: Path) -> Theme:
     if name is not None and (not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME):
         raise SettingsError(f"theme.toml: name must be a text of 1 to {LONGEST_NAME} characters.")
     if settings:
-        raise SettingsError(f"theme.toml: there is no {next(iter(settings))!r}; it has name, light and dark.")
+        raise SettingsError(f"theme.toml: unknown setting {next(iter(settings))!r}. Use name, light or dark.")
     style = b"\n".join([assets()[STYLESHEET], _variables(colours).encode(), _bytes(folder / "style.css")])
     files = {**assets(), STYLESHEET: style}
     if logo is not None:
@@ -120,7 +120,7 @@ def _colours(given: object, scheme: str) -> dict[str, str]:
         found = contrast(effective[ink], effective[ground])
         if found < least and (ink in given or ground in given):
             raise SettingsError(
-                f"theme.toml: {scheme}.{ink} on {ground} has a contrast of {found:.1f}; people need {least}."
+                f"theme.toml: {scheme}.{ink} on {ground} has a contrast of {found:.1f}. Use at least {least}."
             )
     return given
 

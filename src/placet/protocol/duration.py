@@ -34,22 +34,32 @@ PATTERN = full_match_pattern("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern)
 # A month or a year before any `T`, in either notation; they have no fixed length.
 _CALENDAR = re.compile(r"P[0-9.,DW]*[0-9.,]+[YM].*|[^P]*[0-9]\s*(?:y|mo|M|Y).*", re.DOTALL)
 
-_EXAMPLES = 'such as "30m", "24h", "7d", "1d12h" or "PT24H"'
+_NOTATIONS = "Use shorthand (30m, 24h, 1d12h) or ISO 8601 (PT24H)."
+_LONGEST_QUOTED = 50
 
 
-def parse_duration(text: str) -> timedelta:
+def parse_duration(text: str, name: str = "") -> timedelta:
     """Return the duration that `text` names; always positive and at most ten years.
 
-    Raises `ValidationFailed` with what to write instead.
+    Raises `ValidationFailed` with what to write instead, after the `name` of the field or setting.
     """
+    try:
+        return _parse(text)
+    except ValidationFailed as error:
+        raise ValidationFailed(f"{name}: {error.message}" if name else error.message) from None
+
+
+def _parse(text: str) -> timedelta:
     if not isinstance(text, str) or not text or len(text) > LONGEST_TEXT:
-        raise _duration_error(f"Write a duration {_EXAMPLES}.")
+        raise _not_a_duration_error(text)
     for grammar in _GRAMMARS:
         if match := grammar.fullmatch(text):
             return _check_limits(_microseconds(match.groupdict()))
     if _CALENDAR.fullmatch(text):
-        raise _duration_error('Months and years have no fixed length; write days, such as "30d" or "P30D".')
-    raise _duration_error(f"This is not a duration we can read; write one {_EXAMPLES}.")
+        raise ValidationFailed(
+            f"{text!r}: months and years have no fixed length. Use days, such as 30d or P30D."
+        )
+    raise _not_a_duration_error(text)
 
 
 def format_duration(duration: timedelta) -> str:
@@ -74,9 +84,9 @@ def _microseconds(parts: dict[str, str | None]) -> int:
 
 def _check_limits(microseconds: int) -> timedelta:
     if microseconds <= 0:
-        raise _duration_error(f"A duration must be longer than zero; write one {_EXAMPLES}.")
+        raise ValidationFailed(f"A duration must be longer than zero. {_NOTATIONS}")
     if microseconds > LONGEST // _MICROSECOND:
-        raise _duration_error("A duration must not exceed ten years (3650d).")
+        raise ValidationFailed("A duration must not exceed ten years (3650d).")
     return timedelta(microseconds=microseconds)
 
 
@@ -88,5 +98,6 @@ def _split(duration: timedelta) -> tuple[int, int, int, str]:
     return duration.days, hours, minutes, f"{seconds}{fraction}"
 
 
-def _duration_error(message: str) -> ValidationFailed:
-    return ValidationFailed(message)
+def _not_a_duration_error(text: object) -> ValidationFailed:
+    quoted = repr(text[:_LONGEST_QUOTED] if isinstance(text, str) else type(text).__name__)
+    return ValidationFailed(f"{quoted} is not a duration. {_NOTATIONS}")

@@ -31,7 +31,7 @@ def find_visible_fields_in_step(
 ) -> tuple[Field, ...]:
     """Return the visible fields of one step, counted from 0; raises `InvalidInput` for an unknown step."""
     if not 0 <= step_index < len(form.groups):
-        raise InvalidInput(f"This form has {len(form.groups)} steps.")
+        raise InvalidInput(f"The form has no step {step_index}. It has {len(form.groups)}, counted from 0.")
     keys = {field.key for field in form.groups[step_index]}
     return tuple(field for field in find_visible_fields(form, values) if field.key in keys)
 

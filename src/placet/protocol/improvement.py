@@ -43,7 +43,7 @@ def improvement_suggestions(suggestions: Sequence[Suggestion], cycle: int) -> di
     Raises `ValidationFailed` for a negative cycle.
     """
     if cycle < 0:
-        raise ValidationFailed("cycle counts from 0.", path="cycle")
+        raise ValidationFailed("cycle must be 0 or more.", path="cycle")
     offered = (
         sorted(suggestions, key=lambda suggestion: _ORDER[suggestion.priority]) if cycle < MAX_CYCLES else []
     )

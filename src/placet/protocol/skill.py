@@ -77,7 +77,7 @@ def _check(skill: Skill) -> None:
     _check_text("info", skill.info, LONGEST_INFO)
     _check_types(skill.types)
     if skill.timeout_default is not None:
-        parse_duration(skill.timeout_default)
+        parse_duration(skill.timeout_default, "timeout_default")
     if skill.review_base_url is not None and not is_secure_or_loopback(skill.review_base_url):
         raise ValidationFailed(
             "review_base_url must be an https URL, or http on localhost.", path="review_base_url"

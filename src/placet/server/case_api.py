@@ -192,7 +192,9 @@ _ANSWERING: RouteOptions = {
         description="The action, the messenger, and the person who pressed the button.",
         examples=examples.SUBMISSION,
     ),
-    "reply": RouteReply(description="This answer counts.", model=SubmitReceipt, examples=examples.RECEIPT),
+    "reply": RouteReply(
+        description="The answer is accepted.", model=SubmitReceipt, examples=examples.RECEIPT
+    ),
     "errors": (
         InvalidSubmission,
         InvalidAction,
@@ -360,7 +362,9 @@ class CaseApi(HttpApi):
         body=RequestBody(
             model=CancelRequest, description="The reason, optional.", examples=_REASON, required=False
         ),
-        reply=RouteReply(description="It is withdrawn.", model=PollResponse, examples=examples.WITHDRAWN),
+        reply=RouteReply(
+            description="The case is withdrawn.", model=PollResponse, examples=examples.WITHDRAWN
+        ),
         errors=(CaseNotFound, AlreadyClosed, CaseExpired),
     )
     async def cancel_case(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:

@@ -206,7 +206,7 @@ class EndpointApi(HttpApi):
         ),
         reply=RouteReply(
             status=202,
-            description="It is on its way.",
+            description="The delivery will be sent again.",
             model=DeliveryView,
             examples=as_examples(again=_DELIVERY),
         ),

@@ -198,7 +198,7 @@ class GrantApi(HttpApi):
         REVOKE_GRANT,
         parameters=(GRANT_ID,),
         reply=RouteReply(
-            description="The grant, ended.", model=GrantView, examples=as_examples(revoked=_REVOKED)
+            description="The revoked grant.", model=GrantView, examples=as_examples(revoked=_REVOKED)
         ),
         errors=(CaseNotFound,),
     )

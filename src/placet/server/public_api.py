@@ -130,7 +130,9 @@ class PublicApi(HttpApi):
         page = self._replies.page(html)  # it contains no secrets
         return await compress_response(page, request.headers.get("accept-encoding"))
 
-    @public.get("/healthz", "checkHealth", reply=RouteReply(description="It is.", model=Health))
+    @public.get(
+        "/healthz", "checkHealth", reply=RouteReply(description="The server is running.", model=Health)
+    )
     async def check_health(self, request: Request) -> Response:
         """Check that the process is alive.
 
@@ -141,7 +143,7 @@ class PublicApi(HttpApi):
     @public.get(
         "/readyz",
         "checkReadiness",
-        reply=RouteReply(description="It can.", model=Health),
+        reply=RouteReply(description="The server can store cases.", model=Health),
         errors=(Unavailable,),
     )
     async def check_readiness(self, request: Request) -> Response:

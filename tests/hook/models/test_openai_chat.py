@@ -204,7 +204,7 @@ def test_a_streamed_reply_that_breaks_off_before_the_arguments_runs_nothing() ->
     said = build_stream({"choices": [{"index": 0, "delta": {"tool_calls": [NAMED]}}]})
     with serve_endpoint((200, said)) as endpoint:
         chat = StreamingOpenAIChat("any-model", base_url=endpoint.url)
-        with pytest.raises(Unavailable, match="broke off"):
+        with pytest.raises(Unavailable, match="closed the connection"):
             ReactAgent("clerk", chat, [cupboard.clear], saver=MemorySaver()).invoke("go")
     assert cupboard.cleared == []
 

@@ -110,14 +110,16 @@ class _StreamedReply:
             for part in delta.get("tool_calls") or ():
                 self._extend(part)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ModelMisbehaved("The endpoint sent a piece that cannot be read.") from error
+            raise ModelMisbehaved(
+                "The model's endpoint sent a part of a stream that cannot be parsed."
+            ) from error
         if text := delta.get("content"):
             self._text.append(text)
             yield text
 
     def message(self) -> Message:
         if self._ended is None:  # the missing part may be another call, or the arguments of this one
-            raise Unavailable("The model's endpoint broke off in the middle of its reply.")
+            raise Unavailable("The model's endpoint closed the connection before the end of its reply.")
         calls = mark_truncated_call(self._calls, self._ended)
         return {"role": "assistant", "content": "".join(self._text), "tool_calls": calls}
 

@@ -27,7 +27,7 @@ from placet.relay.write_queue import CallWrites, RelayWriteStore, TaskKey, Write
 
 IdKind = Literal["task", "context"]
 CACHE_BYTES = 32 * 2**20
-OVERHEAD_BYTES = 500  # a key and an task of the cache without the body, roughly
+OVERHEAD_BYTES = 500  # a key and a task of the cache without the body, roughly
 BUSY = "The relay cannot store tasks at the moment. Try again later."
 
 

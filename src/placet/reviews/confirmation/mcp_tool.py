@@ -15,18 +15,22 @@ class Item(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    id: str = Field(min_length=1, max_length=500, description="What data.confirmed_items names it by.")
+    id: str = Field(min_length=1, max_length=500, description="The id of the item in data.confirmed_items.")
     label: str = Field(min_length=1, description="What the person reads.")
 
 
 Items = Annotated[
-    list[Item], Field(max_length=1000, description="What it is done to; each is ticked by the person.")
+    list[Item], Field(max_length=1000, description="The items to confirm. The person ticks each.")
 ]
 AllowPartial = Annotated[bool, Field(description="Whether some items may be confirmed without the others.")]
 Irreversible = Annotated[bool, Field(description="Say true if it cannot be undone.")]
-Warning_ = Annotated[str, Field(max_length=2000, description="What to mind before confirming.")]
+Warning_ = Annotated[str, Field(max_length=2000, description="A warning to read before confirming.")]
 ConfirmWord = Annotated[
-    str, Field(max_length=100, description="A word that the person must type; for what would be very bad.")
+    str,
+    Field(
+        max_length=100,
+        description="A word that the person must type. Use it if a mistake would do great harm.",
+    ),
 ]
 
 
@@ -37,7 +41,7 @@ def build_context(
     warning: Warning_ = "",
     confirm_word: ConfirmWord = "",
 ) -> dict[str, Any]:
-    """Ask a person for the last word right before you do something that matters: confirm or cancel.
+    """Ask a person to confirm or cancel, right before you do something that matters.
 
     Only an action of confirm is a yes; with items, only for those in data.confirmed_items.
     """

@@ -192,7 +192,10 @@ def _split_answers(pending: Mapping[str, InterruptionMetadata], feedback: Feedba
         asking = [(each, {one.id for one in asked.tool_feedbacks}) for each, asked in pending.items()]
         owners = {call_id: [each for each, calls in asking if call_id in calls] for call_id in said}
         if wrong := [call_id for call_id, found in owners.items() if len(found) != 1]:
-            raise InvalidFeedback(f"Not one call each, so nothing was stored: {', '.join(map(str, wrong))}.")
+            named = ", ".join(map(str, wrong))
+            raise InvalidFeedback(
+                f"Nothing was stored: each id must belong to one waiting call, not {named}."
+            )
         parts = {
             each: {key: said[key] for key, [owner] in owners.items() if owner == each} for each in pending
         }
