@@ -396,7 +396,7 @@ def test_failing_press_does_not_stop_the_others(server: RunningServer, tmp_path:
         (None, "ci.example"),
         ("Parcel Desk", "Parcel Desk (ci.example)"),
         ("Bank (bank.example)\n", "Bank bank.example (ci.example)"),
-        ("x" * 500, "x" * 40 + " (ci.example)"),
+        ("x" * 500, "x" * 39 + "… (ci.example)"),
         ("()", "ci.example"),
     ],
 )

@@ -36,6 +36,7 @@ from placet.ports.channel import (
     WebhookResult,
 )
 from placet.reviews.registry import find_action, find_declaration
+from placet.text.truncation import truncate
 
 REFERENCE_BYTES = 16
 REMEMBERED = 10_000
@@ -324,7 +325,7 @@ def _format_source(case: FollowedCase) -> str:
     host = urlsplit(case.service_url).hostname or ""
     name = " ".join(re.sub(r"[()\[\]<>]", " ", case.principal or "").split())
     fits = len(host) + SHORT_NAME < LONGEST_SOURCE
-    return f"{name[:SHORT_NAME]} ({host})" if name and fits else host
+    return f"{truncate(name, SHORT_NAME)} ({host})" if name and fits else host
 
 
 def _declare_service(case: FollowedCase) -> tuple[tuple[str, str], ...]:
