@@ -44,6 +44,19 @@ async def test_every_step_of_a_case_is_at_or_after_the_one_before(kit: DeskForTe
     assert all(earlier <= later for earlier, later in pairwise(times))
 
 
+async def test_no_event_is_dated_before_a_link_was_passed_on_or_progress_was_made(kit: DeskForTests) -> None:
+    opened = await kit.open()
+    human = kit.human(opened)
+    kit.clock.advance(timedelta(minutes=10))
+    await human.pass_on()
+    kit.clock.advance(timedelta(minutes=-5))
+    await human.type({"a": "b"})
+    kit.clock.advance(timedelta(minutes=-1))
+    await human.answer("approve")
+    times = [event.at for event in await kit.desk.events(opened.id)]
+    assert times == sorted(times)
+
+
 async def test_a_clock_set_back_and_forward_again_keeps_the_real_time(kit: DeskForTests) -> None:
     opened = await kit.open()
     kit.clock.advance(BACK)

@@ -96,6 +96,8 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     altered_at: datetime | None = None
     """When the stored offer was found not to match its digest. Such a case is never answered."""
     erased_at: datetime | None = None
+    changed_at: datetime | None = None
+    """The time of the last event after the creation, so that no later event is dated before it."""
     grant_digests: dict[str, str] = {}
     """The digest of each grant that was given with this case, by the grant's id."""
 

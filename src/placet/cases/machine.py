@@ -184,7 +184,14 @@ def require(case: Case, command: type[Command], *, now: datetime) -> Status | St
 
 def clamp_time(case: Case, now: datetime) -> datetime:
     """Return `now`, or the latest time of the case if the clock was set back: times never go backwards."""
-    known = (case.created_at, case.opened_at, case.reminder_sent_at, case.altered_at, case.closed_at)
+    known = (
+        case.created_at,
+        case.opened_at,
+        case.reminder_sent_at,
+        case.altered_at,
+        case.closed_at,
+        case.changed_at,
+    )
     handed_back = (one.at for one in case.handed_back)
     return max(now, *handed_back, *(at for at in known if at is not None))
 
@@ -205,7 +212,7 @@ def _transition(case: Case, command: Command, to: Status, now: datetime, salt: s
     changes, facts = _EFFECTS[type(command)](case, command, now)
     if not facts:
         return CaseStep(case=case, events=(), expected_version=case.version)
-    following = replace(case, status=to, version=case.version + len(facts), **changes)
+    following = replace(case, status=to, version=case.version + len(facts), changed_at=now, **changes)
     events: list[Event] = []
     for number, fact in enumerate(facts, start=1):
         state = following if number == len(facts) else None
