@@ -27,7 +27,7 @@ ToolConfig(when=True)  # refused: arg-type, reportArgumentType
 ToolConfig(when=lambda call: True)  # refused: arg-type misc, reportArgumentType
 ToolConfig(default="approve")  # refused: arg-type, reportArgumentType
 ToolConfig(timeout="10m")  # refused: arg-type, reportArgumentType
-ToolConfig("Deletes")  # refused: misc, reportCallIssue
+ToolConfig("Deletes")  # refused: misc call-arg, reportCallIssue
 HumanInTheLoopHook(["delete"])  # refused: arg-type, reportArgumentType
 HumanInTheLoopHook({"delete": None})  # refused: dict-item, reportArgumentType
 HumanInTheLoopHook({delete: True})  # refused: dict-item, reportArgumentType
@@ -40,7 +40,7 @@ ReactAgent("clerk", echo, [delete], [HumanInTheLoopHook])  # refused: list-item,
 ReactAgent("clerk", echo, ["delete"])  # refused: list-item, reportArgumentType
 MemorySaver(retain=3)  # refused: arg-type, reportArgumentType
 FileSaver(lock_timeout=timedelta(seconds=1))  # refused: call-arg, reportCallIssue
-CheckpointRetention(3)  # refused: misc, reportCallIssue
+CheckpointRetention(3)  # refused: misc call-arg, reportCallIssue
 
 
 @requires_approval("Deletes", allowed_decisions=("aprove",))  # refused: arg-type, reportArgumentType
