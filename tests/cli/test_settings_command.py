@@ -36,7 +36,11 @@ def test_output_is_a_settings_file_with_the_same_values(tmp_path: Path) -> None:
     ("file", "env", "complaint"),
     [
         ("prot = 8400", {}, "file placet.toml: unknown setting 'prot'. Did you mean 'port'?"),
-        ("[relay.agents.a]\nurll = 'x'", {}, "unknown field `urll` (from file placet.toml)."),
+        (
+            "[relay.agents.a]\nurll = 'x'",
+            {},
+            "unknown field `urll` (did you mean `url`?) (from file placet.toml).",
+        ),
         ("port = ", {}, "placet.toml is not valid TOML"),
         ('port = "many"', {}, "port is not valid: Expected `int`, got `str` (from file placet.toml)."),
         ("", {"PLACET_PORT": "10.0.0.1:80"}, "(from environment PLACET_PORT)."),

@@ -18,7 +18,7 @@ from placet.protocol.duration import parse_duration
 from placet.protocol.improvement import MAX_CYCLES
 from placet.protocol.poll import Progress
 from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS
-from placet.reviews.registry import find_declaration, list_affirmative_actions
+from placet.reviews.registry import find_declaration
 
 HUMAN_INPUT_REQUIRED = "human_input_required"
 LONGEST_BODY = 4 * 1024 * 1024
@@ -65,12 +65,13 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
     def is_affirmative(self, action: str) -> bool:
         """Return whether this action is a yes.
 
-        A standard type's affirmative actions are fixed, and only custom types declare their own. Without a
-        type, those that the caller gave count.
+        The affirmative actions of a registered type are fixed. Another custom type declares its own in the
+        case. Without a type, those that the caller gave count.
         """
-        if not self.type or self.type.startswith("x-"):
-            return action in self.affirmative_actions
-        return find_declaration(self.type) is not None and action in list_affirmative_actions(self.type)
+        declared = find_declaration(self.type)
+        if declared is not None:
+            return action in declared.affirmative_actions
+        return (not self.type or self.type.startswith("x-")) and action in self.affirmative_actions
 
 
 class PollResult(Struct, frozen=True, kw_only=True):

@@ -89,9 +89,9 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     four_eyes: Annotated[
         bool,
         _about(
-            "Set to true if you, and those in `asked_by`, must not be able to approve. An approval then "
-            "needs a person whom the server knows: a review link is not enough. A server may require it for "
-            "every case."
+            "Set to true if you, and those in `asked_by`, must not be able to say yes. A yes then needs a "
+            "person whom the server knows: a review link is not enough. A server may require it for every "
+            "case."
         ),
     ] = False
     asked_by: Annotated[

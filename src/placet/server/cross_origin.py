@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from placet.http.asgi import AsgiMessage, Header, RawReply, Receive, Scope, Send, read_header, send_reply
-from placet.protocol.service_paths import API, OPENAPI
+from placet.protocol.service_paths import API, OPENAPI, WELL_KNOWN
 from placet.server.app import PlacetApp, route_path
 from placet.server.streams import EventStreams
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from placet.server.tracing import TracedApp
 
 ANY = "*"
-SHARED_PATHS = (f"{API}/", "/.well-known/", OPENAPI)
+SHARED_PATHS = (f"{API}/", f"{WELL_KNOWN}/", OPENAPI)
 EXPOSED: Header = (
     b"access-control-expose-headers",
     b"ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining",
