@@ -4,6 +4,7 @@ import asyncio
 from contextlib import closing
 from typing import Any
 
+import httpx
 import pytest
 from mcp import MCPError
 from mcp.types import ElicitResult, InputRequiredResult, InputResponses
@@ -14,6 +15,7 @@ from placet.mcp.questions import Questions
 from placet.mcp.server import build_server
 from tests.mcp.assistant import ERA, Person, Setting, answer, read_structured, refusal, run, wait_until
 from tests.mcp.leaving import connect_caller
+from tests.waiting import PATIENCE_S
 
 GO = {"prompt": "Go?", "wait_seconds": 0}
 
@@ -229,3 +231,26 @@ def test_questions_to_another_server_in_the_same_file_are_not_listed(setting: Se
             assert read_structured(await client.call_tool("list_questions"))["questions"] == []
 
     run(main())
+
+
+def test_skip_is_no_yes_if_the_type_of_the_case_is_unknown(setting: Setting) -> None:
+    headers = {"Authorization": f"Bearer {setting.key}"}
+    draft = {
+        "type": "x-photo-usage",
+        "prompt": "Print it?",
+        "actions": ["allow", "skip"],
+        "affirmative_actions": ["allow"],
+        "inline_actions": ["allow", "skip"],
+    }
+    opened = httpx.post(f"{setting.url}/v1/cases", json=draft, headers=headers, timeout=PATIENCE_S).json()
+    hitl = opened["hitl"]
+
+    async def main() -> dict[str, Any]:
+        async with setting.in_process() as client:
+            assert answer(hitl["review_url"], "skip").status_code == 200
+            check = {"case_id": hitl["case_id"], "wait_seconds": 30}
+            return read_structured(await client.call_tool("check_question", check))
+
+    checked = run(main())
+    assert (checked["action"], checked["is_affirmative"]) == ("skip", False)
+    assert "not a yes" in checked["next_step"]

@@ -16,14 +16,13 @@ from placet.cli.request import Headers, build_request, header_option, send_and_r
 from placet.errors import CaseLost, UnreadableAnswer
 from placet.protocol.poll import Status
 from placet.protocol.versions import DEFAULT_VERSION
-from placet.reviews.registry import list_affirmative_actions
+from placet.reviews.registry import list_clear_affirmative_actions
 
 NOT_A_POLL_URL = (
     "This is not a poll URL: it leads to a page, as a review link does. The review link is for the person."
     " Pass the case's poll_url, which is beside review_url in the response that opened the case."
 )
 STATUSES = [status.value for status in Status]
-AMBIGUOUS = {"retry", "skip"}  # a custom type may use these words for a no
 POLL_FIELDS = ("case_id", "created_at", "expires_at", "previous_case_id")
 
 
@@ -79,7 +78,7 @@ async def _fetch_case(call: httpx.Request, affirmative: tuple[str, ...]) -> Pend
     if response.status_code != 200:
         raise CaseLost(f"The poll URL answered HTTP {response.status_code}.")
     url, now = str(call.url), datetime.now(UTC)
-    yes = {"affirmative_actions": affirmative or sorted(set(list_affirmative_actions(None)) - AMBIGUOUS)}
+    yes = {"affirmative_actions": affirmative or list_clear_affirmative_actions()}
     known = msgspec.json.encode({"hitl": _parse_case(content, url, now), "data": yes})
     case = read_case(202, known, url=url, now=now)
     if case is None:

@@ -35,7 +35,7 @@ from placet.http.client_operations import CANCEL_CASE, OPEN_CASE, POLL_CASE
 from placet.mcp.messengers import Messengers
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.versions import SPEC_VERSIONS
-from placet.reviews.registry import find_declaration, list_affirmative_actions
+from placet.reviews.registry import find_declaration, list_clear_affirmative_actions
 
 REFERENCE = "mcp"  # marks these questions in the file, which other agents of this user share
 MAX_OPEN_QUESTIONS = 50
@@ -314,7 +314,7 @@ class Questions:
             expires_at=now + timedelta(days=1),
             created_at=now,
             spec_version=SPEC_VERSIONS[-1],
-            affirmative_actions=tuple(list_affirmative_actions(None)),
+            affirmative_actions=list_clear_affirmative_actions(),
         )
         return PendingCase(case=case, credentials=self._credentials, is_notified=True)
 

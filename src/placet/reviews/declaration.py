@@ -45,6 +45,8 @@ class ActionDeclaration(Struct, frozen=True, kw_only=True):
     """The label of its button in a messenger, if it differs from the page."""
     is_affirmative: bool = False
     """Whether it is a yes: the agent may go on. A rejection and a request for changes are not."""
+    is_ambiguous: bool = False
+    """Whether a custom type may use the word for a no."""
     is_inline: bool = False
     """Whether one button press can be the complete answer."""
     tone: Tone = "neutral"

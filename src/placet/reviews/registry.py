@@ -42,12 +42,10 @@ def find_declaration(type: str) -> TypeDeclaration | None:
     return declared if declared is not None and declared.type == type else None
 
 
-def list_affirmative_actions(type: str | None) -> frozenset[str]:
-    """Return the actions that are a yes for this type: none for a custom type, and all without a type."""
-    if type is None:
-        return frozenset().union(*(one.affirmative_actions for one in DECLARATIONS.values()))
-    declared = find_declaration(type)
-    return declared.affirmative_actions if declared is not None else frozenset()
+def list_clear_affirmative_actions() -> tuple[str, ...]:
+    """Return the actions that are a yes although the type of the case is unknown."""
+    actions = (action for each in DECLARATIONS.values() for action in each.actions)
+    return tuple(sorted({one.name for one in actions if one.is_affirmative and not one.is_ambiguous}))
 
 
 def find_action(name: str) -> ActionDeclaration | None:

@@ -23,6 +23,7 @@ ESCALATION = TypeDeclaration(
             afterwards=phrase("It is tried again."),
             guidance="Try again, with data.modified_params where there are any.",
             is_affirmative=True,
+            is_ambiguous=True,
             is_inline=True,
         ),
         ActionDeclaration(
@@ -32,6 +33,7 @@ ESCALATION = TypeDeclaration(
             afterwards=phrase("The step is left out, and the rest goes on."),
             guidance="Leave this step out and go on.",
             is_affirmative=True,
+            is_ambiguous=True,
             is_inline=True,
         ),
         ActionDeclaration(
