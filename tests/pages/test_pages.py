@@ -249,7 +249,7 @@ def test_a_service_without_a_name_is_still_named() -> None:
     offer = Offer(type="approval", prompt="Well?", message="Well?", actions=("approve", "edit", "reject"))
     text = Markup(rendered(review_view(offer, asker=Asker()))).text
     assert "Someone without a key asks for your approval" in text
-    assert "The service" in text
+    assert "from the service" in text
     assert "The service" in Markup(rendered(replace(answered(offer, "approve", {}), asker=Asker()))).text
 
 
