@@ -214,7 +214,7 @@ def test_a_step_looks_back_to_decide_what_it_asks():
 
 @pytest.mark.parametrize("step_index", [-1, 3, 10**9])
 def test_a_step_that_does_not_exist_is_refused(step_index):
-    with pytest.raises(InvalidInput, match="3 steps"):
+    with pytest.raises(InvalidInput, match="It has 3, counted from 0"):
         find_visible_fields_in_step(parse_wizard(), {}, step_index)
 
 

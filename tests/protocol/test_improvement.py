@@ -38,7 +38,7 @@ def test_nothing_to_suggest_is_said_plainly():
 
 
 def test_a_negative_cycle_is_refused():
-    with pytest.raises(ValidationFailed, match="from 0"):
+    with pytest.raises(ValidationFailed, match="0 or more"):
         improvement_suggestions([suggestion()], cycle=-1)
 
 

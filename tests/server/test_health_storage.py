@@ -14,8 +14,19 @@ from tests.waiting import eventually
 DRAFT = {"type": "confirmation", "prompt": "Water the plants?", "inline_actions": ["confirm", "cancel"]}
 
 
+LOG_SPACE = 65_536
+"""The server writes its log into a file, which the limit must not stop."""
+
+
 def ready(client: httpx.Client) -> int:
     return client.get("/readyz").status_code
+
+
+def limit_file_size(client: httpx.Client, process_id: int, wal: Path) -> tuple[int, int]:
+    """Let no file of the process become longer than its write-ahead log is now; return the limit before."""
+    while (size := wal.stat().st_size) < LOG_SPACE:
+        assert client.post("/v1/cases", json=DRAFT).status_code == 202
+    return resource.prlimit(process_id, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 def test_a_database_deleted_under_a_running_server_gives_503_and_no_acknowledgement(
@@ -56,9 +67,8 @@ def test_a_full_disk_is_reported_by_readiness_log_and_metrics(tmp_path: Path) ->
     with serving(tmp_path, program=COMMAND) as server:
         server.url()
         with server.client(server.admin_key) as client:
-            assert client.post("/v1/cases", json=DRAFT).status_code == 202
-            pid, size = server.process.pid, (tmp_path / "cases.db-wal").stat().st_size
-            before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            pid = server.process.pid
+            before = limit_file_size(client, pid, tmp_path / "cases.db-wal")
             assert client.post("/v1/cases", json=DRAFT).status_code == 503
             assert ready(client) == 503
             assert 'placet_storage_outage{operation="write"} 1.0' in client.get("/metrics").text
@@ -73,8 +83,7 @@ def test_an_idle_server_on_a_full_disk_is_not_ready(tmp_path: Path) -> None:
     with serving(tmp_path, program=COMMAND) as server:
         server.url()
         with server.client(server.admin_key) as client:
-            pid, size = server.process.pid, (tmp_path / "cases.db-wal").stat().st_size
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            limit_file_size(client, server.process.pid, tmp_path / "cases.db-wal")
             assert ready(client) == 503
 
 
