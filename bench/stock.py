@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.drafts import ANSWER, DRAFT
+from bench.quotas import OUT_OF_REACH
 from placet.bootstrap.server import ServerParts, build
 from placet.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
 from placet.cases.commands import Respond
@@ -121,7 +122,7 @@ async def create_case_factory(parts: ServerParts) -> CaseFactory:
 async def fill_database(db: str, *, cases: int, known: int, seed: int, all_open: bool) -> Stock:
     """Fill the database through the store's own port."""
     began, began_at = time.monotonic(), clock.now() - LONG_AGO
-    parts = await build(Settings(db=db))
+    parts = await build(Settings(db=db, **OUT_OF_REACH))
     key = await create_key(parts.store, OWNER, now=clock.now())
     form, dice = await create_case_factory(parts), random.Random(seed)
     told = set(range(0, cases, 1 if all_open else 2))

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from bench import bare, heavy
+from bench.quotas import OUT_OF_REACH
 from placet.bootstrap.server import build
 from placet.http.asgi import Receive, Scope, Send, json_reply, send_reply
 from placet.http.listening import bind
@@ -127,11 +128,7 @@ def main() -> None:
         polls_per_minute=0,
         signing="ES256",
         max_context_bytes=heavy.ROOM,
-        max_open_cases=10_000_000,  # the quotas are on, and out of reach of one key that creates all the load
-        max_stored_bytes=1024**4,
-        max_cases_per_minute=10_000_000,
-        max_case_bytes_per_minute=1024**4,
-        max_streams=1_000_000,
+        **OUT_OF_REACH,
     )
 
     async def make_app() -> PlacetApp:

@@ -8,6 +8,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
+from bench.quotas import OUT_OF_REACH
 from bench.relay.raw import PREFIX, RawProxy
 from bench.relay.scene import CALLERS, relay_settings
 from bench.target import WINDOW, CombinedApps, Window, raise_file_limit
@@ -70,6 +71,7 @@ def main() -> None:
         port=port,
         allow_loopback=True,
         relay=relay_settings(options.folder, options.agent),
+        **OUT_OF_REACH,
     )
 
     async def make_app() -> PlacetApp:
