@@ -59,7 +59,7 @@ def own(setting: Setting) -> Iterator[Contestant]:
 
 def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our middleware in its place."""
-    approval = ApprovalMiddleware(hook(), saver=saver(setting, NAME))
+    approval = ApprovalMiddleware(hook(), saver=saver(setting, NAME), parallel=[TOOL])
     agent = _agent(setting, approval, "adapted")
 
     def cycle() -> str:

@@ -67,7 +67,7 @@ def _own_cycle(setting: Setting, kept: ThreadStore) -> Callable[[], str]:
 
 def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our approval in its place."""
-    approval = OpenAIAgentsApproval(hook(), saver=saver(setting, "openai-agents"))
+    approval = OpenAIAgentsApproval(hook(), saver=saver(setting, "openai-agents"), parallel=[TOOL])
     tools = approval.gate_tools([function_tool(apay, name_override=TOOL)])
     agent = Agent(name="payer", model=Scripted(setting), tools=tools)
     loop = setting.loop()

@@ -61,7 +61,7 @@ def _own_cycle(setting: Setting, kept: ThreadStore) -> Callable[[], str]:
 
 def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our capability in its place."""
-    approval = PydanticAIApproval(hook(), saver=saver(setting, "pydantic-ai"))
+    approval = PydanticAIApproval(hook(), saver=saver(setting, "pydantic-ai"), parallel=[TOOL])
     outputs = [str, DeferredToolRequests]  # as above: named here, it is not worked out again for each run
     agent = Agent(
         _model(setting), tools=[Tool(apay, name=TOOL)], output_type=outputs, capabilities=[approval]

@@ -3,7 +3,15 @@
 from typing import Any
 
 from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, pay
-from placet.hook import AgentResult, HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ReactAgent, Saver
+from placet.hook import (
+    AgentResult,
+    HumanInTheLoopHook,
+    InterruptionMetadata,
+    MemorySaver,
+    ReactAgent,
+    Saver,
+    tool,
+)
 from placet.hook.savers.sqlite import SqliteSaver
 
 NAME = "Placet"
@@ -22,7 +30,7 @@ def hook() -> HumanInTheLoopHook:
 
 
 def agent(setting: Setting) -> Contestant:
-    """ReactAgent."""
+    """ReactAgent. As in the frameworks, the calls of a turn may run at the same time."""
     calls = setting.arguments()
 
     def model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
@@ -30,7 +38,9 @@ def agent(setting: Setting) -> Contestant:
             return {"content": LAST_WORDS}
         return {"tool_calls": [{"id": id, "name": TOOL, "arguments": dict(given)} for id, given in calls]}
 
-    made = ReactAgent("payer", model, [pay], hooks=[hook()], saver=saver(setting, "agent"))
+    made = ReactAgent(
+        "payer", model, [tool(parallel=True)(pay)], hooks=[hook()], saver=saver(setting, "agent")
+    )
 
     def cycle() -> str:
         stopped = made.invoke(GO)

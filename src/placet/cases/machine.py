@@ -184,13 +184,16 @@ def require(case: Case, command: type[Command], *, now: datetime) -> Status | St
 
 def clamp_time(case: Case, now: datetime) -> datetime:
     """Return `now`, or the latest time of the case if the clock was set back: times never go backwards."""
+    if case.version == 1:  # only created
+        return max(now, case.created_at)
+    if case.changed_at is not None:  # no other time is later
+        return max(now, case.changed_at)
     known = (
         case.created_at,
         case.opened_at,
         case.reminder_sent_at,
         case.altered_at,
         case.closed_at,
-        case.changed_at,
     )
     handed_back = (one.at for one in case.handed_back)
     return max(now, *handed_back, *(at for at in known if at is not None))

@@ -1,13 +1,14 @@
 """Quotas of a principal: open cases, stored content, and how fast it creates both.
 
 Open cases and stored content are counted by the store, in the transactions that change them. So they are
-right after a restart and with several processes. Rates are counted in the memory of this process.
+right after a restart and with several processes. A principal far from its quotas is not counted for each
+case. Rates are counted in the memory of this process.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import ceil
+from math import ceil, inf
 from typing import NoReturn
 
 from placet.desk.case_limits import Limits
@@ -15,6 +16,9 @@ from placet.errors import QuotaExceeded
 from placet.ports.case_store import CaseStore
 
 FORGET_AT = 10_000
+ROOM_FOR_S = 1.0
+ROOM_SHARE = 10
+"""A principal may use a tenth of what its quotas leave, for a second, before it is counted again."""
 WAIT_FOR_PEOPLE_S = 60  # answers and the end of retention free a quota, at an unknown time
 
 
@@ -41,12 +45,31 @@ class RateQuota:
         self._full_at[owner] = max(self._full_at.get(owner, now), now) + amount / self._per_second
 
 
+class _Room:
+    """What a principal may create without being counted again."""
+
+    def __init__(self, cases: float, size: float, until: float) -> None:
+        self.cases = cases
+        self.size = size
+        self.until = until
+
+    def take(self, size: int, now: float) -> bool:
+        """Use room for one case of this many bytes; return False if there is none, or if it is too old."""
+        if now >= self.until or self.cases < 1 or self.size < size:
+            return False
+        self.cases -= 1
+        self.size -= size
+        return True
+
+
 class CreationQuotas:
     """Refuses new cases, drafts and answers beyond a quota of a principal, before anything is written."""
 
     def __init__(self, store: CaseStore, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._store = store
         self._limits = limits
+        self._monotonic = monotonic
+        self._room: dict[str, _Room] = {}
         self._cases = RateQuota(limits.max_cases_per_minute, monotonic)
         self._bytes = RateQuota(limits.max_case_bytes_per_minute, monotonic)
         self._answer_bytes = RateQuota(limits.max_case_bytes_per_minute, monotonic)
@@ -68,11 +91,23 @@ class CreationQuotas:
             self.refuse("case_bytes_per_minute", limits.max_case_bytes_per_minute, wait)
         if not (limits.max_open_cases or limits.max_stored_bytes):
             return
+        room = self._room.get(name)
+        if room is not None and room.take(size, self._monotonic()):
+            return
         used = await self._store.get_usage(owner)
-        if 0 < limits.max_open_cases <= used.open_cases + self._cases_in_flight[name]:
+        open_cases = used.open_cases + self._cases_in_flight[name]
+        stored_bytes = used.stored_bytes + self._bytes_in_flight[name]
+        if 0 < limits.max_open_cases <= open_cases:
             self.refuse("open_cases", limits.max_open_cases)
-        if 0 < limits.max_stored_bytes < used.stored_bytes + self._bytes_in_flight[name] + size:
+        if 0 < limits.max_stored_bytes < stored_bytes + size:
             self.refuse("stored_bytes", limits.max_stored_bytes)
+        if len(self._room) >= FORGET_AT:
+            self._room.clear()
+        self._room[name] = _Room(
+            cases=(limits.max_open_cases - open_cases) / ROOM_SHARE if limits.max_open_cases else inf,
+            size=(limits.max_stored_bytes - stored_bytes) / ROOM_SHARE if limits.max_stored_bytes else inf,
+            until=self._monotonic() + ROOM_FOR_S,
+        )
 
     async def check_draft(self, owner: str | None, size: int) -> None:
         """Count a draft that is saved; raise QuotaExceeded if the principal may not store it now."""
