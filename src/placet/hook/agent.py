@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placet.errors import HookError
 from placet.hook.agent_loop import AgentLoop
 from placet.hook.answer_validation import Feedback
-from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules
+from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules, have_rule_for
 from placet.hook.argument_checks import (
     require_duration,
     require_function,
@@ -179,7 +179,7 @@ class ReactAgent:
         """Raise HookError if an inner agent runs a tool without review that these hooks stop."""
         for inner in (tool.agent for tool in self._tools.values() if tool.agent is not None):
             for name in inner._tools:
-                if _stops(hooks, name) and not _decides(inner._hooks, name):
+                if _stops(hooks, name) and not have_rule_for(inner._hooks, name):
                     raise HookError(INNER_AGENT_NOT_GATED.format(tool=name, agent=inner.name))
             inner._check_inner_agents(hooks)
 
@@ -234,8 +234,3 @@ def _start_turn(flow: AgentLoop, message: str, thread_id: str | None) -> LoopSte
 
 def _stops(hooks: Sequence[Hook], name: str) -> bool:
     return any(isinstance(hook, HumanInTheLoopHook) and not hook.never_stops(name) for hook in hooks)
-
-
-def _decides(hooks: Sequence[Hook], name: str) -> bool:
-    """Return whether the hooks say something about this tool; a hook of another kind may."""
-    return any(not isinstance(hook, HumanInTheLoopHook) or hook.has_rule_for(name) for hook in hooks)

@@ -37,7 +37,9 @@ NO_RULES = (
     "approval_on: there is no rule, so every call would run without approval."
     " Name the tools that need approval, or use everything_except."
 )
-RULES_MUST_MATCH = "If a tool may be missing, name its rule in optional=[…] of the hook."
+RULES_MUST_MATCH = (
+    "If a tool may be missing, or only another agent has it, name its rule in optional=[…] of the hook."
+)
 RULES_FORM = 'a mapping of tool names to rules, such as {"send_mail": True}'
 CONDITION_FORM = "a function of a call and the state that returns True or False"
 DESCRIPTION_FORM = "text, or a function of a call and the state that returns text"
@@ -235,6 +237,11 @@ def check_rules(hooks: Iterable[Hook], tools: Iterable[str]) -> None:
     ]
     if problems:
         raise HookError(f"{' '.join(problems)} {RULES_MUST_MATCH}", problems=problems)
+
+
+def have_rule_for(hooks: Iterable[Hook], tool: str) -> bool:
+    """Return whether the hooks say something about this tool; a hook of another kind may."""
+    return any(not isinstance(hook, HumanInTheLoopHook) or hook.has_rule_for(tool) for hook in hooks)
 
 
 def describe_unmatched_rules(unmatched: Mapping[str, str | None]) -> list[str]:

@@ -151,6 +151,24 @@ def test_an_approved_subagent_without_the_middleware_does_not_run_a_gated_tool()
 
 
 @pytest.mark.parametrize("is_async", [False, True])
+def test_a_subagent_whose_middleware_has_no_rule_for_a_gated_tool_does_not_run_it(is_async: bool) -> None:
+    database, other = Database(), HumanInTheLoopHook({"look": True}, optional=["look"])
+    inner = {"middleware": [ApprovalMiddleware(other, saver=MemorySaver())]}
+    agent = build_deep_agent(database, HumanInTheLoopHook({"execute_sql": True}), **inner)
+    with pytest.raises(HookError, match="with a rule for execute_sql"):
+        run_agent(agent, is_async)
+    assert database.ran == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_subagent_whose_middleware_exempts_a_gated_tool_runs_it(is_async: bool) -> None:
+    database, exempt = Database(), HumanInTheLoopHook({"execute_sql": False})
+    inner = {"middleware": [ApprovalMiddleware(exempt, saver=MemorySaver())]}
+    run_agent(build_deep_agent(database, HumanInTheLoopHook({"execute_sql": True}), **inner), is_async)
+    assert database.ran == ["DROP"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
 def test_a_subagent_with_the_middleware_asks(is_async: bool) -> None:
     database, hook = Database(), HumanInTheLoopHook({"execute_sql": True})
     agent = build_deep_agent(database, hook, middleware=[ApprovalMiddleware(hook, saver=MemorySaver())])

@@ -1,6 +1,6 @@
-"""Refuses gated calls of inner agents that have no approval middleware, such as subagents of a deep agent."""
+"""Refuses gated calls of inner agents without a rule for them, such as subagents of a deep agent."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -10,18 +10,21 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.callbacks import BaseCallbackHandler
 
 from placet.errors import HookError
+from placet.hook.approval_rules import Hook, have_rule_for
 from placet.hook.tool_call import ToolCall
 
 INNER_AGENT_NOT_GATED = (
-    "Calls of {} need a review, but an inner agent calls it without. Add the approval middleware to that"
-    " agent as well."
+    "Calls of {0} need a review, but an inner agent calls it without. Give that agent approval middleware"
+    " with a rule for {0}."
 )
-_guarded_task: ContextVar[str | None] = ContextVar("placet_guarded_task", default=None)
-"""The LangGraph task whose tool call is under the approval middleware."""
+_guarded_task: ContextVar[tuple[str | None, Sequence[Hook]] | None] = ContextVar(
+    "placet_guarded_task", default=None
+)
+"""The LangGraph task whose tool call is under the approval middleware, and the hooks of that."""
 
 
 class InnerAgentGuard(BaseCallbackHandler):
-    """Sees every tool that starts inside a call, and raises HookError for gated ones without middleware.
+    """Sees every tool that starts inside a call, and raises HookError for gated ones without a rule.
 
     Tools that the called tool invokes itself, and not through an agent, are its own business.
     """
@@ -44,10 +47,11 @@ class InnerAgentGuard(BaseCallbackHandler):
         **named: Any,
     ) -> None:
         """Check a tool that is about to start."""
-        task = (metadata or {}).get("langgraph_checkpoint_ns")
-        if task in (None, self._task, _guarded_task.get()):
+        task, name = (metadata or {}).get("langgraph_checkpoint_ns"), serialized["name"]
+        guarded, hooks = _guarded_task.get() or (None, ())
+        if task in (None, self._task) or (task == guarded and have_rule_for(hooks, name)):
             return
-        call = ToolCall(id=str(run_id), name=serialized["name"], arguments=inputs or {})
+        call = ToolCall(id=str(run_id), name=name, arguments=inputs or {})
         if self._may_stop(call):
             raise HookError(INNER_AGENT_NOT_GATED.format(call.name))
 
@@ -60,9 +64,9 @@ def find_task(request: ToolCallRequest) -> str | None:
 
 
 @contextmanager
-def guarding_task(request: ToolCallRequest) -> Iterator[None]:
-    """Mark the calls of this task as under the approval middleware."""
-    before = _guarded_task.set(find_task(request))
+def guarding_task(request: ToolCallRequest, hooks: Sequence[Hook]) -> Iterator[None]:
+    """Mark the calls of this task as under approval middleware with these hooks."""
+    before = _guarded_task.set((find_task(request), hooks))
     try:
         yield
     finally:

@@ -189,10 +189,10 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         if not isinstance(ready, GuardedRequest):
             return ready
         if key is None:
-            with guarding_task(request):
+            with guarding_task(request, self._hooks):
                 return handler(ready)
         try:
-            with self._gate.renewing_lease(key), guarding_task(request):
+            with self._gate.renewing_lease(key), guarding_task(request, self._hooks):
                 result = handler(ready)
         except BaseException as error:
             self._record_failure(key, request, ready, error)
@@ -222,10 +222,10 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         if not isinstance(ready, GuardedRequest):
             return ready
         if key is None:
-            with guarding_task(request):
+            with guarding_task(request, self._hooks):
                 return await handler(ready)
         try:
-            with self._gate.renewing_lease(key), guarding_task(request):
+            with self._gate.renewing_lease(key), guarding_task(request, self._hooks):
                 result = await handler(ready)
         except (Exception, CancelledError) as error:
             await self._gate.run_blocking(partial(self._record_failure, key, request, ready, error))
