@@ -13,6 +13,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Interrupt
 from pydantic import BaseModel
@@ -240,7 +241,10 @@ def find_turn(messages: Sequence[BaseMessage], call_id: str | None = None) -> AI
 def split_at_turn(
     messages: Sequence[BaseMessage],
 ) -> tuple[AIMessage | None, list[ToolMessage], list[BaseMessage]]:
-    """Return the last reply if it calls tools, its results, and messages before they were complete."""
+    """Return the last reply if it calls tools, its results, and other messages after it.
+
+    None for a reply that has all results and nothing else after it.
+    """
     since: list[BaseMessage] = []
     for message in reversed(messages):
         if isinstance(message, AIMessage):
@@ -250,8 +254,22 @@ def split_at_turn(
         return None, [], []
     answers = [each for each in since if isinstance(each, ToolMessage)]
     later = [each for each in since if not isinstance(each, ToolMessage)]
-    complete = len(answers) >= len(message.tool_calls) and since == [*answers, *later]
-    return (None, [], []) if complete else (message, answers, later)
+    complete = len(answers) >= len(message.tool_calls) and not later
+    return (None, [], []) if complete or not message.tool_calls else (message, answers, later)
+
+
+def find_early_results(
+    answers: Sequence[ToolMessage], stopped: InterruptionMetadata | None
+) -> list[ToolMessage]:
+    """Return results of calls that wait for a decision.
+
+    Other middleware writes them when a message arrives, as that of deep agents does.
+    """
+    if stopped is None or not stopped.undecided:
+        return []
+    waiting = {each.id for each in stopped.tool_feedbacks}
+    waiting.update(call.id for call in stopped.tools_automatically_approved)
+    return [each for each in answers if each.tool_call_id in waiting]
 
 
 def find_open_calls(turn: AIMessage, messages: Sequence[BaseMessage]) -> list[Any]:
@@ -390,9 +408,13 @@ def _is_plain_text(call: Mapping[str, Any], result: Any) -> bool:
     )
 
 
-def build_removals(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages that remove these messages from the thread."""
-    return [RemoveMessage(id=each.id) for each in messages if each.id]
+def build_removals(removed: Sequence[BaseMessage], thread: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages that remove these messages from the thread, which is written anew if one has no id."""
+    named = [RemoveMessage(id=each.id) for each in removed if each.id]
+    if len(named) == len(removed):
+        return [*named]
+    kept = [each for each in thread if not any(each is gone for gone in removed)]
+    return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept]
 
 
 def apply_changes(

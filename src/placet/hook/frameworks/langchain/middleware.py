@@ -51,6 +51,7 @@ from placet.hook.frameworks.langchain.conversion import (
     decode_interruption,
     decode_result,
     encode_result,
+    find_early_results,
     find_feedback,
     find_interrupts,
     find_open_calls,
@@ -407,19 +408,24 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         if turn is None or not later:
             return request, [], None
         key = _turn_key(get_config(), turn)
+        stopped, since = self._gate.waiting(key), [*answers, *later]
+        early = find_early_results(answers, stopped)
+        answers = [each for each in answers if each not in early]
         waiting = find_open_calls(turn, answers)
-        if waiting and self._gate.waiting(key) is None:
+        before, after = request.messages[: -len(since)], request.messages[-len(since) :]
+        if (waiting and stopped is None) or (not waiting and after == since):
             return request, [], None
         if waiting and self._on_new_message != "cancel":
             queues = self._on_new_message == "queue"
             self._await_decisions(key, turn.tool_calls, request.state, interrupts=queues)
-            return request, [] if queues else build_removals(later), ModelResponse(result=[turn])
+            removed = build_removals(early if queues else [*early, *later], request.state["messages"])
+            return request, removed, ModelResponse(result=[turn])
         made = self._cancel_calls(key, waiting)
         ordered = sort_by_call(turn, [*answers, *made])
         moved = [message.model_copy(update={"id": None}) for message in later]
-        before = request.messages[: -len(answers) - len(later)]
         seen: list[Any] = [*before, *ordered, *moved]
-        return request.override(messages=seen), [*build_removals(later), *made, *moved], None
+        removed = build_removals([*early, *later], request.state["messages"])
+        return request.override(messages=seen), [*removed, *made, *moved], None
 
     def _record_tools(self, tools: Sequence[Any], state: Any) -> None:
         for tool in tools:
