@@ -191,6 +191,7 @@ UNGATED: dict[str, Callable[[Database], Any]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("run", [invoke, ainvoke, stream, astream])
 @pytest.mark.parametrize("build", UNGATED.values(), ids=UNGATED)
 def test_a_subagent_without_the_middleware_does_not_run_a_gated_tool(
@@ -254,6 +255,7 @@ GATED: dict[str, Callable[[Database], Any]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("run", [invoke, ainvoke, stream, astream])
 @pytest.mark.parametrize("build", GATED.values(), ids=GATED)
 def test_a_subagent_with_the_middleware_waits_and_runs_once(
