@@ -55,6 +55,41 @@ async def test_unprintable_key_name_is_refused(store: Store, name: str) -> None:
     assert not await store.list_api_keys()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Payroll", "PAYROLL", " payroll", "payroll ", "pay\u00adroll", "payrol\N{HANGUL FILLER}l"),
+        *(
+            "p\N{CYRILLIC SMALL LETTER A}yroll",
+            "payroll\N{VARIATION SELECTOR-1}",
+            "payr\N{GREEK SMALL LETTER OMICRON}ll",
+        ),
+        *("payrolI", "payro1l", "\N{FULLWIDTH LATIN SMALL LETTER P}ayroll"),
+    ],
+    ids=ascii,
+)
+async def test_a_key_that_people_could_take_for_another_principals_is_refused(
+    store: Store, name: str
+) -> None:
+    await create_key(store, "payroll", now=DAYBREAK)
+    with pytest.raises(ValidationFailed):
+        await create_key(store, name, now=DAYBREAK)
+    assert [key.name for key in await store.list_api_keys()] == ["payroll"]
+
+
+async def test_names_that_differ_for_people_are_different_principals(store: Store) -> None:
+    names = ["mail", "mall", "ci", "ci 2", "c i", "ada", "адам"]
+    for name in (*names, *names):
+        await create_key(store, name, now=DAYBREAK)
+    assert len(await store.list_api_keys()) == 2 * len(names)
+
+
+@pytest.mark.parametrize("name", ["relay:acme", "Relay:acme", "relay\N{FULLWIDTH COLON}acme"])
+async def test_a_key_is_not_named_like_the_owner_of_held_messages(store: Store, name: str) -> None:
+    with pytest.raises(ValidationFailed, match="reserved for the relay"):
+        await create_key(store, name, now=DAYBREAK)
+
+
 async def test_an_unknown_key_cannot_be_revoked(store: Store) -> None:
     with pytest.raises(ValidationFailed, match="no key"):
         await revoke_key(store, "nothing", DAYBREAK)

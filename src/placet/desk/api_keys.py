@@ -8,6 +8,8 @@ from placet.cases.tokens import token_digest
 from placet.desk import random_values
 from placet.errors import ValidationFailed
 from placet.ports.key_store import ApiKey, KeyStore
+from placet.text.characters import contains_hidden
+from placet.text.lookalikes import fold_name, look_alike
 
 DEFAULT_SCOPES = ("cases:write", "cases:read")
 LONGEST_NAME = 100
@@ -23,11 +25,23 @@ async def create_key(
     scopes: tuple[str, ...] = DEFAULT_SCOPES,
     expires_for: timedelta | None = None,
 ) -> str:
-    """Create a key for the principal with this name and return it. It cannot be read again."""
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+    """Create a key for the principal with this name and return it. It cannot be read again.
+
+    Raises ValidationFailed for a name that people could take for that of another principal.
+    """
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or contains_hidden(name):
         raise ValidationFailed(f"A key's name is 1 to {LONGEST_NAME} printable characters.")
-    if name.startswith(RESERVED):
+    if name != name.strip():
+        raise ValidationFailed("A key's name does not begin or end with a space.")
+    if fold_name(name).startswith(RESERVED):
         raise ValidationFailed(f"Names that begin with {RESERVED} are reserved for the relay.")
+    names = {key.name for key in await store.list_api_keys()}
+    similar = next((one for one in sorted(names) if look_alike(one, name)), None)
+    if name not in names and similar is not None:
+        raise ValidationFailed(
+            f"{name!a} looks like {similar!a}, the name of another principal. Use that name for another key"
+            " of this principal, or choose a name that people can tell from it."
+        )
     secret = random_values.generate_api_key()
     await store.save_api_key(
         ApiKey(
