@@ -80,6 +80,16 @@ def test_a_result_that_was_tampered_with_does_not_verify(folder: Path, client: h
     assert run.stdout == ""
 
 
+def test_result_that_two_readers_could_read_differently_does_not_verify(
+    folder: Path, client: httpx.Client
+) -> None:
+    poll = client.get(confirm_case(client)["poll_url"]).text
+    assert poll.count('"action":"confirm"') == 1
+    twice = poll.replace('"action":"confirm"', '"action":"cancel","action":"confirm"')
+    run = placet(folder, "verify", "-", "--trust", str(client.base_url), stdin=twice)
+    assert (run.returncode, run.stdout) == (1, "")
+
+
 def test_foreign_document_cannot_inject_lines_or_control_characters(tmp_path: Path) -> None:
     signer = JwsSigner(ring("ES256"))
     poll = signed_poll(signer, action="approve on case_1\n  key    ours (ES256)\x1b[8m", case_id="\u202ecase")
@@ -151,6 +161,10 @@ def test_key_is_sent_only_to_its_own_server(folder: Path, server: ServerProcess)
         ("missing.json", "", "missing.json cannot be read: No such file or directory."),
         ("-", "not json", "- is not JSON"),
         ("-", "[1, 2]", "- is not a JSON object."),
+        ("-", "[" * 100_000, "- is nested too deep."),
+        ("-", '{"a":' * 100_000, "- is nested too deep."),
+        ("-", '{"status": "completed", "status": "expired"}', "names a member of an object twice"),
+        ("-", '{"result": {"action": "reject", "action": "approve"}}', "names a member of an object twice"),
         ("-", '{"status": "pending"}', "not a completed case with a signed result"),
         ("-", '{"result": {"signature": {"signer": 7}}}', "not a completed case with a signed result"),
         (

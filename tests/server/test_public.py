@@ -1,5 +1,6 @@
 """What anyone may read: discovery, keys, health, numbers; and what the server says when it cannot work."""
 
+import asyncio
 import re
 import resource
 import subprocess
@@ -15,9 +16,14 @@ from joserfc.jwk import KeySet
 from prometheus_client.parser import text_string_to_metric_families
 
 from placet import verify_result
+from placet.bootstrap.storage import open_store
+from placet.errors import Unavailable
 from placet.protocol.versions import SPEC_VERSIONS
+from placet.signing.stored_signer import revoke_key
+from placet.testing.clock import DAYBREAK
 from tests.cli.process import COMMAND, serving
 from tests.server.running import RunningServer, running
+from tests.signing.polls import header_of
 from tests.waiting import PATIENCE_S, eventually
 
 DRAFT = {"type": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
@@ -79,6 +85,50 @@ def test_published_keys_verify_results_and_hold_nothing_secret(
     assert KeySet.import_key_set(keys).keys
     assert not any({"d", "p", "q"} & key.keys() for key in keys["keys"])
     assert verify_result(client.get(hitl["poll_url"]).json(), keys).action == "confirm"
+
+
+def test_a_revoked_signing_key_does_not_live_on_in_a_cache(anonymous_client: httpx.Client) -> None:
+    response = anonymous_client.get("/.well-known/jwks.json")
+    assert response.headers["cache-control"] == "no-store"
+    assert "etag" not in response.headers
+
+
+def test_a_running_server_drops_a_revoked_signing_key_although_it_could_not_read_the_keys_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("placet.bootstrap.server.READ_KEYS_AGAIN_S", 0.01)
+    with running(tmp_path) as server, server.client(server.api_key) as client:
+        (stolen,) = read_kids(client)
+        read = server.parts.store.list_signing_keys
+        failures = [Unavailable("The disk is busy."), Unavailable("The disk is busy.")]
+
+        async def read_at_the_third_attempt() -> list[str]:
+            if failures:
+                raise failures.pop()
+            return await read()
+
+        monkeypatch.setattr(server.parts.store, "list_signing_keys", read_at_the_third_attempt)
+        asyncio.run(revoke_elsewhere(server.parts.settings.db, stolen))
+        eventually(lambda: stolen not in read_kids(client))
+        assert not failures
+        hitl = server.open(client, **DRAFT)
+        server.press(hitl, "confirm")
+        signature = client.get(hitl["poll_url"]).json()["result"]["signature"]["value"]
+    assert header_of(signature)["kid"] != stolen
+    assert caplog.text.count("signing_keys_refresh_failed error=The disk is busy.") == 2
+
+
+def read_kids(client: httpx.Client) -> list[str]:
+    return [key["kid"] for key in client.get("/.well-known/jwks.json").json()["keys"]]
+
+
+async def revoke_elsewhere(db: str, kid: str) -> None:
+    """Revoke a signing key as `placet signing revoke` does."""
+    store = await open_store(db)
+    try:
+        await revoke_key(store, kid, now=DAYBREAK)
+    finally:
+        await store.aclose()
 
 
 def test_a_server_that_signs_nothing_says_so(tmp_path: Path) -> None:

@@ -233,6 +233,7 @@ def test_strange_keys_beside_ours_do_no_harm():
     [
         {"kty": "oct", "k": "c2VjcmV0"}, {"kty": "RSA"}, {"kty": None}, {"crv": "P-384"}, {"crv": ["P-256"]},
         {"alg": "RS256"}, {"alg": None}, {"alg": ["ES256"]}, {"use": "enc"}, {"use": None},
+        {"key_ops": ["sign"]}, {"key_ops": []}, {"key_ops": None}, {"key_ops": "verify"}, {"key_ops": {}},
         {"x": ""}, {"x": "AA"}, {"x": 3}, {"x": None}, {"x": "=" * 43}, {"x": "A" * 100_000}, {"x": "A" * 43},
         {"y": "ä"}, {"y": "A"},
     ],

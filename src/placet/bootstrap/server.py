@@ -75,6 +75,7 @@ log = logging.getLogger("placet")
 
 RELAY_STEPS = frozenset(map(first_step, RELAY_PATHS))
 RELAY_CHECK_INTERVAL_S = 0.25
+READ_KEYS_AGAIN_S = 5.0
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
 Clock = Callable[[], datetime]
@@ -156,6 +157,7 @@ class ServerParts:
         self._lookup: SystemLookup | None = None
         self._mounted: dict[str, ASGIApp] = {}
         self._next_relay_check = 0.0
+        self._refreshing: asyncio.Task[None] | None = None
         self._description: dict[str, Any] | None = None
         self._awaking = asyncio.Lock()
         self.app = _wrap_app(self._app(), settings)
@@ -345,13 +347,22 @@ class ServerParts:
     def _foreign_change(self, case_id: str | None) -> None:
         """Read the signing keys again after another process wrote to the store: it may have rotated them."""
         if case_id is None and self._signer is not None:
+            self._stop_refreshing()
             self._refreshing = asyncio.create_task(self._refresh(self._signer))
 
     async def _refresh(self, signer: StoredSigner) -> None:
-        try:
-            await signer.refresh()
-        except PlacetError as error:  # they are read again at the next change
-            log.warning("signing_keys_refresh_failed error=%s", error.message)
+        """Read the keys until it succeeds: a revoked key must not stay in use."""
+        while True:
+            try:
+                await signer.refresh()
+                return
+            except PlacetError as error:
+                log.warning("signing_keys_refresh_failed error=%s", error.message)
+            await asyncio.sleep(READ_KEYS_AGAIN_S)
+
+    def _stop_refreshing(self) -> None:
+        if self._refreshing is not None:
+            self._refreshing.cancel()
 
     async def start(self) -> None:
         """Start the relay and the background tasks."""
@@ -361,6 +372,7 @@ class ServerParts:
 
     async def stop(self) -> None:
         """Close streams, stop background tasks, finish accepted writes and close the store."""
+        self._stop_refreshing()
         await self.streams.close()
         await self.background_tasks.stop()
         if self.relay is not None:

@@ -1,5 +1,6 @@
 """`placet signing` and `placet verify result`: manage signing keys, and verify a signed result."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -8,7 +9,6 @@ from typing import Any
 
 import click
 import httpx
-import msgspec
 
 from placet.agent.trust import Origin, parse_origin
 from placet.cli.client_options import default_server
@@ -162,11 +162,21 @@ def _own_key(source: str) -> str | None:
 def _document(source: str, key: str | None) -> Mapping[str, Any]:
     raw = _fetch(source, key) if "://" in source else _read(source)
     try:
-        found = msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
+        found = json.loads(raw, object_pairs_hook=_read_object)
+    except RecursionError as error:
+        raise SignatureInvalid(f"{source} is nested too deep.") from error
+    except ValueError as error:
         raise SignatureInvalid(f"{source} is not JSON: {error}.") from error
     if not isinstance(found, dict):
         raise SignatureInvalid(f"{source} is not a JSON object.")
+    return found
+
+
+def _read_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; a name that occurs twice would let two readers see different results."""
+    found = dict(members)
+    if len(found) < len(members):
+        raise SignatureInvalid("The document names a member of an object twice.")
     return found
 
 

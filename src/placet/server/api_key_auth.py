@@ -20,7 +20,7 @@ class ApiKeyAuthenticator:
     def __init__(self, *, store: KeyStore, clock: Callable[[], datetime]) -> None:
         self._store = store
         self._now = clock
-        self._known: dict[str, tuple[Principal, datetime]] = {}
+        self._known: dict[str, tuple[Principal, datetime, datetime]] = {}  # principal, from, until
 
     async def __call__(self, scope: Scope) -> Principal:
         """Return the principal, anonymous without a credential; raise InvalidToken for an unknown key."""
@@ -30,7 +30,7 @@ class ApiKeyAuthenticator:
         now = self._now()
         digest = token_digest(token)
         known = self._known.get(digest)
-        if known is not None and now < known[1]:
+        if known is not None and known[1] <= now < known[2]:  # the clock may be set back
             return known[0]
         return self._remember(digest, await self._store.get_api_key(digest), now)
 
@@ -41,7 +41,7 @@ class ApiKeyAuthenticator:
         if len(self._known) >= CACHE_SIZE:
             self._known.clear()
         ends_at = key.expires_at if key is not None else None
-        self._known[digest] = (principal, min(until, ends_at or until))
+        self._known[digest] = (principal, now, min(until, ends_at or until))
         return principal
 
 

@@ -107,9 +107,10 @@ class PublicApi(HttpApi):
     async def read_signing_keys(self, request: Request) -> Response:
         """Get the keys that verify signed results.
 
-        A result's `signature` can be verified offline with these.
+        A result's `signature` can be verified offline with these. Caches may not store them: they would keep
+        a revoked key.
         """
-        return json_response(await self._jwks(), cache_for=CACHE_FOR_S)
+        return json_response(await self._jwks())
 
     @public.get(
         OPENAPI,

@@ -103,13 +103,18 @@ def _find_published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> 
     found = [key for key in keys if isinstance(key, Mapping) and key.get("kid") == header.kid]
     if len(found) != 1:
         raise SignatureInvalid("The key set must have exactly one key with this kid.")
-    if found[0].get("alg", header.alg) != header.alg or found[0].get("use", "sig") != "sig":
+    if found[0].get("alg", header.alg) != header.alg or not _is_for_verification(found[0]):
         raise SignatureInvalid("The published key is not meant for this algorithm.")
     _require_signed_before_retirement(found[0].get("retired_at"), signature.signed_at)
     try:
         return import_key(ALGORITHMS[header.alg], found[0])
     except ValueError as error:
         raise SignatureInvalid(f"The published key does not fit {header.alg}: {error}.") from None
+
+
+def _is_for_verification(jwk: Mapping[str, Any]) -> bool:
+    operations = jwk.get("key_ops", ["verify"])
+    return jwk.get("use", "sig") == "sig" and isinstance(operations, list) and "verify" in operations
 
 
 def _require_signed_before_retirement(retired_at: Any, signed_at: str) -> None:
