@@ -31,6 +31,33 @@ def test_card_with_buttons_says_what_only_the_page_shows(unseen: dict[str, Any])
     assert select_facts({"who": "Ada", **unseen}, decides=False) == (("Who", "Ada"),)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "says_it_is",
+            "SAYS IT IS",
+            "Says it is:",
+            " says  it is ",
+            "says_it_\N{CYRILLIC SMALL LETTER BYELORUSSIAN-UKRAINIAN I}s",
+        ),
+        *(
+            "only_on_the_page",
+            "Only on the page.",
+            "only\non_the_page",
+            "\N{FULLWIDTH LATIN SMALL LETTER O}nly on the page",
+        ),
+    ],
+    ids=ascii,
+)
+@pytest.mark.parametrize("decides", [True, False])
+def test_a_field_of_the_caller_cannot_pass_for_a_fact_of_ours(name: str, decides: bool) -> None:
+    facts = select_facts({name: "Nothing", "who": "Ada"}, decides=decides)
+    assert facts[-1:] == (("Who", "Ada"),)
+    assert [value for _, value in facts if value == "Nothing"] == []
+    assert len(facts) == 1 + decides
+
+
 def test_omitted_facts_are_named_and_counted() -> None:
     facts = select_facts({f"fact_{number}": number + 1 for number in range(20)}, decides=True)
     assert len(facts) == FACTS + 1

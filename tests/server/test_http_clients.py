@@ -72,6 +72,52 @@ def test_http_11_without_exactly_one_host_gets_400(
     assert b"Send exactly one Host header." in body
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        b"a b",
+        b"a\tb",
+        b"a/b",
+        b"a\\b",
+        b"a@b",
+        b"user:pw@a",
+        b"a?b",
+        b"a#b",
+        b"<a>",
+        b"a:x",
+        b"a:1:2",
+        b"[a",
+        b"\xe4",
+    ],
+    ids=ascii,
+)
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_a_host_that_is_none_gets_400(server: RunningServer, host: bytes, version: bytes) -> None:
+    head, body = exchange(server, b"GET /healthz HTTP/" + version + b"\r\nHost: " + host + b"\r\n\r\n")
+    assert head.split()[1] == b"400"
+    assert b"The Host header is not" in body
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        b"",
+        b"a",
+        b"a:",
+        b"a.example:8080",
+        b"a_b.example",
+        b"127.0.0.1",
+        b"[::1]",
+        b"[::1]:80",
+        b"[fe80::1%25e0]",
+    ],
+    ids=ascii,
+)
+def test_every_valid_host_is_served(server: RunningServer, host: bytes) -> None:
+    head, _ = exchange(server, b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: " + host + b"\r\n\r\n")
+    assert head.split()[1] == b"200"
+
+
 # Compressed request bodies
 
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 from msgspec.structs import replace
 
-from placet.agent.card_facts import select_facts
+from placet.agent.card_facts import SAYS_IT_IS, select_facts
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
 from placet.agent.pending_case_store import ButtonAudience, PendingCase, PendingCases
@@ -43,7 +43,6 @@ REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SETTLE_BREAKS_S = (1.0, 4.0)
 SHORT_NAME, LONGEST_SOURCE = 40, 76
-SAYS_IT_IS = "Says it is"
 # The reply to the person who pressed a button, by the status code of the service.
 REPLIES = {
     200: "Your answer was recorded.",

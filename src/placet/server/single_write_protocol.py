@@ -21,6 +21,7 @@ MAX_HEAD_BYTES = (
 WITH_BODY = ord("P")  # POST, PUT, PATCH
 OFFERED_WITHIN = 1024  # bytes from the start: clients send the HTTP/2 offer next to Host
 H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n[^ \t])", re.IGNORECASE)
+HOST = re.compile(rb"(?:\[[\w:.%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]{0,5})?")  # RFC 3986, 3.2.2
 HEAD_WITHIN_S = 20.0
 BODY_WITHIN_S = 60.0
 SLOWEST_BODY = 10 * 1024  # bytes per second, by which a long body may take longer
@@ -54,10 +55,13 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Stop to count the bytes of the head; refuse a request that does not name one host."""
         self._in_head, self._in_body = False, True
-        hosts = [1 for name, _ in self.headers if name == b"host"]
-        # RFC 9112, 3.2: exactly one Host; HTTP/1.0 does not have to send it.
+        hosts = [value for name, value in self.headers if name == b"host"]
+        # RFC 9112, 3.2: exactly one valid Host; HTTP/1.0 does not have to send it.
         if len(hosts) != 1 and (hosts or self.parser.get_http_version() != "1.0"):
             self._problem = "Send exactly one Host header."
+            raise ValueError(self._problem)
+        if hosts and HOST.fullmatch(hosts[0]) is None:
+            self._problem = "The Host header is not the name or address of a host."
             raise ValueError(self._problem)
         super().on_headers_complete()
 
