@@ -3,10 +3,12 @@
 import asyncio
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
 import stat
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ from placet.bootstrap.storage import open_memory_store
 from placet.cli.admin_key import write_first_admin_key
 from placet.ports.store import Store
 from tests.cli.process import COMMAND, placet, serving
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 KEY = re.compile(r"placet_[A-Za-z0-9_-]{43}\n")
 
@@ -214,3 +216,20 @@ def test_ctrl_c_ends_a_server_in_order(tmp_path: Path) -> None:
         assert server.stop(signal.SIGINT) == 0
         assert "server_stopped" in server.stderr
         assert "Traceback" not in server.stderr
+
+
+@pytest.mark.parametrize("limit", [8, 20, 63])
+def test_a_limit_of_open_files_that_is_too_low_is_one_sentence(tmp_path: Path, limit: int) -> None:
+    run = subprocess.run(
+        [COMMAND, "serve", "--port", "0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith(f"placet: This process may open only {limit} files, and a server needs ")
+    assert "Traceback" not in run.stderr
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import resource
 import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,6 +16,7 @@ from placet.server.cross_origin import CrossOriginApp
 from placet.server.single_write_protocol import SingleWriteProtocol
 
 TICKS_PER_S = 10  # of uvicorn
+FEWEST_OPEN_FILES = 64  # with fewer, the database or a connection cannot be opened, or libuv aborts
 STOP_WITHIN_S = 6  # longer than a write waits for a lock; the whole shutdown stays under ten seconds
 
 if TYPE_CHECKING:
@@ -54,6 +56,12 @@ def run(
 
     `ready` is called once the server listens. Raises SettingsError if the server cannot start.
     """
+    most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= most_files < FEWEST_OPEN_FILES:  # negative: no limit
+        raise SettingsError(
+            f"This process may open only {most_files} files, and a server needs at least {FEWEST_OPEN_FILES}."
+            " Raise the limit: `ulimit -n`, or LimitNOFILE of systemd."
+        )
 
     async def main() -> None:
         server = build_server(await make_app(), ready)
