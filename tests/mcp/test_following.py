@@ -233,24 +233,49 @@ def test_questions_to_another_server_in_the_same_file_are_not_listed(setting: Se
     run(main())
 
 
-def test_skip_is_no_yes_if_the_type_of_the_case_is_unknown(setting: Setting) -> None:
+def check_case_of_other_program(setting: Setting, draft: dict[str, Any], action: str) -> dict[str, Any]:
+    """Open a case without the assistant, answer it, and return what the assistant reads about it."""
     headers = {"Authorization": f"Bearer {setting.key}"}
-    draft = {
-        "type": "x-photo-usage",
-        "prompt": "Print it?",
-        "actions": ["allow", "skip"],
-        "affirmative_actions": ["allow"],
-        "inline_actions": ["allow", "skip"],
-    }
+    draft = {"prompt": "Print it?", **draft}
     opened = httpx.post(f"{setting.url}/v1/cases", json=draft, headers=headers, timeout=PATIENCE_S).json()
     hitl = opened["hitl"]
 
     async def main() -> dict[str, Any]:
         async with setting.in_process() as client:
-            assert answer(hitl["review_url"], "skip").status_code == 200
+            assert answer(hitl["review_url"], action).status_code == 200
             check = {"case_id": hitl["case_id"], "wait_seconds": 30}
             return read_structured(await client.call_tool("check_question", check))
 
-    checked = run(main())
-    assert (checked["action"], checked["is_affirmative"]) == ("skip", False)
+    return run(main())
+
+
+@pytest.mark.parametrize("action", ["skip", "approve", "confirm"])
+def test_action_of_a_custom_type_is_no_yes_although_it_is_one_of_another_type(
+    setting: Setting, action: str
+) -> None:
+    draft = {"type": "x-photo-usage", "actions": ["allow", action], "affirmative_actions": ["allow"]}
+    checked = check_case_of_other_program(setting, draft, action)
+    assert (checked["type"], checked["action"], checked["is_affirmative"]) == (
+        "x-photo-usage",
+        action,
+        False,
+    )
     assert "not a yes" in checked["next_step"]
+
+
+@pytest.mark.parametrize(
+    ("type", "action", "is_yes"),
+    [
+        ("approval", "approve", True),
+        ("approval", "reject", False),
+        ("confirmation", "confirm", True),
+        ("confirmation", "cancel", False),
+        ("escalation", "skip", True),
+        ("escalation", "abort", False),
+    ],
+)
+def test_case_that_another_program_opened_has_the_affirmative_actions_of_its_type(
+    setting: Setting, type: str, action: str, is_yes: bool
+) -> None:
+    checked = check_case_of_other_program(setting, {"type": type}, action)
+    assert (checked["type"], checked["action"], checked["is_affirmative"]) == (type, action, is_yes)

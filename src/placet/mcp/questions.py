@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import httpx
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, FollowedCase, Notice, Outcome, PendingCase, PendingCases, read_case
@@ -29,9 +30,10 @@ from placet.errors import (
     SettingsError,
     Unavailable,
     Unreachable,
+    UnreadableAnswer,
     ValidationFailed,
 )
-from placet.http.client_operations import CANCEL_CASE, OPEN_CASE, POLL_CASE
+from placet.http.client_operations import CANCEL_CASE, LIST_CASES, OPEN_CASE, POLL_CASE
 from placet.mcp.messengers import Messengers
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.versions import SPEC_VERSIONS
@@ -93,6 +95,19 @@ class QuestionFollower:
     def _wake(self) -> None:
         woken, self._changed = self._changed, asyncio.Event()
         woken.set()
+
+
+class _ListedPoll(Struct, frozen=True):
+    case_id: str
+
+
+class _ListedCase(Struct, frozen=True):
+    type: str
+    poll: _ListedPoll
+
+
+class _ListedCases(Struct, frozen=True):
+    cases: tuple[_ListedCase, ...]
 
 
 class Questions:
@@ -302,10 +317,11 @@ class Questions:
         """Return a question that is not in the file: it can be followed and withdrawn, without its link."""
         url = POLL_CASE.url(self._server, case_id=case_id)
         await self._call(POLL_CASE.method, url)
+        type = await self._find_type(case_id)
         now = self.now()
         case = FollowedCase(
             case_id=case_id,
-            type="",
+            type=type,
             prompt="",
             message="",
             review_url=self._server,
@@ -314,9 +330,24 @@ class Questions:
             expires_at=now + timedelta(days=1),
             created_at=now,
             spec_version=SPEC_VERSIONS[-1],
-            affirmative_actions=list_clear_affirmative_actions(),
+            affirmative_actions=() if type else list_clear_affirmative_actions(),
         )
         return PendingCase(case=case, credentials=self._credentials, is_notified=True)
+
+    async def _find_type(self, case_id: str) -> str:
+        """Return the type of a case, which polls do not report; empty if the case is another principal's."""
+        url = httpx.URL(LIST_CASES.url(self._server), params={"chain": case_id})
+        try:
+            response = await self._call(LIST_CASES.method, str(url))
+        except ServerRefused as refused:
+            if refused.status == 404:
+                return ""
+            raise
+        try:
+            listed = msgspec.json.decode(response.content, type=_ListedCases)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise UnreadableAnswer("The server's list of cases cannot be read.") from None
+        return next((one.type for one in listed.cases if one.poll.case_id == case_id), "")
 
     async def _call(
         self, method: str, url: str, body: dict[str, Any] | None = None, *, name: str | None = None
