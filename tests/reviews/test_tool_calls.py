@@ -324,7 +324,7 @@ def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
 def test_the_example_can_be_opened() -> None:
     draft = draft_from(SAMPLES["tool_calls"].example())
     shown = offer(SAMPLES["tool_calls"], draft.context)
-    assert load_review_type(shown).build_page_content(shown, {})["facts"]["month"] == "June 2026"
+    assert load_review_type(shown).build_page_content(shown, {})["facts"]["since"] == "2026-04-06"
     assert load_review_type(shown).recognises(SAMPLES["tool_calls"].example()["context"])
 
 

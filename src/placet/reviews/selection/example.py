@@ -5,7 +5,7 @@ from typing import Any
 EXAMPLE: dict[str, Any] = {
     "type": "selection",
     "prompt": "Which of these rooms should be held for the workshop in Ghent?",
-    "message": "Four rooms are free in Ghent on 18 June. Choose one or two to hold.",
+    "message": "Four rooms are free in Ghent on the day of the workshop. Choose one or two to hold.",
     "timeout": "24h",
     "default_action": "skip",
     "service": "Roomfinder",
@@ -54,7 +54,7 @@ EXAMPLE: dict[str, Any] = {
         ],
         "min_selections": 1,
         "max_selections": 2,
-        "date": "2031-06-18",
+        "date": "2026-06-18",
         "people": 16,
         "budget": "Up to 450 EUR for the day",
     },

@@ -35,7 +35,7 @@ _REMINDER: dict[str, Any] = {
 
 EXAMPLE: dict[str, Any] = {
     "type": APPROVAL.type,
-    "prompt": "May the assistant run these four calls for the June invoices?",
+    "prompt": "May the assistant run these four calls for the new invoices?",
     "message": "It has matched the invoices with the orders and wants to write, pay and set reminders.",
     "timeout": "8h",
     "default_action": "reject",
@@ -90,8 +90,8 @@ EXAMPLE: dict[str, Any] = {
                 for number in (1, 2)
             ),
         ],
-        "automatic": [{"id": "call_orders", "name": "search_orders", "arguments": {"month": "2026-06"}}],
-        "month": "June 2026",
+        "automatic": [{"id": "call_orders", "name": "search_orders", "arguments": {"since": "2026-04-06"}}],
+        "since": "2026-04-06",
         "invoices_matched": 14,
     },
 }
