@@ -95,6 +95,7 @@ def test_custom_type_declares_its_affirmative_actions() -> None:
     [
         *(None, [], "allow", {"affirmative_actions": "allow"}, {"affirmative_actions": {"allow": True}}),
         *({"affirmative_actions": [["allow"]]}, {"affirmative_actions": None}, {"affirmative_actions": True}),
+        *({"affirmative_actions": [None, "allow"]}, {"affirmative_actions": ["allow", {"allow": True}]}),
     ],
 )
 def test_malformed_declaration_of_affirmative_actions_makes_nothing_a_yes(data: Any) -> None:

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from placet.agent.channel_bridge import GONE, ChannelBridge, build_card
+from placet.agent.channel_bridge import GONE, ChannelBridge, build_card, build_closure
+from placet.channels.texts import describe_closure
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
 from placet.ports.channel import (
     Card,
@@ -290,6 +291,15 @@ def test_withdrawn_case_names_no_answerer(server: RunningServer, scene: Scene) -
     scene.play(play)
     closed = "This question is closed already. Your answer was not recorded."
     assert scene.messenger.answers == [("press-1", closed)]
+
+
+@pytest.mark.parametrize("verified", [None, True, False])
+def test_message_does_not_call_a_decision_approved_whose_signature_is_invalid(verified: bool | None) -> None:
+    decided = Decided(case_id="c1", action="approve", data={}, verified=verified, is_affirmative=True)
+    said = describe_closure(build_closure(decided, CASE.created_at))
+    warning = ". But its signature is invalid: do not act on it"
+    assert said.startswith("Approved, ")
+    assert said.endswith(warning) is (verified is False)
 
 
 def test_failing_update_of_one_card_does_not_stop_the_others(server: RunningServer, scene: Scene) -> None:

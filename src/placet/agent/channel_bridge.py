@@ -344,7 +344,8 @@ def build_closure(outcome: Outcome, now: datetime) -> CaseClosure:
     if isinstance(outcome, Decided):
         named = (outcome.responded_by or {}).get("name")
         by = named if isinstance(named, str) else None
-        return CaseClosure(how="decided", at=at, action=outcome.action, by=by)
+        is_forged = outcome.verified is False
+        return CaseClosure(how="decided", at=at, action=outcome.action, by=by, is_forged=is_forged)
     if isinstance(outcome, Cancelled):
         return CaseClosure(how="withdrawn", at=at, reason=outcome.reason)
     return CaseClosure(how="expired", at=at)

@@ -209,7 +209,8 @@ def describe_closure(closure: CaseClosure) -> str:
         f"Decided: {truncate(find_action_label(closure.action), 60)}" if closure.action else "Decided"
     )
     by = truncate(to_single_line(closure.by or ""), 80)
-    return f"{answered}{f' by {by}' if by else ''}, {format_time(closure.at)}"
+    warning = ". But its signature is invalid: do not act on it" if closure.is_forged else ""
+    return f"{answered}{f' by {by}' if by else ''}, {format_time(closure.at)}{warning}"
 
 
 def format_time(at: datetime) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 from msgspec import Struct
 
-from placet.agent import AsyncAgent, Decided, Expired, Notice, Outcome, PendingCase, PendingCases
+from placet.agent import AsyncAgent, Expired, Notice, Outcome, PendingCase, PendingCases
 from placet.agent.channel_bridge import build_closure
 from placet.agent.pending_case_store import default_path
 from placet.channels import texts
@@ -271,9 +271,7 @@ def describe_outcome(outcome: Outcome) -> str:
     if isinstance(outcome, Expired):
         default = to_single_line(outcome.default_action)
         return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
-    is_forged = isinstance(outcome, Decided) and outcome.verified is False
-    warning = " But its signature is invalid: do not act on it." if is_forged else ""
-    return f"{texts.describe_closure(build_closure(outcome, datetime.now(UTC)))}.{warning}"
+    return f"{texts.describe_closure(build_closure(outcome, datetime.now(UTC)))}."
 
 
 def explain_resume(waiting: CaseWait, pending: PendingCase, error: PlacetError | None = None) -> list[str]:

@@ -82,6 +82,8 @@ class CaseClosure(Struct, frozen=True, kw_only=True):
     action: str | None = None
     by: str | None = None
     reason: str | None = None
+    is_forged: bool = False
+    """Whether the signature of the decision is invalid, so that the agent does not accept it."""
 
 
 class WebhookRequest(Struct, frozen=True, kw_only=True):
