@@ -1,6 +1,8 @@
 """Callbacks: sent at least once, signed, repeated on schedule and given up in the end."""
 
 import asyncio
+import hashlib
+import hmac
 from datetime import timedelta
 
 import msgspec
@@ -11,7 +13,15 @@ from placet.cases.case import Subject
 from placet.desk.answer import Answer
 from placet.desk.delivery_retries import JITTER_SHARE, RETRY_SCHEDULE
 from placet.desk.draft import draft_from
-from placet.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotate_secret
+from placet.desk.outbox import (
+    AT_ONCE,
+    LEASE_FOR,
+    PER_TARGET,
+    Outbox,
+    active_secrets,
+    end_rotation,
+    rotate_secret,
+)
 from placet.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
 from placet.ports.courier import DeliveryReply, OutgoingRequest
 from placet.ports.endpoint_store import Endpoint
@@ -309,6 +319,51 @@ async def test_rotation_signs_twice_and_then_with_the_new_secret_alone(kit: Desk
     verify_callback(after.body, after.headers, secrets=[new.secret], now=kit.clock())
     with pytest.raises(SignatureInvalid):
         verify_callback(after.body, after.headers, secrets=[old.secret], now=kit.clock())
+
+
+async def test_one_value_of_the_primary_secret_is_in_the_protocols_header_at_every_step_of_a_rotation(
+    kit: DeskForTests,
+) -> None:
+    """The protocol's verifier, copied from its checklist, compares the whole header with one digest."""
+
+    def verify_hitl_signature(body: bytes, signature_header: str, secret: str) -> bool:
+        expected = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        return hmac.compare_digest(expected, signature_header)
+
+    async def check(primary: str, *others: str, late: bool = False) -> None:
+        if not late:
+            await answer_case(kit)
+        await kit.outbox.run_once()
+        sent = kit.courier.requests[-1]
+        assert verify_hitl_signature(sent.body, sent.headers["X-HITL-Signature"], primary)
+        assert len(sent.headers["webhook-signature"].split()) == 1 + len(others)
+        for secret in (primary, *others):  # a receiver of Standard Webhooks may know either
+            timed = {name: value for name, value in sent.headers.items() if name != "X-HITL-Signature"}
+            verify_callback(sent.body, timed, secrets=[secret], now=kit.clock())
+
+    async def save(changed: Endpoint) -> Endpoint:
+        await kit.store.save_endpoint(changed, after=await endpoint(kit))
+        return changed
+
+    def rotate(known: Endpoint) -> Endpoint:
+        return rotate_secret(known, now=kit.clock(), overlap_for=timedelta(hours=24))
+
+    await answer_case(kit)
+    first = await endpoint(kit)
+    await check(first.secret, late=True)
+    second = await save(rotate(first))
+    await check(first.secret, second.secret)
+    third = await save(rotate(second))  # nobody confirmed the second secret: the first is still the primary
+    await check(first.secret, third.secret)
+    await answer_case(kit)  # owed before the confirmation, sent after it
+    confirmed = await save(end_rotation(third))
+    await check(third.secret, late=True)
+    fourth = await save(rotate(confirmed))
+    await check(third.secret, fourth.secret)
+    kit.clock.advance(timedelta(hours=24))  # nobody confirms: the rotation ends by itself
+    await check(fourth.secret)
+    await save(end_rotation(await endpoint(kit)))
+    await check(fourth.secret)
 
 
 async def test_the_old_secret_signs_until_the_last_microsecond_of_the_overlap(kit: DeskForTests) -> None:
