@@ -102,7 +102,7 @@ def test_a_running_server_drops_a_revoked_signing_key_although_it_could_not_read
         read = server.parts.store.list_signing_keys
         failures = [Unavailable("The disk is busy."), Unavailable("The disk is busy.")]
 
-        async def read_at_the_third_attempt() -> list[str]:
+        async def read_at_the_third_attempt() -> Any:
             if failures:
                 raise failures.pop()
             return await read()
