@@ -65,7 +65,8 @@ def test_omitted_facts_are_named_and_counted() -> None:
 
 
 def test_entries_of_a_list_are_shown_one_by_one_before_the_other_facts() -> None:
-    options = [{"id": "a", "title": "Loft"}, {"id": "b", "label": "Hall"}, {"id": "c"}, "Garden"]
+    hall = {"id": "b", "title": " ", "label": "Hall"}
+    options = [{"id": "a", "title": "Loft"}, hall, {"id": "c", "title": ["x"]}, "Garden"]
     facts = select_facts({"seats": 3, "options": options}, decides=False, lists=("options", "items"))
     assert facts == (
         ("Choice 1", "Loft"),

@@ -56,10 +56,9 @@ def _list_entries(entries: list[Any]) -> list[tuple[str, str]]:
 
 
 def _find_title(entry: Any) -> str:
-    if isinstance(entry, dict):
-        entry = next((entry[name] for name in NAMES if entry.get(name)), "")
-    title = str(entry) if isinstance(entry, str | int | float) else ""
-    return title if title.strip() else UNTITLED
+    titles = [entry.get(name) for name in NAMES] if isinstance(entry, dict) else [entry]
+    texts = (str(title) for title in titles if isinstance(title, str | int | float))
+    return next((text for text in texts if text.strip()), UNTITLED)
 
 
 def _join_names(names: list[str]) -> str:
