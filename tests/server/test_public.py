@@ -70,6 +70,15 @@ def test_discovery_of_a_version_that_is_not_there_is_refused(
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
 
+@pytest.mark.parametrize("name", ["spec_version", "Version", "vesion"])
+def test_discovery_does_not_answer_a_misnamed_version_with_the_newest(
+    anonymous_client: httpx.Client, name: str
+) -> None:
+    refused = anonymous_client.get("/.well-known/hitl.json", params={name: "0.5"})
+    assert refused.status_code == 400
+    assert "did you mean `version`?" in refused.json()["message"]
+
+
 def test_what_discovery_promises_is_there(server: RunningServer, anonymous_client: httpx.Client) -> None:
     found = anonymous_client.get("/.well-known/hitl.json").json()["hitl_protocol"]
     for address in (found["endpoints"]["well_known"], *found["examples"].values()):

@@ -1,7 +1,7 @@
 """Discovery (spec Appendix D): /.well-known/hitl.json, with the fields of each version.
 
-The text of 0.5 and 0.6 shows flat fields, but their published example has one nested object, as all later
-versions do. Placet sends what the example shows.
+The text of 0.5 and 0.6 shows flat fields, but their published example and all their reference services have
+one nested object, as all later versions do. Placet sends what the example shows.
 """
 
 from datetime import timedelta

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.errors import Unavailable
+from placet.http.decoding import decode_query
 from placet.http.response_compression import compress_response
 from placet.http.route import HttpApi, RouteGroup, RouteReply, pages
 from placet.http.routing import json_response
@@ -49,7 +50,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
     hitl_protocol: dict[str, Any]
 
 
-class DiscoveryQuery(Struct, frozen=True, kw_only=True):
+class DiscoveryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which version of the discovery document to return."""
 
     version: Annotated[
@@ -96,7 +97,7 @@ class PublicApi(HttpApi):
 
         The HITL Protocol's discovery document.
         """
-        version = check_version(request.query_params.get("version", DEFAULT_VERSION))
+        version = check_version(decode_query(request.query_params, DiscoveryQuery).version)
         return json_response(build_discovery(self._card, version), cache_for=CACHE_FOR_S)
 
     @public.get(
