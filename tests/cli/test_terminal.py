@@ -70,11 +70,12 @@ def test_the_link_stands_whole_in_its_line_however_narrow_the_terminal(
         shown.wait_for(f"  {link}\r\n")
 
 
+@pytest.mark.parametrize("name", ["options", "options_preview"])
 def test_options_of_a_selection_are_listed_in_the_terminal_and_cannot_control_it(
-    desk: Desk, service: StrangeService
+    desk: Desk, service: StrangeService, name: str
 ) -> None:
     options = [{"id": "a", "title": "Loft"}, {"id": "b", "title": "Ha\x1b[31mll\nChoice 3: fake"}]
-    service.asks(type="selection", context={"options": options})
+    service.asks(type="selection", context={name: options})
     service.answer_polls_with(status="pending")
     with terminal(desk, 80, "request", "POST", f"{service.url}/act", "--via", "terminal") as shown:
         shown.wait_for("Waiting for a person")

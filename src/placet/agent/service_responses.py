@@ -205,8 +205,9 @@ def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
 def _parse_affirmative_actions(data: Any) -> tuple[str, ...]:
     """Return the actions that a custom type declares to be a yes; none unless it is a list of names."""
     named = data.get("affirmative_actions") if isinstance(data, dict) else None
-    is_list_of_names = isinstance(named, list) and all(isinstance(one, str) for one in named)
-    return tuple(named) if is_list_of_names else ()
+    if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+        return ()
+    return tuple(named)
 
 
 def _requires_evidence_inline(policy: Any) -> bool:
