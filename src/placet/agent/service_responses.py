@@ -192,11 +192,13 @@ def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: dat
 
 
 def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
-    """Return the inline actions (spec 0.6, 7.5); without a list, all that the review type declares."""
+    """Return the inline actions (spec 0.6, 7.5); all that the review type declares if they are left out."""
     named = hitl.get("inline_actions")
     declared = find_declaration(type)
     known = declared.inline_actions if declared is not None else None
-    listed = named if isinstance(named, list) else list(known or ())
+    if named is None:
+        return tuple(known or ())
+    listed = named if isinstance(named, list) else []
     return tuple(
         dict.fromkeys(one for one in listed if isinstance(one, str) and (known is None or one in known))
     )
