@@ -2,6 +2,9 @@
 
 import os
 import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -22,11 +25,22 @@ def ready(client: httpx.Client) -> int:
     return client.get("/readyz").status_code
 
 
-def limit_file_size(client: httpx.Client, process_id: int, wal: Path) -> tuple[int, int]:
-    """Let no file of the process become longer than its write-ahead log is now; return the limit before."""
-    while (size := wal.stat().st_size) < LOG_SPACE:
+@contextmanager
+def full_disk(client: httpx.Client, process_id: int, database: Path) -> Iterator[None]:
+    """Let no file of the process become longer than its write-ahead log is now."""
+    wal = Path(f"{database}-wal")
+    while wal.stat().st_size < LOG_SPACE:
         assert client.post("/v1/cases", json=DRAFT).status_code == 202
-    return resource.prlimit(process_id, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    with closing(sqlite3.connect(database, isolation_level=None)) as reader:
+        reader.execute("BEGIN")  # a log with a reader is not written from its beginning again
+        reader.execute("SELECT count(*) FROM cases").fetchone()
+        assert client.post("/v1/cases", json=DRAFT).status_code == 202
+        limit = (wal.stat().st_size, resource.RLIM_INFINITY)
+        before = resource.prlimit(process_id, resource.RLIMIT_FSIZE, limit)
+        try:
+            yield
+        finally:
+            resource.prlimit(process_id, resource.RLIMIT_FSIZE, before)
 
 
 def test_a_database_deleted_under_a_running_server_gives_503_and_no_acknowledgement(
@@ -67,12 +81,10 @@ def test_a_full_disk_is_reported_by_readiness_log_and_metrics(tmp_path: Path) ->
     with serving(tmp_path, program=COMMAND) as server:
         server.url()
         with server.client(server.admin_key) as client:
-            pid = server.process.pid
-            before = limit_file_size(client, pid, tmp_path / "cases.db-wal")
-            assert client.post("/v1/cases", json=DRAFT).status_code == 503
-            assert ready(client) == 503
-            assert 'placet_storage_outage{operation="write"} 1.0' in client.get("/metrics").text
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+            with full_disk(client, server.process.pid, tmp_path / "cases.db"):
+                assert client.post("/v1/cases", json=DRAFT).status_code == 503
+                assert ready(client) == 503
+                assert 'placet_storage_outage{operation="write"} 1.0' in client.get("/metrics").text
             eventually(lambda: ready(client) == 200)
         assert server.stop() == 0
         assert server.stderr.count("storage_outage") == 1
@@ -83,8 +95,8 @@ def test_an_idle_server_on_a_full_disk_is_not_ready(tmp_path: Path) -> None:
     with serving(tmp_path, program=COMMAND) as server:
         server.url()
         with server.client(server.admin_key) as client:
-            limit_file_size(client, server.process.pid, tmp_path / "cases.db-wal")
-            assert ready(client) == 503
+            with full_disk(client, server.process.pid, tmp_path / "cases.db"):
+                assert ready(client) == 503
 
 
 def test_a_read_only_database_is_not_ready(tmp_path: Path) -> None:
