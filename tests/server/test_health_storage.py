@@ -94,9 +94,11 @@ def test_a_full_disk_is_reported_by_readiness_log_and_metrics(tmp_path: Path) ->
 def test_an_idle_server_on_a_full_disk_is_not_ready(tmp_path: Path) -> None:
     with serving(tmp_path, program=COMMAND) as server:
         server.url()
-        with server.client(server.admin_key) as client:
-            with full_disk(client, server.process.pid, tmp_path / "cases.db"):
-                assert ready(client) == 503
+        with (
+            server.client(server.admin_key) as client,
+            full_disk(client, server.process.pid, tmp_path / "cases.db"),
+        ):
+            assert ready(client) == 503
 
 
 def test_a_read_only_database_is_not_ready(tmp_path: Path) -> None:

@@ -3,14 +3,20 @@
 A database that is deleted, moved or replaced stays open, and commits to it succeed. They would be lost when
 the process ends, because the next one opens what is at the path then.
 
-Copying another file over it, or truncating it, keeps its inode. SQLite never makes the file smaller, except
-with VACUUM, which no command of ours runs. So a smaller file was overwritten.
+Copying another file over it, or truncating it, keeps its inode. SQLite never makes the database smaller,
+except with VACUUM, which no command of ours runs. So a smaller database was overwritten. It makes the
+write-ahead log smaller, but never smaller than the frames that are in use.
 """
 
 import os
 from pathlib import Path
 
 import apsw
+
+from placet.stores.sqlite.connection import PAGE_SIZE, connect_reader
+
+LOG_HEADER_BYTES = 32
+FRAME_BYTES = 24 + PAGE_SIZE
 
 Identity = tuple[int, int]
 """The device and inode of a file."""
@@ -31,15 +37,14 @@ class DatabaseFile:
         """Take the files of a connection that has opened the log."""
         self._path = path.absolute()
         opened = connection.filename  # without symbolic links
+        self._log = connection.filename_wal
         self._files = [
-            (os.lstat, opened, _identify(os.lstat(opened))),
-            (os.lstat, connection.filename_wal, _identify(os.lstat(connection.filename_wal))),
-            (os.lstat, f"{opened}-shm", _identify(os.lstat(f"{opened}-shm"))),
+            (os.lstat, name, _identify(os.lstat(name))) for name in (opened, self._log, f"{opened}-shm")
         ]
         if str(self._path) != opened:
             self._files.append((os.stat, str(self._path), self._files[0][2]))
-        self._size = os.stat(opened).st_size
-        self._is_overwritten = False
+        self._sizes = {name: os.stat(name).st_size for name in (opened, self._log)}
+        self._overwritten: str | None = None
         self.is_replaced = False
         """Whether the last check found another file. Reads rely on it."""
         self.require_in_place()
@@ -56,20 +61,43 @@ class DatabaseFile:
                 found = None
             else:
                 found = _identify(status)
-                if name == self._files[0][1] and found == identity:
-                    self._notice_size(status.st_size)
+                if found == identity and name in self._sizes:
+                    self._notice_size(name, status.st_size)
             if found != identity:
                 self.is_replaced = True
                 happened = "is not the file that was opened" if found else "was deleted or moved"
                 raise DatabaseReplaced(f"{Path(name).name} {happened}; put it back, or restart the server")
-        self.is_replaced = self._is_overwritten
-        if self._is_overwritten:
-            name = Path(self._files[0][1]).name
+        self.is_replaced = self._overwritten is not None
+        if self._overwritten is not None:
+            name = Path(self._overwritten).name
             raise DatabaseReplaced(f"{name} was overwritten; stop the server, and restore a backup")
 
-    def _notice_size(self, size: int) -> None:
-        self._is_overwritten = self._is_overwritten or size < self._size
-        self._size = size
+    def _notice_size(self, name: str, size: int) -> None:
+        if size < self._sizes[name] and (name != self._log or self._lacks_frames()):
+            self._overwritten = name
+        self._sizes[name] = size
+
+    def _lacks_frames(self) -> bool:
+        """Return whether the log ends before its last frame in use.
+
+        Another process may write or truncate it meanwhile.
+        """
+        connection = connect_reader(self._path)
+        try:
+            connection.pragma("journal_mode")  # makes the connection open the log
+            while True:
+                frames = _count_frames(connection)
+                size = os.stat(self._log).st_size
+                if frames <= 0 or size >= LOG_HEADER_BYTES + frames * FRAME_BYTES:
+                    return False
+                if frames == _count_frames(connection):
+                    return True
+        finally:
+            connection.close()
+
+
+def _count_frames(connection: apsw.Connection) -> int:
+    return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
 
 
 def _identify(status: os.stat_result) -> Identity:
