@@ -1,6 +1,7 @@
 """Telegram's Bot API on the loopback address, its requests checked with aiogram's types and our own table.
 
-aiogram takes seconds to import, so only what needs it imports it.
+aiogram takes seconds to import. So only what needs it imports it, and before the first request: a client
+waits ten seconds for an answer.
 """
 
 import asyncio
@@ -34,6 +35,8 @@ class BotApi:
     """What Telegram keeps: messages by id, notices, and updates until they are confirmed."""
 
     def __init__(self) -> None:
+        from aiogram import methods, types  # noqa: F401
+
         self.messages: dict[int, dict[str, Any]] = {}
         self.notices: list[str] = []
         self.updates: list[dict[str, Any]] = []
