@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -155,6 +155,13 @@ def read_retired_words() -> set[str]:
     return set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
 
 
+def read_terms() -> list[str]:
+    """Return the terms that the glossary defines, in lower case."""
+    defined = GLOSSARY.read_text().split("## Retired words", 1)[0]
+    terms = re.findall(r"^\| ([^|]+?) \|", defined, re.MULTILINE)
+    return [term.lower() for term in terms if term != "Term" and set(term) != {"-"}]
+
+
 def list_types(path: Path, tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield the name of every public class and type alias, and what it stands for."""
     for node in ast.walk(tree):
@@ -250,6 +257,13 @@ def test_no_retired_word_comes_back_in_texts_of_any_language() -> None:
         if find_retired(line, retired)
     ]
     assert found == []
+
+
+def test_the_glossary_defines_a_term_once_and_no_retired_word() -> None:
+    terms = read_terms()
+    assert len(terms) > 100
+    assert [term for term, count in Counter(terms).items() if count > 1] == []
+    assert read_retired_words() & {*terms} == set()
 
 
 def test_no_file_has_a_retired_name() -> None:
