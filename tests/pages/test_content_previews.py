@@ -12,6 +12,7 @@ from placet.pages.content.images import render_picture
 from placet.pages.language import ENGLISH
 from tests.pages.bodies import IMAGE
 from tests.pages.markup import Markup
+from tests.pages.test_content_values import draw_artifact
 
 VALUES = ValueRenderer(ENGLISH)
 DIFF = "--- a/mail.py\n+++ b/mail.py\n@@ -1,2 +1,3 @@\n same\n-old <b>\n+new\n+more\n"
@@ -177,9 +178,7 @@ def test_anything_else_is_told_and_not_loaded(address: str) -> None:
 
 def test_a_picture_is_named_by_what_is_known_of_it() -> None:
     assert shown({"screenshot": IMAGE}).all("img")[0]["alt"] == "Screenshot"
-    assert (
-        Markup(str(VALUES.artifact(IMAGE, {}, "Press & Co"))).all("img")[0]["alt"] == "Image from Press & Co"
-    )
+    assert Markup(draw_artifact(IMAGE, {}, "Press & Co")).all("img")[0]["alt"] == "Image from Press & Co"
     bare = {"mime_type": "image/png", "data": IMAGE.partition(",")[2]}
     assert shown(bare).all("img")[0]["src"] == IMAGE
     assert Markup(str(VALUES.picture(IMAGE, "A <b>"))).all("img")[0]["alt"] == "A <b>"
@@ -196,9 +195,9 @@ def test_an_artifact_takes_its_kind_from_beside_it() -> None:
         {"draft": text, "filename": "post.md"},
     ):
         artifact = next(iter(context.values()))
-        assert "<em>soft</em>" in VALUES.artifact(artifact, context, None), context
-    assert "<em>" not in VALUES.artifact(text, {"artifact": text}, None)
-    assert "nothing" in VALUES.artifact("", {}, None)
+        assert "<em>soft</em>" in draw_artifact(artifact, context), context
+    assert "<em>" not in draw_artifact(text, {"artifact": text})
+    assert "nothing" in draw_artifact("", {})
 
 
 def test_only_the_hints_that_an_artifact_is_shown_by_need_not_be_told() -> None:

@@ -1,6 +1,5 @@
 """`placet key`: create, list and revoke API keys."""
 
-from datetime import datetime
 from pathlib import Path
 
 import click
@@ -84,7 +83,7 @@ def revoke(key_id: str, db: str | None, config: Path | None) -> None:
     click.echo(f"Revoked {key_id}.", err=True)
 
 
-def _state(key: ApiKey, now: datetime | None = None) -> str:
+def _state(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return "revoked"
-    return "active" if key.is_valid(now or clock.now()) else "expired"
+    return "active" if key.is_valid(clock.now()) else "expired"

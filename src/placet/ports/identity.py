@@ -1,7 +1,5 @@
 """The principal of a request. A service that embeds Placet can authenticate requests itself."""
 
-from typing import Protocol
-
 from msgspec import Struct
 
 CASES_READ = "cases:read"
@@ -20,11 +18,3 @@ class Principal(Struct, frozen=True, kw_only=True):
 
     name: str | None
     scopes: frozenset[str] = frozenset({"cases:write", "cases:read"})
-
-
-class Authenticator(Protocol):
-    """Authenticates requests."""
-
-    async def __call__(self, headers: dict[bytes, bytes]) -> Principal:
-        """Return the principal of a request with these headers. Raises InvalidToken."""
-        ...

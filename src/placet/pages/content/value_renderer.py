@@ -90,28 +90,25 @@ class ValueRenderer:
 
     # Called by templates
 
-    def show(self, value: Any, depth: int = 0) -> Markup:
+    def show(self, value: Any) -> Markup:
         """Return any value as markup."""
-        return as_markup(self._render(value, depth, RemainingParts(), self._unnamed)[0])
+        return as_markup(self._render(value, 0, RemainingParts(), self._unnamed)[0])
 
-    def facts(self, values: Mapping[str, Any], depth: int = 0) -> Markup:
+    def facts(self, values: Mapping[str, Any]) -> Markup:
         """Return an object as labelled facts, or "nothing" if it is empty."""
-        return as_markup(self._facts(values, depth, RemainingParts()) if values else self._nothing)
+        return as_markup(self._facts(values, 0, RemainingParts()) if values else self._nothing)
 
     def pieces(self, values: Mapping[str, Any]) -> Iterator[Markup]:
         """Yield the facts in pieces for a template to loop over, so that other requests can run."""
         return self.writing.in_pieces(lambda: self.facts(values))
 
-    def artifact(
-        self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
-    ) -> Markup:
-        """Return what the reviewer decides about; the context may name its content type."""
-        return as_markup(self._render_artifact(value, context or {}, service)[0])
-
     def artifact_pieces(
         self, value: Any, context: Mapping[str, Any], service: str | None = None
     ) -> tuple[Iterator[Markup], frozenset[str]]:
-        """Return the artifact in pieces, and the hints of the context that need not be shown."""
+        """Return what the reviewer decides about, in pieces, and the hints that need not be shown.
+
+        The context may name the content type; the hints are the keys with which it does.
+        """
         hints: frozenset[str] = frozenset()
 
         def draw() -> str:

@@ -138,30 +138,30 @@ _REQUIRED_AGENT_FIELDS = {
 }
 
 
-def parse_group_draft(raw: object, name: str = "group") -> GroupDraft:
+def parse_group_draft(raw: object) -> GroupDraft:
     """Validate and return a policy group draft; raise `ValidationFailed` if it is invalid."""
-    draft = convert_input(raw, GroupDraft, ValidationFailed, name)
-    check_single_line(draft.name, f"{name}.name")
+    draft = convert_input(raw, GroupDraft, ValidationFailed, "group")
+    check_single_line(draft.name, "group.name")
     if not is_storable(draft.description):
-        raise_invalid(f"{name}.description", "must not contain control characters")
-    _check_unique((entry.policy.policy_id for entry in draft.policies), f"{name}.policies")
-    _check_unique((str(entry.order_index) for entry in draft.policies), f"{name}.policies.orderIndex")
+        raise_invalid("group.description", "must not contain control characters")
+    _check_unique((entry.policy.policy_id for entry in draft.policies), "group.policies")
+    _check_unique((str(entry.order_index) for entry in draft.policies), "group.policies.orderIndex")
     return draft
 
 
-def parse_binding_draft(raw: object, name: str = "binding") -> BindingDraft:
+def parse_binding_draft(raw: object) -> BindingDraft:
     """Validate and return a binding draft; raise `ValidationFailed` if its fields do not fit its level."""
-    draft = convert_input(raw, BindingDraft, ValidationFailed, name)
-    _check_scope(draft, name)
-    check_window(draft.valid_from, draft.valid_to, name)
+    draft = convert_input(raw, BindingDraft, ValidationFailed, "binding")
+    _check_scope(draft, "binding")
+    check_window(draft.valid_from, draft.valid_to, "binding")
     return draft
 
 
-def parse_reorder(raw: object, name: str = "reorder") -> BindingReorder:
+def parse_reorder(raw: object) -> BindingReorder:
     """Validate and return a reorder request; raise `ValidationFailed` if it is invalid."""
-    reorder = convert_input(raw, BindingReorder, ValidationFailed, name)
-    _check_scope(reorder, name)
-    _check_unique(reorder.binding_ids, f"{name}.bindingIds")
+    reorder = convert_input(raw, BindingReorder, ValidationFailed, "reorder")
+    _check_scope(reorder, "reorder")
+    _check_unique(reorder.binding_ids, "reorder.bindingIds")
     return reorder
 
 
