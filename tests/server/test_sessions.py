@@ -8,7 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from placet.cases.case import Case
+from placet.errors import SessionEnded
 from placet.server.case_sessions import LAST_FOR, CaseSessions
+from placet.server.csrf import require_csrf_token
 from placet.testing.clock import FakeClock
 from placet.testing.samples import sample_creation
 from tests.server.running import RunningServer
@@ -26,13 +28,13 @@ def make_case(case_id: str = "review_a", *links: str) -> Case:
     return replace(sample_creation().case, id=case_id, review_digests=links or ("a" * 64, "b" * 64))
 
 
-def test_a_cookie_is_read_back_by_whoever_made_it(sessions: CaseSessions) -> None:
+def test_a_cookie_is_read_back_by_the_server_that_made_it(sessions: CaseSessions) -> None:
     case = make_case()
     session = sessions.read(case, sessions.begin(case.id, "b" * 64, NOW), NOW)
     assert session is not None
     assert (session.case_id, session.link) == (case.id, "b" * 64)
     assert session.actor == "link:bbbbbbbb"
-    assert sessions.is_valid_csrf(session, session.csrf)
+    require_csrf_token(session, session.csrf)
 
 
 def test_a_session_ends_after_half_a_day(sessions: CaseSessions) -> None:
@@ -65,21 +67,25 @@ def test_malformed_cookie_is_no_session(sessions: CaseSessions, cookie: str | No
     assert sessions.read(make_case(), cookie, NOW) is None
 
 
-@pytest.mark.parametrize("presented", ["", "x", "é", "\ud800", "0" * 10_000])
-def test_a_forged_form_is_told_from_our_own(sessions: CaseSessions, presented: str) -> None:
+@pytest.mark.parametrize("presented", [None, "", "x", "é", "\ud800", "0" * 10_000])
+def test_a_form_without_the_token_of_the_session_is_refused(
+    sessions: CaseSessions, presented: str | None
+) -> None:
     case = make_case()
     session = sessions.read(case, sessions.begin(case.id, "a" * 64, NOW), NOW)
     assert session is not None
-    assert not sessions.is_valid_csrf(session, presented)
+    with pytest.raises(SessionEnded):
+        require_csrf_token(session, presented)
 
 
-def test_two_visitors_have_forms_of_their_own(sessions: CaseSessions) -> None:
+def test_two_sessions_have_different_csrf_tokens(sessions: CaseSessions) -> None:
     case = make_case()
     one = sessions.read(case, sessions.begin(case.id, "a" * 64, NOW), NOW)
     other = sessions.read(case, sessions.begin(case.id, "b" * 64, NOW), NOW)
     assert one is not None
     assert other is not None
-    assert not sessions.is_valid_csrf(one, other.csrf)
+    with pytest.raises(SessionEnded):
+        require_csrf_token(one, other.csrf)
 
 
 def test_a_page_left_open_overnight_asks_for_the_link_again_and_keeps_what_was_saved(

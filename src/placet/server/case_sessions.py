@@ -4,13 +4,12 @@ A session exists only in its cookie: case, link and expiry, signed with the serv
 writes nothing (ruling 4), and revoking a link ends its sessions.
 """
 
-import hashlib
-import hmac
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
 from placet.cases.case import Case
+from placet.server.keyed_digests import is_same, sign
 
 LAST_FOR = timedelta(hours=12)
 
@@ -54,23 +53,5 @@ class CaseSessions:
             return None
         return CaseSession(case_id=case.id, link=held, csrf=self._mac("csrf", case.id, link, ends))
 
-    def is_valid_csrf(self, session: CaseSession, presented: str) -> bool:
-        """Whether a form came from a page of this session."""
-        return is_same(presented, session.csrf)
-
     def _mac(self, *parts: str) -> str:
         return sign(self._key, *parts)
-
-
-def sign(key: bytes, *parts: str) -> str:
-    """Return the HMAC-SHA256 of these parts in hexadecimal."""
-    return hmac.new(key, _bytes("\n".join(parts)), hashlib.sha256).hexdigest()
-
-
-def is_same(presented: str, expected: str) -> bool:
-    """Whether two texts are equal, compared in constant time."""
-    return hmac.compare_digest(_bytes(presented), _bytes(expected))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")

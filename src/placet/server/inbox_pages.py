@@ -28,10 +28,11 @@ from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import InboxView, MessageView, SignInView
 from placet.server.case_sessions import LAST_FOR
+from placet.server.csrf import require_csrf_token, require_own_page
 from placet.server.inbox_list import TYPE_NAMES, InboxList, InboxPage, InboxQuery, read_query, write_cursor
 from placet.server.inbox_sessions import InboxSessions, InboxVisitor
 from placet.server.page_replies import HEADERS, PageReplies
-from placet.server.page_requests import FormPairs, read_form, require_own_page
+from placet.server.page_requests import FormPairs, read_form
 from placet.server.poll_limiter import PollLimiter
 
 SIGN_INS_PER_MINUTE = 60
@@ -125,8 +126,9 @@ class InboxPages(HttpApi):
         require_own_page(request, self._replies.origin)
         pairs = await self._form(request)  # read before the key is checked, because this may take long
         visitor = await self._sessions.find_visitor(request.cookies.get(self._cookie))
-        if visitor is None or not self._sessions.is_valid_csrf(visitor, _value(pairs, "csrf")):
+        if visitor is None:
             raise SessionEnded()
+        require_csrf_token(visitor, _value(pairs, "csrf"))
         return visitor, pairs
 
     async def _form(self, request: Request) -> FormPairs:

@@ -19,7 +19,8 @@ from placet.errors import InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 from placet.ports.key_store import ApiKey, KeyStore, StoredSession
 from placet.server.api_key_auth import principal_of
-from placet.server.case_sessions import LAST_FOR, CaseSession, is_same, sign
+from placet.server.case_sessions import LAST_FOR, CaseSession
+from placet.server.keyed_digests import is_same, sign
 from placet.server.limited_log import LimitedLog
 
 FAILURES_LOGGED_PER_MINUTE = 30
@@ -115,10 +116,6 @@ class InboxSessions:
             session=session.digest,
             csrf=self._sign("csrf", session.digest),
         )
-
-    def is_valid_csrf(self, visitor: InboxVisitor, presented: str) -> bool:
-        """Whether a form came from a page shown to this visitor."""
-        return is_same(presented, visitor.csrf)
 
     def admit(self, visitor: InboxVisitor, case_id: str) -> str:
         """Return the cookie for the page of a case; it is valid only together with the inbox cookie."""

@@ -11,6 +11,7 @@ from placet.desk.review_desk import ReviewDesk
 from placet.errors import InvalidSubmission, InvalidToken, SessionEnded
 from placet.http.asgi import read_body
 from placet.server.case_sessions import CaseSession, CaseSessions
+from placet.server.csrf import require_csrf_token, require_own_page
 from placet.server.inbox_sessions import FROM_INBOX, InboxSessions
 from placet.server.page_replies import PageReplies
 
@@ -100,8 +101,7 @@ class PageAccess:
         if session.key_name is not None:  # the key may have been revoked while the body arrived
             session = await self.require_session(request, case)
         post = PagePost(case=case, offer=offer, session=session, pairs=read_form(body))
-        if not self._sessions.is_valid_csrf(session, post.value("csrf") or ""):
-            raise SessionEnded()
+        require_csrf_token(session, post.value("csrf"))
         return post
 
     def came_from_inbox(self, request: Request) -> bool:
@@ -110,22 +110,6 @@ class PageAccess:
 
     def _case_cookie(self, request: Request) -> str | None:
         return request.cookies.get(self._replies.cookies.case(request.path_params.get("case_id", "")))
-
-
-def require_own_page(request: Request, origin: str, *, named: bool = False) -> None:
-    """Raise SessionEnded if the browser reports that the form is on another site.
-
-    Browsers that send no Sec-Fetch-Site are judged by Origin. Our pages send no referrer, so these browsers
-    hide their origin as `null`, as those on other sites may. That is enough for a form with a CSRF token. A
-    form without one needs a `named` origin. A client that sends neither header is not a browser.
-    """
-    site, sender = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    if site is not None:
-        own = site in ("same-origin", "none")
-    else:
-        own = sender in (None, origin) or (sender == "null" and not named)
-    if not own:
-        raise SessionEnded()
 
 
 def read_form(body: bytes) -> FormPairs:
