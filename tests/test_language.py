@@ -86,6 +86,11 @@ TYPE_NAME = re.compile(r"[A-Z]\w*[a-z]\w*")
 STILL_AMBIGUOUS = {"Message", "Outcome", "Verdict"}
 """Names with two meanings in the hook and the relay. They stay until these are rebuilt. Add none."""
 
+RIDDLE = re.compile(
+    r"\b(?:whoever|such a one|nobody is known|what is over|hearsay|mumbles)(?![\w`])", re.IGNORECASE
+)
+"""Phrases that make a reader stop. A sentence names its subject instead."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -287,6 +292,19 @@ def test_no_file_has_a_retired_name() -> None:
 )
 def test_a_retired_word_is_seen_in_any_language(text: str) -> None:
     assert find_retired(text, read_retired_words())
+
+
+def test_no_sentence_has_a_phrase_that_readers_must_decode() -> None:
+    folders = [ROOT / name for name in ("src", "examples", "scripts", "bench", "tests")]
+    found = [
+        f"{relative_path(path)}:{number} {line.strip()}"
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in TEXT_SUFFIXES and path != Path(__file__)
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if RIDDLE.search(line)
+    ]
+    assert found == []
 
 
 def test_no_module_or_function_has_a_catch_all_name() -> None:

@@ -29,7 +29,7 @@ class ThreadStore(ABC):
 
     @abstractmethod
     def decide(self, thread_id: str, decisions: dict[str, str]) -> None:
-        """Keep what was decided before any of it runs; once, whoever else tries."""
+        """Save the decisions once, before any call runs, also if others try the same."""
 
 
 class MemoryThreadStore(ThreadStore):

@@ -27,7 +27,7 @@ ANSWERED = (
     "The bookshelf left the warehouse in Venlo on 12 November at 14:05 and is expected between 16 and 18 "
     "November; the carrier's number is 00340434161094000417. The address can be changed until the evening "
     "before delivery, for which the customer needs the order number and the postcode, and nothing has to be "
-    "paid for it. Whoever is not at home finds a card with the next day and a number to call."
+    "paid for it. Anybody not at home will find a card with the next day and a number to call."
 )
 SECRET = "The customer says that 536-22-8764 is the number they gave us when they called about the order."
 

@@ -36,7 +36,7 @@ class Person:
         self._answers: list[Future[None]] = []
 
     def opens(self, review_url: str, action: str, fields: Fields | None = None) -> None:
-        """Open the link and answer; returns at once, as whoever sends a message does."""
+        """Open the link and answer. Returns at once, as sending a message does."""
         self._answers.append(self._hands.submit(self._answer, review_url, action, fields or {}))
 
     def _answer(self, review_url: str, action: str, fields: Fields) -> None:

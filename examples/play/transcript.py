@@ -1,4 +1,4 @@
-"""What happens in a flow, a line at a time, for whoever reads along."""
+"""Print what happens in a flow, a line at a time."""
 
 
 def say(who: str, what: str) -> None:

@@ -80,7 +80,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def test_a_callback_ends_the_wait_though_no_poll_is_near(server: RunningServer) -> None:
-    """The stream is off and the next poll an hour away; whoever sends the callback need not be trusted."""
+    """There is no stream, and the next poll is an hour away. The sender of the callback is not trusted."""
     told = asyncio.Event()
     notices: list[Notice] = []
 

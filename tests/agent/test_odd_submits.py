@@ -144,7 +144,7 @@ async def test_spaces_around_answerers_are_ignored(tmp_path: Path, typed: str, l
 
 
 async def test_a_press_that_another_program_hears_sends_the_person_to_the_link(tmp_path: Path) -> None:
-    """Telegram and Slack hand each press to one of all who listen, whoever asked."""
+    """Telegram and Slack send each press to any one of the processes that listen."""
     other = tmp_path / "other"
     async with open_bridge("https://ci.example/submit", tmp_path) as (_, channel):
         press = channel.press("confirm")

@@ -23,7 +23,7 @@ def test_stream_split_into_any_chunks_gives_the_same_events(cuts: list[int]) -> 
 
 
 def test_long_event_in_single_bytes_is_parsed_in_linear_time() -> None:
-    """Whoever looks again at all that came so far, with each byte, does nothing else for minutes."""
+    """A reader that scans everything received so far again for each byte takes minutes."""
     reader = EventReader()
     long = b"data: " + b"x" * (LONGEST_EVENT - 1000)
     for number in range(len(long)):

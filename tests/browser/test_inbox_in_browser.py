@@ -74,7 +74,7 @@ def test_a_person_signs_in_decides_and_comes_back(
 
 
 @pytest.mark.parametrize("js", [True, False], ids=["with scripts", "without scripts"])
-def test_whoever_signs_out_leaves_nothing_open_behind(
+def test_signing_out_ends_every_page_that_is_open(
     browser: Browser, server: RunningServer, agent: httpx.Client, key: str, js: bool
 ) -> None:
     prompt = f"Is this still open, {js}?"

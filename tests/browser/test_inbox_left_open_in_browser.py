@@ -55,9 +55,7 @@ def test_a_list_that_stays_open_does_not_choose_the_language_again(
         assert other.locator("html").get_attribute("lang") == "fr"
 
 
-def test_whoever_uses_the_keyboard_sees_what_comes_and_stays_where_they_were(
-    browser: Browser, empty: RunningServer
-) -> None:
+def test_a_keyboard_user_sees_new_cases_and_keeps_their_place(browser: Browser, empty: RunningServer) -> None:
     with empty.client(empty.api_key) as agent, visiting(browser) as page:
         empty.open(agent, prompt="Is it here?", timeout="2h")
         sign_in(page, empty, empty.create_key("ada", "inbox:all"))

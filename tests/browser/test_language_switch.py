@@ -1,4 +1,4 @@
-"""Whoever changes the language half-way keeps what they typed, with scripts and without."""
+"""A person who changes the language half-way keeps what they typed, with scripts and without."""
 
 from typing import Any
 

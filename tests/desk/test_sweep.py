@@ -43,7 +43,7 @@ async def test_reminders_go_out_one_by_one_and_then_the_case_expires(kit: DeskFo
     assert await names(kit, opened.id) == ["created", "reminder", "reminder", "expired"]
 
 
-async def test_a_case_past_its_deadline_is_expired_for_whoever_looks_first(kit: DeskForTests) -> None:
+async def test_the_first_read_after_the_deadline_expires_the_case(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="3h")
     kit.clock.advance(3 * HOUR - TICK)
     assert (await kit.desk.current(opened.id, ACME)).live

@@ -23,7 +23,7 @@ async def known_later(request: Request) -> RespondedBy | None:
 
 
 @pytest.mark.parametrize("identify", [known, known_later])
-def test_whoever_the_app_knows_is_named_in_the_answer(tmp_path: Path, identify) -> None:
+def test_a_person_whom_the_app_knows_is_named_in_the_answer(tmp_path: Path, identify) -> None:
     def app(url: str) -> Placet:
         return Placet(
             base_url=url,

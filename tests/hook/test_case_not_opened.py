@@ -1,4 +1,4 @@
-"""Calls that no server takes a case for: whoever called hears of it, and can still decide them in code."""
+"""Calls for which no server opens a case: the caller gets the reason, and can still decide them in code."""
 
 import asyncio
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def test_an_agent_whose_call_no_server_takes_says_so_and_the_call_can_be_decided
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_timeout_that_no_server_grants_is_told_to_whoever_calls(
+def test_a_timeout_that_the_server_refuses_is_reported_to_the_caller(
     reviews: ServerReviews, is_async: bool
 ) -> None:
     hook = HumanInTheLoopHook({"write_file": ToolConfig(timeout=timedelta(days=30))})

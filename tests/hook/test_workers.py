@@ -1,4 +1,4 @@
-"""Tasks that several threads share: whoever takes its time holds up nobody, and costs others nothing."""
+"""Tasks that several threads share: a slow task neither delays nor slows down the others."""
 
 import subprocess
 import sys

@@ -37,7 +37,7 @@ HOME, ELSEWHERE = "default", "elsewhere"
 VARIABLE = re.compile(r"{\w+}")
 CALL = build_message_call("hello")
 OUTSIDERS = ("stranger", "member", "boss", "admin", "caller of nobody", "their caller", "their boss", *ALL)
-"""Everyone but the caller of the agent, and whoever has no key."""
+"""Everyone but the caller of the agent, and clients without a key."""
 RPCS = list(a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].methods)
 RELAYED = [
     ("GET", "/.well-known/agent-card.json"),

@@ -29,7 +29,7 @@ class BrokenSweep:
 
 
 class PurgedStore(InMemorySqliteStore):
-    """A store that says when it was told to forget what is over."""
+    """A store that records when expired rows are purged."""
 
     def __init__(self) -> None:
         super().__init__()

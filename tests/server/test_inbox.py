@@ -182,7 +182,7 @@ def test_an_answer_from_the_inbox_names_the_key_that_gave_it(
     assert (event.type, event.actor) == ("review.completed", "key:ada")
 
 
-def test_whoever_came_by_a_link_learns_nothing_of_the_inbox(
+def test_a_visitor_with_a_link_learns_nothing_of_the_inbox(
     server: RunningServer, client: httpx.Client, ada: InboxPerson
 ) -> None:
     hitl = server.open(client)

@@ -1,4 +1,4 @@
-"""Answers from the inbox, of every sort of question, as they reach whoever asked."""
+"""Answers from the inbox to questions of every type, as the asker gets them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_every_sort_of_question_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_question_is_answered_from_the_inbox_and_whoever_asked_learns_it(
+def test_a_question_is_answered_from_the_inbox_and_the_asker_gets_the_answer(
     server: RunningServer, client: httpx.Client, ada: InboxPerson, name: str
 ) -> None:
     hitl = server.open_sample(client, KINDS[name])

@@ -125,7 +125,7 @@ def test_a_question_is_not_opened_by_a_press_that_was_on_its_way_when_the_key_wa
 
 
 @pytest.mark.parametrize("lost", ["revoked", "narrowed", "signed out"])
-def test_no_address_of_an_open_page_serves_whoever_lost_sight_of_the_question(
+def test_no_address_of_an_open_page_serves_a_person_who_may_no_longer_see_the_case(
     own_server: RunningServer, agent: httpx.Client, ada: InboxPerson, lost: str
 ) -> None:
     hitl = own_server.open(agent)

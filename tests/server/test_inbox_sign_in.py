@@ -34,7 +34,7 @@ def key_id(server: RunningServer, name: str) -> str:
 # Signing in
 
 
-def test_whoever_has_not_signed_in_sees_nothing_but_the_place_to_do_so(
+def test_without_signing_in_a_person_sees_only_the_sign_in_form(
     server: RunningServer, client: httpx.Client
 ) -> None:
     hitl = server.open(client, prompt="Is this a secret?")

@@ -163,7 +163,7 @@ def test_a_held_message_goes_on_once_a_reviewer_lets_it_pass_in_the_inbox(
         assert client.get(f"{APPROVALS}/{hold.id}").json()["resolution"]["resolvedBy"] == "rita"
 
 
-def test_whoever_loses_the_right_to_decide_loses_the_page_that_is_open() -> None:
+def test_a_person_who_loses_the_right_to_decide_loses_the_open_page() -> None:
     async def run() -> list[bool]:
         rights = FixedRights("relay:default")
         sessions = await _create_sessions(rights)
@@ -179,7 +179,7 @@ def test_whoever_loses_the_right_to_decide_loses_the_page_that_is_open() -> None
     assert asyncio.run(run()) == [True, False, False, True]
 
 
-def test_whoever_cannot_be_looked_up_is_not_let_in() -> None:
+def test_a_person_who_cannot_be_looked_up_is_refused() -> None:
     async def run() -> None:
         rights = FixedRights("relay:default")
         sessions = await _create_sessions(rights)

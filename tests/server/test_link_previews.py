@@ -1,4 +1,4 @@
-"""GET changes nothing (ruling 4): whoever opens every link of every page leaves no trace in the store."""
+"""GET only reads (ruling 4): a program that opens every link of every page changes nothing in the store."""
 
 import re
 import sqlite3

@@ -59,7 +59,7 @@ def test_a_page_that_comes_back_hears_what_it_missed(server: RunningServer, clie
             assert [name for _, name, _ in stream.read_rest()] == ["review.completed"]
 
 
-def test_the_stream_of_a_page_is_for_whoever_came_by_its_link(
+def test_the_stream_of_a_page_needs_the_session_of_its_link(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     other = server.open(client)

@@ -92,7 +92,7 @@ def test_retry_after_never_exceeds_the_deadline(server: RunningServer, client: h
     assert "retry-after" not in late.headers
 
 
-def test_a_case_past_its_deadline_is_expired_for_whoever_looks_first(
+def test_the_first_read_after_the_deadline_expires_the_case(
     server: RunningServer, client: httpx.Client
 ) -> None:
     hitl = server.open(client, timeout="1m", default_action="abort")

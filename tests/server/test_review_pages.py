@@ -177,7 +177,7 @@ def test_a_link_that_was_cut_off_early_says_so(server: RunningServer, cut: str) 
         assert 'href="/review/?lang=fr"' in page.text
 
 
-def test_looking_changes_nothing_whoever_looks(
+def test_no_program_that_previews_links_changes_a_case(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     for previewer in PREVIEWERS:
@@ -263,7 +263,7 @@ def test_a_double_click_is_one_answer(
     assert poll(client, hitl)["result"]["action"] == "confirm"
 
 
-def test_whoever_comes_second_is_told_so(
+def test_the_second_answer_gets_a_page_that_says_so(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     with server.page(hitl) as one, server.page(hitl) as other:
@@ -623,7 +623,7 @@ def test_an_erased_case_is_gone_for_everyone(server: RunningServer, client: http
     assert client.get(hitl["poll_url"]).status_code == 404
 
 
-def test_an_erased_question_says_so_to_whoever_holds_its_link(
+def test_the_link_of_an_erased_case_says_that_it_was_erased(
     server: RunningServer, client: httpx.Client
 ) -> None:
     hitl = server.open(client, inline_actions=["confirm"])

@@ -124,7 +124,7 @@ def test_every_event_has_an_id_and_ids_only_grow(server, client):
 
 
 @pytest.mark.spec("8.5-replay")
-def test_whoever_comes_back_gets_what_was_missed_and_no_more(server, client):
+def test_a_client_that_reconnects_gets_the_missed_events_and_no_others(server, client):
     hitl = server.open(client)
     with server.page(hitl) as page:
         page.post("opened", {})

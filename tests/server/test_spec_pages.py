@@ -123,7 +123,7 @@ def test_the_same_form_sent_twice_is_one_answer_and_another_one_loses(server, cl
 
 
 @pytest.mark.spec("7-delegation", "13.7-bearer")
-def test_whoever_is_handed_the_link_can_answer_on_any_device(server, client):
+def test_a_person_with_the_link_can_answer_on_any_device(server, client):
     hitl = server.open(client)
     with server.page(hitl), server.page(hitl) as colleague:
         colleague.post("respond", {"action": "confirm"})

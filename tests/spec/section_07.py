@@ -74,9 +74,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="7-delegation",
         section="7",
         level="STATED",
-        text="Whoever is handed the link can answer.",
+        text="A person who is given the link can answer.",
         tests=(
-            "tests/server/test_spec_pages.py::test_whoever_is_handed_the_link_can_answer_on_any_device",
+            "tests/server/test_spec_pages.py::test_a_person_with_the_link_can_answer_on_any_device",
             "tests/server/test_spec_pages.py::test_passing_on_makes_a_link_of_its_own_and_the_log_knows_who_answered",
         ),
     ),

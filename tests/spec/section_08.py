@@ -1,4 +1,4 @@
-"""Section 8: where a case stands, for whoever asked."""
+"""Section 8: the state of a case, for its principal."""
 
 from tests.spec.requirement import Requirement
 

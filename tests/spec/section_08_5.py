@@ -76,9 +76,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="8.5-replay",
         section="8.5",
         level="STATED",
-        text="Whoever comes back gets what was missed.",
+        text="A client that reconnects gets the events that it missed.",
         tests=(
-            "tests/server/test_spec_events.py::test_whoever_comes_back_gets_what_was_missed_and_no_more",
+            "tests/server/test_spec_events.py::test_a_client_that_reconnects_gets_the_missed_events_and_no_others",
             "tests/server/test_spec_events.py::test_an_unknown_last_event_replays_everything",
         ),
     ),
@@ -110,7 +110,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="8.5-polling-too",
         section="8.5",
         level="MUST",
-        text="Whoever offers a stream offers polling as well.",
+        text="A service that offers a stream offers polling as well.",
         tests=("tests/server/test_spec_events.py::test_streams_are_offered_beside_polling",),
     ),
     Requirement(

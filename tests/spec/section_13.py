@@ -177,7 +177,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="13",
         level="STATED",
         text="The link is a bearer credential and may be passed on.",
-        tests=("tests/server/test_spec_pages.py::test_whoever_is_handed_the_link_can_answer_on_any_device",),
+        tests=("tests/server/test_spec_pages.py::test_a_person_with_the_link_can_answer_on_any_device",),
     ),
     Requirement(
         id="13.7-stricter",

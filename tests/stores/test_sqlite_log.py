@@ -1,4 +1,4 @@
-"""The log in SQLite: nothing is removed or rewritten through it, and whoever goes around it is found out."""
+"""The log in SQLite: the store removes and rewrites nothing, and changes by other programs are found."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

@@ -86,7 +86,7 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
     "wrong_link": (
         phrase("This link does not open anything"),
         phrase("It may have been cut off when it was copied, or it belongs to another question."),
-        phrase("Open the link again from the message you received, or ask whoever sent it."),
+        phrase("Open the link again from the message you received, or ask its sender."),
     ),
     "session_ended": (
         phrase("Please open your link again"),
@@ -108,7 +108,7 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
     "not_found": (
         phrase("There is nothing here"),
         phrase("The question may have been answered long ago and tidied away."),
-        phrase("Ask whoever sent you here."),
+        phrase("Ask the person who sent you here."),
     ),
     "answered_elsewhere": (
         phrase("Someone else was first"),
@@ -132,15 +132,15 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
     "altered": (
         phrase("This question cannot be shown"),
         phrase("What is stored does not match what was asked, so it cannot be answered. It has been noted."),
-        phrase("Ask whoever sent you the link to ask again."),
+        phrase("Ask the person who sent you the link to ask again."),
     ),
     "unproven": (
         phrase("This answer needs a proof"),
         phrase(
-            "Whoever asks wants a proof along with the answer, and this page cannot give one. "
+            "The service that asks requires a proof with the answer, and this page cannot give one. "
             "Nothing was recorded."
         ),
-        phrase("Ask whoever sent you here how to give it."),
+        phrase("Ask the person who sent you here how to give it."),
     ),
     "second_person": (
         phrase("A second person must approve this"),

@@ -62,7 +62,7 @@ async def scene(
 
 
 def read_message(heard: WebhookResult) -> str:
-    """What Teams shows to whoever pressed."""
+    """Return what Teams shows to the person who pressed."""
     body = msgspec.json.decode(heard.body)
     assert (body["statusCode"], body["type"]) == (200, "application/vnd.microsoft.activity.message")
     return str(body["value"])

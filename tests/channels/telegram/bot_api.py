@@ -83,7 +83,7 @@ class BotApi:
         return Answer(json={"ok": True, "result": self.updates[: body.get("limit", 100)]})
 
     def deliver(self, update: dict[str, Any]) -> None:
-        """Let whoever asks have this update."""
+        """Return this update to the next request."""
         self.updates.append(update)
         self.news.set()
 

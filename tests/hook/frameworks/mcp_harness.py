@@ -106,7 +106,7 @@ class McpHarness(Harness):
     async def _make(
         self, turn: Sequence[ToolCall], client: Client, thread_id: str, kept: dict[str, Any]
     ) -> None:
-        """Make the calls of a turn; whoever ran some of them comes again for those that another one runs."""
+        """Make the calls of a turn. A client that ran some of them repeats those that another client runs."""
         left = turn
         while left:
             calls = (self._call(client, thread_id, kept, call) for call in left)

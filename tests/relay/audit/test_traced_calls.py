@@ -1,4 +1,4 @@
-"""Traces of calls with much in them: whoever calls chooses what that is, and under which correlation id."""
+"""Traces of large calls, whose content and correlation id the caller chooses."""
 
 import tracemalloc
 from datetime import timedelta

@@ -206,7 +206,7 @@ def test_connection_to_the_agent_closes_while_its_stream_is_held(tmp_path: Path,
                 "POST", "/relay/v1/agents/errands", json=call, headers={"A2A-Version": "1.0"}
             ) as response,
         ):
-            lines = response.iter_lines()  # whoever lets go of it leaves the stream
+            lines = response.iter_lines()  # closing the response leaves the stream
             assert "HITL_HELD_AGENT_INPUT_REQUIRED" in next(lines)
             assert raw.hung_up.wait(60)
             assert next(lines) == ""

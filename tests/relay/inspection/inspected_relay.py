@@ -149,7 +149,7 @@ class InspectedRelay:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def authenticate(self, scope: Any) -> Principal:
-        """Whoever calls is called as its key."""
+        """The caller has the name of its key."""
         self._loop = asyncio.get_running_loop()
         sent = dict(scope["headers"])
         return Principal(name=sent[b"authorization"].decode().removeprefix("Bearer "))

@@ -1,4 +1,4 @@
-"""Whoever reaches a webhook is met with a clear refusal, and no caller is told of anything but its own."""
+"""A webhook refuses foreign requests with a clear error, and no caller learns of another caller's tasks."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Who belongs where: one home for everyone, and none for whoever is named in two."""
+"""Which tenant a principal belongs to: to one, and to none if two tenants name it."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -73,7 +73,7 @@ class RecordingInspector:
 
 @pytest.fixture(scope="module")
 def parts() -> Iterator[tuple[str, RawAgent, RecordingInspector]]:
-    """The relay by itself, between an agent and whoever looks at its messages."""
+    """The relay alone, between an agent and an inspector of its messages."""
     listener, url = bind_free_port()
     watcher = RecordingInspector()
     with run_raw_agent() as agent:

@@ -19,9 +19,7 @@ EDIT = ActionDeclaration(
     name="edit",
     label=phrase("Request changes"),
     answered=phrase("Changes requested"),
-    afterwards=phrase(
-        "The changes go back to whoever made it. A new version comes to you as a new question."
-    ),
+    afterwards=phrase("The changes go back to the author. A new version comes to you as a new question."),
     guidance="Not approved yet. Make the changes in data, then ask again with this as previous_case_id.",
 )
 REJECT = ActionDeclaration(
