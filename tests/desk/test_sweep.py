@@ -153,7 +153,7 @@ async def test_one_case_that_cannot_be_written_does_not_keep_the_others() -> Non
 async def test_early_expiry_does_nothing(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="1h")
     case = await kit.desk.get_owned_case(opened.id, ACME)
-    assert await kit.desk.order(case, Expire(actor="system")) == case
+    assert await kit.desk.apply_command(case, Expire(actor="system")) == case
 
 
 @pytest.mark.parametrize("end", ["completed", "expired", "cancelled"])

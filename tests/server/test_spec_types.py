@@ -244,7 +244,9 @@ def test_a_condition_on_a_later_field_is_refused(client):
 @pytest.mark.spec("10.3.4-progress-optional", "8-in-progress")
 def test_work_on_a_case_without_steps_has_no_progress_to_report(server, client):
     hitl = server.open(client)
-    server.run(server.parts.desk.work(hitl["case_id"], actor="link:test", values={}, step=0, progress=None))
+    server.run(
+        server.parts.desk.save_progress(hitl["case_id"], actor="link:test", values={}, step=0, progress=None)
+    )
     poll = client.get(hitl["poll_url"]).json()
     assert poll["status"] == "in_progress"
     assert "progress" not in poll

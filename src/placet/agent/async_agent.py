@@ -144,8 +144,8 @@ class AsyncAgent(BaseAgent[NotifyAsync, httpx.AsyncClient, AsyncListener]):
     async def _perform(self, effect: Any) -> Any:
         match effect:
             case Tell(notice):
-                told = self._tell(notice)
-                return await told if inspect.isawaitable(told) else None
+                result = self._tell(notice)
+                return await result if inspect.isawaitable(result) else None
             case RunBlocking(work):
                 return await asyncio.to_thread(work)
             case Fetch():

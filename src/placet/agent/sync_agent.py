@@ -198,11 +198,11 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
             return response.status_code, response.headers, bytes(body)
 
 
-def _require_finished(told: object) -> None:
+def _require_finished(result: object) -> None:
     """Raise SettingsError if `tell` returned something to await: it has not notified the person."""
-    if inspect.isawaitable(told):
-        if inspect.iscoroutine(told):
-            told.close()
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
         raise SettingsError(ASYNC_TELL)
 
 

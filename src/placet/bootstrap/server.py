@@ -159,7 +159,7 @@ class ServerParts:
         self._next_relay_check = 0.0
         self._refreshing: asyncio.Task[None] | None = None
         self._description: dict[str, Any] | None = None
-        self._awaking = asyncio.Lock()
+        self._relay_start = asyncio.Lock()
         self.app = _wrap_app(self._app(), settings)
 
     def _app(self) -> PlacetApp:
@@ -175,7 +175,7 @@ class ServerParts:
             stop=self.stop,
             log_requests=self.settings.log_requests,
             mounted=self._mounted,
-            awaken=self._awaken,
+            before_routing=self._start_relay_if_needed,
             later_paths=(*RELAY_PATHS, *(route.path for route in DemoPages.list_declared_routes())),
         )
 
@@ -186,7 +186,7 @@ class ServerParts:
             return True
         return bool(await self.store.list_records("agent"))
 
-    async def _awaken(self, path: str) -> None:
+    async def _start_relay_if_needed(self, path: str) -> None:
         """Start the relay once an agent is registered, also by another process while the server runs."""
         if (
             self.relay is not None
@@ -194,7 +194,7 @@ class ServerParts:
             or clock.monotonic() < self._next_relay_check
         ):
             return
-        async with self._awaking:
+        async with self._relay_start:
             try:
                 if self.relay is None and await self.wants_relay():
                     self._serve_relay(await _start_relay(self._make_relay()))

@@ -13,7 +13,7 @@ import click
 
 from placet.cli.client_options import join_options
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import json_option
+from placet.cli.options import json_option, limit_option
 from placet.cli.output import print_table
 from placet.cli.relay_operations import location_options, run_audit
 from placet.cli.results import print_bytes, print_result
@@ -74,7 +74,7 @@ filter_options = join_options(
 
 @audit.command("list")
 @filter_options
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@limit_option
 @audit_options
 @json_option
 def list_events(limit: int, as_json: bool, **given: Any) -> None:

@@ -12,7 +12,7 @@ from placet.cases.wire import poll_response
 from placet.cli.client_options import key_option, require_key, require_secure, server_option
 from placet.cli.command_group import CommandGroup
 from placet.cli.database import load_settings, with_store
-from placet.cli.options import config_option, db_option, json_option
+from placet.cli.options import config_option, db_option, json_option, limit_option
 from placet.cli.output import print_json, print_table
 from placet.cli.results import print_result
 from placet.client import PlacetClient
@@ -32,7 +32,7 @@ def case() -> None:
 @key_option
 @click.option("--status", type=click.Choice([one.value for one in Status]), help="Only cases in this state.")
 @click.option("--before", metavar="CASE_ID", help="Only cases that are older than this one.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@limit_option
 @json_option
 def list_cases(
     server: str, key: str | None, status: str | None, before: str | None, limit: int, as_json: bool

@@ -6,7 +6,7 @@ import click
 
 from placet.cli.command_group import CommandGroup
 from placet.cli.database import load_settings, with_store
-from placet.cli.options import config_option, db_option, json_option
+from placet.cli.options import config_option, db_option, json_option, limit_option
 from placet.cli.output import print_json, print_table
 from placet.desk import clock
 from placet.desk.outbox import Outbox
@@ -27,7 +27,7 @@ def deliveries() -> None:
 @click.option(
     "--state", type=click.Choice(["waiting", "delivered", "failed"]), help="Only deliveries in this state."
 )
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@limit_option
 def list_deliveries(
     db: str | None, config: Path | None, as_json: bool, case_id: str | None, state: str | None, limit: int
 ) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from placet.cli.command_group import CommandGroup
 from placet.cli.database import load_settings, with_store
-from placet.cli.options import config_option, db_option, json_option
+from placet.cli.options import config_option, db_option, json_option, limit_option
 from placet.cli.output import print_table
 from placet.cli.results import print_result
 from placet.desk import clock
@@ -32,7 +32,7 @@ def grant() -> None:
 @json_option
 @click.option("--owner", metavar="NAME", help="Only grants of API keys with this name.")
 @click.option("--live", is_flag=True, help="Only grants that can still be used.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@limit_option
 def list_grants(
     db: str | None, config: Path | None, as_json: bool, owner: str | None, live: bool, limit: int
 ) -> None:

@@ -9,6 +9,13 @@ config_option = click.option(
     "--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings."
 )
 db_option = click.option("--db", metavar="URL", help="The database: sqlite:///FILE or a path.")
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Maximum number of rows to list.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 PORT = click.IntRange(0, 65535)
 

@@ -55,9 +55,19 @@ approval_options = join_options(
 
 @approval.command("list")
 @approval_options
-@click.option("--status", type=click.Choice(STATUSES), default="PENDING", show_default=True)
 @click.option(
-    "--size", type=click.IntRange(1, 200), default=20, show_default=True, help="Number of messages to list."
+    "--status",
+    type=click.Choice(STATUSES),
+    default="PENDING",
+    show_default=True,
+    help="Only messages in this state.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="Maximum number of messages to list.",
 )
 @json_option
 def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:

@@ -3,7 +3,7 @@
 from placet.cases.case import Case, Offer
 
 LINK_ACTOR = "link:"
-"""How the actor of a person begins who came by a review link."""
+"""The prefix of the actor of a person who came by a review link."""
 
 
 def ends_case(case: Case, offer: Offer, actor: str) -> bool:

@@ -14,7 +14,7 @@ from placet.protocol.stream import FINAL, HANDED_BACK
 
 WEBHOOK, RELAY = "webhook", "relay"
 CALLED_BACK = FINAL | {HANDED_BACK}
-"""The events that an owner is told by callback."""
+"""The events that callbacks report to the owner."""
 
 
 class HoldRelease(Struct, frozen=True, kw_only=True):
@@ -28,8 +28,8 @@ def build_deliveries(step: CaseStep, message_id: Callable[[], str]) -> tuple[Del
     """Return the deliveries to write in the transaction of the step. Their bodies do not change later."""
     if step.case.callback_url is None and step.case.subject.entry_point != RELAY:
         return ()
-    told = [event for event in step.events if event.type in CALLED_BACK]
-    return tuple(owed for event in told for owed in _build_for_event(step.case, event, message_id))
+    reported = [event for event in step.events if event.type in CALLED_BACK]
+    return tuple(owed for event in reported for owed in _build_for_event(step.case, event, message_id))
 
 
 def _build_for_event(case: Case, event: Event, message_id: Callable[[], str]) -> list[Delivery]:

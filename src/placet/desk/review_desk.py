@@ -208,7 +208,7 @@ class ReviewDesk:
         """Record that the reviewer has opened the page."""
         return await self._order(case_id, View(actor=actor))
 
-    async def work(
+    async def save_progress(
         self, case_id: str, *, actor: str, values: dict[str, Any], step: int, progress: Progress | None
     ) -> Case:
         """Save the values entered so far and record the progress. Sensitive values stay in the draft."""
@@ -248,7 +248,7 @@ class ReviewDesk:
             case, offer = await self.get_case_and_offer(case_id)
             command = HandBackAsLast if ends_case(case, offer, actor) else HandBack
             try:
-                return await self.order(case, command(actor=actor, by=by, reason=note))
+                return await self.apply_command(case, command(actor=actor, by=by, reason=note))
             except CaseConflict:
                 continue
         raise Unavailable()
@@ -347,7 +347,7 @@ class ReviewDesk:
 
     # Writing
 
-    async def order(self, case: Case, command: Command) -> Case:
+    async def apply_command(self, case: Case, command: Command) -> Case:
         """Apply a command to this version of the case. Raises CaseConflict if it has changed."""
         step = apply(case, command, now=self.now(), salt=random_values.generate_salt())
         return await self._commit(case, step) if step.events else case
@@ -355,7 +355,7 @@ class ReviewDesk:
     async def _order(self, case_id: str, command: Command) -> Case:
         for _ in range(ATTEMPTS):
             try:
-                return await self.order(await self._require_case(case_id), command)
+                return await self.apply_command(await self._require_case(case_id), command)
             except CaseConflict:
                 continue
         raise Unavailable()

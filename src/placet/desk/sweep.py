@@ -63,7 +63,7 @@ class Sweep:
                 return not case.live and await self._postpone(case)
             if isinstance(command, Erase):
                 return await self._erase(case, command)
-            return (await self._desk.order(case, command)).version > case.version
+            return (await self._desk.apply_command(case, command)).version > case.version
         except CaseConflict:  # the case changed meanwhile; the next batch reads it again
             return False
 

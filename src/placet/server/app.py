@@ -47,13 +47,13 @@ class PlacetApp:
         stop: Callable[[], Awaitable[None]],
         log_requests: bool = False,
         mounted: Mapping[str, ASGIApp] | None = None,
-        awaken: Callable[[str], Awaitable[None]] | None = None,
+        before_routing: Callable[[str], Awaitable[None]] | None = None,
         later_paths: Iterable[str] = (),
     ) -> None:
         """`router` serves what is not raw; `mounted` are applications by the beginning of their paths.
 
-        `awaken` is called with each path that is not raw, before it is served. `later_paths` are those of
-        routes that may be added to the router.
+        `before_routing` is called with each path that is not raw, before it is served. `later_paths` are the
+        paths of routes that may be added to the router.
         """
         routes = tuple(routes)
         raw = RawTable(routes)
@@ -68,7 +68,7 @@ class PlacetApp:
         self._stream_handlers = raw.streams
         self._router = router
         self._mounted = {} if mounted is None else mounted
-        self._awaken = awaken
+        self._before_routing = before_routing
         self._meter = meter
         self._log_requests = log_requests
         self._start = start
@@ -144,8 +144,8 @@ class PlacetApp:
         self._record(scope, name, status, began)
 
     async def _serve_other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._awaken is not None:
-            await self._awaken(path)
+        if self._before_routing is not None:
+            await self._before_routing(path)
         app = self._find_mounted(path)
         if app is not None:
             await app(scope, receive, send)

@@ -1,7 +1,7 @@
 """Run rules that evaluate a schema of somebody else in a worker process, with a deadline.
 
-A schema of an agent is a small program. Its size is bounded when the case is opened; this is the second
-wall. The process starts with the first such answer and is stopped when it exceeds a limit.
+A schema of an agent is a small program. Its size is limited when the case is opened; this process limits the
+time and memory of its evaluation. It starts with the first such answer, and is stopped at a limit.
 """
 
 import asyncio

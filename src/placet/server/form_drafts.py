@@ -73,7 +73,7 @@ class Drafts(HttpApi):
             if drop_empty_values(turn.values) == drop_empty_values(saved):
                 return turn
             # Only a button moves to another step: a late save must not move the reviewer back.
-            await self._desk.work(
+            await self._desk.save_progress(
                 post.case.id,
                 actor=post.session.actor,
                 values=turn.values,

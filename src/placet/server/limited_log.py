@@ -1,4 +1,4 @@
-"""A log that a flood of requests cannot fill: so many lines a minute, and a count of the others."""
+"""A log with a limit of lines per minute, so that many requests cannot fill it; the others are counted."""
 
 import logging
 from collections.abc import Callable

@@ -194,7 +194,7 @@ class ReviewPages(HttpApi):
             turn = rules.handle_post(post.offer, move, post.typed, saved)
         if turn.ready:
             return await self._answer(request, post, move, turn)
-        await self._desk.work(
+        await self._desk.save_progress(
             post.case.id,
             actor=post.session.actor,
             values=turn.values,

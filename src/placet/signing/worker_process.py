@@ -1,7 +1,7 @@
 """A worker process that signs for a busy server on another core.
 
-A signature takes longer than any other part of an answer and keeps the interpreter to itself, in whichever
-thread it is made. The process gets the key and then the claims through one socket, and ends with it.
+A signature takes longer than any other part of an answer and holds the interpreter lock, also in a thread.
+The process gets the key and then the claims through one socket, and ends with it.
 """
 
 import asyncio

@@ -34,7 +34,9 @@ class ScriptedHuman:
     async def type(self, values: dict[str, Any], *, progress: Progress | None = None, step: int = 0) -> Case:
         """Enter values without submitting them."""
         actor = await self._actor()
-        return await self._desk.work(self.case_id, actor=actor, values=values, step=step, progress=progress)
+        return await self._desk.save_progress(
+            self.case_id, actor=actor, values=values, step=step, progress=progress
+        )
 
     async def answer(
         self,

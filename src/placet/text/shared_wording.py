@@ -17,7 +17,7 @@ IF_UNANSWERED: Mapping[str, str] = {
 
 
 def describe_no_answer(default_action: str) -> str:
-    """Return what comes of no answer, as the end of a sentence in a messenger."""
+    """Return what happens without an answer, as the end of a sentence in a messenger."""
     known = IF_UNANSWERED.get(default_action, "Nothing is decided.")
     sentence = known.partition(", because ")[0].rstrip(".")
     return f"{sentence[:1].lower()}{sentence[1:]}."

@@ -34,7 +34,7 @@ class ResolvedHoldRedactor:
     async def find_oldest_unfinished(
         self, tenant: str, *, before: datetime, now: datetime
     ) -> datetime | None:
-        """Return when the oldest approved hold was created whose message is not delivered; None: no such."""
+        """Return when the oldest approved hold with an undelivered message was created; None without one."""
         filter = HoldFilter(status="APPROVED", until=before)
         async for hold in self._iterate_oldest_first(tenant, filter):
             resolved_at = hold.resolved_at or hold.created_at

@@ -1,4 +1,4 @@
-"""The MCP tool that asks for the last word before something is done."""
+"""The MCP tool that asks for confirmation before something is done."""
 
 from typing import Annotated, Any
 

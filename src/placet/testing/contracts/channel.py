@@ -133,8 +133,8 @@ class SendingContract:
         tickets = [await harness.channel.send(card) for _ in range(3)]
         for sent_message in tickets:
             await harness.channel.mark_closed(sent_message, card, sample_closure())
-        told = [shown for shown in harness.list_messages() if "Approved by Ada" in shown.text]
-        assert len(told) == 3
+        closed = [shown for shown in harness.list_messages() if "Approved by Ada" in shown.text]
+        assert len(closed) == 3
 
     async def test_settling_twice_has_no_further_effect(self, harness: ChannelHarness) -> None:
         card = sample_card()
@@ -284,8 +284,8 @@ class InteractionContract:
         sent_message = await harness.channel.send(card)
         request = harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
         reply = (await harness.channel.handle_webhook(request)).reply
-        told = reply("Your answer was recorded.") if reply is not None else b"Your answer was recorded."
-        assert b"Your answer was recorded." in told
+        body = reply("Your answer was recorded.") if reply is not None else b"Your answer was recorded."
+        assert b"Your answer was recorded." in body
 
     async def test_a_long_reply_is_truncated(self, harness: InteractiveHarness) -> None:
         card = sample_card()
@@ -294,9 +294,9 @@ class InteractionContract:
             harness.press(sent_message, card.buttons[0].reference, user_id="7", name="Ada")
         )
         await harness.channel.reply(result.interactions[0], "word " * 5_000)
-        (told,) = harness.list_replies()
-        assert told.startswith("word word")
-        assert told.endswith("…")
+        (shown,) = harness.list_replies()
+        assert shown.startswith("word word")
+        assert shown.endswith("…")
         assert [one.problems for one in harness.list_messages()] == [()] * len(harness.list_messages())
 
     async def test_a_hostile_name_is_made_visible(self, harness: InteractiveHarness) -> None:
