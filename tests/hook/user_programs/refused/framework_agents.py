@@ -19,31 +19,31 @@ class Session:
 
 
 hook = HumanInTheLoopHook({"send_mail": True})
-ApprovalMiddleware(hook)  # refused: call-arg, reportCallIssue
-ApprovalMiddleware(hook, saver="x.db")  # refused: arg-type, reportArgumentType
-ApprovalMiddleware([hook], saver=MemorySaver())  # refused: arg-type, reportArgumentType
-ApprovalMiddleware({"send_mail": True}, saver=MemorySaver())  # refused: arg-type, reportArgumentType
-ApprovalMiddleware(hook, saver=MemorySaver(), lease=3)  # refused: call-arg, reportCallIssue
+ApprovalMiddleware(hook)  # type: ignore[call-arg]  # reportCallIssue
+ApprovalMiddleware(hook, saver="x.db")  # type: ignore[arg-type]  # reportArgumentType
+ApprovalMiddleware([hook], saver=MemorySaver())  # type: ignore[arg-type]  # reportArgumentType
+ApprovalMiddleware({"send_mail": True}, saver=MemorySaver())  # type: ignore[arg-type]  # reportArgumentType
+ApprovalMiddleware(hook, saver=MemorySaver(), lease=3)  # type: ignore[call-arg]  # reportCallIssue
 approval = ApprovalMiddleware[Session](hook, saver=MemorySaver())
 graph = create_agent("model", middleware=[approval], context_schema=Session, checkpointer=InMemorySaver())
-resume(graph, "t", {"a": "aprove"})  # refused: dict-item call-overload, reportArgumentType reportCallIssue
-resume("t", graph, None)  # refused: call-overload, reportArgumentType reportCallIssue
-resume(graph, "t", None, context=7)  # refused: call-overload misc, reportArgumentType reportCallIssue
+resume(graph, "t", {"a": "aprove"})  # type: ignore[dict-item]  # reportArgumentType reportCallIssue
+resume("t", graph, None)  # type: ignore[call-overload]  # reportArgumentType reportCallIssue
+resume(graph, "t", None, context=7)  # type: ignore[call-overload]  # reportArgumentType reportCallIssue
 
 capability = PydanticAIApproval(hook, saver=MemorySaver())
-PydanticAIApproval(hook, saver=MemorySaver(), parralel=["look"])  # refused: call-arg, reportCallIssue
+PydanticAIApproval(hook, saver=MemorySaver(), parralel=["look"])  # type: ignore[call-arg]  # reportCallIssue
 agent = Agent("test", deps_type=Session, output_type=int, capabilities=[capability])
-capability.run_sync(agent, "go", thread_id="t", deps=7)  # refused: misc, reportArgumentType
-capability.resume_sync("t", agent)  # refused: call-overload, reportArgumentType reportCallIssue
+capability.run_sync(agent, "go", thread_id="t", deps=7)  # type: ignore[misc]  # reportArgumentType
+capability.resume_sync("t", agent)  # type: ignore[call-overload]  # reportArgumentType reportCallIssue
 outcome = capability.resume_sync(agent, "t", {"a": "approve"})
-print(outcome.output)  # refused: union-attr, reportAttributeAccessIssue
+print(outcome.output)  # type: ignore[union-attr]  # reportAttributeAccessIssue
 if not isinstance(outcome, InterruptionMetadata):
-    text: str = outcome.output  # refused: assignment, reportAssignmentType
+    text: str = outcome.output  # type: ignore[assignment]  # reportAssignmentType
 
 sdk_approval = OpenAIAgentsApproval(hook, saver=MemorySaver())
 sdk_agent = SdkAgent[Session]("clerk")
-sdk_approval.run_sync(sdk_agent, "go", thread_id="t", context=7)  # refused: misc arg-type, reportArgumentType
-sdk_approval.run_sync(agent, "go", thread_id="t")  # refused: arg-type, reportArgumentType
-sdk_approval.resume_sync("t", sdk_agent)  # refused: arg-type, reportArgumentType
-sdk_approval.gate_tools([Session("ann")])  # refused: list-item, reportArgumentType
-sdk_approval.run_sync(sdk_agent, "go", thread_id="t", maxturns=3)  # refused: call-arg, reportCallIssue
+sdk_approval.run_sync(sdk_agent, "go", thread_id="t", context=7)  # type: ignore[misc]  # reportArgumentType
+sdk_approval.run_sync(agent, "go", thread_id="t")  # type: ignore[arg-type]  # reportArgumentType
+sdk_approval.resume_sync("t", sdk_agent)  # type: ignore[arg-type]  # reportArgumentType
+sdk_approval.gate_tools([Session("ann")])  # type: ignore[list-item]  # reportArgumentType
+sdk_approval.run_sync(sdk_agent, "go", thread_id="t", maxturns=3)  # type: ignore[call-arg]  # reportCallIssue

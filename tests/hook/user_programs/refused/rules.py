@@ -21,32 +21,32 @@ def echo(messages: object) -> str:
     return str(messages)
 
 
-ToolConfig(allowed_decisions=("aprove",))  # refused: arg-type, reportArgumentType
-ToolConfig(allowed_decisions="approve")  # refused: arg-type, reportArgumentType
-ToolConfig(when=True)  # refused: arg-type, reportArgumentType
-ToolConfig(when=lambda call: True)  # refused: arg-type misc, reportArgumentType
-ToolConfig(default="approve")  # refused: arg-type, reportArgumentType
-ToolConfig(timeout="10m")  # refused: arg-type, reportArgumentType
-ToolConfig("Deletes")  # refused: misc call-arg, reportCallIssue
-HumanInTheLoopHook(["delete"])  # refused: arg-type, reportArgumentType
-HumanInTheLoopHook({"delete": None})  # refused: dict-item, reportArgumentType
-HumanInTheLoopHook({delete: True})  # refused: dict-item, reportArgumentType
-HumanInTheLoopHook({"delete": True}, on_new_message="drop")  # refused: arg-type, reportArgumentType
-HumanInTheLoopHook({"delete": True}, optonal=["delete"])  # refused: call-arg, reportCallIssue
+ToolConfig(allowed_decisions=("aprove",))  # type: ignore[arg-type]  # reportArgumentType
+ToolConfig(allowed_decisions="approve")  # type: ignore[arg-type]  # reportArgumentType
+ToolConfig(when=True)  # type: ignore[arg-type]  # reportArgumentType
+ToolConfig(when=lambda call: True)  # type: ignore[arg-type, misc]  # reportArgumentType
+ToolConfig(default="approve")  # type: ignore[arg-type]  # reportArgumentType
+ToolConfig(timeout="10m")  # type: ignore[arg-type]  # reportArgumentType
+ToolConfig("Deletes")  # type: ignore[call-arg]  # reportCallIssue
+HumanInTheLoopHook(["delete"])  # type: ignore[arg-type]  # reportArgumentType
+HumanInTheLoopHook({"delete": None})  # type: ignore[dict-item]  # reportArgumentType
+HumanInTheLoopHook({delete: True})  # type: ignore[dict-item]  # reportArgumentType
+HumanInTheLoopHook({"delete": True}, on_new_message="drop")  # type: ignore[arg-type]  # reportArgumentType
+HumanInTheLoopHook({"delete": True}, optonal=["delete"])  # type: ignore[call-arg]  # reportCallIssue
 hook = HumanInTheLoopHook({"delete": True})
-ReactAgent("clerk", echo, [delete], [hook], "x.db")  # refused: arg-type, reportArgumentType
-ReactAgent("clerk", echo, [delete], hook, MemorySaver())  # refused: arg-type, reportArgumentType
-ReactAgent("clerk", echo, [delete], [HumanInTheLoopHook])  # refused: list-item, reportArgumentType
-ReactAgent("clerk", echo, ["delete"])  # refused: list-item, reportArgumentType
-MemorySaver(retain=3)  # refused: arg-type, reportArgumentType
-FileSaver(lock_timeout=timedelta(seconds=1))  # refused: call-arg, reportCallIssue
-CheckpointRetention(3)  # refused: misc call-arg, reportCallIssue
+ReactAgent("clerk", echo, [delete], [hook], "x.db")  # type: ignore[arg-type]  # reportArgumentType
+ReactAgent("clerk", echo, [delete], hook, MemorySaver())  # type: ignore[arg-type]  # reportArgumentType
+ReactAgent("clerk", echo, [delete], [HumanInTheLoopHook])  # type: ignore[list-item]  # reportArgumentType
+ReactAgent("clerk", echo, ["delete"])  # type: ignore[list-item]  # reportArgumentType
+MemorySaver(retain=3)  # type: ignore[arg-type]  # reportArgumentType
+FileSaver(lock_timeout=timedelta(seconds=1))  # type: ignore[call-arg]  # reportCallIssue
+CheckpointRetention(3)  # type: ignore[call-arg]  # reportCallIssue
 
 
-@requires_approval("Deletes", allowed_decisions=("aprove",))  # refused: arg-type, reportArgumentType
+@requires_approval("Deletes", allowed_decisions=("aprove",))  # type: ignore[arg-type]  # reportArgumentType
 def wipe(name: str) -> str:
     return name
 
 
-wipe(7)  # refused: arg-type, reportArgumentType
-length: int = wipe("a")  # refused: assignment, reportAssignmentType
+wipe(7)  # type: ignore[arg-type]  # reportArgumentType
+length: int = wipe("a")  # type: ignore[assignment]  # reportAssignmentType
