@@ -1,11 +1,12 @@
 """`placet wait`: the decision of a case that someone else opened."""
 
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 
 from tests.cli.asking import Desk
-from tests.cli.strange_service import Reply, StrangeService, strange_service
+from tests.cli.strange_service import Call, Reply, StrangeService, strange_service
 
 CASE = {"type": "confirmation", "prompt": "Water the plants?"}
 
@@ -16,7 +17,7 @@ def service() -> Iterator[StrangeService]:
         yield service
 
 
-def test_a_case_of_another_program_is_offer_event_loop_its_poll_address(desk: Desk) -> None:
+def test_a_case_of_another_program_is_followed_by_its_poll_url(desk: Desk) -> None:
     with desk.api() as api:
         hitl = api.post("/v1/cases", json=CASE).json()["hitl"]
     asking = desk.start("wait", hitl["poll_url"], "--interval", "0.2")
@@ -50,6 +51,7 @@ def test_minimal_poll_responses_are_followed(service: StrangeService, desk: Desk
     ("reply", "complaint"),
     [
         (Reply(status=404), "The poll URL answered HTTP 404."),
+        (Reply(status=401), "HTTP 401. Pass the credentials"),
         (Reply(status=302, headers={"Location": "/elsewhere"}), "This is not a poll URL"),
         (Reply(body=b"<html>", headers={"Content-Type": "text/html; charset=utf-8"}), "not a poll URL"),
         (Reply(body=b"<html>"), "did not return a poll response"),
@@ -92,6 +94,31 @@ def test_review_link_is_explained_and_its_token_is_not_repeated(desk: Desk) -> N
     assert "HTTP 303" not in asking.stderr
     assert "Pass the case's poll_url" in asking.stderr
     assert hitl["review_url"].partition("token=")[2] not in asking.stderr
+
+
+def test_events_url_is_explained_and_not_read_to_its_end(desk: Desk) -> None:
+    with desk.api() as api:
+        hitl = api.post("/v1/cases", json=CASE).json()["hitl"]
+    asking = desk.start("wait", hitl["events_url"])
+    assert asking.read_stdout(1) == b""
+    assert "it sends an event stream" in asking.stderr
+    assert "Pass the case's poll_url" in asking.stderr
+
+
+def test_max_wait_limits_the_first_poll_too(service: StrangeService, desk: Desk) -> None:
+    stopped = Event()
+
+    def hang(call: Call) -> Reply:
+        stopped.wait(60)
+        return Reply(body=b'{"status": "pending"}')
+
+    service.replies["/poll"] = hang
+    asking = desk.start("wait", f"{service.url}/poll", "--max-wait", "1s", "--json")
+    try:
+        assert asking.end(1)["error"] == "unreadable_answer"
+        assert "does not answer within 5 seconds" in asking.stderr
+    finally:
+        stopped.set()
 
 
 def test_review_link_of_a_case_of_this_machine_is_waited_for(desk: Desk) -> None:

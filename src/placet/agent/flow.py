@@ -271,9 +271,8 @@ class Flow:
         return min(self._poll_at, self._not_before) if self._hinted else self._poll_at
 
     def _response_timeout_s(self, now: datetime) -> float:
-        """Return the timeout of a poll: the remaining wait, within a lower and an upper bound."""
-        left = (self._give_up_at - now).total_seconds() if self._give_up_at is not None else ANSWER_WITHIN_S
-        return min(max(left, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
+        """Return the timeout of a poll, in seconds."""
+        return limit_response_time(self._give_up_at - now if self._give_up_at is not None else None)
 
     def _find_next_time(self) -> datetime:
         reminders = [] if self._may_have_ended() else self._reminders[:1]
@@ -289,6 +288,12 @@ class Flow:
         soon_after = self.case.expires_at + timedelta(seconds=1)
         later = now + timedelta(seconds=seconds)
         return soon_after if now < soon_after < later else later
+
+
+def limit_response_time(left: timedelta | None) -> float:
+    """Return the timeout of a poll in seconds: the remaining wait, within a lower and an upper bound."""
+    seconds = left.total_seconds() if left is not None else ANSWER_WITHIN_S
+    return min(max(seconds, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
 
 
 def _is_temporary(status: int) -> bool:

@@ -1,11 +1,12 @@
 """`placet request`: send an HTTP request, and wait for the decision if the service needs a person."""
 
+import asyncio
 import math
 import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,10 +103,23 @@ async def send(call: httpx.Request, how: WaitOptions) -> PendingCase | None:
         return await _read(response, how)
 
 
-async def send_and_read(call: httpx.Request) -> tuple[httpx.Response, bytes]:
-    """Send a request with a small response. Raises Unreachable or UnreadableAnswer."""
-    async with _open_response(call) as response:
-        return response, await _read_all(response, LARGEST)
+async def send_and_read(
+    call: httpx.Request, *, check: Callable[[httpx.Response], None] | None = None, within_s: float = math.inf
+) -> tuple[httpx.Response, bytes]:
+    """Send a request with a small response; `check` may refuse it by its head.
+
+    Raises Unreachable or UnreadableAnswer.
+    """
+    try:
+        async with (
+            asyncio.timeout(None if within_s == math.inf else within_s),
+            _open_response(call) as response,
+        ):
+            if check is not None:
+                check(response)
+            return response, await _read_all(response, LARGEST)
+    except TimeoutError:
+        raise UnreadableAnswer(f"The service does not answer within {within_s:.0f} seconds.") from None
 
 
 @asynccontextmanager

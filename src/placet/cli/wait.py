@@ -1,6 +1,6 @@
 """`placet wait`: wait for the decision of a case, by its poll URL."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -8,8 +8,9 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, PendingCases, read_case
+from placet.agent.flow import limit_response_time
 from placet.agent.pending_case_store import default_path
-from placet.agent.responses import credentials_of
+from placet.agent.responses import credentials_of, is_stream
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
 from placet.cli.request import Headers, build_request, header_option, send_and_read
@@ -22,6 +23,11 @@ NOT_A_POLL_URL = (
     "This is not a poll URL: it leads to a page, as a review link does. The review link is for the person."
     " Pass the case's poll_url, which is beside review_url in the response that opened the case."
 )
+NOT_AN_EVENT_STREAM = (
+    "This is not a poll URL: it sends an event stream, as an events_url does. Pass the case's poll_url, which"
+    " is beside events_url in the response that opened the case."
+)
+CREDENTIALS_NEEDED = "Pass the credentials that opened the case with -H 'Authorization: Bearer …'."
 STATUSES = [status.value for status in Status]
 POLL_FIELDS = ("case_id", "created_at", "expires_at", "previous_case_id")
 
@@ -48,7 +54,8 @@ def wait(poll_url: str, headers: Headers, affirmative: tuple[str, ...], how: Wai
     call = build_request("GET", poll_url, None, headers)
 
     async def perform(waiting: CaseWait) -> None:
-        await follow(_find_saved_case(str(call.url)) or await _fetch_case(call, affirmative), waiting)
+        saved = _find_saved_case(str(call.url))
+        await follow(saved or await _fetch_case(call, affirmative, how.max_wait), waiting)
 
     run(perform, how)
 
@@ -65,18 +72,24 @@ def _find_saved_case(url: str) -> PendingCase | None:
         cases.close()
 
 
-def _is_page(response: httpx.Response) -> bool:
+def _require_poll_response(response: httpx.Response) -> None:
+    """Raise CaseLost or UnreadableAnswer unless this may be a poll response."""
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return response.status_code == 200 and media == "text/html"
-
-
-async def _fetch_case(call: httpx.Request, affirmative: tuple[str, ...]) -> PendingCase:
-    """Return the case that the poll URL describes. Raises CaseLost or UnreadableAnswer."""
-    response, content = await send_and_read(call)
-    if response.is_redirect or _is_page(response):
+    if response.is_redirect or (response.status_code == 200 and media == "text/html"):
         raise UnreadableAnswer(NOT_A_POLL_URL)
+    if is_stream(response):
+        raise UnreadableAnswer(NOT_AN_EVENT_STREAM)
     if response.status_code != 200:
-        raise CaseLost(f"The poll URL answered HTTP {response.status_code}.")
+        needed = f" {CREDENTIALS_NEEDED}" if response.status_code in (401, 403) else ""
+        raise CaseLost(f"The poll URL answered HTTP {response.status_code}.{needed}")
+
+
+async def _fetch_case(
+    call: httpx.Request, affirmative: tuple[str, ...], max_wait: timedelta | None
+) -> PendingCase:
+    """Return the case that the poll URL describes. Raises CaseLost or UnreadableAnswer."""
+    within_s = limit_response_time(max_wait)
+    _, content = await send_and_read(call, check=_require_poll_response, within_s=within_s)
     url, now = str(call.url), datetime.now(UTC)
     yes = {"affirmative_actions": affirmative or list_clear_affirmative_actions()}
     known = msgspec.json.encode({"hitl": _parse_case(content, url, now), "data": yes})
