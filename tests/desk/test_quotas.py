@@ -1,6 +1,7 @@
 """One principal cannot fill the server: open cases, stored content and the rate of both are limited."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from placet.errors import QuotaExceeded
 from placet.ports.case_store import OwnerUsage
 from placet.ports.store import Store
 from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -102,6 +104,40 @@ async def test_requests_at_the_same_time_do_not_exceed_a_quota(store: Store) -> 
     assert sum(isinstance(one, QuotaExceeded) for one in results) == 50
     assert (await store.get_usage("acme")).open_cases == 10
     await asyncio.gather(*(kit.open(principal=OTHER) for _ in range(10)))
+
+
+class SlowEvaluator:
+    """Reports each request, and answers once the test lets it."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def run(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        self.asked.set()
+        await self.may_answer.wait()
+        return method(*arguments)
+
+
+async def test_a_case_whose_schema_is_being_checked_counts(store: Store) -> None:
+    slow = SlowEvaluator()
+    kit = desk_for_tests(store=store, limits=Limits(**{**OFF, "max_open_cases": 1}), evaluator=slow)
+    call = {"id": "one", "name": "send", "arguments": {}, "schema": {"type": "object"}}
+    first = asyncio.create_task(kit.open(context={"tool_calls": [call]}))
+    await asyncio.wait_for(slow.asked.wait(), PATIENCE_S)
+    await refusal(kit)
+    slow.may_answer.set()
+    await first
+    assert (await store.get_usage("acme")).open_cases == 1
+
+
+async def test_drafts_saved_at_the_same_time_do_not_exceed_a_quota(store: Store) -> None:
+    kit = desk_with(store, max_stored_bytes=60_000)
+    opened = [await kit.open() for _ in range(5)]
+    typing = (kit.human(one).type({"note": "x" * 30_000}) for one in opened)
+    results = await asyncio.gather(*typing, return_exceptions=True)
+    assert any(isinstance(one, QuotaExceeded) for one in results)
+    assert (await store.get_usage("acme")).stored_bytes < 60_000
 
 
 async def test_a_quota_is_right_after_a_restart(tmp_path: Path) -> None:

@@ -136,8 +136,9 @@ class CaseCreator:
             await self.require_callable(case.callback_url)
         body = self._body(case, offer, credentials)
         await self._quotas.check(case.owner, len(body))
-        await self._schemas.check(self._find_rules(offer.type, offer.context), offer.context)
+        # Reserved before anything else is awaited: requests at the same time must see each other.
         with self._quotas.reserve(case.owner, len(body)):
+            await self._schemas.check(self._find_rules(offer.type, offer.context), offer.context)
             return await self._write(case, offer, body, principal, repeatable, hold)
 
     async def _write(

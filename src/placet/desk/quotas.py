@@ -113,7 +113,7 @@ class CreationQuotas:
         """Count a draft that is saved; raise QuotaExceeded if the principal may not store it now."""
         self.count_answer(owner, size)
         limit, used = self._limits.max_stored_bytes, await self._store.get_usage(owner)
-        if 0 < limit < used.stored_bytes + size:
+        if 0 < limit < used.stored_bytes + self._bytes_in_flight[owner or ""] + size:
             self.refuse("stored_bytes", limit)
 
     def count_answer(self, owner: str | None, size: int) -> None:
@@ -128,19 +128,18 @@ class CreationQuotas:
 
     @contextmanager
     def reserve(self, owner: str | None, size: int) -> Iterator[None]:
-        """Count a case that is being written, so that requests at the same time cannot exceed a quota."""
+        """Count a case that is being created, so that requests at the same time cannot exceed a quota."""
         name = owner or ""
         self._cases.spend(name, 1)
         self._bytes.spend(name, size)
-        self._cases_in_flight[name] += 1
-        self._bytes_in_flight[name] += size
-        try:
+        with _count(self._cases_in_flight, name, 1), _count(self._bytes_in_flight, name, size):
             yield
-        finally:
-            self._cases_in_flight[name] -= 1
-            self._bytes_in_flight[name] -= size
-            if not self._cases_in_flight[name]:
-                del self._cases_in_flight[name], self._bytes_in_flight[name]
+
+    @contextmanager
+    def reserve_draft(self, owner: str | None, size: int) -> Iterator[None]:
+        """Count a draft that is being written, so that requests at the same time cannot exceed a quota."""
+        with _count(self._bytes_in_flight, owner or "", size):
+            yield
 
     def refuse(self, quota: str, limit: int, wait_s: int = WAIT_FOR_PEOPLE_S) -> NoReturn:
         """Count the refusal and raise QuotaExceeded."""
@@ -151,6 +150,17 @@ class CreationQuotas:
             limit=limit,
             retry_after=wait_s,
         )
+
+
+@contextmanager
+def _count(counter: Counter[str], name: str, amount: int) -> Iterator[None]:
+    counter[name] += amount
+    try:
+        yield
+    finally:
+        counter[name] -= amount
+        if not counter[name]:
+            del counter[name]
 
 
 WHAT_TO_DO: Mapping[str, str] = {

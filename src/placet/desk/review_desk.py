@@ -213,15 +213,17 @@ class ReviewDesk:
     ) -> Case:
         """Save the values entered so far and record the progress. Sensitive values stay in the draft."""
         owner = (await self._require_case(case_id)).owner
-        await self.quotas.check_draft(owner, LEAST_DRAFT_BYTES + len(msgspec.json.encode(values)))
+        size = LEAST_DRAFT_BYTES + len(msgspec.json.encode(values))
+        await self.quotas.check_draft(owner, size)
         command = Work(actor=actor, progress=progress)
-        case = await self._order(case_id, command)
-        try:
-            await self.store.save_draft(
-                FormDraft(case_id=case_id, values=values, step=step, saved_at=self.now())
-            )
-        except CaseConflict:  # the case was closed meanwhile: this raises the error for its state
-            return await self._order(case_id, command)
+        with self.quotas.reserve_draft(owner, size):
+            case = await self._order(case_id, command)
+            try:
+                await self.store.save_draft(
+                    FormDraft(case_id=case_id, values=values, step=step, saved_at=self.now())
+                )
+            except CaseConflict:  # the case was closed meanwhile: this raises the error for its state
+                return await self._order(case_id, command)
         return case
 
     async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
