@@ -305,8 +305,32 @@ def copy_older_file_over_it(path: Path) -> None:
         file.truncate(len(content) // 2)
 
 
+def read_file(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def overwrite_in_place(path: Path, content: bytes) -> None:
+    with path.open("r+b") as file:
+        file.write(content)
+
+
+def overwrite_with_zeros(path: Path) -> None:
+    overwrite_in_place(path, bytes(path.stat().st_size))
+
+
+def overwrite_with_larger_database_of_another_program(path: Path) -> None:
+    other = path.with_suffix(".other")
+    connection = apsw.Connection(str(other))
+    connection.execute("CREATE TABLE other (x); INSERT INTO other VALUES (zeroblob(2000000))")
+    connection.close()
+    assert other.stat().st_size > path.stat().st_size
+    overwrite_in_place(path, other.read_bytes())
+
+
 REPLACEMENTS = [
     truncate,
+    overwrite_with_zeros,
+    overwrite_with_larger_database_of_another_program,
     copy_older_file_over_it,
     unlink,
     unlink_everything,
@@ -402,6 +426,40 @@ async def test_an_overwritten_database_is_not_used_again_when_it_has_its_old_siz
     os.truncate(path, size)
     with pytest.raises(Unavailable):
         await create_sample_case(store)
+
+
+async def test_an_older_copy_of_the_same_size_over_the_database_is_noticed(
+    store: SqliteStore, path: Path
+) -> None:
+    older = read_file(path)
+    await create_sample_case(store)
+    connection = connect_writer(path)
+    connection.execute("CREATE TABLE more (x); DROP TABLE more")  # changes the first page, as growth does
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    connection.close()
+    await create_sample_case(store)
+    overwrite_in_place(path, older + read_file(path)[len(older) :])
+    with pytest.raises(Unavailable):
+        await create_sample_case(store)
+
+
+async def test_a_database_that_was_only_touched_or_written_by_another_process_is_used_on(
+    store: SqliteStore, path: Path
+) -> None:
+    await create_sample_case(store)
+    os.utime(path)
+    await create_sample_case(store)
+    overwrite_in_place(path, read_file(path))
+    await create_sample_case(store)
+    other = await SqliteStore.open(path)
+    for _ in range(3):
+        await create_sample_case(other)
+        connection = connect_writer(path)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        connection.close()
+        await create_sample_case(store)
+    await other.aclose()
+    await store.check_ready()
 
 
 async def test_a_repointed_link_to_the_database_is_noticed(path: Path, tmp_path: Path) -> None:
