@@ -20,10 +20,10 @@ from bench.quotas import OUT_OF_REACH
 from placet.bootstrap.server import ServerParts, build
 from placet.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
 from placet.cases.commands import Respond
-from placet.cases.deadlines import due_at
+from placet.cases.deadlines import get_due_at
 from placet.cases.events import Event
 from placet.cases.machine import apply, begin
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk import clock, random_values
 from placet.desk.api_keys import create_key
 from placet.desk.draft import draft_from
@@ -87,7 +87,7 @@ class CaseFactory:
             expires_at=at + OPEN_FOR,
             offer_digest=offer_digest(case_id, self._offer),
             review_digests=(secrets.token_hex(32),),
-            submit_digest=token_digest(submit_token),
+            submit_digest=digest_token(submit_token),
         )
         created = {**self._created, "case_id": case_id, "offer_digest": case.offer_digest}
         filed, event = begin(case, created, actor=f"key:{case.owner}", salt=random_values.generate_salt())
@@ -102,7 +102,7 @@ class CaseFactory:
         return self._build_creation(step.case, (*creation.events, *step.events))
 
     def _build_creation(self, case: Case, events: tuple[Event, ...]) -> CaseCreation:
-        due = due_at(case, keep_for=timedelta(days=30))
+        due = get_due_at(case, keep_for=timedelta(days=30))
         return CaseCreation(case=case, offer=self._offer, events=events, due_at=due)
 
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from bench import bare, heavy
 from bench.quotas import OUT_OF_REACH
 from placet.bootstrap.server import build
-from placet.http.asgi import Receive, Scope, Send, json_reply, send_reply
+from placet.http.asgi import Receive, Scope, Send, build_json_reply, send_reply
 from placet.http.listening import bind
 from placet.server.app import FoundHandler, PlacetApp
 from placet.server.logs import configure_logs
@@ -64,7 +64,7 @@ class Window:
             case "turns/stop" if self._turns is not None:
                 self._turns.cancel()
         used = replace(usage(), longest_turn_s=self._longest_turn_s)
-        await send_reply(send, json_reply(200, msgspec.json.encode(used)))
+        await send_reply(send, build_json_reply(200, msgspec.json.encode(used)))
 
     async def _watch_turns(self) -> None:
         """Other programs take the processor away, not the loop's own time on it."""

@@ -4,7 +4,7 @@ from functools import cache
 
 from placet.http.route import Route
 from placet.pages.api_docs import ApiDocs, DocumentedField, DocumentedModel, DocumentedOperation, read_api
-from placet.server.api_description import API_ROUTES, TAGS, openapi_document
+from placet.server.api_description import API_ROUTES, TAGS, build_openapi_document
 from scripts.drawing import code, table
 
 CREDENTIALS = {
@@ -32,7 +32,7 @@ def draw_shapes() -> str:
 
 @cache
 def _api() -> ApiDocs:
-    return read_api(openapi_document("https://placet.example"))
+    return read_api(build_openapi_document("https://placet.example"))
 
 
 def _operation(route: Route, api: ApiDocs) -> DocumentedOperation:

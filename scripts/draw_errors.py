@@ -1,13 +1,13 @@
 """Draws the tables of errors: those that travel, by status and code, and those that stay in Python."""
 
 from placet.errors import PlacetError
-from placet.http.openapi import wire_errors
+from placet.http.openapi import list_wire_errors
 from scripts.drawing import code, table
 
 
 def draw_wire() -> str:
     """Every code that a caller can be told."""
-    errors = sorted(wire_errors(), key=lambda error: (error.status, error.code))
+    errors = sorted(list_wire_errors(), key=lambda error: (error.status, error.code))
     rows = [(error.status, code(error.code), code(error.__name__), _sentence(error)) for error in errors]
     return table(("Status", "`error`", "In Python", "Meaning"), rows)
 

@@ -4,7 +4,7 @@ from functools import cache
 
 from placet.pages.api_docs import ApiDocs, read_api
 from placet.relay.api.table import RELAY_ROUTES, RELAY_TAGS
-from placet.server.api_description import openapi_document
+from placet.server.api_description import build_openapi_document
 from scripts.draw_api import draw_route, draw_shape
 
 URL = "https://placet.example"
@@ -31,7 +31,7 @@ def draw_shapes() -> str:
 
 def _names_of_other_page() -> set[str]:
     """Return the names of the objects that the page of the service's API describes."""
-    return set(openapi_document(URL)["components"]["schemas"])
+    return set(build_openapi_document(URL)["components"]["schemas"])
 
 
 def _link_to_other_page(text: str) -> str:
@@ -42,4 +42,4 @@ def _link_to_other_page(text: str) -> str:
 
 @cache
 def _api() -> ApiDocs:
-    return read_api(openapi_document(URL, RELAY_ROUTES, tags=RELAY_TAGS))
+    return read_api(build_openapi_document(URL, RELAY_ROUTES, tags=RELAY_TAGS))

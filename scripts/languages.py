@@ -17,7 +17,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from placet.pages.catalog import fits_count, placeholder_names
+from placet.pages.catalog import find_placeholders, fits_count
 from placet.pages.languages import FOLDER, LANGUAGES
 
 SOURCE = Path("src/placet")
@@ -115,7 +115,7 @@ def check_translation(entry: Message, forms: int) -> str | None:
             return "cut short"
         return (
             None
-            if placeholder_names(str(entry.string)) == placeholder_names(entry.id)
+            if find_placeholders(str(entry.string)) == find_placeholders(entry.id)
             else "other parts in braces"
         )
     given = tuple(entry.string or ())

@@ -9,7 +9,7 @@ import httptools
 
 from bench.relay import scene
 from placet.http.listening import bind
-from placet.server.serving import new_loop
+from placet.server.serving import create_event_loop
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -94,5 +94,5 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=new_loop) as runner:
+    with asyncio.Runner(loop_factory=create_event_loop) as runner:
         runner.run(serve())

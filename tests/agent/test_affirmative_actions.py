@@ -8,7 +8,7 @@ import pytest
 
 from placet.agent import Agent, AsyncAgent, AsyncFollowingTransport, Decided, FollowedCase, FollowingTransport
 from placet.agent.service_responses import read_case
-from placet.cli.results import exit_code, outcome_view
+from placet.cli.results import build_outcome_view, exit_code
 from tests.agent.test_flow import NOW, make_flow, poll_body
 
 SERVICE = "https://ci.example"
@@ -69,7 +69,7 @@ def decide(case: FollowedCase, action: str) -> Decided:
 def test_unlisted_action_is_not_a_yes(type: str, action: str) -> None:
     outcome = decide(parse_case(type), action)
     assert (outcome.is_affirmative, outcome.against, exit_code(outcome)) == (False, True, 10)
-    assert outcome_view(outcome)["is_affirmative"] is False
+    assert build_outcome_view(outcome)["is_affirmative"] is False
 
 
 @pytest.mark.parametrize("type", BY_TYPE)

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from placet.cli.audit import list_newest
-from placet.cli.database import with_store
-from placet.cli.local_relay import operator_request
+from placet.cli.database import run_with_store
+from placet.cli.local_relay import build_operator_request
 from placet.cli.main import cli
 from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable
@@ -117,7 +117,7 @@ class BusyAudit(LocalOperations):
 
     def __init__(self, store: Store) -> None:
         self._trail = StoredAuditLog(store, now=clock.now)
-        super().__init__(AuditApi(store, self._trail, now=clock.now).routes(), operator_request("busy"))
+        super().__init__(AuditApi(store, self._trail, now=clock.now).routes(), build_operator_request("busy"))
 
     def record_event(self, name: str) -> None:
         self._trail.record(
@@ -141,7 +141,7 @@ def test_events_recorded_during_a_list_are_not_listed_twice(tmp_path: Path):
             busy.record_event(str(number))
         return [one["correlationId"] for one in await list_newest(busy, {}, 1_000)]
 
-    found = with_store(str(tmp_path / "busy.db"), look, create=True)
+    found = run_with_store(str(tmp_path / "busy.db"), look, create=True)
     assert found == [str(number) for number in reversed(range(450))]
 
 

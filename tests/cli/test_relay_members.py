@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from placet.cli.relay_members import GROUPS, amend_record
-from placet.cli.relay_operations import on_server
+from placet.cli.relay_operations import run_on_server
 from placet.http.operations import Operations
 from placet.relay.settings import RelaySettings
 from tests.server.running import RunningServer, running
@@ -49,8 +49,8 @@ def add_member(member: str) -> Callable[[Change], Change]:
     }
 
 
-async def run_on_server(server: RunningServer, work: Callable[[Operations], Awaitable[Change]]) -> Change:
-    return await on_server(server.url, server.create_key("root", "admin"), None, work)
+async def change_on_server(server: RunningServer, work: Callable[[Operations], Awaitable[Change]]) -> Change:
+    return await run_on_server(server.url, server.create_key("root", "admin"), None, work)
 
 
 async def test_concurrent_removal_survives_an_addition(server: RunningServer):
@@ -63,7 +63,7 @@ async def test_concurrent_removal_survives_an_addition(server: RunningServer):
             InterruptedOperations(calls, remove_mallory), GROUPS, "reviewers", add_member("grace")
         )
 
-    assert (await run_on_server(server, work))["members"] == ["ada", "grace"]
+    assert (await change_on_server(server, work))["members"] == ["ada", "grace"]
 
 
 async def test_concurrent_creation_of_a_group_keeps_both_members(server: RunningServer):
@@ -76,7 +76,7 @@ async def test_concurrent_creation_of_a_group_keeps_both_members(server: Running
             InterruptedOperations(calls, make), GROUPS, "auditors", add_member("lee"), draft
         )
 
-    assert (await run_on_server(server, work))["members"] == ["kim", "lee"]
+    assert (await change_on_server(server, work))["members"] == ["kim", "lee"]
 
 
 async def test_a_group_that_was_removed_meanwhile_stays_removed(server: RunningServer):
@@ -86,4 +86,4 @@ async def test_a_group_that_was_removed_meanwhile_stays_removed(server: RunningS
         return await amend_record(gone, GROUPS, "passers", add_member("grace"))
 
     with pytest.raises(Exception, match="Group not found"):
-        await run_on_server(server, work)
+        await change_on_server(server, work)

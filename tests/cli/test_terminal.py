@@ -10,7 +10,7 @@ import segno
 
 from placet.agent import FollowedCase, Notice
 from placet.cli.progress_line import ProgressLine, describe_activity, describe_time_left, fit_width
-from placet.cli.qr_code import QUIET, qr_lines, qr_width
+from placet.cli.qr_code import QUIET, draw_qr_lines, measure_qr_code
 from placet.protocol.poll import Progress
 from tests.cli.asking import Desk
 from tests.cli.pseudo_terminal import terminal
@@ -113,7 +113,7 @@ def test_a_qr_code_is_drawn_where_it_fits(desk: Desk, service: StrangeService, c
         eventually(lambda: re.search(r"\d left", shown.seen))
         draw_qr_code = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
         if columns == 80:
-            assert {len(line) for line in draw_qr_code} == {qr_width(f"{service.url}/review/1")}
+            assert {len(line) for line in draw_qr_code} == {measure_qr_code(f"{service.url}/review/1")}
             assert "Only this computer can open this link" in shown.seen
         else:
             assert draw_qr_code == []
@@ -161,7 +161,7 @@ def test_qr_code_has_a_light_border() -> None:
     link = "https://placet.example/review/review_1?token=abc"
     pairs = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
     rows: list[list[int]] = []
-    for line in qr_lines(link, coloured=True):
+    for line in draw_qr_lines(link, coloured=True):
         blocks = line.removeprefix("\x1b[30;107m").removesuffix("\x1b[0m")
         rows += [[pairs[block][0] for block in blocks], [pairs[block][1] for block in blocks]]
     expected = [
@@ -173,8 +173,12 @@ def test_qr_code_has_a_light_border() -> None:
 
 def test_without_colours_light_is_drawn_for_dark_terminals() -> None:
     swapped = str.maketrans("█▀▄ ", " ▄▀█")
-    coloured = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in qr_lines("https://a.example", coloured=True)]
-    assert qr_lines("https://a.example", coloured=False) == [line.translate(swapped) for line in coloured]
+    coloured = [
+        re.sub(r"\x1b\[[0-9;]*m", "", line) for line in draw_qr_lines("https://a.example", coloured=True)
+    ]
+    assert draw_qr_lines("https://a.example", coloured=False) == [
+        line.translate(swapped) for line in coloured
+    ]
 
 
 @pytest.mark.parametrize(

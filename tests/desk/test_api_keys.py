@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk.api_keys import create_key, revoke_key
 from placet.errors import ValidationFailed
 from placet.ports.store import Store
@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 
 async def test_a_key_is_kept_as_its_digest_alone(store: Store) -> None:
     secret = await create_key(store, "ci", now=DAYBREAK)
-    key = await store.get_api_key(token_digest(secret))
+    key = await store.get_api_key(digest_token(secret))
     assert key is not None
     assert (key.name, key.scopes, key.created_at) == ("ci", ("cases:write", "cases:read"), DAYBREAK)
     assert secret.startswith("placet_")
@@ -31,7 +31,7 @@ async def test_keys_of_one_name_are_different_keys(store: Store) -> None:
 
 async def test_a_key_ends_at_its_expiry(store: Store) -> None:
     secret = await create_key(store, "ci", now=DAYBREAK, expires_for=HOUR)
-    key = await store.get_api_key(token_digest(secret))
+    key = await store.get_api_key(digest_token(secret))
     assert key is not None
     assert key.is_valid(DAYBREAK + HOUR - timedelta(microseconds=1))
     assert not key.is_valid(DAYBREAK + HOUR)
@@ -42,7 +42,7 @@ async def test_a_revoked_key_stays_revoked_since_the_first_time(store: Store) ->
     (key,) = await store.list_api_keys()
     await revoke_key(store, key.id, DAYBREAK + HOUR)
     await revoke_key(store, key.id, DAYBREAK + 2 * HOUR)
-    revoked = await store.get_api_key(token_digest(secret))
+    revoked = await store.get_api_key(digest_token(secret))
     assert revoked is not None
     assert revoked.revoked_at == DAYBREAK + HOUR
     assert not revoked.is_valid(DAYBREAK + HOUR)

@@ -8,7 +8,7 @@ import pytest
 
 from placet.cases.case import Subject
 from placet.cases.events import find_broken_link
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk.case_limits import Limits
 from placet.desk.draft import CaseDraft, draft_from
 from placet.errors import InvalidForm, PlacetError, ValidationFailed
@@ -99,8 +99,8 @@ async def test_no_token_is_kept_only_its_digest(kit: DeskForTests) -> None:
     assert human.submit_token is not None
     for token in (human.token, human.submit_token):
         assert token.encode() not in kept
-    assert case.review_digests == (token_digest(human.token),)
-    assert case.submit_digest == token_digest(human.submit_token)
+    assert case.review_digests == (digest_token(human.token),)
+    assert case.submit_digest == digest_token(human.submit_token)
 
 
 async def test_a_case_without_inline_actions_has_no_submit_token(kit: DeskForTests) -> None:

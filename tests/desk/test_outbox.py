@@ -18,8 +18,8 @@ from placet.desk.outbox import (
     LEASE_FOR,
     PER_TARGET,
     Outbox,
-    active_secrets,
     end_rotation,
+    list_active_secrets,
     rotate_secret,
 )
 from placet.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
@@ -371,8 +371,8 @@ async def test_the_old_secret_signs_until_the_last_microsecond_of_the_overlap(ki
     old = await endpoint(kit)
     new = rotate_secret(old, now=kit.clock(), overlap_for=SECOND)
     end = kit.clock() + SECOND
-    assert list(active_secrets(new, end - timedelta(microseconds=1))) == [new.secret, old.secret]
-    assert list(active_secrets(new, end)) == [new.secret]
+    assert list(list_active_secrets(new, end - timedelta(microseconds=1))) == [new.secret, old.secret]
+    assert list(list_active_secrets(new, end)) == [new.secret]
 
 
 async def test_one_address_of_one_owner_keeps_one_secret(kit: DeskForTests) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import placet
 from placet.cases.events import EVENT_TYPES
-from placet.http.openapi import wire_codes
+from placet.http.openapi import list_wire_codes
 from placet.protocol.fields import FIELD_TYPES, Conditional, Field, Option, Validation
 from placet.protocol.forms import Form, FormStep
 from placet.settings import Settings
@@ -28,7 +28,7 @@ def test_every_setting_is_documented(setting: str):
     assert f"| `{setting}` |" in page("settings")
 
 
-@pytest.mark.parametrize("code", wire_codes())
+@pytest.mark.parametrize("code", list_wire_codes())
 def test_every_error_code_is_documented(code: str):
     assert f"| `{code}` |" in page("errors")
 

@@ -10,7 +10,7 @@ import httpx
 import uvicorn
 
 from placet.http.listening import bind
-from placet.server.serving import new_loop
+from placet.server.serving import create_event_loop
 from tests.waiting import PATIENCE_S, eventually
 
 STOP_WITHIN_S = 1
@@ -46,7 +46,7 @@ def hosting(make_app: Callable[[str], App]) -> Iterator[Hosted]:
     server = uvicorn.Server(config)
 
     def serve() -> None:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
+        with asyncio.Runner(loop_factory=create_event_loop) as runner:
             runner.run(server.serve(sockets=[listener]))
 
     thread = threading.Thread(target=serve, name="host")

@@ -13,7 +13,7 @@ from placet.hook import FeedbackResult, ToolFeedback
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import Verdict
 from placet.hook.frozen_values import replace
-from placet.hook.interruption import new_interruption
+from placet.hook.interruption import create_interruption
 from placet.hook.json_text import decode_json, digest_json, encode_json
 from placet.testing.threads import full_checkpoint, new_thread
 
@@ -112,7 +112,7 @@ def test_calls_of_one_tool_share_its_schema_and_others_keep_their_own() -> None:
         for number, schema in enumerate([schemas[0], *schemas, schemas[0]])
     ]
     now = datetime(2026, 11, 15, tzinfo=UTC)
-    waiting = new_interruption(
+    waiting = create_interruption(
         thread_id="elsewhere", turn=2, feedbacks=calls, automatic=[], now=now, default="hold"
     )
     kept = Checkpoint(thread_id="t", interruption=waiting)

@@ -12,8 +12,8 @@ from starlette.routing import Route as StarletteRoute
 
 import placet
 from placet.http import client_operations
-from placet.http.openapi import wire_codes
-from placet.http.route import OperationAddress, Route, first_step
+from placet.http.openapi import list_wire_codes
+from placet.http.route import OperationAddress, Route, get_first_step
 from placet.mcp.http_transport import MCP_ROUTE
 from placet.protocol import service_paths
 from placet.relay.api.table import API_ROUTES, RELAY_ROUTES
@@ -119,13 +119,13 @@ def test_shared_paths_begin_paths_of_the_table(table: tuple[Route, ...]) -> None
 
 
 def test_no_path_of_ours_is_spelled_outside_its_declaration(table: tuple[Route, ...]) -> None:
-    steps = {first_step(one.path) for one in (*table, MCP_ROUTE)} - {""}
+    steps = {get_first_step(one.path) for one in (*table, MCP_ROUTE)} - {""}
     spelled = [
         f"{name}: {text}"
         for name, module in _read_modules()
         if not name.startswith((*DECLARING, *FOREIGN))
         for text in _undeclared_texts(module)
-        if text.startswith("/") and first_step(re.split(r"[?\s]", text)[0]) in steps
+        if text.startswith("/") and get_first_step(re.split(r"[?\s]", text)[0]) in steps
     ]
     assert spelled == []
 
@@ -167,7 +167,7 @@ def _undeclared_texts(module: ast.Module) -> Iterator[str]:
 
 
 def test_our_error_codes_are_lower_case_and_the_protocols_keep_their_spelling() -> None:
-    assert {code for code in wire_codes() if code != code.lower()} == {
+    assert {code for code in list_wire_codes() if code != code.lower()} == {
         "HITL_CHOICE_REQUIRED",
         "VALIDATION_ERROR",
     }

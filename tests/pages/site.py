@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from placet.pages import assets
+from placet.pages import read_assets
 from placet.server.page_replies import HEADERS
 
 POSTED = b"<!doctype html><title>posted</title><main class=outcome></main>"
@@ -32,7 +32,7 @@ class Site:
         name = unquote(path.split("?", maxsplit=1)[0]).removeprefix("/")
         if name.startswith("static/"):
             file = name.removeprefix("static/")
-            return 200, MEDIA[file.rpartition(".")[2]], assets()[file]
+            return 200, MEDIA[file.rpartition(".")[2]], read_assets()[file]
         if name in self.pages:
             return 200, "text/html; charset=utf-8", self.pages[name].encode()
         return 404, "text/plain", b""

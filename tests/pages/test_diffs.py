@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.pages.diffs import MOST_CHANGES, MOST_SHOWN, Change, compare
-from placet.pages.sequence_matching import matching_blocks
+from placet.pages.sequence_matching import find_matching_blocks
 
 MARKS = {"same": "{}", "added": "+{}+", "removed": "-{}-", "gap": "…"}
 WORDS = st.lists(st.sampled_from(["a", "bb", "ccc", "ccc,", "好", "\n", " ", "d\u200cd"]), max_size=20)
@@ -101,7 +101,7 @@ def test_nothing_is_lost_and_nothing_invented(old: list[str], new: list[str]) ->
 @given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=30))
 def test_blocks_match_in_order(old: list[int], new: list[int]) -> None:
     i = j = common = 0
-    for a, c, size in matching_blocks(old, new):
+    for a, c, size in find_matching_blocks(old, new):
         assert a >= i
         assert c >= j
         assert old[a : a + size] == new[c : c + size]

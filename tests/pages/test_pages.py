@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from placet.cases.case import Offer
 from placet.desk.asker import Asker
-from placet.pages import MessageView, PageRenderer, assets
+from placet.pages import MessageView, PageRenderer, read_assets
 from placet.pages.assets import ENTRY, STYLESHEET, PageScripts
 from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import languages
@@ -272,7 +272,7 @@ ORDINARY = [name for name in PAGES if name.startswith("open-") and not name.ends
 def sent(html: str) -> int:
     """What travels before a page is usable: the page as it is, its style and its scripts compressed."""
     files = [STYLESHEET, ENTRY, *scripts_for(html)]
-    return len(html.encode()) + sum(len(gzip.compress(assets()[name])) for name in files)
+    return len(html.encode()) + sum(len(gzip.compress(read_assets()[name])) for name in files)
 
 
 @pytest.mark.parametrize("name", ORDINARY)
@@ -291,7 +291,7 @@ def test_the_scripts_that_a_page_asks_for_are_known_before_it_asks() -> None:
     assert {"live.js", "send.js", "keep.js", "countdown.js", "localtime.js", "opened.js"} <= set(wanted)
     assert "handover.js" not in wanted
     assert scripts_for(PAGES["docs"]) == []
-    assert all(name in assets() for name in scripts_for(" ".join(PAGES.values())))
+    assert all(name in read_assets() for name in scripts_for(" ".join(PAGES.values())))
     assert scripts_for(*PAGES["open-approval"].splitlines()) == wanted
 
 

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from placet.errors import SignatureInvalid, ValidationFailed
-from placet.protocol.callback import HITL_SIGNATURE, format_secret, secret_key, sign_callback, verify_callback
+from placet.protocol.callback import (
+    HITL_SIGNATURE,
+    format_secret,
+    read_secret_key,
+    sign_callback,
+    verify_callback,
+)
 
 NOW = datetime(2026, 3, 26, 12, 0, 0, 999_000, tzinfo=UTC)
 OLD = format_secret(bytes(range(24)))
@@ -224,7 +230,7 @@ def test_malformed_secret_is_refused_before_anything_is_signed(secret: str) -> N
 
 @pytest.mark.parametrize("size", [24, 32, 64])
 def test_secret_reads_back_as_it_was_written(size: int) -> None:
-    assert secret_key(format_secret(b"k" * size)) == b"k" * size
+    assert read_secret_key(format_secret(b"k" * size)) == b"k" * size
 
 
 @pytest.mark.parametrize("size", [0, 23, 65])

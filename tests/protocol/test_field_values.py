@@ -3,7 +3,7 @@ from datetime import date
 
 import pytest
 
-from placet.protocol.field_values import is_blank, missing_answer_problem, parse_date, validate_answer
+from placet.protocol.field_values import build_missing_answer_problem, is_blank, parse_date, validate_answer
 from placet.protocol.fields import FIELD_TYPES, Field, Option, Validation
 
 OPTIONS = (Option(value="de", label="Germany"), Option(value="fr", label="France"))
@@ -41,7 +41,7 @@ def test_zero_and_no_are_answers(value):
     ],
 )
 def test_a_missing_answer_is_asked_for_in_words_that_fit(type_, expected):
-    assert missing_answer_problem(field(type_)).code == expected
+    assert build_missing_answer_problem(field(type_)).code == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
-from placet.protocol.conversion import convert_input, full_match_pattern, quote
+from placet.protocol.conversion import anchor_pattern, convert_input, quote
 
 
 class Point(Struct, forbid_unknown_fields=True):
@@ -67,6 +67,6 @@ def test_quoted_text_is_short_and_printable():
 
 @pytest.mark.parametrize("text", ["\nab", "ab\n", "xab", "abx", "abcd\n", ""])
 def test_a_whole_pattern_fits_no_more_and_no_less(text):
-    assert re.search(full_match_pattern("ab|cd"), "ab")
-    assert re.search(full_match_pattern("ab|cd"), "cd")
-    assert not re.search(full_match_pattern("ab|cd"), text)
+    assert re.search(anchor_pattern("ab|cd"), "ab")
+    assert re.search(anchor_pattern("ab|cd"), "cd")
+    assert not re.search(anchor_pattern("ab|cd"), text)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.cases.case import Case, Decision, Offer
 from placet.cases.commands import Erase, Expire, Respond
 from placet.cases.machine import apply
-from placet.cases.wire import CaseLinks, callback_body, human_input_required, poll_response
+from placet.cases.wire import CaseLinks, build_callback_body, build_human_input_required, poll_response
 from placet.errors import CaseNotFound
 from placet.protocol.inline_submit import SubmittedBy
 from placet.protocol.poll import Progress, RespondedBy, Result, Signature, Status, SubmissionContext
@@ -131,7 +131,7 @@ LINKS = CaseLinks(
 
 
 def open_response(version: str, type: str) -> dict[str, Any]:
-    body = human_input_required(make_full_case(version, type), make_full_offer(type), LINKS)
+    body = build_human_input_required(make_full_case(version, type), make_full_offer(type), LINKS)
     read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
     return read
 
@@ -151,7 +151,7 @@ def test_a_202_with_everything_in_it_has_exactly_the_fields_of_its_version(versi
 def test_a_202_says_who_asks_where_every_version_has_room_for_it(version: str) -> None:
     """Not in the `hitl` object, which takes no further members, but among the answer's own data."""
     named = msgspec.structs.replace(make_full_offer("approval"), service="Parcel Desk")
-    body = msgspec.to_builtins(human_input_required(make_full_case(version, "approval"), named, LINKS))
+    body = msgspec.to_builtins(build_human_input_required(make_full_case(version, "approval"), named, LINKS))
     assert list(body) == ["status", "message", "data", "hitl"]
     assert body["data"] == {"service": {"name": "Parcel Desk"}, "principal": {"name": "acme"}}
     assert set(body["hitl"]) == hitl_fields(version)
@@ -161,10 +161,10 @@ def test_a_202_says_who_asks_where_every_version_has_room_for_it(version: str) -
 def test_a_202_has_data_only_where_there_is_something_to_say(version: str) -> None:
     anonymous = replace(make_full_case(version, "x-seating-plan"), owner=None)
     offer = make_full_offer("x-seating-plan")
-    bare = msgspec.to_builtins(human_input_required(anonymous, offer, LINKS))
+    bare = msgspec.to_builtins(build_human_input_required(anonymous, offer, LINKS))
     assert list(bare) == ["status", "message", "hitl"]
     told = replace(offer, affirmative_actions=("seat",))
-    body = msgspec.to_builtins(human_input_required(anonymous, told, LINKS, warnings=("No seats.",)))
+    body = msgspec.to_builtins(build_human_input_required(anonymous, told, LINKS, warnings=("No seats.",)))
     assert body["data"] == {"warnings": ["No seats."], "affirmative_actions": ["seat"]}
     assert set(body["hitl"]) == set(bare["hitl"]) == hitl_fields(version)
 
@@ -176,7 +176,7 @@ def test_a_202_with_nothing_optional_keeps_what_is_required(version: str) -> Non
     )
     offer = Offer(type="approval", prompt="Go?", message="Go?")
     links = replace(LINKS, submit_url=None, submit_token=None)
-    hitl = msgspec.to_builtins(human_input_required(case, offer, links))["hitl"]
+    hitl = msgspec.to_builtins(build_human_input_required(case, offer, links))["hitl"]
     assert set(hitl) == REQUIRED_05 | {"callback_url", "events_url", "timeout", "default_action"}
     assert hitl["callback_url"] is None
 
@@ -185,13 +185,15 @@ def test_one_reminder_is_a_moment_and_several_are_a_list() -> None:
     two = make_full_case("0.9", "approval")
     one = replace(two, reminders=two.reminders[:1])
     offer = make_full_offer("approval")
-    assert isinstance(human_input_required(two, offer, LINKS).hitl.reminder_at, tuple)
-    assert human_input_required(one, offer, LINKS).hitl.reminder_at == two.reminders[0]
+    assert isinstance(build_human_input_required(two, offer, LINKS).hitl.reminder_at, tuple)
+    assert build_human_input_required(one, offer, LINKS).hitl.reminder_at == two.reminders[0]
 
 
 def test_inline_actions_without_an_address_to_submit_to_do_not_travel() -> None:
     links = replace(LINKS, submit_url=None, submit_token=None)
-    hitl = human_input_required(make_full_case("0.9", "approval"), make_full_offer("approval"), links).hitl
+    hitl = build_human_input_required(
+        make_full_case("0.9", "approval"), make_full_offer("approval"), links
+    ).hitl
     assert hitl.inline_actions is None
 
 
@@ -290,7 +292,7 @@ def test_an_erased_result_is_not_found_rather_than_empty() -> None:
 )
 def test_a_callback_says_what_happened_to_which_case_and_when(status: Status, fields: set[str]) -> None:
     case, events = case_in_status(status)
-    body = msgspec.json.decode(callback_body(case, events[-1]))
+    body = msgspec.json.decode(build_callback_body(case, events[-1]))
     assert set(body) == {"event", "status", "timestamp", "case_id"} | fields
     assert body["event"] == f"review.{status}"
     assert (body["status"], body["case_id"]) == (status, case.id)
@@ -301,7 +303,7 @@ def test_a_callback_carries_the_result_exactly_as_the_poll_does() -> None:
     decision = replace(FULL_DECISION, result=replace(FULL_DECISION.result, data=data))
     case, _ = case_in_status(Status.OPENED)
     step = apply(case, Respond(actor="person", decision=decision), now=OPENS_AT, salt="grain")
-    body = msgspec.json.decode(callback_body(step.case, step.events[0]))
+    body = msgspec.json.decode(build_callback_body(step.case, step.events[0]))
     polled = msgspec.json.decode(msgspec.json.encode(poll_response(step.case)))
     assert body["result"] == polled["result"]
     assert body["completed_at"] == polled["completed_at"]

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from placet.relay.api.table import RELAY_ROUTES, RELAY_TAGS
-from placet.server.api_description import openapi_document
+from placet.server.api_description import build_openapi_document
 
 
 def load_relay_document() -> dict[str, Any]:
@@ -13,7 +13,7 @@ def load_relay_document() -> dict[str, Any]:
 
     What several addresses take stands with the first of them only: it is read in one place.
     """
-    whole = openapi_document("http://127.0.0.1", RELAY_ROUTES, tags=RELAY_TAGS)
+    whole = build_openapi_document("http://127.0.0.1", RELAY_ROUTES, tags=RELAY_TAGS)
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(whole))
     found["paths"] = {path: item for path, item in found["paths"].items() if _is_own(path)}
     told: set[str] = set()

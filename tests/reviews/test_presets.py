@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from placet.cases.action_labels import action_labels
+from placet.cases.action_labels import read_action_labels
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
-from placet.reviews.review_type import context_without
+from placet.reviews.review_type import omit_from_context
 
 SHORT = {"label": "Too long", "text": "Please cut it to five lines."}
 CONTEXT = {"reason_presets": ["Wrong tone", SHORT]}
@@ -73,14 +73,17 @@ def test_a_service_names_its_actions_in_words_that_fit_on_a_button() -> None:
         "c": "two\nlines",
         "d": "hid\u202eden",
     }
-    assert action_labels({"action_labels": labels}) == {"approve": "Send 3 emails", "reject": "Do not send"}
+    assert read_action_labels({"action_labels": labels}) == {
+        "approve": "Send 3 emails",
+        "reject": "Do not send",
+    }
 
 
 @pytest.mark.parametrize("raw", [None, [], "Send", {"approve": "Go", "reject": "GO"}])
 def test_names_that_do_not_distinguish_actions_are_ignored(raw: Any) -> None:
-    assert action_labels({"action_labels": raw}) == {}
+    assert read_action_labels({"action_labels": raw}) == {}
 
 
 def test_names_of_actions_are_no_facts_unless_they_cannot_be_used() -> None:
-    assert context_without({"action_labels": {"approve": "Send"}, "order": 7}) == {"order": 7}
-    assert context_without({"action_labels": "Send", "order": 7}, "order") == {"action_labels": "Send"}
+    assert omit_from_context({"action_labels": {"approve": "Send"}, "order": 7}) == {"order": 7}
+    assert omit_from_context({"action_labels": "Send", "order": 7}, "order") == {"action_labels": "Send"}

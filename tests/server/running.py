@@ -25,7 +25,7 @@ from placet.http.listening import bind
 from placet.ports.identity import Principal
 from placet.ports.verifier import EvidenceVerifier
 from placet.reviews.review_type import ReviewType
-from placet.server.serving import build_server, new_loop
+from placet.server.serving import build_server, create_event_loop
 from placet.settings import Settings
 from placet.testing.clock import FakeClock
 from tests.waiting import PATIENCE_S
@@ -153,7 +153,7 @@ class _Thread(threading.Thread):
 
     def run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=new_loop) as runner:
+            with asyncio.Runner(loop_factory=create_event_loop) as runner:
                 runner.run(self._serve())
         except Exception as error:
             self.ready.set_exception(error)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk.api_keys import revoke_key
 from placet.ports.key_store import ApiKey
 from placet.server.inbox_pages import SIGN_INS_PER_MINUTE
@@ -197,7 +197,7 @@ def test_a_cookie_of_nonsense_is_no_cookie(
 def test_a_key_under_a_name_of_the_relays_lists_no_held_messages(own_server: RunningServer) -> None:
     """No such key can be made here; a store may hold one from elsewhere."""
     secret, scopes = "placet_from_elsewhere", ("inbox", "cases:write")
-    made = sample_api_key("relay:default", digest=token_digest(secret), scopes=scopes)
+    made = sample_api_key("relay:default", digest=digest_token(secret), scopes=scopes)
     own_server.run(own_server.parts.store.save_api_key(made))
     with own_server.client(secret) as relay, person(own_server, secret) as somebody:
         hitl = own_server.open(relay)

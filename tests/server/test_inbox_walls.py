@@ -9,14 +9,14 @@ from a2a.types.a2a_pb2 import Task
 
 from placet.bootstrap.storage import open_memory_store
 from placet.cases.case import Subject
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk.api_keys import DEFAULT_SCOPES
 from placet.desk.draft import draft_from
 from placet.desk.inbox_scope import InboxScope
 from placet.errors import Unavailable
 from placet.ports.hold_store import HoldRow
 from placet.ports.identity import Principal
-from placet.relay.holds.hold_service import case_owner
+from placet.relay.holds.hold_service import build_case_owner
 from placet.server.inbox_sessions import InboxSessions
 from placet.testing.clock import FakeClock
 from placet.testing.samples import sample_api_key, sample_creation
@@ -38,8 +38,8 @@ OWNERS: dict[str, Principal] = {
     "acme's": Principal(name="acme"),
     "other's": Principal(name="other"),
     "nobody's": Principal(name=None),
-    "held in default": case_owner("default"),
-    "held elsewhere": case_owner("elsewhere"),
+    "held in default": build_case_owner("default"),
+    "held elsewhere": build_case_owner("elsewhere"),
 }
 SERVICES = {"acme's", "other's", "nobody's"}
 # A name, the scopes of its key, and what it may see and decide. The relay's reviewers are in its settings.
@@ -206,7 +206,7 @@ class FixedRights:
 
 async def _create_sessions(rights: FixedRights) -> InboxSessions:
     store = open_memory_store()
-    await store.save_api_key(sample_api_key("rita", digest=token_digest("secret"), scopes=("inbox",)))
+    await store.save_api_key(sample_api_key("rita", digest=digest_token("secret"), scopes=("inbox",)))
     return InboxSessions(
         keys=store, secret="5a" * 32, clock=FakeClock(), monotonic=time.monotonic, held_owner=rights
     )

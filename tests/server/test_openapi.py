@@ -9,9 +9,9 @@ import schemathesis
 from jsonschema import Draft202012Validator
 
 from placet.errors import PlacetError
-from placet.server.api_description import API_ROUTES, openapi_document
+from placet.server.api_description import API_ROUTES, build_openapi_document
 
-DOCUMENT = openapi_document("https://placet.example")
+DOCUMENT = build_openapi_document("https://placet.example")
 # Pages, their style and the demo are for people and try-outs; they are no part of the API.
 NOT_API = re.compile(r"/((review|inbox|static|docs|api/demo)\b|$)")
 
@@ -142,4 +142,4 @@ def test_the_description_names_its_own_server(server, client):
 
 
 def test_the_same_description_is_drawn_once():
-    assert openapi_document("https://placet.example") is DOCUMENT
+    assert build_openapi_document("https://placet.example") is DOCUMENT

@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from placet.server.api_description import openapi_document
+from placet.server.api_description import build_openapi_document
 from placet.testing.contracts.grant_store import create_case_with_grants
 from placet.testing.samples import sample_grant
 from tests.server.running import RunningServer
@@ -25,7 +25,9 @@ CONFIG = schemathesis.Config.from_dict(
         "generation": {"deterministic": True, "database": "none", "with-security-parameters": False},
     }
 )
-DOCUMENT: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(openapi_document("http://127.0.0.1")))
+DOCUMENT: dict[str, Any] = msgspec.json.decode(
+    msgspec.json.encode(build_openapi_document("http://127.0.0.1"))
+)
 API = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from placet.cases.events import find_broken_link
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.errors import SettingsError
 from placet.server.logs import JsonFormatter
 from placet.settings import Settings, check
@@ -37,7 +37,7 @@ def test_only_digests_of_tokens_and_keys_reach_the_disk(tmp_path):
         written = files_of(server)
         for secret in (token_of(hitl), hitl["submit_token"], server.api_key):
             assert secret.encode() not in written
-            assert token_digest(secret).encode() in written
+            assert digest_token(secret).encode() in written
 
 
 @pytest.mark.spec("13.1-expiry-tracked")

@@ -10,7 +10,7 @@ import pytest
 from placet.embed import Placet
 from placet.errors import SettingsError
 from placet.pages.renderer import PageRenderer
-from placet.pages.theme import CONTRASTS, contrast, read_built_in_colours, read_theme
+from placet.pages.theme import CONTRASTS, calculate_contrast, read_built_in_colours, read_theme
 from placet.settings import build_settings
 from tests.server.running import RunningServer, running
 
@@ -152,4 +152,4 @@ def test_a_template_that_fails_on_a_page_is_told_in_words_and_logged(
 def test_our_own_colours_can_be_read_by_everyone() -> None:
     for colours in read_built_in_colours().values():
         for ink, ground, least in CONTRASTS:
-            assert contrast(colours[ink], colours[ground]) >= least, (ink, ground)
+            assert calculate_contrast(colours[ink], colours[ground]) >= least, (ink, ground)

@@ -15,7 +15,7 @@ from placet.stores.sqlite.migrate import (
     SchemaState,
     migrate,
     prepare_file,
-    schema_state,
+    read_schema_state,
 )
 from placet.stores.sqlite.store import SqliteStore
 
@@ -52,10 +52,10 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 def test_a_new_file_reaches_the_newest_schema_and_says_whose_it_is(path: Path) -> None:
     known = max(MIGRATIONS)
-    assert schema_state(path) == SchemaState(version=0, known=known)
+    assert read_schema_state(path) == SchemaState(version=0, known=known)
     assert not path.exists()
     assert migrate(path).is_empty
-    assert schema_state(path).is_current
+    assert read_schema_state(path).is_current
     assert apsw.Connection(str(path)).pragma("application_id") == APPLICATION_ID
 
 
@@ -79,7 +79,7 @@ def test_two_processes_may_create_the_file_at_once(path: Path) -> None:
     for thread in threads:
         thread.join(timeout=60)
     assert failures == []
-    assert schema_state(path).is_current
+    assert read_schema_state(path).is_current
 
 
 async def test_a_new_file_is_readable_by_its_owner_alone(path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(path: Path) -> None:
     broken = {**MIGRATIONS, max(MIGRATIONS) + 1: "CREATE TABLE more (x); SELECT nonsense FROM nowhere"}
     with pytest.raises(MigrationError):
         migrate(path, scripts=broken)
-    assert schema_state(path).is_current
+    assert read_schema_state(path).is_current
     assert "more" not in dict(read_schema(apsw.Connection(str(path))))
 
 
@@ -133,7 +133,7 @@ async def test_a_newer_file_is_refused(path: Path) -> None:
 def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None:
     write(path, "CREATE TABLE recipes (name TEXT)")
     content = path.read_bytes()
-    for attempt in (prepare_file, migrate, schema_state):
+    for attempt in (prepare_file, migrate, read_schema_state):
         with pytest.raises(MigrationError, match="not one of Placet's"):
             attempt(path)
     assert path.read_bytes() == content
@@ -142,7 +142,7 @@ def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
     path.write_text("Dear diary, today I approved everything. " * 100)
     content = path.read_bytes()
-    for attempt in (prepare_file, migrate, schema_state):
+    for attempt in (prepare_file, migrate, read_schema_state):
         with pytest.raises(MigrationError, match="not an SQLite database"):
             attempt(path)
     assert path.read_bytes() == content
@@ -151,7 +151,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> Non
 def test_an_empty_file_becomes_a_database(path: Path) -> None:
     path.touch()
     prepare_file(path)
-    assert schema_state(path).is_current
+    assert read_schema_state(path).is_current
 
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from placet.errors import InvalidInput
 from placet.http.error_replies import describe_error
-from placet.protocol.answer_problems import problem
+from placet.protocol.answer_problems import build_problem
 from placet.text.wording import Amount, Message, message, phrase, phrases, plural_message
 
 
@@ -44,11 +44,11 @@ def test_marks_change_nothing():
 
 
 def test_a_problem_can_be_said_again_with_its_bounds():
-    found = problem("too_early", minimum=date(2026, 1, 31))
+    found = build_problem("too_early", minimum=date(2026, 1, 31))
     assert found.message == "Choose 2026-01-31 or a later date."
     assert isinstance(found.message, Message)
     assert found.message.parts == {"minimum": date(2026, 1, 31)}
-    assert problem("too_short", minimum=5.0).message == "Write at least 5 characters."
+    assert build_problem("too_short", minimum=5.0).message == "Write at least 5 characters."
 
 
 def test_callers_of_the_api_read_messages_as_plain_text():

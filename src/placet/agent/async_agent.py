@@ -16,9 +16,9 @@ from placet.agent.pending_case_store import PendingCase
 from placet.agent.responses import (
     ACCEPTED_ENCODINGS,
     BoundedBody,
+    build_slow_response_error,
     is_stream,
     require_safe_encoding,
-    slow_response_error,
 )
 from placet.agent.sse import EventReader
 from placet.effects import EffectRun
@@ -169,4 +169,4 @@ class AsyncAgent(BaseAgent[NotifyAsync, httpx.AsyncClient, AsyncListener]):
                     body.add(chunk)
                 return response.status_code, response.headers, bytes(body)
         except TimeoutError:
-            raise slow_response_error() from None
+            raise build_slow_response_error() from None

@@ -23,11 +23,11 @@ from placet.agent.responses import (
     RESPONSE_WITHIN_S,
     TIMEOUT,
     USER_AGENT,
-    credentials_of,
     describe_failure,
     explain_missing_signature,
     find_keys_url,
     is_invalid_redirect,
+    select_credentials,
     verify_outcome,
 )
 from placet.agent.round_numbers import RoundNumbers, SuggestionLimit
@@ -200,7 +200,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         found = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
         if found is None:
             return None
-        return PendingCase(case=found, credentials=credentials_of(response.request), reference=reference)
+        return PendingCase(case=found, credentials=select_credentials(response.request), reference=reference)
 
     def _follow(self, pending: PendingCase) -> Generator[Any, Any, Outcome]:
         """Follow a case to its end; its person is notified first, unless that has been done."""

@@ -22,7 +22,7 @@ from placet.agent.card_facts import SAYS_IT_IS, select_facts
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
 from placet.agent.pending_case_store import ButtonAudience, PendingCase, PendingCases
-from placet.agent.responses import RESPONSE_WITHIN_S, TIMEOUT, USER_AGENT, slow_response_error
+from placet.agent.responses import RESPONSE_WITHIN_S, TIMEOUT, USER_AGENT, build_slow_response_error
 from placet.agent.service_responses import FollowedCase, parse_time
 from placet.errors import CaseNotSaved, PlacetError, SettingsError, Unreachable
 from placet.ports.channel import (
@@ -237,7 +237,7 @@ class ChannelBridge:
             ):
                 return answer.status_code
         except TimeoutError:
-            raise slow_response_error() from None
+            raise build_slow_response_error() from None
 
     async def _send(self, case: FollowedCase, *, is_reminder: bool, round: int) -> None:
         references = {_create_reference(): action for action in self._list_button_actions(case)}

@@ -45,13 +45,13 @@ class BoundedBody:
         if len(self._body) > LARGEST:
             raise httpx.RemoteProtocolError("the response is too long")
         if self._seconds() > self._until:
-            raise slow_response_error()
+            raise build_slow_response_error()
 
     def __bytes__(self) -> bytes:
         return bytes(self._body)
 
 
-def slow_response_error() -> httpx.ReadTimeout:
+def build_slow_response_error() -> httpx.ReadTimeout:
     """Return the error for a response that takes too long."""
     return httpx.ReadTimeout("the response took too long")
 
@@ -70,7 +70,7 @@ def describe_failure(error: httpx.HTTPError | httpx.InvalidURL) -> str:
     return f"The service cannot be reached: {str(error) or type(error).__name__}."
 
 
-def credentials_of(request: httpx.Request | None) -> dict[str, str]:
+def select_credentials(request: httpx.Request | None) -> dict[str, str]:
     """Return the credentials in the headers of the first request, for requests to the same origin."""
     headers = request.headers if request is not None else {}
     return {name: headers[name] for name in CREDENTIALS if name in headers}

@@ -27,9 +27,9 @@ from placet.agent.pending_case_store import PendingCase
 from placet.agent.responses import (
     ACCEPTED_ENCODINGS,
     BoundedBody,
+    build_slow_response_error,
     is_stream,
     require_safe_encoding,
-    slow_response_error,
 )
 from placet.agent.sse import EventReader
 from placet.agent.trust import Origin, parse_origin
@@ -179,14 +179,14 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
         stuck = self._stuck.setdefault(parse_origin(wanted.url), [])
         stuck[:] = [thread for thread in stuck if thread.is_alive()]
         if len(stuck) >= STUCK_AT_MOST:  # each holds a connection that the cases of other services may need
-            raise slow_response_error()
+            raise build_slow_response_error()
         # A thread can be abandoned when a service never ends its headers; a call cannot.
         thread = start_thread("placet-poll", fulfil, future, self._read_response, wanted)
         try:
             return future.result(wanted.within_s)
         except FutureTimeout:
             stuck.append(thread)
-            raise slow_response_error() from None
+            raise build_slow_response_error() from None
 
     def _read_response(self, wanted: Fetch) -> tuple[int, httpx.Headers, bytes]:
         headers = {**wanted.headers, **ACCEPTED_ENCODINGS}

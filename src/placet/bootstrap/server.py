@@ -26,7 +26,7 @@ from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
 from placet.errors import PlacetError
 from placet.http.asgi import Receive, Scope, read_body
-from placet.http.route import Route, first_step
+from placet.http.route import Route, get_first_step
 from placet.http.routing import RouteServer
 from placet.pages.renderer import PageRenderer
 from placet.pages.theme import load_built_in_theme, read_theme
@@ -39,7 +39,7 @@ from placet.protocol.discovery import ServiceCard
 from placet.relay.route_addresses import RELAY_PATHS
 from placet.relay.settings import RelaySettings, parse_networks
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
-from placet.server.api_description import openapi_document
+from placet.server.api_description import build_openapi_document
 from placet.server.api_key_auth import ApiKeyAuthenticator
 from placet.server.app import PlacetApp
 from placet.server.background_tasks import BackgroundTasks
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("placet")
 
-RELAY_STEPS = frozenset(map(first_step, RELAY_PATHS))
+RELAY_STEPS = frozenset(map(get_first_step, RELAY_PATHS))
 RELAY_CHECK_INTERVAL_S = 0.25
 READ_KEYS_AGAIN_S = 5.0
 
@@ -190,7 +190,7 @@ class ServerParts:
         """Start the relay once an agent is registered, also by another process while the server runs."""
         if (
             self.relay is not None
-            or first_step(path) not in RELAY_STEPS
+            or get_first_step(path) not in RELAY_STEPS
             or clock.monotonic() < self._next_relay_check
         ):
             return
@@ -272,7 +272,7 @@ class ServerParts:
         )
         public = PublicApi(
             check_ready=self.store.check_ready,
-            card=service_card(self.settings),
+            card=build_service_card(self.settings),
             meter=self.meter,
             jwks=self._jwks,
             openapi=self._openapi,
@@ -331,9 +331,9 @@ class ServerParts:
     def _openapi(self) -> dict[str, Any]:
         url = self.settings.public_url
         if self.relay is None:
-            return openapi_document(url)
+            return build_openapi_document(url)
         if self._description is None:
-            self._description = openapi_document(url, self.relay.routes, tags=self.relay.tags)
+            self._description = build_openapi_document(url, self.relay.routes, tags=self.relay.tags)
         return self._description
 
     def _observe(self, written: CaseUpdate | CaseCreation) -> None:
@@ -450,7 +450,7 @@ def _checkpoint_maker(store: Store, signer: StoredSigner, now: Clock) -> Callabl
     return make
 
 
-def service_card(settings: Settings) -> ServiceCard:
+def build_service_card(settings: Settings) -> ServiceCard:
     """Return the content of the discovery document."""
     limits = settings.limits
     return ServiceCard(

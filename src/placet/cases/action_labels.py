@@ -7,7 +7,7 @@ NAME = "action_labels"
 LONGEST = 40
 
 
-def action_labels(context: Mapping[str, Any]) -> dict[str, str]:
+def read_action_labels(context: Mapping[str, Any]) -> dict[str, str]:
     """Return the usable labels by action: printable, one line, short. Return none if two are the same."""
     raw = context.get(NAME)
     if not isinstance(raw, Mapping):

@@ -55,12 +55,12 @@ class ChainedAuditRow(Struct, frozen=True, kw_only=True):
     salt: str | None
 
 
-def body_digest(salt: str, body: bytes) -> str:
+def digest_body(salt: str, body: bytes) -> str:
     """Return the digest of a whole body."""
     return hashlib.sha256(salt.encode() + b"\0" + body).hexdigest()
 
 
-def outline_digest(body: bytes) -> str:
+def digest_outline(body: bytes) -> str:
     """Return the digest of a body without its messages; redaction does not change it."""
     return hashlib.sha256(_build_outline(body)).hexdigest()
 
@@ -161,10 +161,10 @@ def _has_recorded_body(row: ChainedAuditRow) -> bool:
     if row.redacted not in (0, 1):
         return False
     if row.salt is not None:  # not redacted, or there was no message in it
-        is_whole = row.body_digest == body_digest(row.salt, row.body)
+        is_whole = row.body_digest == digest_body(row.salt, row.body)
         return is_whole and (not row.redacted or not _has_messages(row.body))
     event = _read_object(row.body) if row.redacted else None
-    if event is None or _has_messages(row.body) or row.outline_digest != outline_digest(row.body):
+    if event is None or _has_messages(row.body) or row.outline_digest != digest_outline(row.body):
         return False
     metadata = event.get("metadata")
     return isinstance(metadata, dict) and REDACTED_AT in metadata

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from placet.cases import events as log
 from placet.cases.case import Case, Offer, grant_digest, matches_digest
-from placet.cases.deadlines import due_at
+from placet.cases.deadlines import get_due_at
 from placet.cases.events import Event, find_broken_link, matches_state
 from placet.cases.grant import Grant
 from placet.protocol import stream
@@ -156,7 +156,7 @@ def _find_column_problems(case: Case, stored: StoredCase) -> Iterator[str]:
 
 def _is_due_time(case: Case, stored_due_at: datetime | None) -> bool:
     """Check the timer. Of a closed case it depends on the retention period, which may have changed since."""
-    earliest = due_at(case, keep_for=timedelta(0))
+    earliest = get_due_at(case, keep_for=timedelta(0))
     if case.live or earliest is None or stored_due_at is None:
         return stored_due_at == earliest
     return stored_due_at >= earliest

@@ -8,7 +8,7 @@ from placet.cases.commands import Command, Erase, Expire, Remind
 SYSTEM = "system"
 
 
-def due_at(case: Case, *, keep_for: timedelta) -> datetime | None:
+def get_due_at(case: Case, *, keep_for: timedelta) -> datetime | None:
     """Return when the sweep must process this case next, or None for never."""
     if case.live:
         return min((*case.reminders, case.expires_at))
@@ -17,9 +17,9 @@ def due_at(case: Case, *, keep_for: timedelta) -> datetime | None:
     return case.closed_at + keep_for
 
 
-def due_command(case: Case, now: datetime, *, keep_for: timedelta) -> Command | None:
+def get_due_command(case: Case, now: datetime, *, keep_for: timedelta) -> Command | None:
     """Return the command that is due for this case now, or None."""
-    moment = due_at(case, keep_for=keep_for)
+    moment = get_due_at(case, keep_for=keep_for)
     if moment is None or now < moment:
         return None
     if not case.live:

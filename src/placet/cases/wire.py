@@ -26,7 +26,7 @@ class CaseLinks(Struct, frozen=True, kw_only=True):
     submit_token: str | None = None
 
 
-def human_input_required(
+def build_human_input_required(
     case: Case, offer: Offer, links: CaseLinks, *, warnings: tuple[str, ...] = ()
 ) -> HumanInputRequired:
     """Return the 202 body for a new case, with the fields of its protocol version."""
@@ -44,7 +44,7 @@ def human_input_required(
         default_action=case.default_action,
         created_at=case.created_at,
         expires_at=case.expires_at,
-        context=wire_context(offer.context) or None,
+        context=build_wire_context(offer.context) or None,
         reminder_at=case.reminders[0] if len(case.reminders) == 1 else case.reminders or None,
         previous_case_id=case.previous_case_id,
         surface=offer.surface,
@@ -73,7 +73,7 @@ def _declare_affirmative_actions(offer: Offer) -> dict[str, Any]:
     return {"affirmative_actions": list(offer.affirmative_actions)} if offer.affirmative_actions else {}
 
 
-def wire_context(context: dict[str, Any]) -> dict[str, Any]:
+def build_wire_context(context: dict[str, Any]) -> dict[str, Any]:
     """Return the context as the published schemas allow it, with a form in its wire shape."""
     if "form" not in context:
         return context
@@ -152,7 +152,7 @@ _POLLS: Mapping[Status, Callable[[Case], PollResponse]] = {
 }
 
 
-def callback_body(case: Case, event: Event) -> bytes:
+def build_callback_body(case: Case, event: Event) -> bytes:
     """Return the body of a callback: the event's name, status and time, then its data."""
     data = msgspec.json.decode(event.data or b"{}")
     head = {"event": event.type, "status": case.status.value, "timestamp": event.at}

@@ -139,7 +139,7 @@ class PlatformApi:
             raise Unreachable(f"{self.platform} cannot be reached ({type(error).__name__}).") from None
 
 
-def backoff_s(failures: int) -> float:
+def calculate_backoff_s(failures: int) -> float:
     """Return the seconds to wait before the next attempt: doubles with every failure, up to a minute."""
     return min(MAX_BACKOFF_S, 2.0 ** min(failures - 1, 10))
 

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, read_case
-from placet.agent.responses import credentials_of
+from placet.agent.responses import select_credentials
 from placet.cli import ask_value_parsing
 from placet.cli.ask_value_parsing import QuestionArguments
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
@@ -166,7 +166,7 @@ async def _ask(call_for: Callable[[], httpx.Request], waiting: CaseWait) -> None
     case = read_case(response.status_code, content, url=str(call.url), now=datetime.now(UTC))
     if case is None:
         raise _refusal_from_reply(response.status_code, _object(content))
-    await follow(PendingCase(case=case, credentials=credentials_of(call)), waiting)
+    await follow(PendingCase(case=case, credentials=select_credentials(call)), waiting)
 
 
 def _refusal_from_reply(status: int, body: CaseContext) -> ServerRefused:

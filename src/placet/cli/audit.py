@@ -15,7 +15,7 @@ from placet.cli.client_options import join_options
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option, limit_option
 from placet.cli.output import print_table
-from placet.cli.relay_operations import location_options, run_audit
+from placet.cli.relay_operations import add_location_options, run_audit
 from placet.cli.results import print_bytes, print_result
 from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, ValidationFailed
@@ -40,7 +40,7 @@ _NAMES = {
 }
 
 
-audit_options = location_options("audit")
+audit_options = add_location_options("audit")
 
 
 @click.group(cls=CommandGroup)

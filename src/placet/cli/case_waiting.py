@@ -262,7 +262,7 @@ async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
 def report(outcome: Outcome) -> NoReturn:
     """Print the outcome as a sentence and as JSON, and exit."""
     click.echo(describe_outcome(outcome), err=True)
-    results.print_result(results.outcome_view(outcome))
+    results.print_result(results.build_outcome_view(outcome))
     raise click.exceptions.Exit(results.exit_code(outcome))
 
 
@@ -299,7 +299,7 @@ def run(work: Callable[[CaseWait], Awaitable[None]], how: WaitOptions, *, severa
     except PlacetError as error:
         if how.as_json:
             with suppress(OSError):  # the error itself matters more
-                results.print_result(results.error_view(error))
+                results.print_result(results.build_error_view(error))
         raise
     except BrokenPipeError:
         discard_output()

@@ -11,7 +11,7 @@ from placet.cases.case_verification import StoredCase, find_problems, read_state
 from placet.cases.wire import poll_response
 from placet.cli.client_options import key_option, require_key, require_secure, server_option
 from placet.cli.command_group import CommandGroup
-from placet.cli.database import load_settings, with_store
+from placet.cli.database import load_settings, run_with_store
 from placet.cli.options import config_option, db_option, json_option, limit_option
 from placet.cli.output import print_json, print_table
 from placet.cli.results import print_result
@@ -93,7 +93,7 @@ def cancel(case_id: str, server: str, key: str | None, reason: str | None, as_js
 @json_option
 def show(case_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
     """Show a case with its events, and check its chain."""
-    stored = with_store(
+    stored = run_with_store(
         load_settings(config, db=db).settings.db, lambda store: store.find_stored_case(case_id)
     )
     if stored is None:

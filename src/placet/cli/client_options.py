@@ -25,7 +25,7 @@ def read_port() -> int:
     return int(text)
 
 
-def default_server() -> str:
+def get_default_server() -> str:
     """Return the URL of the server on this machine, at the port in PLACET_PORT if that is set."""
     return f"http://127.0.0.1:{read_port() or DEFAULT_PORT}"
 
@@ -33,7 +33,7 @@ def default_server() -> str:
 server_option = click.option(
     "--server",
     envvar="PLACET_SERVER",
-    default=default_server,
+    default=get_default_server,
     show_default=f"http://127.0.0.1:{DEFAULT_PORT}, or the port in PLACET_PORT",
     metavar="URL",
     help="The Placet server.",

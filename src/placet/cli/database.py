@@ -18,7 +18,7 @@ def load_settings(config: Path | None = None, **flags: Any) -> LoadedSettings:
     return load(environ=os.environ, flags=flags, file=config)
 
 
-def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:
+def run_with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:
     """Run `work` on the store at this URL or path; without `create` the database must exist."""
     from placet.bootstrap.storage import open_store  # it needs the `server` extra
 

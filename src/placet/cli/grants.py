@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.database import load_settings, with_store
+from placet.cli.database import load_settings, run_with_store
 from placet.cli.options import config_option, db_option, json_option, limit_option
 from placet.cli.output import print_table
 from placet.cli.results import print_result
@@ -37,7 +37,7 @@ def list_grants(
     db: str | None, config: Path | None, as_json: bool, owner: str | None, live: bool, limit: int
 ) -> None:
     """List grants, newest first, including expired and revoked ones."""
-    found = with_store(
+    found = run_with_store(
         load_settings(config, db=db).settings.db,
         lambda store: _list_grants(store, owner, live=live, limit=limit),
     )
@@ -66,7 +66,9 @@ def list_grants(
 @json_option
 def show(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
     """Show what a grant covers, who gave it, and how many uses are left."""
-    found = with_store(load_settings(config, db=db).settings.db, lambda store: _load_grant(store, grant_id))
+    found = run_with_store(
+        load_settings(config, db=db).settings.db, lambda store: _load_grant(store, grant_id)
+    )
     if as_json:
         print_result(msgspec.to_builtins(found))
         return
@@ -88,7 +90,7 @@ def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) ->
         ended = await grants.revoke_as(grant_id, OPERATOR)
         return grant_view(ended, now=clock.now())
 
-    ended = with_store(settings.db, end)
+    ended = run_with_store(settings.db, end)
     if as_json:
         print_result(msgspec.to_builtins(ended))
     click.echo(f"Revoked {ended.id}.", err=True)

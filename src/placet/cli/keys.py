@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from placet.cli.command_group import CommandGroup
-from placet.cli.database import has_database, load_settings, with_store
+from placet.cli.database import has_database, load_settings, run_with_store
 from placet.cli.options import config_option, db_option, json_option
 from placet.cli.output import print_json, print_table
 from placet.desk import clock
@@ -45,7 +45,7 @@ def create(
     lasts_for = parse_duration(expires_in, "--expires-in") if expires_in else None
     file = load_settings(config, db=db).settings.db
     is_new = not has_database(file)
-    secret = with_store(
+    secret = run_with_store(
         file,
         lambda store: create_key(
             store, name, scopes=scopes or DEFAULT_SCOPES, expires_for=lasts_for, now=clock.now()
@@ -63,7 +63,7 @@ def create(
 @json_option
 def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
     """List all keys, without their secrets, which are not stored."""
-    keys = with_store(load_settings(config, db=db).settings.db, lambda store: store.list_api_keys())
+    keys = run_with_store(load_settings(config, db=db).settings.db, lambda store: store.list_api_keys())
     if as_json:
         print_json(
             [{"id": one.id, "name": one.name, "scopes": one.scopes, "state": _state(one)} for one in keys]
@@ -79,7 +79,9 @@ def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
 @config_option
 def revoke(key_id: str, db: str | None, config: Path | None) -> None:
     """Revoke a key by its id. A running server refuses it within seconds."""
-    with_store(load_settings(config, db=db).settings.db, lambda store: revoke_key(store, key_id, clock.now()))
+    run_with_store(
+        load_settings(config, db=db).settings.db, lambda store: revoke_key(store, key_id, clock.now())
+    )
     click.echo(f"Revoked {key_id}.", err=True)
 
 

@@ -38,7 +38,7 @@ OPERATOR = Principal(name="operator", scopes=frozenset({ADMIN}))
 LocalRoutes = Callable[[Store, Settings], AbstractAsyncContextManager[tuple[Route, ...]]]
 
 
-def operator_request(tenant: str | None) -> Callable[..., RelayRequest]:
+def build_operator_request(tenant: str | None) -> Callable[..., RelayRequest]:
     """Return what builds requests of the operator, who has every permission in every tenant.
 
     Raises ValidationFailed for a name that no tenant can have.

@@ -41,7 +41,7 @@ class HttpAddress:
     names: tuple[str, ...]
 
 
-def http_options(*, port: int) -> Decorator:
+def add_http_options(*, port: int) -> Decorator:
     """Return the options for serving MCP over HTTP; `port` is the default.
 
     The command gets them as `http`: an HttpAddress, or None for standard input and output.
@@ -102,7 +102,7 @@ def _collect_address(command: CommandFunction) -> CommandFunction:
     type=click.Choice(MESSENGER_NAMES),
     help="Ask the person in this messenger, so that the assistant never gets the link. Repeatable.",
 )
-@http_options(port=8402)
+@add_http_options(port=8402)
 def mcp(
     server: str,
     key: str | None,

@@ -15,7 +15,7 @@ import click
 
 from placet.agent.pending_case_store import default_path
 from placet.cli.client_options import key_option, require_key, server_option
-from placet.cli.mcp import HttpAddress, http_options, serve
+from placet.cli.mcp import HttpAddress, add_http_options, serve
 from placet.errors import SettingsError
 from placet.extras import require_extra
 from placet.protocol.addresses import is_secure_or_loopback
@@ -61,7 +61,7 @@ class UpstreamServer:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Database of waiting calls. Default: one for all gates of this user.",
 )
-@http_options(port=8403)
+@add_http_options(port=8403)
 def mcp_gate(
     command: tuple[str, ...],
     config: Path | None,

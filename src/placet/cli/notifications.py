@@ -22,7 +22,7 @@ from placet.channels.registry import (
     read_answerers,
 )
 from placet.cli.progress_line import ProgressLine
-from placet.cli.qr_code import qr_lines, qr_width
+from placet.cli.qr_code import draw_qr_lines, measure_qr_code
 from placet.errors import PlacetError, SettingsError
 from placet.ports.channel import Channel
 from placet.protocol.addresses import LOOPBACK_HOSTS
@@ -214,12 +214,12 @@ def format_question(notice: Notice, line: ProgressLine) -> list[str]:
 
 def draw_qr_code(link: str, line: ProgressLine) -> list[str]:
     """Return the lines of a QR code, or a reason why it cannot be drawn."""
-    width, seen = qr_width(link), line.live or line.is_screen
+    width, seen = measure_qr_code(link), line.live or line.is_screen
     if seen and width > line.columns():
         return [*line.wrap(f"The QR code needs {width} columns; widen this window, or open the link."), ""]
     local = "Only this computer can open this link: a phone cannot."
     return [
-        *qr_lines(link, coloured=seen and "NO_COLOR" not in os.environ),
+        *draw_qr_lines(link, coloured=seen and "NO_COLOR" not in os.environ),
         *(line.wrap(local) if urlsplit(link).hostname in LOOPBACK_HOSTS else ()),
         "",
     ]

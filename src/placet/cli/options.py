@@ -20,7 +20,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 PORT = click.IntRange(0, 65535)
 
 
-def server_options(command: Callable[..., None]) -> Callable[..., None]:
+def add_server_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a server. Each option overrides the setting of the same name."""
     options = (
         db_option,

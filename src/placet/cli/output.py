@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from placet.cli.text_tables import format_aligned, format_stacked, terminal_width
+from placet.cli.text_tables import format_aligned, format_stacked, get_terminal_width
 from placet.text.characters import escape_hidden_in_json
 from placet.text.truncation import to_single_line
 from placet.text.width import display_width
@@ -26,7 +26,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empt
         return
     texts = [[_cell(value) for value in row] for row in rows]
     lines = format_aligned(header, texts)
-    columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
+    columns = get_terminal_width(sys.stdout) if sys.stdout.isatty() else None
     if columns is not None and max(map(display_width, lines)) > columns:
         lines = format_stacked(header, texts, columns)
     for line in lines:

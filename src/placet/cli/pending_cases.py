@@ -104,10 +104,10 @@ async def _resume(waiting: CaseWait, one: PendingCase) -> int:
         return results.STILL_OPEN
     except PlacetError as error:
         waiting.line.say(f"placet: {to_single_line(one.case.case_id)}: {error.message}")
-        results.print_result({**results.error_view(error), "case_id": one.case.case_id})
+        results.print_result({**results.build_error_view(error), "case_id": one.case.case_id})
         return results.FAILED
     waiting.line.say(f"{to_single_line(one.case.case_id)}: {describe_outcome(outcome)}")
-    results.print_result(results.outcome_view(outcome))
+    results.print_result(results.build_outcome_view(outcome))
     return results.exit_code(outcome)
 
 

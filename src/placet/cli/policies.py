@@ -19,7 +19,7 @@ from placet.cli.policy_commands import (
     show,
     unbind,
 )
-from placet.cli.policy_files import FILE, policies_in
+from placet.cli.policy_files import FILE, read_policies
 from placet.cli.relay_operations import run_policies
 from placet.cli.results import print_result
 from placet.http.operations import Operations
@@ -72,7 +72,7 @@ def try_out(
     else:
         from placet.cli.policy_file_evaluation import evaluate_policies  # it needs the `relay` extra
 
-        views = evaluate_policies(policies_in(file), message, legs)
+        views = evaluate_policies(read_policies(file), message, legs)
     strictest = max((Outcome(view["outcome"]) for view in views), key=lambda outcome: outcome.strictness)
     if as_json:
         print_result({"outcome": strictest, "legs": views})

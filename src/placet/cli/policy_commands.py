@@ -10,8 +10,8 @@ import msgspec
 
 from placet.cli.options import json_option
 from placet.cli.output import print_table
-from placet.cli.policy_files import FILE, draft_of, policies_in
-from placet.cli.relay_operations import location_options, run_policies
+from placet.cli.policy_files import FILE, policy_to_json, read_policies
+from placet.cli.relay_operations import add_location_options, run_policies
 from placet.cli.results import print_result
 from placet.desk import clock
 from placet.errors import PlacetError, ValidationFailed
@@ -22,7 +22,7 @@ from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line
 
 ENTRY = re.compile(r"^group\.policies\[(\d+)\]\S*")  # the API's path of a policy that a command names
-policy_options = location_options("policies")
+policy_options = add_location_options("policies")
 
 
 @click.command()
@@ -38,13 +38,13 @@ def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any)
 
     Prints the id of each policy to standard output. If one is refused, those before it stay saved.
     """
-    policies = policies_in(file)
+    policies = read_policies(file)
     if update is not None and (len(policies) != 1 or bind):
         raise click.UsageError("--update takes one policy, and no --bind.")
 
     async def work(relay: Operations) -> list[dict[str, Any]]:
         if update is not None:
-            return [await relay.call("updatePolicy", draft_of(policies[0]), policy_id=update)]
+            return [await relay.call("updatePolicy", policy_to_json(policies[0]), policy_id=update)]
         saved = await _save_all(relay, policies, as_json=as_json)
         if bind:
             ids = [one["policyId"] for one in saved]
@@ -264,7 +264,7 @@ async def _save_all(relay: Operations, policies: list[Policy], *, as_json: bool)
     saved: list[dict[str, Any]] = []
     for index, one in enumerate(policies):
         try:
-            saved.append(await relay.call("createPolicy", draft_of(one)))
+            saved.append(await relay.call("createPolicy", policy_to_json(one)))
         except PlacetError as refusal:
             refusal.add_note(
                 f"policies[{index}], {one.name}, was refused. Policies saved before it: {len(saved)}."
@@ -324,10 +324,10 @@ def _policy(named: str, number: str | None) -> dict[str, Any]:
     if Path(named).exists() or not re.fullmatch(r"policy_[0-9a-f]+", named):
         if number is not None:
             raise click.UsageError("--version needs the ID of a saved policy, not a file.")
-        policies = policies_in(Path(named))
+        policies = read_policies(Path(named))
         if len(policies) != 1:
             raise ValidationFailed(f"{named} has {len(policies)} policies. A replay needs a file with one.")
-        return draft_of(policies[0])
+        return policy_to_json(policies[0])
     return {"policyId": named, "version": number}
 
 

@@ -16,12 +16,12 @@ FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 _DRAFT = ("name", "description", "config", "validFrom", "validTo")
 
 
-def policies_in(file: Path) -> list[Policy]:
+def read_policies(file: Path) -> list[Policy]:
     """Return the policies of a TOML or JSON file; - is standard input. Raises `ValidationFailed`."""
     return parse_policy_file(_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now())
 
 
-def draft_of(policy: Policy) -> dict[str, Any]:
+def policy_to_json(policy: Policy) -> dict[str, Any]:
     """Return the policy as JSON for the API."""
     written: dict[str, Any] = msgspec.to_builtins(policy)
     return {name: written[name] for name in _DRAFT}

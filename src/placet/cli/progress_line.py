@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TextIO
 
 from placet.agent import Notice
-from placet.cli.text_tables import terminal_width
+from placet.cli.text_tables import get_terminal_width
 from placet.protocol.poll import Progress
 from placet.text.truncation import to_single_line, truncate
 
@@ -37,7 +37,7 @@ class ProgressLine:
         self.is_screen = is_live(self._out)
         self.live = self.is_screen if live is None else live
         self._several = several
-        self.columns = columns or (lambda: terminal_width(self._out))
+        self.columns = columns or (lambda: get_terminal_width(self._out))
         self._now = clock
         self._last: Notice | None = None
         self._trouble: tuple[str, datetime] | None = None

@@ -7,7 +7,7 @@ _DARK_DRAWN = {(True, True): "█", (True, False): "▀", (False, True): "▄", 
 _LIGHT_DRAWN = {(not upper, not lower): block for (upper, lower), block in _DARK_DRAWN.items()}
 
 
-def qr_lines(link: str, *, coloured: bool) -> list[str]:
+def draw_qr_lines(link: str, *, coloured: bool) -> list[str]:
     """Return the lines to print. Without colours, it is drawn for light text on a dark background."""
     rows = _rows(link)
     blocks = _DARK_DRAWN if coloured else _LIGHT_DRAWN
@@ -18,7 +18,7 @@ def qr_lines(link: str, *, coloured: bool) -> list[str]:
     return lines
 
 
-def qr_width(link: str) -> int:
+def measure_qr_code(link: str) -> int:
     """Return its width in columns."""
     return len(_rows(link)[0])
 

@@ -13,7 +13,7 @@ from placet.cli.command_group import CommandGroup
 from placet.cli.database import load_settings
 from placet.cli.options import config_option, json_option
 from placet.cli.output import print_table
-from placet.cli.relay_operations import on_server
+from placet.cli.relay_operations import run_on_server
 from placet.cli.results import print_result
 from placet.text.characters import escape_hidden_in_json, mark_hidden
 from placet.text.truncation import to_single_line, truncate
@@ -161,7 +161,7 @@ def _call(where: dict[str, Any], operation: str, body: Any = None, **arguments: 
     config: Path | None = where["config"]
     server = where["server"] or load_settings(config).settings.public_url
     return asyncio.run(
-        on_server(
+        run_on_server(
             server, where["key"], where["tenant"], lambda relay: relay.call(operation, body, **arguments)
         )
     )

@@ -9,7 +9,7 @@ from msgspec import Struct
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option
 from placet.cli.output import print_table
-from placet.cli.relay_operations import location_options, run_registry
+from placet.cli.relay_operations import add_location_options, run_registry
 from placet.cli.results import print_result
 from placet.errors import CaseNotFound, PlacetError, RelayConflict
 from placet.http.operations import Operations, call_all_pages
@@ -20,7 +20,7 @@ ATTEMPTS = 10
 KINDS = click.Choice(["agent", "user"])
 MAY = click.Choice(sorted(PERMISSIONS))
 
-registry_options = location_options("registry", "or the database on the server's machine")
+registry_options = add_location_options("registry", "or the database on the server's machine")
 
 
 class RecordOperations(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import click
 import httpx
 
 from placet.cli.client_options import Decorator, join_options, key_option, require_secure
-from placet.cli.database import has_database, load_settings, with_store
+from placet.cli.database import has_database, load_settings, run_with_store
 from placet.cli.options import config_option, db_option
 from placet.errors import SettingsError
 from placet.extras import is_available
@@ -31,7 +31,7 @@ OperationsUse = Callable[[Operations], Awaitable[T]]
 Managed = Literal["audit", "policies", "registry"]
 
 
-def location_options(record: str, otherwise: str = "else the database") -> Decorator:
+def add_location_options(record: str, otherwise: str = "else the database") -> Decorator:
     """Return the options that name a server or a database, and the tenant whose `record` is meant."""
     server_help = f"Server URL. Default: {SERVER}, {otherwise}."
     return join_options(
@@ -67,7 +67,7 @@ def run_registry(where: dict[str, Any], work: OperationsUse[T], *, create: bool 
         where["server"] or (other if where["db"] is None else None) or _server_without_file(where, settings)
     )
     if server is not None:
-        return asyncio.run(on_server(server, where["key"], where["tenant"], work))
+        return asyncio.run(run_on_server(server, where["key"], where["tenant"], work))
     if other is not None:
         text = f"This uses the database {settings.db}, not the server at {other}."
         click.echo(text, err=True)
@@ -78,7 +78,7 @@ def _run(where: dict[str, Any], work: OperationsUse[T], managed: Managed, *, cre
     from_environment = os.environ.get(SERVER) if where["db"] is None else None
     server = where["server"] or from_environment
     if server:
-        return asyncio.run(on_server(server, where["key"], where["tenant"], work))
+        return asyncio.run(run_on_server(server, where["key"], where["tenant"], work))
     settings = load_settings(where["config"], db=where["db"]).settings
     return _run_locally(settings, where["tenant"], work, managed, create=create)
 
@@ -86,18 +86,18 @@ def _run(where: dict[str, Any], work: OperationsUse[T], managed: Managed, *, cre
 def _run_locally(
     settings: Settings, tenant: str | None, work: OperationsUse[T], managed: Managed, *, create: bool
 ) -> T:
-    from placet.cli.local_relay import LOCAL_ROUTES, operator_request  # it needs the `relay` extra
+    from placet.cli.local_relay import LOCAL_ROUTES, build_operator_request  # it needs the `relay` extra
 
-    make_request = operator_request(tenant)
+    make_request = build_operator_request(tenant)
 
     async def run(store: Store) -> T:
         async with LOCAL_ROUTES[managed](store, settings) as found:
             return await work(LocalOperations(found, make_request))
 
-    return with_store(settings.db, run, create=create)
+    return run_with_store(settings.db, run, create=create)
 
 
-async def on_server(server: str, key: str | None, tenant: str | None, work: OperationsUse[T]) -> T:
+async def run_on_server(server: str, key: str | None, tenant: str | None, work: OperationsUse[T]) -> T:
     """Run `work` on a server; raise SettingsError for an address or a key that cannot be used."""
     require_secure(server)
     if not key:

@@ -21,13 +21,13 @@ from placet.agent.responses import (
     LARGEST,
     RESPONSE_WITHIN_S,
     USER_AGENT,
-    credentials_of,
     require_safe_encoding,
+    select_credentials,
 )
 from placet.agent.trust import parse_origin
 from placet.cli import results
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
-from placet.cli.client_options import default_server
+from placet.cli.client_options import get_default_server
 from placet.errors import AddressRefused, Unreachable, UnreadableAnswer
 
 TIMEOUT = httpx.Timeout(
@@ -55,7 +55,7 @@ def read_headers(ctx: click.Context, param: click.Parameter, values: tuple[str, 
     return [_parse_header(line, param) for line in lines if line.strip()]
 
 
-def header_option(command: Any) -> Any:
+def add_header_option(command: Any) -> Any:
     """Return the option -H."""
     return click.option(
         "-H",
@@ -78,7 +78,7 @@ def header_option(command: Any) -> Any:
     callback=read_data,
     help="Request body: JSON, a file, or standard input. If it is not JSON, set its Content-Type with -H.",
 )
-@header_option
+@add_header_option
 @wait_options()
 def request(method: str, url: str, data: bytes | None, headers: Headers, how: WaitOptions) -> None:
     """Send an HTTP request, and wait for the decision if it needs one.
@@ -141,12 +141,12 @@ async def _read(response: httpx.Response, how: WaitOptions) -> PendingCase | Non
         content = await _read_all(response, LARGEST)
         case = read_case(202, content, url=str(response.url), now=datetime.now(UTC))
         if case is not None:
-            return PendingCase(case=case, credentials=credentials_of(response.request))
+            return PendingCase(case=case, credentials=select_credentials(response.request))
         _print_whole(response, content, how)
     elif how.as_json:
         _print_whole(response, await _read_all(response, LARGEST_SHOWN, within_s=math.inf), how)
     else:
-        show = results.body_printer()
+        show = results.create_body_printer()
         async for chunk in response.aiter_bytes():
             show(chunk)
         results.end_line()
@@ -163,7 +163,7 @@ def _report_refusal(response: httpx.Response) -> int:
 
 def _print_whole(response: httpx.Response, content: bytes, how: WaitOptions) -> None:
     if not how.as_json:
-        results.body_printer()(content)
+        results.create_body_printer()(content)
         results.end_line()
         return
     status = "answered" if response.is_success else "error"
@@ -220,7 +220,7 @@ def build_request(method: str, url: str, data: bytes | None, headers: Headers) -
 def _add_default_headers(url: str, headers: Headers) -> Headers:
     """Return default headers. The key of the Placet server is sent to that server only."""
     added = {b"User-Agent": USER_AGENT.encode(), b"Accept": b"application/json, */*"}
-    key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or default_server()
+    key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or get_default_server()
     if key and parse_origin(url) == parse_origin(server):
         added[b"Authorization"] = b"Bearer " + os.fsencode(key)
     given = {name.lower() for name, _ in headers}

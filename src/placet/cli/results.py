@@ -18,7 +18,7 @@ LONGEST_DEADLINE = timedelta(days=2000)  # a later one stands for a case without
 _STATUSES = {"opened": "opened", "in_progress": "in_progress"}
 
 
-def outcome_view(outcome: Outcome) -> dict[str, Any]:
+def build_outcome_view(outcome: Outcome) -> dict[str, Any]:
     """Return the outcome of a case as JSON. Every field is always present."""
     decided = outcome if isinstance(outcome, Decided) else None
     return {
@@ -50,7 +50,7 @@ def open_view(case: FollowedCase, last: Notice | None) -> dict[str, Any]:
     }
 
 
-def error_view(error: PlacetError) -> dict[str, Any]:
+def build_error_view(error: PlacetError) -> dict[str, Any]:
     """Return an error as JSON."""
     return {"status": "error", **error.body()}
 
@@ -81,7 +81,7 @@ def print_bytes(content: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def body_printer() -> Callable[[bytes], None]:
+def create_body_printer() -> Callable[[bytes], None]:
     """Return a function that prints a response in parts: escaped in a terminal, else unchanged."""
     if not sys.stdout.isatty():
         return print_bytes

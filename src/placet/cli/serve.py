@@ -15,7 +15,7 @@ from placet.cli.admin_key import write_first_admin_key
 from placet.cli.client_options import read_port
 from placet.cli.database import load_settings
 from placet.cli.demo_tour import DemoTour
-from placet.cli.options import PORT, server_options
+from placet.cli.options import PORT, add_server_options
 from placet.errors import SettingsError
 from placet.http.listening import bind
 from placet.server.logs import configure_logs
@@ -26,7 +26,7 @@ log = logging.getLogger("placet.serve")
 
 
 @click.command()
-@server_options
+@add_server_options
 def serve(config: Path | None, **flags: Any) -> None:
     """Run the server.
 

@@ -9,14 +9,14 @@ import click
 import msgspec
 
 from placet.cli.database import load_settings
-from placet.cli.options import json_option, server_options
+from placet.cli.options import add_server_options, json_option
 from placet.cli.output import print_json
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @click.command()
-@server_options
+@add_server_options
 @json_option
 def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
     """Show the effective settings and where each comes from.

@@ -11,9 +11,9 @@ import click
 import httpx
 
 from placet.agent.trust import Origin, parse_origin
-from placet.cli.client_options import default_server
+from placet.cli.client_options import get_default_server
 from placet.cli.command_group import CommandGroup
-from placet.cli.database import load_settings, with_store
+from placet.cli.database import load_settings, run_with_store
 from placet.cli.options import config_option, db_option, json_option
 from placet.cli.output import print_json, print_table
 from placet.desk import clock
@@ -51,7 +51,7 @@ def signing() -> None:
 def rotate(db: str | None, config: Path | None, algorithm: str | None) -> None:
     """Sign with a new key from now on. Earlier results can still be verified."""
     path = load_settings(config, db=db).settings.db
-    ring = with_store(path, lambda store: rotate_keys(store, now=clock.now(), algorithm=algorithm))
+    ring = run_with_store(path, lambda store: rotate_keys(store, now=clock.now(), algorithm=algorithm))
     click.echo(f"Now signing with {ring.current.kid} ({ring.current.algorithm}).", err=True)
 
 
@@ -66,7 +66,7 @@ def revoke(kid: str, db: str | None, config: Path | None) -> None:
     verified again. Write `--` before a KID that begins with a dash.
     """
     path = load_settings(config, db=db).settings.db
-    ring = with_store(path, lambda store: revoke_key(store, kid, now=clock.now()))
+    ring = run_with_store(path, lambda store: revoke_key(store, kid, now=clock.now()))
     click.echo(f"Revoked {kid}. Signing with {ring.current.kid} ({ring.current.algorithm}).", err=True)
 
 
@@ -75,7 +75,7 @@ def revoke(kid: str, db: str | None, config: Path | None) -> None:
 @config_option
 def list_keys(db: str | None, config: Path | None) -> None:
     """List the signing keys."""
-    texts = with_store(load_settings(config, db=db).settings.db, lambda store: store.list_signing_keys())
+    texts = run_with_store(load_settings(config, db=db).settings.db, lambda store: store.list_signing_keys())
     keys = [load_key(text) for text in texts]
     rows = [(one.kid, one.algorithm, one.created_at, one.retired_at, one.revoked_at) for one in keys]
     print_table(
@@ -152,7 +152,7 @@ def _own_key(source: str) -> str | None:
     """Return the key of the environment if the document is on the server of the environment."""
     try:
         is_own_server = parse_origin(source) == parse_origin(
-            os.environ.get("PLACET_SERVER") or default_server()
+            os.environ.get("PLACET_SERVER") or get_default_server()
         )
     except AddressRefused:  # a file, or not a valid URL
         return None

@@ -13,7 +13,7 @@ GAP = "  "
 LEAST_ROOM = 20
 
 
-def terminal_width(out: TextIO) -> int:
+def get_terminal_width(out: TextIO) -> int:
     """Return the width of the terminal behind this stream, or of COLUMNS if it is not a terminal."""
     try:
         return os.get_terminal_size(out.fileno()).columns or 80

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from placet.cases.log_checkpoint import LogCheckpoint, SignedCheckpoint
 from placet.cli.command_group import CommandGroup
-from placet.cli.database import load_settings, with_store
+from placet.cli.database import load_settings, run_with_store
 from placet.cli.options import config_option, db_option, json_option
 from placet.cli.output import print_json
 from placet.cli.signing import verify_signature
@@ -81,7 +81,7 @@ def log(
     if target is not None and target.exists():
         raise PlacetError(f"{target} already exists. Name a new file.")
     kept = [_read_file(file) for file in files]
-    found = with_store(
+    found = run_with_store(
         load_settings(config, db=db).settings.db, lambda store: _verify(store, kept, save=target is not None)
     )
     if found.saved is not None and target is not None:

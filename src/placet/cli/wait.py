@@ -10,10 +10,10 @@ import msgspec
 from placet.agent import PendingCase, PendingCases, read_case
 from placet.agent.flow import limit_response_time
 from placet.agent.pending_case_store import default_path
-from placet.agent.responses import credentials_of, is_stream
+from placet.agent.responses import is_stream, select_credentials
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
-from placet.cli.request import Headers, build_request, header_option, send_and_read
+from placet.cli.request import Headers, add_header_option, build_request, send_and_read
 from placet.errors import CaseLost, UnreadableAnswer
 from placet.protocol.poll import Status
 from placet.protocol.versions import DEFAULT_VERSION
@@ -34,7 +34,7 @@ POLL_FIELDS = ("case_id", "created_at", "expires_at", "previous_case_id")
 
 @click.command()
 @click.argument("poll_url", metavar="POLL_URL")
-@header_option
+@add_header_option
 @click.option(
     "--affirmative",
     "affirmative",
@@ -98,7 +98,7 @@ async def _fetch_case(
         raise UnreadableAnswer(
             "The URL did not return a poll response. Check that it is the case's poll_url."
         )
-    return PendingCase(case=case, credentials=credentials_of(call), is_notified=True)
+    return PendingCase(case=case, credentials=select_credentials(call), is_notified=True)
 
 
 def _parse_case(content: bytes, url: str, now: datetime) -> dict[str, Any]:

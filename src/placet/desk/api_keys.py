@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk import random_values
 from placet.errors import ValidationFailed
 from placet.ports.key_store import ApiKey, KeyStore
@@ -47,7 +47,7 @@ async def create_key(
         ApiKey(
             id=random_values.generate_short_id(),
             name=name,
-            digest=token_digest(secret),
+            digest=digest_token(secret),
             scopes=scopes,
             created_at=now,
             expires_at=now + expires_for if expires_for else None,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from placet.cases.case import Case, Offer, Subject, offer_digest
 from placet.cases.review_rules import ReviewRules
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk.case_limits import Limits
 from placet.desk.draft import CaseDraft
 from placet.errors import ValidationFailed
@@ -109,8 +109,8 @@ def build_case(
         expires_at=expires_at,
         default_action=_default_action(draft),
         offer_digest=offer_digest(credentials.case_id, offer),
-        review_digests=(token_digest(credentials.review_token),),
-        submit_digest=token_digest(credentials.submit_token) if offer.inline_actions else None,
+        review_digests=(digest_token(credentials.review_token),),
+        submit_digest=digest_token(credentials.submit_token) if offer.inline_actions else None,
         owner=owner,
         callback_url=draft.callback_url,
         reminders=_reminders(draft, now, expires_at),

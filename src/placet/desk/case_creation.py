@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from placet.cases.case import Case, Offer, Subject
 from placet.cases.commands import Link
-from placet.cases.deadlines import due_at
+from placet.cases.deadlines import get_due_at
 from placet.cases.machine import CaseStep, apply, begin
 from placet.cases.review_rules import ReviewRules
-from placet.cases.wire import human_input_required
+from placet.cases.wire import build_human_input_required
 from placet.desk import idempotency, random_values
 from placet.desk.access import get_actor
 from placet.desk.case_building import CaseCredentials, build_case, check_policy, prepare_offer
@@ -156,7 +156,7 @@ class CaseCreator:
             case=new_case,
             offer=offer,
             events=(event,),
-            due_at=due_at(new_case, keep_for=self._limits.keep_for),
+            due_at=get_due_at(new_case, keep_for=self._limits.keep_for),
             idempotency=self._replay(repeatable, new_case, body) if repeatable else None,
             endpoint=await self._endpoint(new_case) if new_case.callback_url else None,
             hold=hold(new_case.id) if hold is not None else None,
@@ -215,7 +215,7 @@ class CaseCreator:
             case.id, review_token=credentials.review_token, submit_token=submit_token
         )
         warnings = self._find_rules(offer.type, offer.context).list_warnings(offer.context)
-        return msgspec.json.encode(human_input_required(case, offer, links, warnings=warnings))
+        return msgspec.json.encode(build_human_input_required(case, offer, links, warnings=warnings))
 
     def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> IdempotencyRecord:
         owner = case.owner or ""

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 
 from placet.errors import ValidationFailed
 from placet.protocol import duration
-from placet.protocol.conversion import convert_input, full_match_pattern
+from placet.protocol.conversion import anchor_pattern, convert_input
 from placet.protocol.hitl_object import MAX_PROMPT, DefaultAction
 from placet.protocol.review_types import STANDARD_TYPES
 from placet.protocol.surface import Surface
@@ -16,14 +16,14 @@ from placet.protocol.timestamp import Timestamp
 from placet.protocol.verification import VerificationPolicy
 from placet.protocol.versions import SPEC_VERSIONS
 
-TYPE_PATTERN = full_match_pattern(f"{'|'.join(STANDARD_TYPES)}|x-[a-z0-9][a-z0-9_-]*")
+TYPE_PATTERN = anchor_pattern(f"{'|'.join(STANDARD_TYPES)}|x-[a-z0-9][a-z0-9_-]*")
 
 CaseType = Annotated[
     str,
     Meta(pattern=TYPE_PATTERN, max_length=100, description="One of the five types, or your own x-… type."),
 ]
-Action = Annotated[str, Meta(pattern=full_match_pattern("[a-z][a-z0-9_-]*"), max_length=64)]
-CaseId = Annotated[str, Meta(pattern=full_match_pattern("[a-zA-Z0-9_-]+"), max_length=100)]
+Action = Annotated[str, Meta(pattern=anchor_pattern("[a-z][a-z0-9_-]*"), max_length=64)]
+CaseId = Annotated[str, Meta(pattern=anchor_pattern("[a-zA-Z0-9_-]+"), max_length=100)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 MessageText = Annotated[str, Meta(max_length=2000)]
 Reminders = Annotated[tuple[Timestamp, ...], Meta(max_length=20)]

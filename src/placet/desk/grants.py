@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from placet.cases.case import Case, Offer
 from placet.cases.commands import Command, RevokeGrant, UseGrant
-from placet.cases.deadlines import due_at
+from placet.cases.deadlines import get_due_at
 from placet.cases.grant import Grant, GrantUse, find_covering_grant, grant_agent_name
 from placet.cases.grant_terms import read_terms
 from placet.cases.machine import apply
@@ -191,7 +191,7 @@ class GrantService:
         if not step.events:
             return False
         update = CaseUpdate(
-            step=step, due_at=due_at(step.case, keep_for=self._keep_for), grants=(grant,), grant_use=use
+            step=step, due_at=get_due_at(step.case, keep_for=self._keep_for), grants=(grant,), grant_use=use
         )
         await self._store.update_case(update)
         if self._observe is not None:

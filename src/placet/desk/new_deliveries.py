@@ -8,7 +8,7 @@ from msgspec import Struct
 from placet.cases.case import Case
 from placet.cases.events import Event
 from placet.cases.machine import CaseStep
-from placet.cases.wire import callback_body
+from placet.cases.wire import build_callback_body
 from placet.ports.outbox_store import Delivery
 from placet.protocol.stream import FINAL, HANDED_BACK
 
@@ -35,7 +35,7 @@ def build_deliveries(step: CaseStep, message_id: Callable[[], str]) -> tuple[Del
 def _build_for_event(case: Case, event: Event, message_id: Callable[[], str]) -> list[Delivery]:
     owed = []
     if case.callback_url is not None:
-        body = callback_body(case, event)
+        body = build_callback_body(case, event)
         owed.append(_delivery(case, event, message_id(), WEBHOOK, case.callback_url, body))
     is_closed = event.type in FINAL
     if is_closed and case.subject.entry_point == RELAY and case.subject.ref is not None:

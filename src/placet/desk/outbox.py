@@ -163,7 +163,7 @@ async def _deliver(courier: Courier, request: OutgoingRequest) -> DeliveryReply:
         return DeliveryReply(status=None, error=complaint, took_for=timedelta(0))
 
 
-def active_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
+def list_active_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
     """Return the secrets that sign now, the newest first: two while a secret is rotated."""
     rotating = endpoint.previous_secret and endpoint.previous_until and now < endpoint.previous_until
     return (
@@ -175,7 +175,7 @@ def active_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
 
 def list_signing_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
     """Return the secrets that sign now, the primary one first: the older one until the rotation ends."""
-    return list(reversed(active_secrets(endpoint, now)))
+    return list(reversed(list_active_secrets(endpoint, now)))
 
 
 def rotate_secret(endpoint: Endpoint, *, now: datetime, overlap_for: timedelta) -> Endpoint:

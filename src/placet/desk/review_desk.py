@@ -18,12 +18,12 @@ from placet.cases.commands import (
     View,
     Work,
 )
-from placet.cases.deadlines import SYSTEM, due_at
+from placet.cases.deadlines import SYSTEM, get_due_at
 from placet.cases.events import Event
 from placet.cases.grant import Grant
 from placet.cases.machine import CaseStep, apply, clamp_time, require
 from placet.cases.review_rules import ReviewRules
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk import clock as system_clock
 from placet.desk import random_values
 from placet.desk.access import get_actor, require_owner, require_review_token, require_submit_token
@@ -229,7 +229,7 @@ class ReviewDesk:
     async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
         """Return a new review link for a colleague. The event log records who passed the case on."""
         token = random_values.generate_token()
-        command = PassOn(actor=actor, review_digest=token_digest(token), note=check_note(note))
+        command = PassOn(actor=actor, review_digest=digest_token(token), note=check_note(note))
         if len((await self._require_case(case_id)).review_digests) >= MAX_LINKS:
             most = message(
                 "This question has been passed on {count} times; decide it here.", count=MAX_LINKS - 1
@@ -378,7 +378,7 @@ class ReviewDesk:
     ) -> Case:
         update = CaseUpdate(
             step=step,
-            due_at=due_at(step.case, keep_for=self.limits.keep_for),
+            due_at=get_due_at(step.case, keep_for=self.limits.keep_for),
             deliveries=build_deliveries(step, random_values.generate_message_id),
             spent_evidence=spent_evidence,
             clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,

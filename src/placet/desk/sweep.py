@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from placet.cases.case import Case
 from placet.cases.commands import Erase
-from placet.cases.deadlines import due_at, due_command
+from placet.cases.deadlines import get_due_at, get_due_command
 from placet.cases.machine import CaseStep, apply
 from placet.desk import random_values
 from placet.desk.review_desk import ReviewDesk
@@ -57,7 +57,7 @@ class Sweep:
         return done.count(True)
 
     async def _apply_one(self, case: Case) -> bool:
-        command = due_command(case, self._desk.now(), keep_for=self._keep_for)
+        command = get_due_command(case, self._desk.now(), keep_for=self._keep_for)
         try:
             if command is None:
                 return not case.live and await self._postpone(case)
@@ -70,13 +70,13 @@ class Sweep:
     async def _postpone(self, case: Case) -> bool:
         """Postpone the erasure of a case that was closed under a shorter retention period."""
         unchanged = CaseStep(case=case, events=(), expected_version=case.version)
-        due = due_at(case, keep_for=self._keep_for)
+        due = get_due_at(case, keep_for=self._keep_for)
         await self._desk.store.update_case(CaseUpdate(step=unchanged, due_at=due))
         return True
 
     async def _erase(self, case: Case, command: Erase) -> bool:
         step = apply(case, command, now=self._desk.now(), salt=random_values.generate_salt())
-        due = due_at(step.case, keep_for=self._keep_for)
+        due = get_due_at(step.case, keep_for=self._keep_for)
         update = CaseUpdate(step=step, due_at=due, clear_draft=True)
         await self._desk.store.erase_case(update)
         if self._desk.observe is not None:

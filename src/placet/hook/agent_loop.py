@@ -28,18 +28,23 @@ from placet.hook.feedback import Verdict
 from placet.hook.frozen_values import replace
 from placet.hook.grants import select_grantable
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.messages import read_assistant_message, read_tool_calls, tool_message, user_message
+from placet.hook.messages import (
+    build_result_message,
+    build_user_message,
+    read_assistant_message,
+    read_tool_calls,
+)
 from placet.hook.result_texts import CANCELLED_BY_MESSAGE, describe_result
 from placet.hook.savers.saver import SavedCheckpoint
 from placet.hook.thread_state import (
     PassedDecisions,
     apply_verdicts,
+    build_inner_thread_id,
     count_replies,
     find_edited_calls,
     find_lost_calls,
     find_stored_outcome,
     group_jobs,
-    inner_thread_id,
     mark_started,
     merge_inner_interruptions,
     plan_jobs,
@@ -86,7 +91,9 @@ class AgentLoop:
     def begin(self, text: str) -> effects.LoopSteps:
         """Take a message in a new thread with a random id."""
         thread_id = os.urandom(16).hex()
-        return self._run_turns(replace(self._empty, thread_id=thread_id, messages=(user_message(text),)))
+        return self._run_turns(
+            replace(self._empty, thread_id=thread_id, messages=(build_user_message(text),))
+        )
 
     def invoke(self, thread_id: str, text: str) -> effects.LoopSteps:
         """Take a message; ends with the result, or with the calls that wait for a reviewer."""
@@ -102,7 +109,7 @@ class AgentLoop:
             if isinstance(recovered, InterruptionMetadata):
                 raise ThreadPaused
             checkpoint = recovered
-        messages = (*checkpoint.messages, user_message(text))
+        messages = (*checkpoint.messages, build_user_message(text))
         return (yield from self._run_turns(replace(checkpoint, messages=messages)))
 
     def resume(
@@ -251,9 +258,9 @@ class AgentLoop:
     def _append_results(
         self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]
     ) -> effects.LoopPart:
-        after = (*checkpoint.messages, *(tool_message(call, results[call.id]) for call in calls))
+        after = (*checkpoint.messages, *(build_result_message(call, results[call.id]) for call in calls))
         ran = apply_verdicts(checkpoint, calls) if self.agents else ()
-        inside = [inner_thread_id(checkpoint, call) for call in ran if call.name in self.agents]
+        inside = [build_inner_thread_id(checkpoint, call) for call in ran if call.name in self.agents]
         checkpoint = record_answered(checkpoint, len(after)).next(
             stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
             granted={}, changed={}, case=None,

@@ -17,7 +17,7 @@ from placet.hook.async_values import wait_for_value
 from placet.hook.checkpoint import GrantedCalls
 from placet.hook.effects import AwaitValue
 from placet.hook.feedback import ToolFeedback, Verdict
-from placet.hook.interruption import InterruptionMetadata, new_interruption
+from placet.hook.interruption import InterruptionMetadata, create_interruption
 from placet.hook.result_texts import apply_verdict
 from placet.hook.tool_call import ToolCall
 from placet.protocol.json_schema import check_work, compile_schema
@@ -134,7 +134,7 @@ def interrupt_turn(
     waits = [gate.config.timeout_duration for gate in gates.values()]
     shortest = min((wait for wait in waits if wait is not None), default=None)
     holds = any(gate.config.default == "hold" for gate in gates.values())
-    return new_interruption(
+    return create_interruption(
         thread_id=thread_id,
         turn=turn,
         feedbacks=[_build_feedback(call, gates[call.id], schemas) for call in calls if call.id in gates],
@@ -171,7 +171,7 @@ def reinterrupt_lapsed(
     if not lapsed:
         return interruption, granted
     began, ends = interruption.created_at, interruption.expires_at
-    renewed = new_interruption(
+    renewed = create_interruption(
         thread_id=interruption.thread_id,
         turn=interruption.turn,
         feedbacks=[*interruption.tool_feedbacks, *map(ToolFeedback.from_dict, lapsed.values())],
@@ -210,7 +210,7 @@ def reinterrupt_edits(
             again[waiting.id] = _build_feedback(call, gate, schemas)
     if not again:
         return interruption, verdicts
-    renewed = new_interruption(
+    renewed = create_interruption(
         thread_id=interruption.thread_id,
         turn=interruption.turn,
         feedbacks=[again.get(waiting.id, waiting) for waiting in interruption.tool_feedbacks],

@@ -17,7 +17,7 @@ from placet.hook.async_values import wait_for_value
 from placet.hook.case_outcome import require_sync
 from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.events import AgentEvent, AgentOutcome, AgentResult, TextDelta, ToolJob
-from placet.hook.grants import CallOrigin, GrantSource, new_nonce, recheck_grants, use_grants
+from placet.hook.grants import CallOrigin, GrantSource, generate_nonce, recheck_grants, use_grants
 from placet.hook.heartbeat import Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.invocation import ModelCaller, ToolSchemas, call_tool, iterate_reply
@@ -122,7 +122,12 @@ class LoopDriver:
 
         A new nonce tells them from earlier calls of the same thread id.
         """
-        return {"agent": self._name, "thread_id": effect.thread_id, "turn": effect.turn, "nonce": new_nonce()}
+        return {
+            "agent": self._name,
+            "thread_id": effect.thread_id,
+            "turn": effect.turn,
+            "nonce": generate_nonce(),
+        }
 
     def _child_steps(self, agent: "ReactAgent", job: ToolJob) -> effects.LoopSteps:
         loop = agent.inner_loop(self._name)

@@ -43,7 +43,7 @@ from placet.hook.decision_record import describe_contradictions, find_contradict
 from placet.hook.feedback import Verdict
 from placet.hook.frozen_values import replace
 from placet.hook.gate_cases import DECIDED_ELSEWHERE, NO_LONGER_NEEDED, GateCases
-from placet.hook.grants import GrantSource, new_nonce, recheck_grants, select_grantable, use_grants
+from placet.hook.grants import GrantSource, generate_nonce, recheck_grants, select_grantable, use_grants
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_failure
@@ -99,7 +99,7 @@ class ApprovalGate(BlockingCaller):
         self._agent = agent
         self._cases = GateCases(reviews, agent)
         self._grants = grants
-        self._nonce = new_nonce()
+        self._nonce = generate_nonce()
         self._lease_for = lease_for
         self._clock = clock
         self._leases = CallLeases(lease_for, clock)

@@ -28,7 +28,7 @@ from placet.effects import EffectRun
 from placet.errors import CaseNotFound, Unavailable
 from placet.hook.approval_rules import ReviewRequirement
 from placet.hook.checkpoint import GrantedCalls
-from placet.hook.json_text import canonical_json
+from placet.hook.json_text import encode_canonical_json
 from placet.hook.tool_call import ToolCall
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def select_grantable(calls: Iterable[ToolCall], gates: Mapping[str, ReviewRequir
     return [call for call in calls if call.id in gates and gates[call.id].config.high_risk is False]
 
 
-def new_nonce() -> str:
+def generate_nonce() -> str:
     """Return a random text that tells calls made now from later calls with the same ids."""
     return os.urandom(16).hex()
 
 
-_PROCESS_NONCE = new_nonce()
+_PROCESS_NONCE = generate_nonce()
 
 
 def build_use_key(thread_id: str, turn: int, call: ToolCall, nonce: str = _PROCESS_NONCE) -> str:
@@ -242,7 +242,7 @@ class MemoryGrants:
 
     def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
         """Spend one use on this call: return the id of the grant that covers it, or None."""
-        now, shown = self._clock(), canonical_json([call.name, call.arguments, agent])
+        now, shown = self._clock(), encode_canonical_json([call.name, call.arguments, agent])
         with self._lock:
             if key in self._uses:
                 grant_id, first, used_at = self._uses[key]

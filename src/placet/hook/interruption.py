@@ -190,7 +190,7 @@ class InterruptionMetadata:
         )
 
 
-def new_interruption(
+def create_interruption(
     *,
     thread_id: str,
     turn: int,

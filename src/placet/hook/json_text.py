@@ -29,11 +29,11 @@ def digest_json(value: Any) -> str:
     try:
         encoded = _load_codec().encode_sorted(value)
     except (TypeError, ValueError, RecursionError):
-        encoded = canonical_json(value)
+        encoded = encode_canonical_json(value)
     return sha256(encoded).hexdigest()
 
 
-def canonical_json(value: Any) -> bytes:
+def encode_canonical_json(value: Any) -> bytes:
     """Return the one canonical encoding of a JSON value; other values are encoded as their text."""
     return _encode_sorted(value).encode("utf-8", "surrogatepass")
 

@@ -13,12 +13,12 @@ UnreadableCalls = dict[str, str]
 """Call id -> why its arguments could not be read."""
 
 
-def user_message(text: str) -> Message:
+def build_user_message(text: str) -> Message:
     """Return a user message."""
     return {"role": "user", "content": text}
 
 
-def tool_message(call: ToolCall, text: str) -> Message:
+def build_result_message(call: ToolCall, text: str) -> Message:
     """Return a message with the result of a call."""
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 

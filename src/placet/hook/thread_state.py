@@ -16,8 +16,8 @@ from placet.hook.decision_record import (
 from placet.hook.events import AgentOutcome, AgentResult, ToolJob
 from placet.hook.feedback import ToolFeedback, Verdict
 from placet.hook.frozen_values import build_frozen, replace
-from placet.hook.interruption import InterruptionMetadata, new_interruption
-from placet.hook.messages import read_tool_calls, user_message
+from placet.hook.interruption import InterruptionMetadata, create_interruption
+from placet.hook.messages import build_user_message, read_tool_calls
 from placet.hook.result_texts import OUTCOME_UNKNOWN, apply_verdict, describe_refusal
 from placet.hook.tool_call import ToolCall
 from placet.hook.tools import Tool, describe_missing_tool
@@ -51,7 +51,7 @@ def take_queued_message(checkpoint: Checkpoint) -> Checkpoint:
     first, *rest = checkpoint.queued
     before = checkpoint.messages[:-1]
     since = max((index for index, message in enumerate(before) if _is_final_reply(message)), default=-1)
-    messages = (*checkpoint.messages, user_message(first))
+    messages = (*checkpoint.messages, build_user_message(first))
     resumed = {
         interruption: length if length <= since else len(messages)
         for interruption, length in checkpoint.resumed.items()
@@ -157,7 +157,7 @@ def merge_inner_interruptions(
     """
     calls = apply_verdicts(checkpoint, read_tool_calls(checkpoint.messages[-1]))
     ends = [inner.expires_at for inner in stopped.values() if inner.expires_at is not None]
-    return new_interruption(
+    return create_interruption(
         thread_id=checkpoint.thread_id,
         turn=count_replies(checkpoint),
         feedbacks=[
@@ -198,14 +198,14 @@ def build_job(checkpoint: Checkpoint, call: ToolCall, tool: Tool, *, begins: boo
         "call": call,
         "tool": tool,
         "key": f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
-        "thread_id": "" if tool.agent is None else inner_thread_id(checkpoint, call),
+        "thread_id": "" if tool.agent is None else build_inner_thread_id(checkpoint, call),
         "decisions": {} if tool.agent is None else select_inner_decisions(checkpoint, call),
         "begins": begins,
     }
     return build_frozen(ToolJob, members)
 
 
-def inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:
+def build_inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:
     """Return the id of the inner agent's thread."""
     return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
 

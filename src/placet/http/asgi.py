@@ -99,7 +99,7 @@ def read_bearer_token(scope: Scope) -> str | None:
     return token.strip()
 
 
-def json_reply(status: int, body: bytes, *extra: Header) -> RawReply:
+def build_json_reply(status: int, body: bytes, *extra: Header) -> RawReply:
     """Return a JSON reply that must not be stored."""
     return RawReply(status, [JSON, NO_STORE, (b"content-length", b"%d" % len(body)), *extra], body)
 

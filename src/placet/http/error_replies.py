@@ -13,7 +13,7 @@ from placet.errors import (
     Unavailable,
     UnsupportedEncoding,
 )
-from placet.http.asgi import Header, RawReply, json_reply
+from placet.http.asgi import Header, RawReply, build_json_reply
 
 RETRY_WHEN_BUSY = b"2"
 NOTHING_HERE = "There is nothing at this address."
@@ -21,10 +21,10 @@ NOTHING_HERE = "There is nothing at this address."
 log = logging.getLogger("placet.server")
 
 
-def error_reply(error: Exception) -> RawReply:
+def build_error_reply(error: Exception) -> RawReply:
     """Return an error as a complete reply; an unexpected error is logged and its text is not sent."""
     status, body, extra = describe_error(error)
-    return json_reply(status, body, *extra)
+    return build_json_reply(status, body, *extra)
 
 
 def describe_error(error: Exception) -> tuple[int, bytes, list[Header]]:

@@ -43,14 +43,14 @@ _ERROR_HEADERS: Mapping[int, str] = {
 }
 
 
-def wire_errors() -> tuple[type[PlacetError], ...]:
+def list_wire_errors() -> tuple[type[PlacetError], ...]:
     """Return every error that a client can receive, in the order of their definition."""
     return tuple(error for error in _family(PlacetError) if error.status != 500)
 
 
-def wire_codes() -> list[str]:
+def list_wire_codes() -> list[str]:
     """Return every value of `error`, each once."""
-    return list(dict.fromkeys(error.code for error in wire_errors()))
+    return list(dict.fromkeys(error.code for error in list_wire_errors()))
 
 
 def _family(error: type[PlacetError]) -> Iterator[type[PlacetError]]:
@@ -60,7 +60,7 @@ def _family(error: type[PlacetError]) -> Iterator[type[PlacetError]]:
 
 
 ErrorCode = Annotated[
-    str, Meta(description="What went wrong, for programs.", extra_json_schema={"enum": wire_codes()})
+    str, Meta(description="What went wrong, for programs.", extra_json_schema={"enum": list_wire_codes()})
 ]
 
 

@@ -32,13 +32,13 @@ class RawTable:
                 self.streams[key] = route.handler
             handler = route.handler if route.handling == "raw" else None
             methods = index.setdefault(key, {})
-            for method in methods_of(route):
+            for method in list_methods(route):
                 methods[method] = handler
         if len(prefixes) != 1:
             raise ValueError(f"Raw routes with a variable must share one prefix, not {sorted(prefixes)}.")
         (self.prefix,) = prefixes
 
 
-def methods_of(route: Route) -> tuple[str, ...]:
+def list_methods(route: Route) -> tuple[str, ...]:
     """Return the methods that a route serves: HEAD wherever there is GET."""
     return ("GET", "HEAD") if route.method == "GET" else (route.method,)

@@ -165,7 +165,7 @@ class Route(Struct, frozen=True, kw_only=True):
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the path's variables."""
-        return path_variables(self.path)
+        return list_path_variables(self.path)
 
 
 class OperationAddress(NamedTuple):
@@ -178,7 +178,7 @@ class OperationAddress(NamedTuple):
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the path's variables."""
-        return path_variables(self.path)
+        return list_path_variables(self.path)
 
     def url(self, server: str, **variables: str) -> str:
         """Return the URL on this server, with the path's variables quoted."""
@@ -358,16 +358,16 @@ def _plain_type(hint: Any) -> tuple[Any, str]:
     return (Annotated[(hint, *extras)] if extras else hint), description
 
 
-def path_variables(path: str) -> tuple[str, ...]:
+def list_path_variables(path: str) -> tuple[str, ...]:
     """Return the names of the variables of a declared path."""
     return tuple(name for name, _ in _VARIABLE.findall(path))
 
 
-def first_step(path: str) -> str:
+def get_first_step(path: str) -> str:
     """Return the first step of a path: `v1` of `/v1/cases`."""
     return path[1:].partition("/")[0]
 
 
-def path_order(path: str) -> list[tuple[int, str]]:
+def build_path_sort_key(path: str) -> list[tuple[int, str]]:
     """Return a sort key that puts fixed steps before variables, and variables before `{rest:path}`."""
     return [(0 if "{" not in step else 2 if ":path" in step else 1, step) for step in path.split("/")]

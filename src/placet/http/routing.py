@@ -15,7 +15,7 @@ from placet.errors import CaseNotFound, InvalidToken, MethodNotAllowed, PlacetEr
 from placet.http.asgi import Scope, read_body, read_text_header
 from placet.http.error_replies import NOTHING_HERE
 from placet.http.response_compression import compress_response
-from placet.http.route import ApiRequest, ApiStream, Route, check_declared_access, path_order
+from placet.http.route import ApiRequest, ApiStream, Route, build_path_sort_key, check_declared_access
 from placet.ports.identity import Principal
 
 MAX_QUERY_CHARACTERS = 8192
@@ -45,7 +45,9 @@ class RouteServer:
         for route in routes:
             if route.handling in ("operation", "response"):
                 by_path.setdefault(route.path, {})[route.method] = route
-        return [self._starlette_route(path, by_path[path]) for path in sorted(by_path, key=path_order)]
+        return [
+            self._starlette_route(path, by_path[path]) for path in sorted(by_path, key=build_path_sort_key)
+        ]
 
     def _starlette_route(self, path: str, methods: dict[str, Route]) -> StarletteRoute:
         async def serve(request: Request) -> Response:
@@ -82,7 +84,7 @@ def error_from_router(error: HTTPException) -> PlacetError:
     return MethodNotAllowed(allow=(error.headers or {}).get("Allow", ""))
 
 
-def json_response(body: Any, *, status: int = 200, cache_for: int = 0) -> Response:
+def build_json_response(body: Any, *, status: int = 200, cache_for: int = 0) -> Response:
     """Return JSON that may be cached for this many seconds, or not at all."""
     caching = f"public, max-age={cache_for}" if cache_for else "no-store"
     return Response(
@@ -98,7 +100,7 @@ async def _respond(route: Route, reply: Any) -> Response:
         return Response(status_code=204, headers=NO_STORE)
     if isinstance(reply, ApiStream):
         return await _stream(route.status, reply)
-    return json_response(reply, status=route.status)
+    return build_json_response(reply, status=route.status)
 
 
 async def _stream(status: int, reply: ApiStream) -> Response:

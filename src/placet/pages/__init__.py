@@ -1,6 +1,6 @@
 """Renders a case as HTML. No HTTP."""
 
-from placet.pages.assets import assets
+from placet.pages.assets import read_assets
 from placet.pages.languages import Languages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import (
@@ -23,5 +23,5 @@ __all__ = [
     "PassOnView",
     "ReviewView",
     "Round",
-    "assets",
+    "read_assets",
 ]

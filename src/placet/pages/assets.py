@@ -24,7 +24,7 @@ _IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 
 
 @cache
-def assets() -> dict[str, bytes]:
+def read_assets() -> dict[str, bytes]:
     """Return every file by name; the parts of the stylesheet are joined in the order of their names."""
     types = DECLARATIONS.values()
     parts = [*(_STATIC / "css").glob("*.css"), *(one.folder / name for one in types for name in one.styles)]
@@ -55,7 +55,7 @@ def _script(part: Path) -> bytes:
     return _SCRIPT_COMMENTS.sub(b"", part.read_bytes())
 
 
-def fingerprint(files: Mapping[str, bytes]) -> str:
+def digest_files(files: Mapping[str, bytes]) -> str:
     """Return a digest of these files; it is part of their URLs, so that browsers can cache them forever."""
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
@@ -93,7 +93,7 @@ class PageScripts:
 @cache
 def _modules() -> tuple[tuple[tuple[str, ...], str], ...]:
     """Return each module with the first name in each of its selectors."""
-    table = _MODULE.findall(assets()[ENTRY].decode())
+    table = _MODULE.findall(read_assets()[ENTRY].decode())
     return tuple((tuple(_hooks(selectors)), module) for selectors, module in table)
 
 
@@ -104,4 +104,4 @@ def _hooks(selectors: str) -> list[str]:
 
 @cache
 def _imports(module: str) -> tuple[str, ...]:
-    return tuple(_IMPORT.findall(assets().get(module, b"").decode()))
+    return tuple(_IMPORT.findall(read_assets().get(module, b"").decode()))

@@ -47,7 +47,7 @@ class Catalog:
     def _take(self, entry: Entry, forms: int, index: Callable[[int], int]) -> None:
         if isinstance(entry.id, str):
             translation = str(entry.string)
-            if translation and placeholder_names(translation) == placeholder_names(entry.id):
+            if translation and find_placeholders(translation) == find_placeholders(entry.id):
                 self._texts[entry.id] = translation
             return
         one, many = entry.id
@@ -58,7 +58,7 @@ class Catalog:
             self._texts.setdefault(one, translations[index(1)])
 
 
-def placeholder_names(text: str) -> frozenset[str] | None:
+def find_placeholders(text: str) -> frozenset[str] | None:
     """Return the placeholder names in a text; None if it is not a valid template."""
     try:
         pieces = [piece for piece in Formatter().parse(text) if piece[1] is not None]
@@ -71,7 +71,7 @@ def placeholder_names(text: str) -> frozenset[str] | None:
 
 def fits_count(translation: str, one: str, many: str) -> bool:
     """Whether a plural form has the placeholders of both texts; `{count}` may be missing."""
-    given, single, several = placeholder_names(translation), placeholder_names(one), placeholder_names(many)
+    given, single, several = find_placeholders(translation), find_placeholders(one), find_placeholders(many)
     if not translation or given is None or single is None or several is None:
         return False
     return (single & several) - {"count"} <= given <= single | several

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from placet.pages.sequence_matching import Block, matching_blocks
+from placet.pages.sequence_matching import Block, find_matching_blocks
 
 MOST_CHANGES = 60
 MOST_SHOWN = 20_000
@@ -120,7 +120,7 @@ def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
 
 def _changes_in_list(path: ValuePath, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = ([_encode(value) for value in values] for values in (before, after))
-    for _, (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
+    for _, (a, b), (c, d) in _stretches(find_matching_blocks(old, new), len(old), len(new)):
         numbered = zip_longest(range(a, b), range(c, d))
         for i, j in numbered:
             yield from _changes(
@@ -166,7 +166,7 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
         yield "", before[head:], after[head:]
         return
     room = MOST_MARKED
-    for (start, end), (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
+    for (start, end), (a, b), (c, d) in _stretches(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "", ""
         gone, come = "".join(old[a:b]), "".join(new[c:d])
         head = _find_difference(" ", gone, come)
@@ -193,7 +193,7 @@ def _find_difference(end: str, before: str, after: str) -> int:
 
 def _word_runs(gone: str, come: str) -> Iterator[Run]:
     old, new = _PARTS.findall(gone), _PARTS.findall(come)
-    for (start, end), (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
+    for (start, end), (a, b), (c, d) in _stretches(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "".join(old[a:b]), "".join(new[c:d])
 
 

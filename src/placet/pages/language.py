@@ -26,7 +26,7 @@ class Language:
     def __init__(self, code: str = "en", catalog: Catalog | None = None, *, name: str | None = None) -> None:
         """`code` is a language tag such as `de` or `pt-BR`; raises ValueError for an unknown one."""
         self.code = code
-        self.locale = locale_of(code)
+        self.locale = get_locale(code)
         self.name = name or _own_name(self.locale)
         self.direction = self.locale.text_direction
         self.grouping = str(self.locale.number_symbols.get("latn", {}).get("group", ","))
@@ -99,7 +99,7 @@ class Language:
         return part if _is_number(part) else Markup("<bdi>{}</bdi>").format(mark_hidden(part))
 
 
-def locale_of(code: str) -> Locale:
+def get_locale(code: str) -> Locale:
     """Return the locale of a language; raise ValueError if it is unknown."""
     try:
         return Locale.parse(_LOCALES.get(code, code.replace("-", "_")))

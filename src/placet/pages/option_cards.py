@@ -63,14 +63,14 @@ def columns_to_sort(cards: Sequence[CardData]) -> list[str]:
     counts: dict[str, int] = {}
     for card in examined:
         for key, value in card["details"].items():
-            if isinstance(value, str | int | float) and role_of(key) in ("fact", "price"):
+            if isinstance(value, str | int | float) and get_detail_role(key) in ("fact", "price"):
                 counts[key] = counts.get(key, 0) + 1
     common = [key for key, count in counts.items() if count * 2 >= len(examined)]
     return [mark_hidden(format_label(key)) for key in common[:MOST_COLUMNS]]
 
 
 @lru_cache(maxsize=1024)
-def role_of(key: str) -> str:
+def get_detail_role(key: str) -> str:
     """Return the role of a detail on a card, by its name."""
     return ROLES.get(key) or ("price" if _PRICE.fullmatch(key) else "fact")
 
@@ -101,7 +101,7 @@ class _CardWriter:
         above: dict[str, str] = {}
         price, rows = "", []
         for key, value in details.items():
-            role = role_of(key)
+            role = get_detail_role(key)
             drawn = self._special(role, value) if role in ABOVE else ""
             if drawn:
                 above[role] = _join_badges(above.get(role, ""), drawn)
@@ -148,7 +148,8 @@ def _long_keys(cards: Sequence[CardData]) -> frozenset[str]:
         key
         for card in cards[:MAX_EXAMINED]
         for key, value in card["details"].items()
-        if isinstance(value, str) and len(value) > (LONG_PRICE if role_of(key) == "price" else LONG_VALUE)
+        if isinstance(value, str)
+        and len(value) > (LONG_PRICE if get_detail_role(key) == "price" else LONG_VALUE)
     )
 
 

@@ -15,7 +15,7 @@ from jinja2 import (
 )
 from jinja2.bccache import Bucket
 
-from placet.cases.action_labels import action_labels
+from placet.cases.action_labels import read_action_labels
 from placet.cases.case import Offer
 from placet.errors import SettingsError
 from placet.pages import page_texts
@@ -147,7 +147,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
     )
     environment.filters.update(
         visible=mark_hidden,
-        action_labels=action_labels,
+        action_labels=read_action_labels,
         button_labels=lambda offer: _button_labels(offer, language),
         described=format_description,
         display_form=display_forms.choose_form,
@@ -184,7 +184,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
 
 def _button_labels(offer: Offer, language: Language) -> dict[str, str]:
     """Return the service's labels of its actions; none if a label equals our name of another action."""
-    labels = action_labels(offer.context)
+    labels = read_action_labels(offer.context)
     names = {
         action: page_texts.ACTIONS.get(action) or display_forms.format_label(action)
         for action in offer.actions

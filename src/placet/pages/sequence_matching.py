@@ -11,7 +11,7 @@ Block = tuple[int, int, int]
 Region = tuple[int, int, int, int]
 
 
-def matching_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Block]:
+def find_matching_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Block]:
     """Return the common runs as (start in old, start in new, length), ascending.
 
     The result is exact for sequences of a few thousand parts. Longer ones are split at parts that occur once

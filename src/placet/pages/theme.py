@@ -10,7 +10,7 @@ from jinja2 import Environment, TemplateSyntaxError
 from msgspec import Struct
 
 from placet.errors import SettingsError
-from placet.pages.assets import STYLESHEET, assets
+from placet.pages.assets import STYLESHEET, read_assets
 from placet.pages.languages import Languages, languages
 
 LOGOS = {"logo.svg": "image/svg+xml", "logo.png": "image/png"}
@@ -49,7 +49,7 @@ class Theme(Struct, frozen=True, kw_only=True):
 
 def load_built_in_theme() -> Theme:
     """Return the built-in theme."""
-    return Theme(files=assets(), languages=languages())
+    return Theme(files=read_assets(), languages=languages())
 
 
 def read_theme(folder: Path) -> Theme:
@@ -64,8 +64,10 @@ def read_theme(folder: Path) -> Theme:
         raise SettingsError(f"theme.toml: name must be a text of 1 to {LONGEST_NAME} characters.")
     if settings:
         raise SettingsError(f"theme.toml: unknown setting {next(iter(settings))!r}. Use name, light or dark.")
-    style = b"\n".join([assets()[STYLESHEET], _variables(colours).encode(), _bytes(folder / "style.css")])
-    files = {**assets(), STYLESHEET: style}
+    style = b"\n".join(
+        [read_assets()[STYLESHEET], _variables(colours).encode(), _bytes(folder / "style.css")]
+    )
+    files = {**read_assets(), STYLESHEET: style}
     if logo is not None:
         files[logo] = _bytes(folder / logo, LARGEST_LOGO)
     return Theme(
@@ -77,7 +79,7 @@ def read_theme(folder: Path) -> Theme:
     )
 
 
-def contrast(one: str, other: str) -> float:
+def calculate_contrast(one: str, other: str) -> float:
     """Return the WCAG contrast ratio of two colours, from 1 to 21."""
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
@@ -85,7 +87,7 @@ def contrast(one: str, other: str) -> float:
 
 def read_built_in_colours() -> dict[str, dict[str, str]]:
     """Return the colours of the built-in stylesheet for each colour scheme."""
-    light, dark = assets()[STYLESHEET].decode().split("prefers-color-scheme: dark", 1)
+    light, dark = read_assets()[STYLESHEET].decode().split("prefers-color-scheme: dark", 1)
     read = [dict(_VARIABLE.findall(part)) for part in (light, dark.partition("*,")[0])]
     return {
         scheme: {name.replace("-", "_"): value for name, value in found.items()}
@@ -113,11 +115,11 @@ def _colours(given: object, scheme: str) -> dict[str, str]:
     if "accent" in given and "on_accent" not in given:
         given = {
             **given,
-            "on_accent": max("#000000", "#ffffff", key=lambda ink: contrast(ink, given["accent"])),
+            "on_accent": max("#000000", "#ffffff", key=lambda ink: calculate_contrast(ink, given["accent"])),
         }
     effective = {**ours, **given}
     for ink, ground, least in CONTRASTS:
-        found = contrast(effective[ink], effective[ground])
+        found = calculate_contrast(effective[ink], effective[ground])
         if found < least and (ink in given or ground in given):
             raise SettingsError(
                 f"theme.toml: {scheme}.{ink} on {ground} has a contrast of {found:.1f}. Use at least {least}."

@@ -49,7 +49,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     params: dict[str, str]
 
 
-def problem(code: str, **params: object) -> Problem:
+def build_problem(code: str, **params: object) -> Problem:
     """Return the problem with this code, with a message that pages can translate."""
     bounds = {name: _whole(value) for name, value in params.items()}
     shown = {name: str(value) for name, value in bounds.items()}

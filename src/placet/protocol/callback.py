@@ -42,7 +42,7 @@ def format_secret(key: bytes) -> str:
     return SECRET_PREFIX + base64.b64encode(key).decode("ascii")
 
 
-def secret_key(secret: str) -> bytes:
+def read_secret_key(secret: str) -> bytes:
     """Return the bytes after `whsec_`; raises `ValidationFailed` if the secret is malformed."""
     key = _decode_secret(secret)
     if key is None:
@@ -56,7 +56,7 @@ def sign_callback(body: bytes, *, secrets: Sequence[str], message_id: str, at: d
     `message_id` stays the same when the delivery is repeated, `at` is the time of this attempt. Raises
     `ValidationFailed` for a secret, an id or a time that cannot be signed with.
     """
-    keys = [secret_key(secret) for secret in secrets]
+    keys = [read_secret_key(secret) for secret in secrets]
     if not keys:
         raise ValidationFailed("A callback needs a secret to sign it with.")
     if not _MESSAGE_ID.fullmatch(message_id):

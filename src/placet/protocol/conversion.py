@@ -32,7 +32,7 @@ _FORMS = re.compile(r"Expected `str` matching regex '\^\(\?:(?P<forms>.*)\)\$\(\
 _FORM = re.compile(r"(?P<fixed>[a-z_-]+)(?P<open>\.\+|\[.*)?")
 
 
-def full_match_pattern(expression: str) -> str:
+def anchor_pattern(expression: str) -> str:
     """Return a pattern that matches the whole text, in Python and in a JSON Schema."""
     return rf"^(?:{expression})$(?!\n)"  # Python's `$` alone allows a final newline
 

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 from placet.errors import ValidationFailed
-from placet.protocol.conversion import full_match_pattern
+from placet.protocol.conversion import anchor_pattern
 
 LONGEST = timedelta(days=3650)
 LONGEST_TEXT = 64
@@ -29,7 +29,7 @@ _ISO = re.compile(
 _ISO_WEEKS = re.compile(rf"P(?P<w>{_NUMBER})W")
 _GRAMMARS = (_SHORTHAND, _ISO_WEEKS, _ISO)
 # The same grammars for a JSON Schema, whose dialect has no (?P<names>).
-PATTERN = full_match_pattern("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for grammar in _GRAMMARS))
+PATTERN = anchor_pattern("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for grammar in _GRAMMARS))
 
 # A month or a year before any `T`, in either notation; they have no fixed length.
 _CALENDAR = re.compile(r"P[0-9.,DW]*[0-9.,]+[YM].*|[^P]*[0-9]\s*(?:y|mo|M|Y).*", re.DOTALL)

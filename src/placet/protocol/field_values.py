@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from urllib.parse import urlsplit
 
-from placet.protocol.answer_problems import Problem, problem
+from placet.protocol.answer_problems import Problem, build_problem
 from placet.protocol.fields import CUSTOM, LARGEST_NUMBER, Field, Number
 from placet.protocol.patterns import matches
 from placet.text.characters import is_one_line, is_storable
@@ -35,9 +35,9 @@ def is_blank(value: object) -> bool:
     return value is None or value in ([], ())
 
 
-def missing_answer_problem(field: Field) -> Problem:
+def build_missing_answer_problem(field: Field) -> Problem:
     """Return the problem of a required field without an answer."""
-    return problem(_MISSING.get(field.type, "required"))
+    return build_problem(_MISSING.get(field.type, "required"))
 
 
 def validate_answer(field: Field, value: object) -> Problem | None:
@@ -64,9 +64,9 @@ def parse_date(value: object) -> date | None:
 
 def _validate_textarea(field: Field, value: object) -> Problem | None:
     if not isinstance(value, str):
-        return problem("not_text")
+        return build_problem("not_text")
     if not is_storable(value):
-        return problem("control_characters")
+        return build_problem("control_characters")
     return _validate_length(field, value)
 
 
@@ -75,38 +75,38 @@ def _validate_text(field: Field, value: object) -> Problem | None:
         return found
     text = str(value)
     if not is_one_line(text):
-        return problem("several_lines")
+        return build_problem("several_lines")
     pattern = field.validation.pattern
-    return problem("wrong_form") if pattern is not None and not matches(pattern, text) else None
+    return build_problem("wrong_form") if pattern is not None and not matches(pattern, text) else None
 
 
 def _validate_length(field: Field, text: str) -> Problem | None:
     shortest, longest = field.validation.min_length or 0, field.longest
     if len(text) > longest:
-        return problem("one_character") if longest == 1 else problem("too_long", maximum=longest)
-    return problem("too_short", minimum=shortest) if len(text) < shortest else None
+        return build_problem("one_character") if longest == 1 else build_problem("too_long", maximum=longest)
+    return build_problem("too_short", minimum=shortest) if len(text) < shortest else None
 
 
 def _validate_email(field: Field, value: object) -> Problem | None:
     if not (isinstance(value, str) and _is_email(value)):
-        return problem("not_an_email")
+        return build_problem("not_an_email")
     return _validate_text(field, value)
 
 
 def _validate_url(field: Field, value: object) -> Problem | None:
     if not (isinstance(value, str) and _is_web_address(value)):
-        return problem("not_a_url")
+        return build_problem("not_a_url")
     return _validate_text(field, value)
 
 
 def _validate_number(field: Field, value: object) -> Problem | None:
     # NaN is the one number that differs from itself; math.isnan fails on huge integers.
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        return problem("not_a_number")
+        return build_problem("not_a_number")
     smallest, largest = _number_bounds(field)
     if value < smallest:
-        return problem("too_small", minimum=smallest)
-    return problem("too_large", maximum=largest) if value > largest else None
+        return build_problem("too_small", minimum=smallest)
+    return build_problem("too_large", maximum=largest) if value > largest else None
 
 
 def _number_bounds(field: Field) -> tuple[Number, Number]:
@@ -120,29 +120,29 @@ def _number_bounds(field: Field) -> tuple[Number, Number]:
 def _validate_date(field: Field, value: object) -> Problem | None:
     day = parse_date(value)
     if day is None:
-        return problem("not_a_date")
+        return build_problem("not_a_date")
     earliest, latest = (parse_date(bound) for bound in field.bounds)
     if earliest and day < earliest:
-        return problem("too_early", minimum=earliest)
-    return problem("too_late", maximum=latest) if latest and day > latest else None
+        return build_problem("too_early", minimum=earliest)
+    return build_problem("too_late", maximum=latest) if latest and day > latest else None
 
 
 def _validate_boolean(_field: Field, value: object) -> Problem | None:
-    return None if isinstance(value, bool) else problem("not_yes_no")
+    return None if isinstance(value, bool) else build_problem("not_yes_no")
 
 
 def _validate_select(field: Field, value: object) -> Problem | None:
     known = isinstance(value, str) and any(option.value == value for option in field.options)
-    return None if known else problem("not_an_option")
+    return None if known else build_problem("not_an_option")
 
 
 def _validate_multiselect(field: Field, value: object) -> Problem | None:
     if not isinstance(value, list | tuple) or not all(isinstance(choice, str) for choice in value):
-        return problem("not_options")
+        return build_problem("not_options")
     chosen = set(value)
     if not chosen <= {option.value for option in field.options}:
-        return problem("not_options")
-    return None if len(chosen) == len(value) else problem("repeated_option")
+        return build_problem("not_options")
+    return None if len(chosen) == len(value) else build_problem("repeated_option")
 
 
 def _validate_custom(field: Field, value: object) -> Problem | None:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from placet.errors import InvalidInput
-from placet.protocol.answer_problems import Problem, problem
+from placet.protocol.answer_problems import Problem, build_problem
 from placet.protocol.conditions import is_condition_met
 from placet.protocol.conversion import quote
-from placet.protocol.field_values import is_blank, missing_answer_problem, validate_answer
+from placet.protocol.field_values import build_missing_answer_problem, is_blank, validate_answer
 from placet.protocol.fields import Field
 from placet.protocol.forms import Form
 
@@ -57,7 +57,7 @@ def check_answers(form: Form, values: Mapping[str, object]) -> dict[str, object]
 def find_field_problem(field: Field, value: object) -> Problem | None:
     """Return the problem of the answer to one visible field, or None."""
     if is_blank(value):
-        return missing_answer_problem(field) if field.required else None
+        return build_missing_answer_problem(field) if field.required else None
     return validate_answer(field, value)
 
 
@@ -69,7 +69,9 @@ def _find_field_problems(fields: Iterable[Field], values: Mapping[str, object]) 
 def _find_unknown_keys(form: Form, values: Mapping[str, object]) -> dict[str, Problem]:
     known = {field.key for field in form.every_field}
     strangers = (key for key in values if key not in known)
-    return {_quote_key(key): problem("unknown_field") for key in islice(strangers, MAX_UNKNOWN_KEYS_NAMED)}
+    return {
+        _quote_key(key): build_problem("unknown_field") for key in islice(strangers, MAX_UNKNOWN_KEYS_NAMED)
+    }
 
 
 def _quote_key(key: object) -> str:

@@ -14,7 +14,7 @@ from placet.protocol.fields import (
     MAX_OPTIONS,
     Field,
 )
-from placet.protocol.patterns import PatternRefused, pattern_size
+from placet.protocol.patterns import PatternRefused, measure_pattern
 from placet.text.characters import is_storable, normalize_newlines
 
 LONGEST_LABEL = 200
@@ -129,7 +129,7 @@ def _check_pattern(field: Field) -> str | None:
     if field.longest > LONGEST_PATTERNED_TEXT:
         return f"validation.maxLength must not pass {LONGEST_PATTERNED_TEXT} beside a pattern"
     try:
-        pattern_size(pattern)
+        measure_pattern(pattern)
     except PatternRefused as refusal:
         return f"validation.pattern {refusal}"
     return None

@@ -12,7 +12,7 @@ from placet.protocol.conversion import convert_input, quote
 from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
 from placet.protocol.form_rules import LONGEST_HINT, LONGEST_LABEL, find_field_error
-from placet.protocol.patterns import pattern_size
+from placet.protocol.patterns import measure_pattern
 from placet.text.characters import is_storable
 
 MAX_FIELDS = 200
@@ -133,7 +133,7 @@ def _find_conditional_error(field: Field, earlier: Mapping[str, Field]) -> str |
 
 def _check_patterns(fields: Iterable[Field]) -> None:
     different = {field.validation.pattern for field in fields if field.validation.pattern is not None}
-    if sum(map(pattern_size, different)) > MAX_PATTERN_SIZE:
+    if sum(map(measure_pattern, different)) > MAX_PATTERN_SIZE:
         raise _form_error("form", "the patterns are too large together; use lengths instead of repeat counts")
 
 

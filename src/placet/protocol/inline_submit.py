@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from placet.protocol.conversion import full_match_pattern
+from placet.protocol.conversion import anchor_pattern
 from placet.protocol.timestamp import Timestamp
 from placet.protocol.verification import Evidence
 from placet.text.characters import is_one_line, is_storable
@@ -18,8 +18,8 @@ SUBMITTED_VIA = (
 )
 PLATFORMS = ("telegram", "slack", "discord", "whatsapp", "teams")
 
-Via = Annotated[str, Meta(pattern=full_match_pattern(f"{'|'.join(SUBMITTED_VIA)}|x-.+"), max_length=100)]
-Platform = Annotated[str, Meta(pattern=full_match_pattern(f"{'|'.join(PLATFORMS)}|x-.+"), max_length=100)]
+Via = Annotated[str, Meta(pattern=anchor_pattern(f"{'|'.join(SUBMITTED_VIA)}|x-.+"), max_length=100)]
+Platform = Annotated[str, Meta(pattern=anchor_pattern(f"{'|'.join(PLATFORMS)}|x-.+"), max_length=100)]
 ActionName = Annotated[str, Meta(min_length=1, max_length=100)]
 
 

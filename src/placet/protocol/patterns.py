@@ -14,7 +14,7 @@ class PatternRefused(ValueError):
     """The pattern cannot be used; the message says why."""
 
 
-def pattern_size(pattern: str) -> int:
+def measure_pattern(pattern: str) -> int:
     """Return the size of the compiled pattern; raises `PatternRefused` if RE2 does not accept it."""
     size: int = _compile(pattern).programsize
     return size
@@ -23,7 +23,7 @@ def pattern_size(pattern: str) -> int:
 def matches(pattern: str, text: str) -> bool:
     """Return whether the whole text matches the pattern, as in an HTML form.
 
-    Both must be encodable as UTF-8, and `pattern_size` must accept the pattern.
+    Both must be encodable as UTF-8, and `measure_pattern` must accept the pattern.
     """
     return _compile(pattern).fullmatch(text) is not None
 

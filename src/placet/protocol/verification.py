@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from placet.protocol.conversion import full_match_pattern
+from placet.protocol.conversion import anchor_pattern
 from placet.protocol.timestamp import Timestamp
 
 Assurance = Literal["low", "medium", "high"]
 SubmitPath = Literal["inline_submit", "browser_submit"]
 Fallback = Literal["browser_review", "reject"]
-ProofType = Annotated[str, Meta(pattern=full_match_pattern("proof_of_human|x-.+"), max_length=100)]
+ProofType = Annotated[str, Meta(pattern=anchor_pattern("proof_of_human|x-.+"), max_length=100)]
 ProofFormat = Annotated[
-    str, Meta(pattern=full_match_pattern("provider_opaque|jwt|zkp|attestation|x-.+"), max_length=100)
+    str, Meta(pattern=anchor_pattern("provider_opaque|jwt|zkp|attestation|x-.+"), max_length=100)
 ]
 ShortText = Annotated[str, Meta(max_length=500)]
 

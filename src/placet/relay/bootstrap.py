@@ -38,7 +38,7 @@ from placet.relay.call_limits import limits_from_settings
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.holds.assembly import HoldSubsystem
 from placet.relay.holds.hold_notifier import HoldNotifier
-from placet.relay.holds.hold_service import HoldService, case_owner
+from placet.relay.holds.hold_service import HoldService, build_case_owner
 from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_inspector import PolicyInspector
@@ -243,7 +243,7 @@ class Relay:
         except NotPermitted:
             return None
         is_permitted = {approvals.read, approvals.write} <= member.permissions
-        return case_owner(member.tenant).name if is_permitted else None
+        return build_case_owner(member.tenant).name if is_permitted else None
 
     def concerns(self) -> list[str]:
         """Return what an operator should check. Tenants are not named, because the health check is public."""

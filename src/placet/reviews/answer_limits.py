@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from placet.errors import BadRequest
-from placet.protocol.answer_problems import problem
+from placet.protocol.answer_problems import build_problem
 from placet.protocol.conversion import holds_only_text
 from placet.text.characters import is_storable
 from placet.text.wording import message
@@ -48,7 +48,7 @@ def find_unstorable(data: object) -> dict[str, str]:
     parts = data.items() if isinstance(data, Mapping) else ()
     named = ((key, part) for key, part in parts if isinstance(key, str) and is_storable(key))
     wrong = (key for key, part in named if not all(map(is_storable, _texts(part))))
-    return dict.fromkeys(islice(wrong, MAX_NAMED), problem("control_characters").message)
+    return dict.fromkeys(islice(wrong, MAX_NAMED), build_problem("control_characters").message)
 
 
 def _texts(value: object) -> Iterator[str]:

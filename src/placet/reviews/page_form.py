@@ -10,12 +10,12 @@ Pairs = Sequence[tuple[str, str]]
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 
 
-def last_value(pairs: Pairs, name: str) -> str | None:
+def get_last_value(pairs: Pairs, name: str) -> str | None:
     """Return the last value sent under `name`, or None."""
     return next((normalize_newlines(value) for key, value in reversed(pairs) if key == name), None)
 
 
-def all_values(pairs: Pairs, name: str) -> list[str]:
+def get_all_values(pairs: Pairs, name: str) -> list[str]:
     """Return all values sent under `name`, in order and unchanged."""
     return [value for key, value in pairs if key == name]
 
@@ -23,10 +23,10 @@ def all_values(pairs: Pairs, name: str) -> list[str]:
 def find_picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
     """Return the ids sent under `name`, spelled as offered: browsers change the line ends of an id."""
     ids = {normalize_newlines(identity): identity for identity in offered}
-    return [ids.get(normalize_newlines(value), value) for value in all_values(pairs, name)]
+    return [ids.get(normalize_newlines(value), value) for value in get_all_values(pairs, name)]
 
 
-def values_under(pairs: Pairs, prefix: str) -> dict[str, str]:
+def get_values_under(pairs: Pairs, prefix: str) -> dict[str, str]:
     """Return the values of all names that start with `prefix`, by name without it; the last one counts."""
     return {
         key.removeprefix(prefix): normalize_newlines(value) for key, value in pairs if key.startswith(prefix)
@@ -40,7 +40,7 @@ def is_editable_text(text: str) -> bool:
 
 def read_grouping(pairs: Pairs) -> str | None:
     """Return the thousands separator of the page that sent this, if it is a point."""
-    return last_value(pairs, "grouping")
+    return get_last_value(pairs, "grouping")
 
 
 def may_be_thousands(text: str, grouping: str | None) -> bool:

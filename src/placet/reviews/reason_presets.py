@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.reviews.page_form import Pairs, last_value
+from placet.reviews.page_form import Pairs, get_last_value
 from placet.text.characters import normalize_newlines
 
 SPELLINGS = ("reason_presets", "presets")
@@ -25,8 +25,8 @@ def find_presets_key(context: Mapping[str, Any]) -> str | None:
 
 def read_text_with_preset(context: Mapping[str, Any], pairs: Pairs, field: str) -> str | None:
     """Return the text under `field`, preceded by the chosen suggestion unless the text contains it."""
-    written = last_value(pairs, field)
-    picked = _find_preset_text(read_presets(context), last_value(pairs, FIELD) or "")
+    written = get_last_value(pairs, field)
+    picked = _find_preset_text(read_presets(context), get_last_value(pairs, FIELD) or "")
     if picked is None or picked in (written or ""):
         return written
     return f"{picked}\n\n{written}" if written and written.strip() else picked

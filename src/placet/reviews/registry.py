@@ -149,7 +149,7 @@ def list_types_requiring_answer() -> list[str]:
     return sorted({*own, *CUSTOM.names_requiring_answer})
 
 
-def first_sample() -> str:
+def get_first_sample() -> str:
     """Return the name of the sample that the demo opens by default."""
     return next(name for name, one in DECLARATIONS.items() if one.is_first_sample)
 

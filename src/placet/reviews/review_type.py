@@ -139,7 +139,7 @@ class ReviewType(ABC):
 
     def extract_comparable(self, offer: Offer) -> dict[str, Any]:
         """Return the values that are compared between one round and the next."""
-        return context_without(offer.context, find_presets_key(offer.context))
+        return omit_from_context(offer.context, find_presets_key(offer.context))
 
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Return the answer's data for display, as pairs of name and value, with sensitive values masked."""
@@ -174,7 +174,7 @@ def _describe_offered(action: object, offered: tuple[str, ...]) -> Message:
     )
 
 
-def context_without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
+def omit_from_context(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
     """Return the context without `taken` and the action labels, which the page shows elsewhere."""
-    excluded = {*taken, action_labels.NAME if action_labels.action_labels(context) else None}
+    excluded = {*taken, action_labels.NAME if action_labels.read_action_labels(context) else None}
     return {name: value for name, value in context.items() if name not in excluded}

@@ -69,7 +69,7 @@ _INFO = ApiInfo(
 )
 
 
-def openapi_document(
+def build_openapi_document(
     base_url: str, more: Sequence[Route] = (), *, tags: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return the OpenAPI document of the API under this address; it is shared, so do not change it.

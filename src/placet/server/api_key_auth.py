@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.errors import InvalidToken
 from placet.http.asgi import Scope, read_bearer_token
 from placet.ports.identity import Principal
@@ -28,7 +28,7 @@ class ApiKeyAuthenticator:
         if token is None:
             return ANONYMOUS
         now = self._now()
-        digest = token_digest(token)
+        digest = digest_token(token)
         known = self._known.get(digest)
         if known is not None and known[1] <= now < known[2]:  # the clock may be set back
             return known[0]
@@ -36,7 +36,7 @@ class ApiKeyAuthenticator:
 
     def _remember(self, digest: str, key: ApiKey | None, now: datetime) -> Principal:
         self._known.pop(digest, None)
-        principal = principal_of(key, now)
+        principal = get_principal(key, now)
         until = now + TRUST_FOR
         if len(self._known) >= CACHE_SIZE:
             self._known.clear()
@@ -45,7 +45,7 @@ class ApiKeyAuthenticator:
         return principal
 
 
-def principal_of(key: ApiKey | None, now: datetime) -> Principal:
+def get_principal(key: ApiKey | None, now: datetime) -> Principal:
     """Return the principal of a valid key; raise InvalidToken for any other."""
     if key is None or not key.is_valid(now):
         raise InvalidToken("This API key is not known, has expired or was revoked.")

@@ -19,9 +19,9 @@ from placet.http.asgi import (
     StreamedReplyNeeded,
     send_reply,
 )
-from placet.http.error_replies import error_reply
+from placet.http.error_replies import build_error_reply
 from placet.http.raw_table import RawHandler, RawTable
-from placet.http.route import Route, first_step
+from placet.http.route import Route, get_first_step
 from placet.http.routing import error_from_router
 from placet.server.metrics import Meter
 from placet.server.streams import EventStreams
@@ -58,9 +58,8 @@ class PlacetApp:
         routes = tuple(routes)
         raw = RawTable(routes)
         # The names under which requests are counted; unknown paths must not create new ones.
-        self._first_steps = {first_step(path) for path in (*(one.path for one in routes), *later_paths)} - {
-            ""
-        }
+        paths = (*(route.path for route in routes), *later_paths)
+        self._first_steps = {get_first_step(path) for path in paths} - {""}
         self._prefix = raw.prefix
         self._prefix_length = len(raw.prefix)
         self._verbs = raw.verbs
@@ -111,7 +110,7 @@ class PlacetApp:
         except ClientDisconnected:
             pass
         except Exception as error:
-            reply = error_reply(error)
+            reply = build_error_reply(error)
         self._record(scope, name, DISCONNECTED if reply is None else reply.status, began)
         return reply
 
@@ -140,7 +139,7 @@ class PlacetApp:
             if status:  # the reply has begun: it can only be broken off
                 raise
             known = error_from_router(error) if isinstance(error, HTTPException) else error
-            await send_reply(send_noting_status, error_reply(known))
+            await send_reply(send_noting_status, build_error_reply(known))
         self._record(scope, name, status, began)
 
     async def _serve_other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,7 +180,7 @@ class PlacetApp:
         methods = self._fixed.get(path)
         if methods is not None:
             return methods.get(method, self._refuse_method), path, path
-        first = first_step(path)
+        first = get_first_step(path)
         return None, path, f"/{first}" if first in self._first_steps else "other"
 
     def _record(self, scope: Scope, name: str, status: int, began: float) -> None:

@@ -34,7 +34,7 @@ from placet.http.asgi import (
     Receive,
     Scope,
     Send,
-    json_reply,
+    build_json_reply,
     read_bearer_token,
     read_body,
     read_text_header,
@@ -259,7 +259,7 @@ class CaseApi(HttpApi):
             principal,
             idempotency_key=read_text_header(scope, b"idempotency-key"),
         )
-        return json_reply(202, opened.body, POLL_AGAIN)
+        return build_json_reply(202, opened.body, POLL_AGAIN)
 
     @cases.declare(
         LIST_CASES,
@@ -377,7 +377,7 @@ class CaseApi(HttpApi):
         require_caller(principal, "cases:write")
         request = decode(_cancel_decoder, body) if body.strip() else CancelRequest()
         case = await self._desk.cancel(case_id, principal, reason=request.reason)
-        return json_reply(200, _encode(poll_response(case)))
+        return build_json_reply(200, _encode(poll_response(case)))
 
     @answers.declare(RESPOND, **_ANSWERING)
     async def respond(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
@@ -402,7 +402,7 @@ class CaseApi(HttpApi):
             idempotency.digest(case_id, idempotency.check_key(key), body) if key is not None else None
         )
         receipt = await self._desk.submit_inline(case_id, token, request, replay_digest=replay_digest)
-        return json_reply(200, _encode(receipt))
+        return build_json_reply(200, _encode(receipt))
 
     async def _check_same_principal(self, scope: Scope, name: str | None) -> None:
         """Raise unless the credential still belongs to this principal, who may still read."""

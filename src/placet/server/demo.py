@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from placet.cases.case import Subject
 from placet.desk.draft import draft_from
-from placet.desk.outbox import active_secrets
+from placet.desk.outbox import list_active_secrets
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseNotFound, InvalidToken, SignatureInvalid, ValidationFailed
 from placet.http.asgi import read_body
@@ -21,7 +21,7 @@ from placet.ports.identity import Principal
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.callback import verify_callback
 from placet.protocol.service_paths import DOCS
-from placet.reviews.registry import first_sample
+from placet.reviews.registry import get_first_sample
 from placet.server.page_replies import PageReplies
 from placet.server.sample_dates import shift_dates
 
@@ -74,7 +74,7 @@ class DemoPages(HttpApi):
     async def open(self, request: Request) -> Response:
         """Open a sample case of the requested type; return the 202 of a HITL service."""
         _require_this_machine(request)
-        type = request.query_params.get("type", first_sample())
+        type = request.query_params.get("type", get_first_sample())
         body = await self.open_sample(type)
         headers = {"cache-control": "no-store", "retry-after": "2"}
         return Response(body, status_code=202, media_type="application/json", headers=headers)
@@ -94,7 +94,7 @@ class DemoPages(HttpApi):
     async def receive(self, request: Request) -> Response:
         """Receive a callback as an agent would, after verifying its signature."""
         endpoint = await self._desk.store.get_endpoint("", self._desk.addresses.base + CALLBACKS)
-        secrets = active_secrets(endpoint, self._desk.now()) if endpoint else []
+        secrets = list_active_secrets(endpoint, self._desk.now()) if endpoint else []
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
         try:
             verify_callback(body, request.headers, secrets=secrets, now=self._desk.now())

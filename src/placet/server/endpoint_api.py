@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from placet.desk import random_values
 from placet.desk.draft import CallbackUrl, CaseId
-from placet.desk.outbox import Outbox, active_secrets, end_rotation, rotate_secret
+from placet.desk.outbox import Outbox, end_rotation, list_active_secrets, rotate_secret
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, CaseNotFound, RequestError, Unavailable, ValidationFailed
 from placet.http.paging import PageLimit
@@ -196,7 +196,7 @@ class EndpointApi(HttpApi):
             DeliveryFilter(owner=request.principal.name or "", case_id=query.case_id, state=query.state),
             limit=query.limit,
         )
-        return DeliveryList(deliveries=tuple(delivery_view(one) for one in found))
+        return DeliveryList(deliveries=tuple(build_delivery_view(one) for one in found))
 
     @callbacks.post(
         "/v1/deliveries/{delivery_id}/replay",
@@ -220,19 +220,19 @@ class EndpointApi(HttpApi):
         delivery = await self._deliveries.get_delivery(request.path["delivery_id"])
         if delivery is None or delivery.owner != (request.principal.name or ""):
             raise CaseNotFound("Delivery not found.")
-        return delivery_view(await self._outbox.replay(delivery.id))
+        return build_delivery_view(await self._outbox.replay(delivery.id))
 
     def _view(self, endpoint: Endpoint) -> EndpointView:
         return EndpointView(
             url=endpoint.url,
-            secrets=tuple(active_secrets(endpoint, self._desk.now())),
+            secrets=tuple(list_active_secrets(endpoint, self._desk.now())),
             created_at=endpoint.created_at,
             previous_until=endpoint.previous_until,
             disabled_at=endpoint.disabled_at,
         )
 
 
-def delivery_view(delivery: Delivery) -> DeliveryView:
+def build_delivery_view(delivery: Delivery) -> DeliveryView:
     """Return a delivery without its body."""
     return DeliveryView(
         id=delivery.id,

@@ -15,7 +15,7 @@ from placet.desk.review_desk import ReviewDesk
 from placet.errors import PlacetError
 from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, pages
-from placet.http.routing import json_response
+from placet.http.routing import build_json_response
 from placet.pages.language import Language
 from placet.protocol.poll import Progress
 from placet.reviews.form_post import PostResult
@@ -52,7 +52,7 @@ class Drafts(HttpApi):
     async def save_draft(self, request: Request) -> Response:
         """Save the draft; errors are flat JSON, because the page's script shows its own texts."""
         try:
-            return json_response(await self._save_and_describe(request))
+            return build_json_response(await self._save_and_describe(request))
         except PlacetError as error:
             status, flat, extra = describe_error(error)
             headers = {name.decode(): value.decode() for name, value in extra}

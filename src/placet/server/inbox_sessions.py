@@ -12,13 +12,13 @@ from datetime import datetime
 from msgspec import Struct
 
 from placet.cases.case import Case
-from placet.cases.tokens import token_digest
+from placet.cases.tokens import digest_token
 from placet.desk import random_values
 from placet.desk.inbox_scope import InboxScope, build_inbox_scope, require_inbox
 from placet.errors import InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 from placet.ports.key_store import ApiKey, KeyStore, StoredSession
-from placet.server.api_key_auth import principal_of
+from placet.server.api_key_auth import get_principal
 from placet.server.case_sessions import LAST_FOR, CaseSession
 from placet.server.keyed_digests import is_same, sign
 from placet.server.limited_log import LimitedLog
@@ -66,18 +66,18 @@ class InboxSessions:
         Raises InvalidToken for an unknown or expired key, and NotPermitted for a key without an inbox scope.
         Failures are logged with the client's address, and with the key's name if there is such a key.
         """
-        digest = token_digest(key)
+        digest = digest_token(key)
         found = await self._keys.get_api_key(digest)
         try:
-            name = require_inbox(principal_of(found, self._now()))
+            name = require_inbox(get_principal(found, self._now()))
         except (InvalidToken, NotPermitted):
             self.log_failure(self._describe_failure(found, key), address, found)
             raise
         token, now = random_values.generate_token(), self._now()
-        session = StoredSession(digest=token_digest(token), key_digest=digest, ends_at=now + LAST_FOR)
+        session = StoredSession(digest=digest_token(token), key_digest=digest, ends_at=now + LAST_FOR)
         await self._keys.add_inbox_session(session, now=now)
         if previous is not None and len(previous) == TOKEN_LENGTH:
-            await self._keys.delete_inbox_session(token_digest(previous))
+            await self._keys.delete_inbox_session(digest_token(previous))
         log.info("inbox_signed_in key=%s", name)
         return token
 
@@ -102,11 +102,11 @@ class InboxSessions:
         """Return who is signed in; None if the session has ended or its key is not valid any more."""
         if cookie is None or len(cookie) != TOKEN_LENGTH:
             return None
-        session = await self._keys.get_inbox_session(token_digest(cookie))
+        session = await self._keys.get_inbox_session(digest_token(cookie))
         if session is None or self._now() >= session.ends_at:
             return None
         try:
-            principal = principal_of(await self._keys.get_api_key(session.key_digest), self._now())
+            principal = get_principal(await self._keys.get_api_key(session.key_digest), self._now())
             scope = build_inbox_scope(principal, await self._held_owner(principal))
         except (InvalidToken, NotPermitted):
             return None

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from placet.desk.case_urls import CaseUrls
-from placet.pages.assets import PageScripts, fingerprint
+from placet.pages.assets import PageScripts, digest_files
 from placet.pages.language import ENGLISH, Language
 from placet.pages.theme import Theme, load_built_in_theme
 from placet.protocol.service_paths import INBOX, REVIEW_PAGES, STATIC
@@ -48,7 +48,7 @@ class PageReplies:
         self.cookies = PageCookies(addresses.base)
         self.prefix = base.path
         self.inbox_address = f"{self.prefix}{INBOX}"
-        self.static_url = f"{self.prefix}{STATIC}/{fingerprint(chosen.files)}"
+        self.static_url = f"{self.prefix}{STATIC}/{digest_files(chosen.files)}"
         self.languages = PageLanguages(chosen.languages, self.cookies.language)
         self._style = StylesheetInliner(self.static_url, chosen.files, self.cookies.style)
 

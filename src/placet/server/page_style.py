@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placet.pages.assets import STYLESHEET, fingerprint
+from placet.pages.assets import STYLESHEET, digest_files
 
 POLICY = "content-security-policy"
 # Inline, relative URLs would change their meaning, and these could end the element or change its digest.
@@ -27,7 +27,7 @@ class StylesheetInliner:
         style = _INDENT.sub(b"\n", files[STYLESHEET])
         href = f'<link rel="stylesheet" href="{static_url}/{STYLESHEET}"'
         digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
-        self.version = fingerprint(files)
+        self.version = digest_files(files)
         self._cookie = cookie
         self._possible = not _NEEDS_ITS_FILE.search(style)
         self._link = f"{href}>".encode()

@@ -9,10 +9,18 @@ from placet.cases.wire import poll_response
 from placet.desk.access import require_scope
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import RateLimited
-from placet.http.asgi import NO_STORE, Header, RawReply, Scope, json_reply, read_header, read_text_header
+from placet.http.asgi import (
+    NO_STORE,
+    Header,
+    RawReply,
+    Scope,
+    build_json_reply,
+    read_header,
+    read_text_header,
+)
 from placet.http.compression import SMALLEST_COMPRESSED, accepts_gzip, compress
 from placet.http.conditional import find_match
-from placet.http.error_replies import error_reply
+from placet.http.error_replies import build_error_reply
 from placet.ports.identity import Principal
 from placet.protocol.poll import Status
 from placet.server.poll_limiter import PollLimiter
@@ -48,14 +56,14 @@ class StatusPoll:
         try:
             left = self._spend(case, principal)
         except RateLimited as error:
-            refused = error_reply(error)
+            refused = build_error_reply(error)
             return refused._replace(headers=[*refused.headers, *self._budget(0)])
         body = _encode(poll_response(case))
         more: tuple[Header, ...] = (VARY, *self._budget(left), *self._pace(case))
         if len(body) >= SMALLEST_COMPRESSED and accepts_gzip(read_text_header(scope, b"accept-encoding")):
             # RFC 9110, 8.8.3.3: each encoding has a strong ETag of its own
             body, etag, more = await compress(body), b'"%d-gzip"' % case.version, (GZIP, *more)
-        reply = json_reply(200, body, (b"etag", etag), *more)
+        reply = build_json_reply(200, body, (b"etag", etag), *more)
         return reply if scope["method"] != "HEAD" else reply._replace(body=b"")
 
     async def current(self, case_id: str, principal: Principal) -> Case:

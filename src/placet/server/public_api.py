@@ -11,7 +11,7 @@ from placet.errors import Unavailable
 from placet.http.decoding import decode_query
 from placet.http.response_compression import compress_response
 from placet.http.route import HttpApi, RouteGroup, RouteReply, pages
-from placet.http.routing import json_response
+from placet.http.routing import build_json_response
 from placet.pages.renderer import PageRenderer
 from placet.protocol.discovery import ServiceCard, build_discovery
 from placet.protocol.service_paths import DISCOVERY, DOCS, JWKS, OPENAPI
@@ -98,7 +98,7 @@ class PublicApi(HttpApi):
         The HITL Protocol's discovery document.
         """
         version = check_version(decode_query(request.query_params, DiscoveryQuery).version)
-        return json_response(build_discovery(self._card, version), cache_for=CACHE_FOR_S)
+        return build_json_response(build_discovery(self._card, version), cache_for=CACHE_FOR_S)
 
     @public.get(
         JWKS,
@@ -111,7 +111,7 @@ class PublicApi(HttpApi):
         A result's `signature` can be verified offline with these. Caches may not store them: they would keep
         a revoked key.
         """
-        return json_response(await self._jwks())
+        return build_json_response(await self._jwks())
 
     @public.get(
         OPENAPI,
@@ -123,7 +123,7 @@ class PublicApi(HttpApi):
 
         The OpenAPI document of this server.
         """
-        return json_response(self._openapi(), cache_for=CACHE_FOR_S)
+        return build_json_response(self._openapi(), cache_for=CACHE_FOR_S)
 
     @pages.get(DOCS, "showApiDocs")
     async def show_api_docs(self, request: Request) -> Response:
@@ -140,7 +140,7 @@ class PublicApi(HttpApi):
 
         For a supervisor that restarts the process.
         """
-        return json_response({"status": "ok"})
+        return build_json_response({"status": "ok"})
 
     @public.get(
         "/readyz",
@@ -155,7 +155,7 @@ class PublicApi(HttpApi):
         """
         await self._check_ready()
         concerns = self._concerns()
-        return json_response({"status": "ready", **({"concerns": concerns} if concerns else {})})
+        return build_json_response({"status": "ready", **({"concerns": concerns} if concerns else {})})
 
     @public.get(
         "/metrics",

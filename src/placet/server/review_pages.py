@@ -39,7 +39,7 @@ from placet.http.asgi import ClientDisconnected, read_bearer_token, read_body
 from placet.http.decoding import decode
 from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, Route, pages
-from placet.http.routing import json_response
+from placet.http.routing import build_json_response
 from placet.pages.page_texts import HAND_BACK_REASONS
 from placet.pages.renderer import PageRenderer
 from placet.protocol.inline_submit import ActionName
@@ -310,7 +310,7 @@ class ReviewPages(HttpApi):
             status, flat, extra = describe_error(error)
             headers = {name.decode(): value.decode() for name, value in extra}
             return Response(flat, status, {"cache-control": "no-store", **headers}, "application/json")
-        return json_response(poll_response(case))
+        return build_json_response(poll_response(case))
 
     async def _person(self, request: Request, session: CaseSession | None = None) -> RespondedBy | None:
         """Return who answers, if the service or the inbox knows; a link identifies no person."""

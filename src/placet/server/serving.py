@@ -70,7 +70,7 @@ def run(
         if not server.started:
             raise SettingsError("The server could not start; see the log for the reason.")
 
-    with asyncio.Runner(loop_factory=new_loop) as runner:
+    with asyncio.Runner(loop_factory=create_event_loop) as runner:
         runner.run(main())
 
 
@@ -101,7 +101,7 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def new_loop() -> asyncio.AbstractEventLoop:
+def create_event_loop() -> asyncio.AbstractEventLoop:
     """Return the fastest event loop available on this platform."""
     try:
         import uvloop

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from placet.errors import CaseNotFound
 from placet.http.compression import accepts_gzip
 from placet.http.route import HttpApi, pages
-from placet.pages.assets import fingerprint
+from placet.pages.assets import digest_files
 
 TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -32,7 +32,7 @@ class StaticFiles(HttpApi):
         self._files = files
         self._packed = {name: gzip.compress(body, mtime=0) for name, body in files.items()}
         self._etags = {name: f'"{hashlib.sha256(body).hexdigest()[:16]}"' for name, body in files.items()}
-        self._version = fingerprint(files)
+        self._version = digest_files(files)
 
     @pages.get("/static/{version}/{name}", "readVersionedFile")
     @pages.get("/static/{name}", "readFile")

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
-from placet.hook.interruption import new_interruption
+from placet.hook.interruption import create_interruption
 from placet.hook.tool_call import ToolCall
 from placet.testing.clock import DAYBREAK
 
@@ -66,7 +66,7 @@ def full_checkpoint(thread_id: str) -> Checkpoint:
         path=("outer", "inner"),
         high_risk=True,
     )
-    interruption = new_interruption(
+    interruption = create_interruption(
         thread_id=thread_id,
         turn=1,
         feedbacks=[waiting],

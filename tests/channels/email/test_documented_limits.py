@@ -2,7 +2,7 @@
 
 import pytest
 
-from placet.channels.email.render import EmailEnvelope, build_follow_up, build_message, thread_id
+from placet.channels.email.render import EmailEnvelope, build_follow_up, build_message, build_thread_id
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import sample_card, sample_closure
 from tests.channels.email.documented_limits import find_violations
@@ -17,7 +17,7 @@ def build_mail() -> bytes:
 
 
 def test_our_mails_have_no_violations():
-    root = thread_id(sample_card(), ENVELOPE)
+    root = build_thread_id(sample_card(), ENVELOPE)
     closing = build_follow_up(sample_card(), sample_closure(), ENVELOPE, DAYBREAK, answers=root, root=root)
     assert find_violations(build_mail()) == []
     assert find_violations(closing.as_bytes()) == []

@@ -12,7 +12,7 @@ from contextlib import aclosing
 import pytest
 
 from placet.channels.terminal import TerminalChannel, from_environment
-from placet.channels.terminal.channel import login_name
+from placet.channels.terminal.channel import get_login_name
 from placet.channels.terminal.interactions import split_lines
 from placet.channels.terminal.render import TerminalLayout, build_message, is_linkable, wrap
 from placet.errors import ChannelRefused, SettingsError
@@ -305,4 +305,4 @@ async def test_styles_are_for_terminals_that_want_them(
 def test_user_name_is_not_read_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "somebody-else")
-    assert login_name() == pwd.getpwuid(os.getuid()).pw_name
+    assert get_login_name() == pwd.getpwuid(os.getuid()).pw_name

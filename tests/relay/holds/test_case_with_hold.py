@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.ports.case_store import CaseCreation
-from placet.relay.holds.hold_service import case_owner
+from placet.relay.holds.hold_service import build_case_owner
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding_server import (
     DONE,
@@ -50,7 +50,7 @@ def fail_to_hold(server: RunningServer, message_id: str) -> None:
 
 
 def newest_case(server: RunningServer) -> str | None:
-    found = server.run(server.parts.store.list_cases(case_owner("default").name, limit=1))
+    found = server.run(server.parts.store.list_cases(build_case_owner("default").name, limit=1))
     return found[0].id if found else None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.errors import ValidationFailed
 from placet.reviews.answer import build_field_error, check_known
-from placet.reviews.page_form import Pairs, last_value
+from placet.reviews.page_form import Pairs, get_last_value
 from placet.reviews.review_type import ReviewType
 from placet.text.wording import message
 from tests.reviews.rating.declaration import RATING
@@ -35,7 +35,7 @@ class Rating(ReviewType):
         return {"subject": self.read_context(offer.context), "facts": {}}
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        typed = last_value(pairs, "stars") or ""
+        typed = get_last_value(pairs, "stars") or ""
         return {"stars": int(typed) if typed.isdecimal() else typed}
 
 

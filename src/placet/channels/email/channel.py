@@ -75,7 +75,7 @@ class EmailChannel:
             channel=self.name,
             conversation_id=self._recipient.addr_spec,
             message_id=str(message["Message-ID"]),
-            details={"thread": render.thread_id(card, self._envelope)},
+            details={"thread": render.build_thread_id(card, self._envelope)},
             sent_at=now,
         )
 

@@ -64,7 +64,7 @@ def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMe
     if not is_linkable(card.review_url):
         raise ChannelRefused("The review link is too long for an e-mail, or is not an HTTP URL.")
     lines = build_card_lines(card, ROOM)
-    root = thread_id(card, envelope)
+    root = build_thread_id(card, envelope)
     if card.is_reminder:
         own = f"r{int(now.timestamp())}"
         message = _create_message(
@@ -107,7 +107,7 @@ def build_follow_up(
     )
 
 
-def thread_id(card: Card, envelope: EmailEnvelope) -> str:
+def build_thread_id(card: Card, envelope: EmailEnvelope) -> str:
     """Return the Message-ID of the first e-mail about a case."""
     digest = sha256(b"placet e-mail\0" + card.review_url.encode("utf-8", "replace")).hexdigest()
     return f"<{digest[:20]}@{envelope.domain}>"

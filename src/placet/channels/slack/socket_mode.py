@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from placet.channels.platform_api import Sleep, backoff_s
+from placet.channels.platform_api import Sleep, calculate_backoff_s
 from placet.channels.slack.interactions import (
     SlackEnvelope,
     interactions_from_payload,
@@ -68,7 +68,7 @@ class SocketMode:
                 greeted = False
             failures = 0 if greeted else failures + 1
             if failures:
-                await self._sleep(backoff_s(failures))
+                await self._sleep(calculate_backoff_s(failures))
 
     async def _read_one(self, url: str, queue: asyncio.Queue[Interactions]) -> bool:
         """Read one connection until it ends; return whether Slack sent its hello message."""

@@ -7,7 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from placet.channels.environment import require_variables
-from placet.channels.platform_api import PlatformApi, PlatformReply, Sleep, backoff_s, quote_platform
+from placet.channels.platform_api import (
+    PlatformApi,
+    PlatformReply,
+    Sleep,
+    calculate_backoff_s,
+    quote_platform,
+)
 from placet.channels.telegram import render
 from placet.channels.telegram.interactions import (
     TelegramUpdate,
@@ -124,7 +130,7 @@ class TelegramChannel:
                 updates = await self._updates(offset)
             except Unreachable:
                 failures += 1
-                await self._sleep(backoff_s(failures))
+                await self._sleep(calculate_backoff_s(failures))
                 continue
             failures = 0
             interactions = tuple(filter(None, map(interaction_from_update, updates)))

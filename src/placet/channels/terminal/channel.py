@@ -57,7 +57,7 @@ class TerminalChannel:
     ) -> None:
         self._screen = screen or sys.stderr
         self._keyboard = keyboard
-        self._user = user or login_name()
+        self._user = user or get_login_name()
         self._styled = styled
         self._widest = widest
         self._columns = columns or self._screen_columns
@@ -170,7 +170,7 @@ def from_environment(environ: Mapping[str, str]) -> TerminalChannel:
     return TerminalChannel(keyboard=_stdin_descriptor(), styled=styled)
 
 
-def login_name() -> str:
+def get_login_name() -> str:
     """Return the user who runs this process, from the operating system rather than the environment."""
     try:
         import pwd

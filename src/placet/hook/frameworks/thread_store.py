@@ -378,7 +378,7 @@ def resolve_call(interruption: InterruptionMetadata, call_id: str) -> ToolCall |
     """Return the call as it may run, the text that replaces its result, or None if it is undecided."""
     for feedback in interruption.tool_feedbacks:
         if feedback.id == call_id:
-            return feedback.call if feedback.result in RUNNING_DECISIONS else refusal_of(feedback)
+            return feedback.call if feedback.result in RUNNING_DECISIONS else get_refusal(feedback)
     return next((call for call in interruption.tools_automatically_approved if call.id == call_id), None)
 
 
@@ -387,7 +387,7 @@ def has_single_call(interruption: InterruptionMetadata) -> bool:
     return len(interruption.tool_feedbacks) + len(interruption.tools_automatically_approved) == 1
 
 
-def refusal_of(feedback: ToolFeedback) -> str | None:
+def get_refusal(feedback: ToolFeedback) -> str | None:
     """Return what the model reads instead of the tool's result; None if the call is undecided or runs."""
     if feedback.result is None:
         return None

@@ -30,7 +30,7 @@ def digest_thread_id(thread_id: str) -> str:
     return sha256(encode_thread_id(thread_id)).hexdigest()
 
 
-def file_name_for(thread_id: str) -> str:
+def build_file_name(thread_id: str) -> str:
     """Return a unique, readable name for this thread that any file system and database accepts."""
     readable = re.sub(r"[^a-z0-9]+", "-", thread_id[:READABLE_CHARACTERS].lower()).strip("-")
     return f"{readable or 'thread'}-{digest_thread_id(thread_id)}"
@@ -41,7 +41,7 @@ def to_micros(moment: datetime) -> int:
     return (moment - EPOCH) // MICROSECOND
 
 
-def duration_micros(length: timedelta) -> int:
+def duration_to_micros(length: timedelta) -> int:
     """Return a duration in microseconds."""
     return length // MICROSECOND
 

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 from placet.errors import CheckpointConflict, SettingsError, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
 from placet.hook.savers.encoding import (
+    build_file_name,
     digest_thread_id,
-    duration_micros,
-    file_name_for,
+    duration_to_micros,
     read_saved,
     to_micros,
 )
@@ -77,7 +77,7 @@ class FileSaver(Saver):
             if not pairs or pairs[0][0]["rev"] != rev:
                 raise CheckpointConflict
             columns, text = pairs[0]
-            until = self._now() + duration_micros(lease_for)
+            until = self._now() + duration_to_micros(lease_for)
             self._replace(thread_id, [({**columns, "leased_until": until}, text), *pairs[1:]])
 
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
@@ -122,7 +122,7 @@ class FileSaver(Saver):
                 "rev": checkpoint.rev,
                 "stage": checkpoint.stage,
                 "saved_at": now,
-                "leased_until": None if lease_for is None else now + duration_micros(lease_for),
+                "leased_until": None if lease_for is None else now + duration_to_micros(lease_for),
             }
             self._replace(thread_id, [(columns, text), *self._select_retained(pairs, now)])
 
@@ -130,7 +130,7 @@ class FileSaver(Saver):
         earlier = pairs[: self._retain.count - 1]
         if self._retain.age is None:
             return earlier
-        oldest = now - duration_micros(self._retain.age)
+        oldest = now - duration_to_micros(self._retain.age)
         return [pair for pair in earlier if pair[0]["saved_at"] >= oldest]
 
     def _replace(self, thread_id: str, pairs: Sequence[Pair]) -> None:
@@ -166,7 +166,7 @@ class FileSaver(Saver):
                         return
 
     def _path(self, thread_id: str) -> Path:
-        return self._folder / f"{file_name_for(thread_id)}{SUFFIX}"
+        return self._folder / f"{build_file_name(thread_id)}{SUFFIX}"
 
     def _now(self) -> int:
         return time.time_ns() // 1_000 if self._clock is None else to_micros(self._clock())

@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from placet.errors import HookError, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.encoding import file_name_for, read_saved, to_micros
+from placet.hook.savers.encoding import build_file_name, read_saved, to_micros
 from placet.hook.savers.saver import SavedCheckpoint, Saver
 
 CHANNEL = "placet"
@@ -77,7 +77,7 @@ class LangGraphSaver(Saver):
     def _append(self, checkpoint: Checkpoint, claim: Callable[[Checkpoint], None]) -> None:
         thread_id = checkpoint.thread_id
         before = self._text_threads(thread_id)
-        text_thread = f"placet:{file_name_for(thread_id)}:{checkpoint.rev}:{secrets.token_hex(8)}"
+        text_thread = f"placet:{build_file_name(thread_id)}:{checkpoint.rev}:{secrets.token_hex(8)}"
         self._write(text_thread, checkpoint.to_json())
         try:
             claim(

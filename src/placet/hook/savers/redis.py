@@ -20,7 +20,7 @@ from redis.retry import Retry
 
 from placet.errors import CheckpointConflict, HookError, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.encoding import decode_thread_id, duration_micros, encode_thread_id, read_saved
+from placet.hook.savers.encoding import decode_thread_id, duration_to_micros, encode_thread_id, read_saved
 from placet.hook.savers.saver import WRITE_UNCERTAIN, CheckpointRetention, SavedCheckpoint, Saver
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
@@ -127,7 +127,7 @@ class RedisSaver(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         with self._translate_errors():
             answer = self._renew_script(
-                keys=self._keys(thread_id)[:1], args=[rev, duration_micros(lease_for)]
+                keys=self._keys(thread_id)[:1], args=[rev, duration_to_micros(lease_for)]
             )
         _check_answer(answer)
 
@@ -164,10 +164,10 @@ class RedisSaver(Saver):
             checkpoint.stage,
             checkpoint.to_json(),
             secrets.token_hex(8),
-            -1 if lease_for is None else duration_micros(lease_for),
+            -1 if lease_for is None else duration_to_micros(lease_for),
             int(claiming),
             self._retain.count,
-            -1 if self._retain.age is None else duration_micros(self._retain.age),
+            -1 if self._retain.age is None else duration_to_micros(self._retain.age),
         ]
         with self._translate_errors():
             answer = self._append_script(keys=keys, args=given)

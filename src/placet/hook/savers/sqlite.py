@@ -15,7 +15,7 @@ from placet.errors import CheckpointConflict, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
 from placet.hook.savers.encoding import (
     decode_thread_id,
-    duration_micros,
+    duration_to_micros,
     encode_thread_id,
     read_saved,
     to_micros,
@@ -85,7 +85,7 @@ class SqliteSaver(Saver):
         self._path = Path(path).absolute()
         retain = retain or CheckpointRetention()
         self._count = retain.count
-        self._age = None if retain.age is None else duration_micros(retain.age)
+        self._age = None if retain.age is None else duration_to_micros(retain.age)
         self._lock_timeout_ms = max(1, lock_timeout // timedelta(milliseconds=1))
         self._clock = clock
         self._closed = False
@@ -151,7 +151,7 @@ class SqliteSaver(Saver):
             stage,
             stage != "ready",
             now,
-            None if lease_for is None else now + duration_micros(lease_for),
+            None if lease_for is None else now + duration_to_micros(lease_for),
             checkpoint.to_json(),
             now if claims else ALWAYS,
             rev - self._count,
@@ -169,7 +169,7 @@ class SqliteSaver(Saver):
     def hold(self, thread_id: str, rev: int, lease_for: timedelta, *, synced: bool = True) -> None:
         """Extend the lease, as `renew`."""
         if not self._write(
-            RENEW, (self._now() + duration_micros(lease_for), encode_thread_id(thread_id), rev), synced
+            RENEW, (self._now() + duration_to_micros(lease_for), encode_thread_id(thread_id), rev), synced
         ):
             raise CheckpointConflict
 

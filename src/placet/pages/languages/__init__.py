@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from placet.pages.catalog import Catalog
-from placet.pages.language import ENGLISH, Language, locale_of
+from placet.pages.language import ENGLISH, Language, get_locale
 
 FOLDER = Path(__file__).parent
 # The names that the language switch shows.
@@ -91,7 +91,7 @@ def _read(code: str, files: list[Path]) -> Language:
     if code == ENGLISH.code and not files:
         return ENGLISH
     try:
-        catalog = Catalog(locale_of(code), [file for file in files if file.exists()])
+        catalog = Catalog(get_locale(code), [file for file in files if file.exists()])
         return Language(code, catalog, name=LANGUAGES.get(code))
     except ValueError as error:
         raise ValueError(f"{files[-1]} cannot be used: {error}") from error

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.errors import CaseNotFound, RelayConflict
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
-from placet.protocol.conversion import full_match_pattern
+from placet.protocol.conversion import anchor_pattern
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.agents import AgentId, agents
 from placet.relay.api.registry_records import (
@@ -32,7 +32,7 @@ CHANGE_ERRORS = (CaseNotFound, RelayConflict)
 MAX_AGENTS = 10_000
 _CONTROLS = f"\t\n{CONTROLS}".encode("unicode_escape").decode()
 CallerName = Annotated[
-    str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=full_match_pattern(f"[^/{_CONTROLS}]+"))
+    str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=anchor_pattern(f"[^/{_CONTROLS}]+"))
 ]
 Kind = Annotated[Literal["agent", "user"], Meta(description="Whether the caller is an agent or a person.")]
 

@@ -33,7 +33,7 @@ from placet.relay.holds.hold_body import DetectionSource
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_storage import HoldCreationStore
 from placet.relay.holds.new_hold import MAX_ATTEMPTS, NewHold
-from placet.relay.holds.task_locator import TaskLocator, get_target_task_id, unavailable_task_error
+from placet.relay.holds.task_locator import TaskLocator, build_unavailable_task_error, get_target_task_id
 from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
 from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.policy import Leg
@@ -227,7 +227,7 @@ class HoldService:
                 held = await self.find_relay_task(subscription, known.id)
                 if held is not None:  # a concurrent message was held first
                     if not new_hold.is_held_by(held, secret):
-                        raise unavailable_task_error(held)
+                        raise build_unavailable_task_error(held)
                     return self._build_verdict(request, held)
             for count in range(MAX_ATTEMPTS):
                 hold_id, task = new_hold.derive_ids(secret, count)
@@ -287,7 +287,7 @@ class HoldService:
         try:
             opened = await self.desk.open(
                 draft,
-                case_owner(subscription.tenant),
+                build_case_owner(subscription.tenant),
                 subject=Subject(entry_point=RELAY, ref=hold_id),
                 hold=build_hold,
             )
@@ -317,7 +317,7 @@ class HoldService:
         return self._locks.setdefault((tenant, agent, name), asyncio.Lock())
 
 
-def case_owner(tenant: str) -> Principal:
+def build_case_owner(tenant: str) -> Principal:
     """Return the principal that owns the cases of a tenant's held messages."""
     return Principal(name=f"relay:{tenant}")
 

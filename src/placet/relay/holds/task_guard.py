@@ -6,7 +6,7 @@ from contextlib import suppress
 from placet.errors import AlreadyClosed, CaseExpired
 from placet.ports.hold_store import HoldFilter, HoldStatus
 from placet.relay.a2a.errors import A2AError
-from placet.relay.holds.hold_service import HoldService, case_owner
+from placet.relay.holds.hold_service import HoldService, build_case_owner
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
 from placet.relay.registry.subscriptions import Subscription
@@ -35,7 +35,9 @@ class TaskGuard:
         if hold is None:
             raise A2AError("not_cancelable", DECIDED)
         with suppress(AlreadyClosed, CaseExpired):
-            await self._holds.desk.cancel(hold.case_id, case_owner(subscription.tenant), reason=WITHDRAWN)
+            await self._holds.desk.cancel(
+                hold.case_id, build_case_owner(subscription.tenant), reason=WITHDRAWN
+            )
         hold = await self._resolver.resolve(hold)
         ended = await self._resolver.find_task(hold)
         if hold.status != "WITHDRAWN" or ended is None:

@@ -44,7 +44,7 @@ class TaskLocator:
         if task is None or task.owner != subscription.source.name:
             raise A2AError("task_not_found", TASK_NOT_FOUND)
         if task.hold_id is not None or task.ending is not None:
-            raise unavailable_task_error(task)
+            raise build_unavailable_task_error(task)
         return HoldTarget(task=task, context_id=task.context_id or call.context_id)
 
     async def locate_reply(self, request: InspectionRequest, noted: A2AReply) -> HoldTarget:
@@ -72,7 +72,7 @@ class TaskLocator:
         return await self._tasks.find(tenant, agent, "task", task.caller_task_id)
 
 
-def unavailable_task_error(task: Task) -> A2AError:
+def build_unavailable_task_error(task: Task) -> A2AError:
     """Return the error for a message to a task that is held or has ended."""
     return A2AError("unsupported", WAITS_FOR_DECISION if task.ending is None else ENDED)
 

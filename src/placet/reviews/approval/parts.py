@@ -75,14 +75,14 @@ class Parts(Struct, frozen=True, kw_only=True):
         return found if isinstance(found, str | int | float) else part.value
 
 
-def editable_fields(source: str, artifact: Any) -> Mapping[str, Any]:
+def list_editable_fields(source: str, artifact: Any) -> Mapping[str, Any]:
     """Return the fields of an artifact that edits can name; a plain value is one field named `source`."""
     return artifact if isinstance(artifact, Mapping) else {source: artifact}
 
 
 def find_parts(source: str, artifact: Any) -> Parts:
     """Return the editable parts of an artifact."""
-    root = editable_fields(source, artifact)
+    root = list_editable_fields(source, artifact)
     parts: list[Part] = []
     room, complete = LONGEST_TOGETHER, True
     for path, value in _small_leaves(root):

@@ -6,12 +6,12 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.reviews.answer import build_field_error, check_known, drop_empty, read_object, read_text
 from placet.reviews.approval.declaration import APPROVAL
-from placet.reviews.approval.parts import Part, Parts, editable_fields, find_parts
+from placet.reviews.approval.parts import Part, Parts, find_parts, list_editable_fields
 from placet.reviews.entries import find_spelling
 from placet.reviews.form_post import PostResult
-from placet.reviews.page_form import Pairs, format_value, read_grouping, values_under
+from placet.reviews.page_form import Pairs, format_value, get_values_under, read_grouping
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.text.wording import message
 
 ARTIFACT_SPELLINGS = ("artifact", "draft", "content", "document", "preview")
@@ -60,10 +60,10 @@ class Approval(ReviewType):
         )
         parts = self._find_editable_parts(offer)
         return {
-            "artifact": offer.context[source] if source else context_without(offer.context, presets_key),
+            "artifact": offer.context[source] if source else omit_from_context(offer.context, presets_key),
             "editable": _build_field_views(parts, values),
             "wholly": parts.complete,
-            "facts": context_without(offer.context, source, presets_key) if source else {},
+            "facts": omit_from_context(offer.context, source, presets_key) if source else {},
             "presets": read_presets(offer.context),
         }
 
@@ -71,7 +71,7 @@ class Approval(ReviewType):
         """Return the feedback, and the changed parts as edits."""
         feedback = read_text_with_preset(offer.context, pairs, "feedback")
         edits = self._find_editable_parts(offer).collect_edits(
-            values_under(pairs, "edit."), read_grouping(pairs)
+            get_values_under(pairs, "edit."), read_grouping(pairs)
         )
         return drop_empty(feedback=feedback, edits=edits)
 
@@ -80,7 +80,7 @@ class Approval(ReviewType):
         facts = super().extract_comparable(offer)
         source = find_spelling(facts, ARTIFACT_SPELLINGS)
         artifact = facts.get(source) if source else None
-        others = context_without(facts, source)
+        others = omit_from_context(facts, source)
         if not isinstance(artifact, Mapping) or artifact.keys() & others.keys():
             return facts
         return {**artifact, **others}
@@ -88,7 +88,7 @@ class Approval(ReviewType):
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Return the fields of the artifact, which edits change."""
         source = find_spelling(offer.context, ARTIFACT_SPELLINGS)
-        return {"edits": editable_fields(source, offer.context[source])} if source else {}
+        return {"edits": list_editable_fields(source, offer.context[source])} if source else {}
 
     def _find_editable_parts(self, offer: Offer) -> Parts:
         """Return the editable parts; none if the offer does not allow the edit action."""

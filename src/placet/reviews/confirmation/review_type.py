@@ -8,9 +8,9 @@ from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
 from placet.reviews.answer import build_field_error, check_known, drop_empty, format_ids, read_ids, read_text
 from placet.reviews.confirmation.declaration import CONFIRMATION
 from placet.reviews.entries import ListEntry, list_ids, read_entries
-from placet.reviews.page_form import Pairs, find_picked, last_value
+from placet.reviews.page_form import Pairs, find_picked, get_last_value
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.text.wording import message, plural_message
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
@@ -76,7 +76,7 @@ class Confirmation(ReviewType):
             "warning": context.get("warning"),
             "confirm_word": read_confirm_word(context),
             "presets": read_presets(context),
-            "facts": context_without(
+            "facts": omit_from_context(
                 context, _find_items_key(context), find_presets_key(context), *SHOWN_SEPARATELY
             ),
         }
@@ -85,7 +85,7 @@ class Confirmation(ReviewType):
         """Return the ticked items, the typed word and the note."""
         items = [item.id for item in read_items(offer.context)]
         confirmed = find_picked(pairs, "confirmed_items", items) if items else None
-        word = last_value(pairs, "confirm_word") if read_confirm_word(offer.context) else None
+        word = get_last_value(pairs, "confirm_word") if read_confirm_word(offer.context) else None
         note = read_text_with_preset(offer.context, pairs, "note")
         return drop_empty(confirmed_items=confirmed, confirm_word=word, note=note)
 

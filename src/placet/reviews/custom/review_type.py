@@ -8,7 +8,7 @@ from placet.reviews.answer import drop_empty
 from placet.reviews.custom.declaration import CUSTOM
 from placet.reviews.page_form import Pairs
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.review_type import ReviewType, omit_from_context
 
 
 class Custom(ReviewType):
@@ -31,7 +31,10 @@ class Custom(ReviewType):
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the context as facts, without the suggested reasons."""
         presets_key = find_presets_key(offer.context)
-        return {"presets": read_presets(offer.context), "facts": context_without(offer.context, presets_key)}
+        return {
+            "presets": read_presets(offer.context),
+            "facts": omit_from_context(offer.context, presets_key),
+        }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the note."""

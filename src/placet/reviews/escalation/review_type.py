@@ -20,9 +20,9 @@ from placet.reviews.escalation.logs import read_logs
 from placet.reviews.escalation.params import format_param, has_same_type, is_editable, parse_param
 from placet.reviews.escalation.suggestions import read_suggestions
 from placet.reviews.form_post import PostResult
-from placet.reviews.page_form import Pairs, format_value, read_grouping, values_under
+from placet.reviews.page_form import Pairs, format_value, get_values_under, read_grouping
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.text.wording import message, plural_message
 
 
@@ -56,12 +56,12 @@ class Escalation(ReviewType):
         params = read_params(context) or {}
         shown_elsewhere = {*taken, *logs, suggested, find_presets_key(context), "params"}
         return {
-            "error": {**failure, "rest": context_without(failure["rest"], *error_logs)},
+            "error": {**failure, "rest": omit_from_context(failure["rest"], *error_logs)},
             "logs": [*error_logs.values(), *logs.values()],
             "suggestions": suggestions,
             "params": [format_param(key, value, modified) for key, value in params.items()],
             "presets": read_presets(context),
-            "facts": context_without(context, *shown_elsewhere),
+            "facts": omit_from_context(context, *shown_elsewhere),
         }
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
@@ -75,7 +75,7 @@ class Escalation(ReviewType):
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the reason and the parameters that were changed."""
-        typed, params = values_under(pairs, "param."), read_params(offer.context) or {}
+        typed, params = get_values_under(pairs, "param."), read_params(offer.context) or {}
         modified = {
             key: parse_param(typed[key], value, read_grouping(pairs))
             for key, value in params.items()

@@ -14,8 +14,8 @@ from placet.reviews.held_messages.message_context import (
     read_held_message,
     split_at_marks,
 )
-from placet.reviews.page_form import Pairs, last_value
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.page_form import Pairs, get_last_value
+from placet.reviews.review_type import ReviewType, omit_from_context
 
 
 class HeldMessages(ReviewType):
@@ -51,12 +51,12 @@ class HeldMessages(ReviewType):
             "held": held,
             "texts": texts,
             "asks": held.matter == "input",
-            "facts": context_without(offer.context, FIELD),
+            "facts": omit_from_context(offer.context, FIELD),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the reviewer's message."""
-        said = last_value(pairs, "message")
+        said = get_last_value(pairs, "message")
         return drop_empty(message=said if said and said.strip() else None)
 
     def find_outcome(self, offer: Offer, action: str) -> str:

@@ -48,7 +48,7 @@ def choose_control(field: Field) -> str:
     return CONTROLS[field.field_type]
 
 
-def keyboard_attributes(field: Field) -> dict[str, str]:
+def choose_keyboard_attributes(field: Field) -> dict[str, str]:
     """Return the attributes for the right keyboard and autocomplete."""
     if field.sensitive:
         mode = {"inputmode": _number_mode(field)} if choose_control(field) in ("number", "range") else {}

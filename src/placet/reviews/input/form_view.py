@@ -7,8 +7,8 @@ from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
 from placet.protocol.form_answers import find_problems, find_visible_fields
 from placet.protocol.forms import Form, collect_defaults
-from placet.reviews.input.controls import choose_control, keyboard_attributes
-from placet.reviews.input.review_step import adds_review, fingerprint, last_page
+from placet.reviews.input.controls import choose_control, choose_keyboard_attributes
+from placet.reviews.input.review_step import adds_review, digest_answers, get_last_page
 from placet.reviews.page_form import format_value
 from placet.text.wording import Title
 
@@ -44,9 +44,9 @@ def build_review_view(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the view of the review step: its number, whether we added it, and its fingerprint."""
     filled = {**collect_defaults(form), **values}
     return {
-        "page": last_page(form),
+        "page": get_last_page(form),
         "ours": adds_review(form),
-        "fingerprint": fingerprint(form, filled),
+        "fingerprint": digest_answers(form, filled),
         "complete": not find_problems(form, filled),
     }
 
@@ -69,7 +69,7 @@ def _build_field_view(field: Field, values: Mapping[str, Any]) -> dict[str, Any]
         "key": field.key,
         "label": field.label,
         "control": choose_control(field),
-        "keyboard": keyboard_attributes(field),
+        "keyboard": choose_keyboard_attributes(field),
         "required": field.required,
         "hint": field.hint,
         "placeholder": field.placeholder,

@@ -20,12 +20,12 @@ def adds_review(form: Form) -> bool:
     return len(form.groups) > 1 or len(form.every_field) > LONG_FORM
 
 
-def last_page(form: Form) -> int:
+def get_last_page(form: Form) -> int:
     """Return the number of the step with the submit button, counted from 0."""
     return len(form.groups) if adds_review(form) else len(form.groups) - 1
 
 
-def fingerprint(form: Form, values: Mapping[str, Any]) -> str:
+def digest_answers(form: Form, values: Mapping[str, Any]) -> str:
     """Return a digest of the answers that a review step lists; of sensitive ones only that they exist."""
     listed = [
         (field.key, True if field.sensitive else values[field.key])

@@ -13,18 +13,18 @@ from placet.reviews.answer import build_field_error, drop_empty, format_ids
 from placet.reviews.form_post import PostResult
 from placet.reviews.input.declaration import INPUT
 from placet.reviews.input.form_view import build_form_view, build_recap, build_review_view
-from placet.reviews.input.review_step import last_page
+from placet.reviews.input.review_step import get_last_page
 from placet.reviews.input.typed_numbers import is_number_field, normalize_number
 from placet.reviews.input.wizard import apply_move, find_reachable_step, read_step_draft
 from placet.reviews.page_form import (
     Pairs,
-    all_values,
     format_value,
-    last_value,
+    get_all_values,
+    get_last_value,
     may_be_thousands,
     read_grouping,
 )
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.text.wording import message
 
 MAX_ANSWERS = 200
@@ -56,9 +56,9 @@ class Input(ReviewType):
             form,
             move,
             step=_read_step(pairs),
-            asked=frozenset(all_values(pairs, "asked")),
+            asked=frozenset(get_all_values(pairs, "asked")),
             values={**saved, **posted},
-            reviewed=last_value(pairs, "reviewed"),
+            reviewed=get_last_value(pairs, "reviewed"),
         )
 
     def read_draft(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
@@ -71,7 +71,7 @@ class Input(ReviewType):
     def find_step(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
         """Return the step, or an earlier one that is incomplete."""
         form = read_form(offer.context)
-        return find_reachable_step(form, values, step) if form and last_page(form) > 0 else None
+        return find_reachable_step(form, values, step) if form and get_last_page(form) > 0 else None
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the steps with the fields to show, or a single text box if there is no form."""
@@ -81,7 +81,7 @@ class Input(ReviewType):
             "reviewed": build_review_view(form, values) if form else None,
             "free": form is None,
             "typed": values.get(ANSWER, ""),
-            "facts": context_without(offer.context, "form"),
+            "facts": omit_from_context(offer.context, "form"),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
@@ -91,11 +91,11 @@ class Input(ReviewType):
     def _read_post(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> dict[str, Any]:
         form = read_form(offer.context)
         if form is None:
-            return drop_empty(answer=last_value(pairs, ANSWER))
+            return drop_empty(answer=get_last_value(pairs, ANSWER))
         fields = {field.key: field for field in form.every_field}
         sent = [(name.removeprefix("field."), value) for name, value in pairs if name.startswith("field.")]
         posted = [(key, normalize_number(fields[key], value)) for key, value in sent if key in fields]
-        unticked = dict.fromkeys(key for key in all_values(pairs, "asked") if key in fields)
+        unticked = dict.fromkeys(key for key in get_all_values(pairs, "asked") if key in fields)
         before = {**collect_defaults(form), **saved}
         doubtful = {
             key: text if text != format_value(before.get(key)) else before[key]
@@ -104,7 +104,7 @@ class Input(ReviewType):
         }
         answers = {**unticked, **answers_from_strings(form, posted), **doubtful}
         # A saved sensitive answer is never sent to the page, so an empty box means that it is unchanged.
-        emptied = set(all_values(pairs, "emptied"))
+        emptied = set(get_all_values(pairs, "emptied"))
         return {
             key: value
             for key, value in answers.items()
@@ -125,7 +125,7 @@ def read_form(context: Mapping[str, Any]) -> Form | None:
 
 def _drop_unseen_secrets(form: Form, pairs: Pairs, saved: Mapping[str, Any]) -> dict[str, Any]:
     """Clear secrets that another page saved after this page was rendered with an empty box."""
-    asked, shown_as_saved = set(all_values(pairs, "asked")), set(all_values(pairs, "saved"))
+    asked, shown_as_saved = set(get_all_values(pairs, "asked")), set(get_all_values(pairs, "saved"))
     typed = {
         name.removeprefix("field.") for name, value in pairs if value.strip() and name.startswith("field.")
     }
@@ -134,7 +134,7 @@ def _drop_unseen_secrets(form: Form, pairs: Pairs, saved: Mapping[str, Any]) -> 
 
 
 def _read_step(pairs: Pairs) -> int:
-    step = last_value(pairs, "step") or ""
+    step = get_last_value(pairs, "step") or ""
     return int(step) if step.isascii() and step.isdecimal() and len(step) < 4 else 0
 
 

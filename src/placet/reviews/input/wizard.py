@@ -11,7 +11,7 @@ from placet.protocol.form_progress import compute_progress
 from placet.protocol.forms import Form, collect_defaults
 from placet.protocol.poll import Progress
 from placet.reviews.form_post import BACK, NEXT, PostResult
-from placet.reviews.input.review_step import fingerprint, last_page
+from placet.reviews.input.review_step import digest_answers, get_last_page
 from placet.text.wording import message
 
 GO_TO = "x-step-"
@@ -31,7 +31,7 @@ def apply_move(
 
     `reviewed` is the fingerprint of the answers that the reviewer checked, if the page listed them.
     """
-    last = last_page(form)
+    last = get_last_page(form)
     here = min(step, last)
     if move == BACK:
         return _show_step(form, _find_nearest_step(form, here - 1, -1, values), values)
@@ -52,14 +52,14 @@ def apply_move(
         return _show_step(form, _find_problem_step(form, problems), values, problems)
     if goal is not None:
         return _show_step(form, goal, values)
-    if reviewed is not None and reviewed != fingerprint(form, values):
+    if reviewed is not None and reviewed != digest_answers(form, values):
         return replace(_show_step(form, last, values), problems={"": CHANGED_ELSEWHERE})
     return PostResult(values=dict(values), ready=move != NEXT, step=here)
 
 
 def read_step_draft(form: Form, *, step: int, values: Mapping[str, Any]) -> PostResult:
     """Return the state of a step that is being filled in: its visible questions and their problems."""
-    here = min(step, last_page(form))
+    here = min(step, get_last_page(form))
     keys = {field.key for field in form.groups[here]} if here < len(form.groups) else set()
     untouched = {key: value for key, value in collect_defaults(form).items() if key in keys}
     filled = {**untouched, **values}
@@ -71,7 +71,7 @@ def read_step_draft(form: Form, *, step: int, values: Mapping[str, Any]) -> Post
 def find_reachable_step(form: Form, values: Mapping[str, Any], wanted: int) -> int:
     """Return the wanted step, or the first incomplete one before it."""
     problems = find_problems(form, values)
-    furthest = _find_problem_step(form, problems) if problems else last_page(form)
+    furthest = _find_problem_step(form, problems) if problems else get_last_page(form)
     return min(wanted, furthest)
 
 

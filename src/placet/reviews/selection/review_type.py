@@ -6,9 +6,9 @@ from typing import Any
 from placet.cases.case import Offer
 from placet.errors import InvalidSelection
 from placet.reviews.answer import build_field_error, check_known, drop_empty, format_ids, read_ids, read_text
-from placet.reviews.page_form import Pairs, find_picked, last_value
+from placet.reviews.page_form import Pairs, find_picked, get_last_value
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.reviews.selection.declaration import SELECTION
 from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, find_recommended, read_choice
 from placet.text.wording import message, plural_message
@@ -60,14 +60,14 @@ class Selection(ReviewType):
             "free": not choice.options,
             "typed": "\n".join(map(str, selected)),
             "presets": read_presets(offer.context),
-            "facts": context_without(
+            "facts": omit_from_context(
                 offer.context, choice.source, find_presets_key(offer.context), advised_name, *LIMIT_NAMES
             ),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the selected options, or one id per line if there are no options, and the note."""
-        typed = (last_value(pairs, "selected_text") or "").split("\n")
+        typed = (get_last_value(pairs, "selected_text") or "").split("\n")
         options = (option.id for option in read_choice(offer.context).options)
         selected = find_picked(pairs, "selected", options) or [line.strip() for line in typed if line.strip()]
         return {"selected": selected, **drop_empty(note=read_text_with_preset(offer.context, pairs, "note"))}

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from placet.protocol.json_schema import UnusableSchema
 from placet.reviews.answer_limits import MAX_TEXT
-from placet.reviews.page_form import Pairs, all_values, read_grouping
+from placet.reviews.page_form import Pairs, get_all_values, read_grouping
 from placet.reviews.tool_calls.fields import MOST_FIELDS, ArgumentForm, build_form
 from placet.reviews.tool_calls.requested_calls import CallGroup
 from placet.reviews.tool_calls.schema_violations import SchemaViolation, find_violations
@@ -90,7 +90,7 @@ def read_posted_sheet(
     """Return all entries with the submitted values; a saved secret stays if its field is left empty."""
     known, kept = (
         _object(saved.get("calls")),
-        set(all_values(pairs, "saved")) - set(all_values(pairs, "emptied")),
+        set(get_all_values(pairs, "saved")) - set(get_all_values(pairs, "emptied")),
     )
     sent = _group_by_call(pairs)
     sheet = []

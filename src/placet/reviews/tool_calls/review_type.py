@@ -8,7 +8,7 @@ from placet.reviews.answer import check_known, drop_empty, read_text
 from placet.reviews.form_post import PostResult
 from placet.reviews.page_form import Pairs
 from placet.reviews.reason_presets import find_presets_key, read_presets, read_text_with_preset
-from placet.reviews.review_type import ReviewType, context_without
+from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.reviews.tool_calls.call_view import build_automatic_views, build_entry_view, format_call_name
 from placet.reviews.tool_calls.decision_sheet import (
     MOST_GRANT_BOXES,
@@ -201,7 +201,7 @@ def _find_shared_decisions(asked: RequestedCalls) -> tuple[str, ...]:
 
 def _other_facts(offer: Offer) -> dict[str, Any]:
     """Return the other facts, without the ids that only the agent needs."""
-    facts = context_without(
+    facts = omit_from_context(
         offer.context, CALLS, AUTOMATIC, INTERRUPTION, THREAD, find_presets_key(offer.context)
     )
     return {name: value for name, value in facts.items() if name != AGENT or value != offer.agent}

@@ -10,9 +10,9 @@ from placet.ports.row_validation import check_rows
 from placet.protocol.poll import Status
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import (
-    creation_operation,
-    erasure_operation,
-    single_statement,
+    build_creation_operation,
+    build_erasure_operation,
+    build_single_statement,
     update_operation,
 )
 from placet.stores.sqlite.queries import QUERIES
@@ -53,7 +53,7 @@ class SqliteCaseStore:
         row = EncodedCase(case.version, rows.encode(case), rows.encode(creation.offer))
         if creation.link is not None:
             self._recent.remove(creation.link.case.id)
-        await self._writer.submit(creation_operation(creation, row.state, row.offer))
+        await self._writer.submit(build_creation_operation(creation, row.state, row.offer))
         self._recent.put(case.id, row)
 
     async def update_case(self, update: CaseUpdate) -> None:
@@ -68,7 +68,7 @@ class SqliteCaseStore:
     async def erase_case(self, update: CaseUpdate) -> None:
         """Write an erasing step and remove the content: offer, event data, drafts, bodies, grant patterns."""
         self._recent.remove(update.step.case.id)
-        await self._writer.submit(erasure_operation(update, rows.encode(update.step.case)))
+        await self._writer.submit(build_erasure_operation(update, rows.encode(update.step.case)))
 
     async def get_case(self, case_id: str) -> Case | None:
         """Return the case's current state, or None if it does not exist."""
@@ -130,7 +130,7 @@ class SqliteCaseStore:
 
     async def save_draft(self, draft: FormDraft) -> None:
         """Save the values entered so far; a later save replaces an earlier one."""
-        await self._writer.submit(single_statement(UPSERT_DRAFT, rows.draft_row(draft), guarded=True))
+        await self._writer.submit(build_single_statement(UPSERT_DRAFT, rows.draft_row(draft), guarded=True))
 
     async def get_draft(self, case_id: str) -> FormDraft | None:
         """Return the values entered so far."""

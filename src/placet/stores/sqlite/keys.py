@@ -5,7 +5,7 @@ from datetime import datetime
 
 from placet.ports.key_store import ApiKey, StoredSession
 from placet.stores.sqlite import rows
-from placet.stores.sqlite.operation import WriteOperation, single_statement
+from placet.stores.sqlite.operation import WriteOperation, build_single_statement
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.writer import Writer
@@ -40,7 +40,7 @@ class SqliteKeyStore:
 
     async def save_api_key(self, key: ApiKey) -> None:
         """Write a new or changed key. Raises CaseConflict if another key has its digest."""
-        await self._writer.submit(single_statement(UPSERT_API_KEY, rows.api_key_row(key)))
+        await self._writer.submit(build_single_statement(UPSERT_API_KEY, rows.api_key_row(key)))
 
     async def get_inbox_session(self, digest: str) -> StoredSession | None:
         """Return the session with this digest, ended by time or not; None once it was deleted."""
@@ -55,7 +55,7 @@ class SqliteKeyStore:
 
     async def delete_inbox_session(self, digest: str) -> None:
         """Delete a session, if it exists."""
-        await self._writer.submit(single_statement(DELETE_INBOX_SESSION, (digest,)))
+        await self._writer.submit(build_single_statement(DELETE_INBOX_SESSION, (digest,)))
 
     async def list_signing_keys(self) -> Sequence[str]:
         """Return the serialised signing keys, oldest first."""

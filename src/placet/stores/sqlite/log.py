@@ -11,7 +11,7 @@ from placet.cases.case_verification import StoredCase, StoredGrant
 from placet.cases.events import Event
 from placet.ports.log_store import LogEntry, LogSize
 from placet.stores.sqlite.grants import grant_from
-from placet.stores.sqlite.operation import single_statement
+from placet.stores.sqlite.operation import build_single_statement
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.rows import Row, datetime_from, event_from
@@ -103,7 +103,7 @@ class SqliteLogStore:
 
     async def add_checkpoint(self, document: bytes, *, made_at: int) -> None:
         """Append a checkpoint."""
-        await self._writer.submit(single_statement(INSERT_CHECKPOINT, (made_at, document)))
+        await self._writer.submit(build_single_statement(INSERT_CHECKPOINT, (made_at, document)))
 
     async def list_checkpoints(self, *, after: int = 0, limit: int = 500) -> Sequence[tuple[int, bytes]]:
         """Return numbered checkpoints, oldest first."""

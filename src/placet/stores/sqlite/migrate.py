@@ -45,7 +45,7 @@ def _scripts() -> Mapping[int, str]:
 MIGRATIONS = _scripts()
 
 
-def schema_state(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
+def read_schema_state(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
     """Return the state of a file; a missing file is empty. Raises MigrationError if it is not Placet's."""
     path = Path(path)
     if not path.exists():
@@ -84,7 +84,7 @@ def _explain_failure(path: Path, number: int) -> Iterator[None]:
 
 def prepare_file(path: Path, *, scripts: Mapping[int, str] = MIGRATIONS) -> None:
     """Create the schema in an empty file. Raises MigrationError if the schema is older or newer."""
-    state = schema_state(path, scripts=scripts)
+    state = read_schema_state(path, scripts=scripts)
     if state.is_empty:
         migrate(path, scripts=scripts)
     elif not state.is_current:

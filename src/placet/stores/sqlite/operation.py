@@ -53,7 +53,7 @@ class WriteOperation(Struct, frozen=True):
     """The tenants whose configuration records it changes."""
 
 
-def creation_operation(creation: CaseCreation, state: bytes, offer: bytes) -> WriteOperation:
+def build_creation_operation(creation: CaseCreation, state: bytes, offer: bytes) -> WriteOperation:
     """Return the write that creates a case; `state` and `offer` are the encoded case and offer."""
     case, record, link = creation.case, creation.idempotency, creation.link
     due_at = to_micros(creation.due_at)
@@ -71,7 +71,7 @@ def creation_operation(creation: CaseCreation, state: bytes, offer: bytes) -> Wr
         statements.append((INSERT_ENDPOINT, rows.endpoint_row(creation.endpoint)))
     if creation.hold is not None:
         guards.append((INSERT_HOLD, relay_rows.hold_row(creation.hold.hold)))
-        statements.extend(task_statements(creation.hold.tasks))
+        statements.extend(build_task_statements(creation.hold.tasks))
         statements.extend(audit_statements(creation.hold.events))
     changed = (case.id,) if link is None else (case.id, link.case.id)
     return WriteOperation(tuple(guards), tuple(statements), changed)
@@ -97,7 +97,7 @@ def update_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
     return WriteOperation(tuple(guards), tuple(statements), (case.id,))
 
 
-def erasure_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
+def build_erasure_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
     """Return the write that updates a case and removes its content."""
     operation, step = update_operation(update, state), update.step
     content = (
@@ -122,12 +122,12 @@ def attempt_operation(delivery: Delivery, *, disable_endpoint: bool) -> WriteOpe
     return WriteOperation(statements=tuple(statements))
 
 
-def single_statement(sql: str, params: Params = (), *, guarded: bool = False) -> WriteOperation:
+def build_single_statement(sql: str, params: Params = (), *, guarded: bool = False) -> WriteOperation:
     """Return the write of one statement."""
     return WriteOperation(((sql, params),)) if guarded else WriteOperation((), ((sql, params),))
 
 
-def task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
+def build_task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
     """Return the statements that write task rows, new or changed."""
     return ((UPSERT_TASK, relay_rows.task_row(task)) for task in tasks)
 

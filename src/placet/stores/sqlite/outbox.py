@@ -8,7 +8,7 @@ import msgspec
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.outbox_store import ALL_DELIVERIES, Delivery, DeliveryFilter
 from placet.stores.sqlite import rows
-from placet.stores.sqlite.operation import WriteOperation, attempt_operation, single_statement
+from placet.stores.sqlite.operation import WriteOperation, attempt_operation, build_single_statement
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.rows import Params, datetime_from, to_micros
@@ -51,7 +51,7 @@ class SqliteOutboxStore:
             return []
         excluded = msgspec.json.encode(list(except_to)).decode()
         terms = (to_micros(now), to_micros(now + lease_for), limit, excluded)
-        leased = await self._writer.submit(single_statement(LEASE_DELIVERIES, terms))
+        leased = await self._writer.submit(build_single_statement(LEASE_DELIVERIES, terms))
         return [rows.delivery_from(row) for row in leased]
 
     async def save_delivery_attempt(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
@@ -60,7 +60,9 @@ class SqliteOutboxStore:
 
     async def requeue_delivery(self, delivery_id: str, *, now: datetime) -> Delivery | None:
         """Make a delivery due again in any state; None if it is unknown or its content was erased."""
-        found = await self._writer.submit(single_statement(REQUEUE_DELIVERY, (delivery_id, to_micros(now))))
+        found = await self._writer.submit(
+            build_single_statement(REQUEUE_DELIVERY, (delivery_id, to_micros(now)))
+        )
         return rows.delivery_from(found[0]) if found else None
 
     async def list_deliveries(
@@ -103,7 +105,9 @@ class SqliteOutboxStore:
         """Write a new endpoint, or replace `after`. Raises CaseConflict if `after` is no longer stored."""
         row = rows.endpoint_row(endpoint)
         if after is None:
-            await self._writer.submit(single_statement(INSERT_ENDPOINT, row, guarded=True))
+            await self._writer.submit(build_single_statement(INSERT_ENDPOINT, row, guarded=True))
         else:
             known = (after.secret, to_micros(after.disabled_at))
-            await self._writer.submit(single_statement(UPDATE_ENDPOINT, (*row[:-1], *known), guarded=True))
+            await self._writer.submit(
+                build_single_statement(UPDATE_ENDPOINT, (*row[:-1], *known), guarded=True)
+            )

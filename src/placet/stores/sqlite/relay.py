@@ -15,8 +15,8 @@ from placet.stores.sqlite.batch import Rows
 from placet.stores.sqlite.operation import (
     WriteOperation,
     audit_statements,
-    single_statement,
-    task_statements,
+    build_single_statement,
+    build_task_statements,
 )
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
@@ -34,7 +34,7 @@ from placet.stores.sqlite.relay_filters import (
     build_hold_query,
     build_ordered_event_query,
     build_trace_query,
-    traces_query,
+    build_traces_query,
 )
 from placet.stores.sqlite.rows import Params, Row, to_micros
 from placet.stores.sqlite.threaded_reader import LongReader
@@ -136,7 +136,9 @@ class SqliteRelayStore:
     async def save_tasks(self, tasks: Sequence[TaskRow], *, events: Sequence[AuditRow] = ()) -> None:
         """Write rows, new or changed, with their audit events, all or none."""
         check_rows((*tasks, *events))
-        await self._write(WriteOperation(statements=(*task_statements(tasks), *audit_statements(events))))
+        await self._write(
+            WriteOperation(statements=(*build_task_statements(tasks), *audit_statements(events)))
+        )
 
     # Holds
 
@@ -145,7 +147,7 @@ class SqliteRelayStore:
     ) -> None:
         """Write a changed hold, its tasks and its audit events."""
         check_rows((hold, *tasks, *events))
-        statements = (*task_statements(tasks), *audit_statements(events))
+        statements = (*build_task_statements(tasks), *audit_statements(events))
         await self._write(WriteOperation(((UPDATE_HOLD, rows.hold_row(hold)),), statements))
 
     async def get_hold(self, hold_id: str) -> HoldRow | None:
@@ -210,7 +212,7 @@ class SqliteRelayStore:
         check_page(page, size)
         check_rows((filter,))
         query = build_trace_query(tenant, filter)
-        traces, count = (traces_query(query, sql) for sql in (SELECT_TRACES, COUNT_CORRELATIONS))
+        traces, count = (build_traces_query(query, sql) for sql in (SELECT_TRACES, COUNT_CORRELATIONS))
 
         def read(reader: Reader) -> tuple[list[Row], Row]:
             found = reader.rows(traces, (*query.params, tenant, size, page * size))
@@ -244,8 +246,8 @@ class SqliteRelayStore:
         events = (*terms, MAX_NUMBER)
         deletions = (
             WriteOperation(statements=((NOTE_DELETED_AUDIT_EVENTS, events), (DELETE_AUDIT_EVENTS, events))),
-            single_statement(DELETE_HOLDS, terms),
-            single_statement(DELETE_TASKS, terms),
+            build_single_statement(DELETE_HOLDS, terms),
+            build_single_statement(DELETE_TASKS, terms),
         )
         deleted = await asyncio.gather(*map(self._write, deletions))
         return sum(map(len, deleted))

@@ -120,7 +120,7 @@ def build_trace_query(tenant: str, filter: AuditFilter) -> RowQuery:
     return replace(found, index="audit_events_of_correlation") if by_name else found
 
 
-def traces_query(query: RowQuery, select: str) -> str:
+def build_traces_query(query: RowQuery, select: str) -> str:
     """Return a query over the correlation ids of the events that match."""
     return f"WITH asked (correlation_id) AS ({SELECT_CORRELATIONS} {query.source}) {select}"
 

@@ -2,7 +2,7 @@
 
 import os
 
-from placet.cases.audit_chain import body_digest, outline_digest
+from placet.cases.audit_chain import digest_body, digest_outline
 from placet.cases.case import NO_EVENT
 from placet.ports.audit_store import AuditRow, Trace
 from placet.ports.config_store import ConfigRecord
@@ -96,8 +96,8 @@ def audit_row(event: AuditRow) -> Params:
         event.task_id,
         event.body,
         salt,
-        body_digest(salt, event.body),
-        outline_digest(event.body),
+        digest_body(salt, event.body),
+        digest_outline(event.body),
         NO_EVENT,
     )
 

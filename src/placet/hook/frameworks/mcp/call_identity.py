@@ -8,7 +8,7 @@ from mcp.types import CallToolRequestParams, Implementation, Tool
 from starlette.requests import Request
 
 from placet.hook.frameworks.mcp.retention import PREFIX
-from placet.hook.json_text import canonical_json
+from placet.hook.json_text import encode_canonical_json
 from placet.hook.tool_call import ToolCall
 
 MAX_NAME_CHARACTERS = 100
@@ -31,7 +31,7 @@ def describe_server(server: Implementation | None, scope: str, tool: Tool | None
     if not scope:
         return ""
     described = [] if tool is None else [tool.description, tool.input_schema]
-    mark = sha256(canonical_json([scope, *described])).hexdigest()[:8]
+    mark = sha256(encode_canonical_json([scope, *described])).hexdigest()[:8]
     return f" at {_read_display_name(server) or 'a server'} ({mark})"
 
 
@@ -49,7 +49,7 @@ def identify_call(params: CallToolRequestParams, client: str, scope: str) -> tup
     meta: dict[str, Any] = dict(params.meta or {})
     arguments = params.arguments or {}
     identity = [scope, client, meta.get(THREAD_META), meta.get(CALL_META), params.name, arguments]
-    digest = sha256(canonical_json(identity)).hexdigest()[:32]
+    digest = sha256(encode_canonical_json(identity)).hexdigest()[:32]
     call_id = meta[CALL_META] if has_call_id(params) else f"call-{digest[:12]}"
     key = f"{PREFIX}{_to_key_part(client)}/{_to_key_part(params.name)}/{digest}"
     return ToolCall(id=call_id, name=params.name, arguments=arguments), key

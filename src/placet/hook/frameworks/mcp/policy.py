@@ -35,9 +35,9 @@ def gate_unless_read_only(
     Annotations are hints, not proof: without `trust_annotations`, every tool waits unless a rule exempts
     it. Rules in `optional` may match no tool.
     """
-    given = others or ToolConfig(description=server_description)
+    given = others or ToolConfig(description=get_server_description)
     rest = ToolConfig(
-        description=given.description or server_description,
+        description=given.description or get_server_description,
         allowed_decisions=given.allowed_decisions,
         when=_is_not_read_only if trust_annotations else None,
         timeout=given.timeout,
@@ -63,7 +63,7 @@ class UnlistedToolHook:
         return _UNLISTED_REQUIREMENT if TOOL_STATE in state and state[TOOL_STATE] is None else None
 
 
-def server_description(call: ToolCall, state: State) -> str:
+def get_server_description(call: ToolCall, state: State) -> str:
     """Return the server's description of the tool."""
     text = " ".join((getattr(state.get(TOOL_STATE), "description", None) or "").split())
     return truncate(text, _MAX_DESCRIPTION_CHARACTERS)
@@ -74,8 +74,8 @@ def is_unchanged(shown: ToolFeedback, hooks: Iterable[Hook], state: State) -> bo
     if shown.schema != getattr(state[TOOL_STATE], "input_schema", None):
         return False
     gate = run_evaluation(evaluate_calls(hooks, [shown.call], state)).get(shown.id)
-    read = gate is not None and gate.config.description is server_description
-    return not read or server_description(shown.call, state) == shown.description
+    read = gate is not None and gate.config.description is get_server_description
+    return not read or get_server_description(shown.call, state) == shown.description
 
 
 def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
@@ -101,7 +101,7 @@ def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
 
 def _read_rule(where: str, value: Any) -> ToolConfig | bool:
     if isinstance(value, bool):
-        return ToolConfig(description=server_description) if value else False
+        return ToolConfig(description=get_server_description) if value else False
     return ToolConfig(description=value) if isinstance(value, str) else _read_config(where, value)
 
 
@@ -118,7 +118,7 @@ def _read_config(where: str, value: Any) -> ToolConfig:
             raise TypeError("high_risk must be true or false.")
         if "decisions" in members:
             members["allowed_decisions"] = _read_decisions(members.pop("decisions"))
-        members["description"] = _read_description(members["description"]) or server_description
+        members["description"] = _read_description(members["description"]) or get_server_description
         members["timeout"] = _read_timeout(members.get("timeout"))
         return ToolConfig(**members)
     except (TypeError, ValueError, ValidationFailed) as error:

@@ -53,7 +53,7 @@ from placet.hook.frameworks.mcp.case_errors import CaseErrorRecorder
 from placet.hook.frameworks.mcp.policy import TOOL_CHANGED, TOOL_STATE, UnlistedToolHook, is_unchanged
 from placet.hook.frameworks.mcp.retention import PREFIX, PURGE_INTERVAL, RETAIN_FOR, purge_calls
 from placet.hook.frameworks.mcp.upstream import McpUpstream, ToolsChanged
-from placet.hook.frameworks.thread_store import refusal_of
+from placet.hook.frameworks.thread_store import get_refusal
 from placet.hook.gate import ApprovalGate
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
@@ -216,7 +216,7 @@ class ApprovalProxy:
         if response is not None:
             return response
         decided = interruption.tool_feedbacks[0]
-        said = refusal_of(decided)
+        said = get_refusal(decided)
         if said is None:
             edition = await self._check_tool_unchanged(gate, interruption, decided, state)
             answer = await self._run(params, gate, interruption, call, decided, progress, edition)

@@ -34,7 +34,7 @@ from pydantic_core import to_jsonable_python
 
 from placet.errors import HookError, InvalidFeedback
 from placet.hook.feedback import FeedbackResult
-from placet.hook.frameworks.thread_store import refusal_of
+from placet.hook.frameworks.thread_store import get_refusal
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import to_text
 from placet.hook.tool_call import Arguments, ToolCall, read_arguments
@@ -133,7 +133,7 @@ def apply_decisions(state: RunState[Any], decided: InterruptionMetadata) -> dict
         if item.call_id in automatic:
             state.approve(item)
         elif feedback is not None and feedback.result is FeedbackResult.REJECTED:
-            state.reject(item, rejection_message=refusal_of(feedback))
+            state.reject(item, rejection_message=get_refusal(feedback))
         elif feedback is not None and feedback.result is not None:
             state.approve(item)
     return asked

@@ -38,6 +38,7 @@ from placet.hook.feedback import FeedbackResult
 from placet.hook.frameworks.approval_runs import ApprovalRuns, RunsOptions, ThreadClaim
 from placet.hook.frameworks.pydantic_ai.conversion import (
     add_deferred_type,
+    build_result_adapter,
     call_from_given,
     decode_conversation,
     decode_result,
@@ -45,7 +46,6 @@ from placet.hook.frameworks.pydantic_ai.conversion import (
     find_open_calls,
     make_call_ids_unique,
     prepend_notice,
-    result_adapter,
     result_to_text,
     sort_by_call,
     to_tool_call,
@@ -61,8 +61,8 @@ from placet.hook.frameworks.thread_store import (
     RUNNING_DECISIONS,
     ClaimedThread,
     FinishedThread,
+    get_refusal,
     has_single_call,
-    refusal_of,
     requirement_from_dict,
     requirement_to_dict,
     resolve_call,
@@ -256,7 +256,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Pydanti
                     result: AgentRunResult[Any] = yield step
                 requests = result.output
                 if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
-                    ended = result_adapter(Any).dump_json(result).decode()
+                    ended = build_result_adapter(Any).dump_json(result).decode()
                     yield partial(self.threads.finish, held, ended)
                     return result
                 waiting = sort_by_call(requests.approvals, result.all_messages())
@@ -329,7 +329,7 @@ def build_results(decided: InterruptionMetadata, turn: str) -> DeferredToolResul
         elif feedback.result in RUNNING_DECISIONS:
             results.approvals[feedback.id] = ToolApproved()
         else:
-            results.approvals[feedback.id] = ToolDenied(refusal_of(feedback) or "")
+            results.approvals[feedback.id] = ToolDenied(get_refusal(feedback) or "")
     for call in decided.tools_automatically_approved:
         results.metadata[call.id] = {METADATA_KEY: turn}
         results.approvals[call.id] = ToolApproved()

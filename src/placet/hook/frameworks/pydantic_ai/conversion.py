@@ -94,12 +94,12 @@ def decode_result(kind: Any, state: str) -> AgentRunResult[Any]:
     """Return a stored result; its output is plain data if it does not match the agent's type."""
     if isinstance(kind, type):
         with suppress(ValidationError):
-            return result_adapter(kind).validate_json(state)
-    return result_adapter(Any).validate_json(state)
+            return build_result_adapter(kind).validate_json(state)
+    return build_result_adapter(Any).validate_json(state)
 
 
 @cache
-def result_adapter(kind: Hashable) -> TypeAdapter[AgentRunResult[Any]]:
+def build_result_adapter(kind: Hashable) -> TypeAdapter[AgentRunResult[Any]]:
     """Return the adapter for results with this output type."""
     return TypeAdapter(AgentRunResult[kind])  # type: ignore[valid-type]
 
