@@ -54,6 +54,11 @@ def get_task_as_caller(server: RunningServer, task_id: str) -> Any:
     return asyncio.run(run())
 
 
+def wait_for_artifact(server: RunningServer, task_id: str) -> str:
+    """Return the text of the task's first artifact; the agent may add it after it has taken the message."""
+    return eventually(lambda: list_artifact_texts(get_task_as_caller(server, task_id)))[0]
+
+
 def test_an_approval_has_all_its_fields(server: RunningServer, reviewer: httpx.Client) -> None:
     hold = send_held(server, "echo my tulip")
     found = reviewer.get(f"{PATH}/{hold.id}").json()
@@ -138,7 +143,7 @@ def test_rejecting_and_answering_for_an_agent(server: RunningServer, reviewer: h
     wait_until_settled(server, refused)
     wait_until_settled(server, question)
     assert read_metadata(get_task_as_caller(server, refused.task_id))["relay_reason"] == "HITL_REJECTED"
-    assert list_artifact_texts(get_task_as_caller(server, question.task_id))[0] == "the left one 0"
+    assert wait_for_artifact(server, question.task_id) == "the left one 0"
 
 
 def test_ten_decisions_at_once_have_one_winner(server: RunningServer, reviewer: httpx.Client) -> None:
@@ -168,7 +173,7 @@ def test_the_page_decides_the_same(server: RunningServer, reviewer: httpx.Client
     late = reviewer.post(f"{PATH}/{hold.id}/resolve", json={"action": "REJECTED"})
     assert late.status_code == 409
     wait_until_settled(server, hold)
-    assert list_artifact_texts(get_task_as_caller(server, hold.task_id))[0] == "by the page 0"
+    assert wait_for_artifact(server, hold.task_id) == "by the page 0"
     assert reviewer.get(f"{PATH}/{hold.id}").json()["resolution"]["message"] == "by the page"
 
 
