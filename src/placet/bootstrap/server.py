@@ -29,7 +29,7 @@ from placet.http.asgi import Receive, Scope, read_body
 from placet.http.route import Route, get_first_step
 from placet.http.routing import RouteServer
 from placet.pages.renderer import PageRenderer
-from placet.pages.theme import load_built_in_theme, read_theme
+from placet.pages.theme import Theme, load_built_in_theme, read_theme
 from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
@@ -102,70 +102,75 @@ class ServerParts:
         self._signer = signer
         self._secret = secret
         self._now = now
+        self._identify = identify
         self.http = GuardedHttp(allow_loopback=settings.allow_loopback)
         self.addresses = CaseUrls(settings.public_url)
-        self._identify = identify
         self.evaluator = EvaluationProcess()
-        self.desk = ReviewDesk(
+        self.desk = self._build_desk(review_types, verifier)
+        self.authenticate = authenticate or ApiKeyAuthenticator(store=store, clock=now)
+        # A service that authenticates requests does not use our keys, with which people sign in.
+        self._inbox_sessions = self._build_inbox_sessions() if authenticate is None else None
+        self.couriers = {"webhook": _build_webhook_courier(self.http, settings)}
+        self.outbox = Outbox(store=store, couriers=self.couriers, clock=now)
+        self.streams = EventStreams(self.desk)
+        self.meter = Meter(
+            open_streams=lambda: len(self.streams),
+            storage_health=store.read_health,
+            refused_by_quota=lambda: self.desk.quotas.refused,
+        )
+        self.background_tasks = BackgroundTasks(
+            desk=self.desk,
+            store=store,
+            sweep=Sweep(self.desk),
+            outbox=self.outbox,
+            streams=self.streams,
+            make_checkpoint=None if signer is None else _build_checkpoint_maker(store, signer, now),
+        )
+        store.add_change_listener(self._refresh_signing_keys)
+        self._refreshing: asyncio.Task[None] | None = None
+        self.relay: Relay | None = None
+        self._lookup: SystemLookup | None = None
+        self._mounted: dict[str, ASGIApp] = {}
+        self._next_relay_check = 0.0
+        self._relay_start = asyncio.Lock()
+        self._description: dict[str, Any] | None = None
+        theme = read_theme(Path(settings.theme)) if settings.theme else load_built_in_theme()
+        self.renderer = PageRenderer(theme=theme)
+        self.replies = PageReplies(self.addresses, theme)
+        self.routes = self._build_routes(theme)
+        starlette_routes = self._build_route_server().starlette_routes(self.routes)
+        self.router = Router(routes=starlette_routes, redirect_slashes=False)
+        self.app = _wrap_app(self._build_app(), settings)
+
+    def _build_desk(
+        self, review_types: Mapping[str, ReviewRules], verifier: EvidenceVerifier | None
+    ) -> ReviewDesk:
+        return ReviewDesk(
             store=self.store,
             review_types=review_types,
             custom_type=load_custom_type(),
             addresses=self.addresses,
             clock=self._now,
-            limits=settings.limits,
+            limits=self.settings.limits,
             signer=self._signer,
             verifier=verifier,
             evaluator=self.evaluator,
             check_callback=self.http.check_resolves,
-            service_name=settings.service_name,
-            four_eyes=settings.four_eyes,
+            service_name=self.settings.service_name,
+            four_eyes=self.settings.four_eyes,
             observe=self._observe,
         )
-        self.authenticate = authenticate or ApiKeyAuthenticator(store=self.store, clock=self._now)
-        self._inbox_sessions: InboxSessions | None = None
-        if authenticate is None:  # a service that authenticates requests does not use our keys
-            self._inbox_sessions = InboxSessions(
-                keys=self.store,
-                secret=self._secret,
-                clock=self._now,
-                monotonic=clock.monotonic,
-                held_owner=self._get_held_owner,
-            )
-        courier: Courier = WebhookCourier(self.http)
-        if settings.tracing:
-            from placet.server.tracing import TracedCourier
 
-            courier = TracedCourier(courier)
-        self.couriers: dict[str, Courier] = {"webhook": courier}
-        self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
-        self.streams = EventStreams(self.desk)
-        self.meter = Meter(
-            open_streams=lambda: len(self.streams),
-            storage_health=self.store.read_health,
-            refused_by_quota=lambda: self.desk.quotas.refused,
+    def _build_inbox_sessions(self) -> InboxSessions:
+        return InboxSessions(
+            keys=self.store,
+            secret=self._secret,
+            clock=self._now,
+            monotonic=clock.monotonic,
+            held_owner=self._get_held_owner,
         )
-        self.background_tasks = BackgroundTasks(
-            desk=self.desk,
-            store=self.store,
-            sweep=Sweep(self.desk),
-            outbox=self.outbox,
-            streams=self.streams,
-            make_checkpoint=None if signer is None else _checkpoint_maker(store, signer, now),
-        )
-        self.store.add_change_listener(self._foreign_change)
-        self.relay: Relay | None = None
-        self._lookup: SystemLookup | None = None
-        self._mounted: dict[str, ASGIApp] = {}
-        self._next_relay_check = 0.0
-        self._refreshing: asyncio.Task[None] | None = None
-        self._description: dict[str, Any] | None = None
-        self._relay_start = asyncio.Lock()
-        self.app = _wrap_app(self._app(), settings)
 
-    def _app(self) -> PlacetApp:
-        self.routes = self._make_routes()
-        server = self._route_server()
-        self.router = Router(routes=server.starlette_routes(self.routes), redirect_slashes=False)
+    def _build_app(self) -> PlacetApp:
         return PlacetApp(
             routes=self.routes,
             router=self.router,
@@ -197,15 +202,15 @@ class ServerParts:
         async with self._relay_start:
             try:
                 if self.relay is None and await self.wants_relay():
-                    self._serve_relay(await _start_relay(self._make_relay()))
+                    self._serve_relay(await _start_relay(self._build_relay()))
             finally:
                 self._next_relay_check = clock.monotonic() + RELAY_CHECK_INTERVAL_S
 
     def add_relay(self) -> None:
         """Add the relay before the server starts."""
-        self._serve_relay(self._make_relay())
+        self._serve_relay(self._build_relay())
 
-    def _make_relay(self) -> "Relay":
+    def _build_relay(self) -> "Relay":
         # Imported here, so that a server without a relay starts faster.
         from placet.relay.bootstrap import Relay, RelayDependencies
 
@@ -250,39 +255,50 @@ class ServerParts:
         self._mounted.update(relay.asgi_apps)
         self.relay = relay
 
-    def _route_server(self) -> RouteServer:
+    def _build_route_server(self) -> RouteServer:
         return RouteServer(
             authenticate=self.authenticate,
             authorize=authorize_caller,
             max_body_bytes=self.settings.limits.max_body_bytes,
         )
 
-    def _make_routes(self) -> tuple[Route, ...]:
+    def _build_routes(self, theme: Theme) -> tuple[Route, ...]:
         """Return the route table of the server, without those of the relay and the demo."""
-        folder = self.settings.theme
-        theme = read_theme(Path(folder)) if folder else load_built_in_theme()
-        self.renderer = renderer = PageRenderer(theme=theme)
-        self.replies = PageReplies(self.addresses, theme)
+        return (
+            *self._build_case_api().routes(),
+            *EndpointApi(desk=self.desk, outbox=self.outbox, deliveries=self.store).routes(),
+            *GrantApi(self.desk.grants).routes(),
+            *self._build_public_api().routes(),
+            *self._build_review_pages().routes(),
+            *self._build_inbox_routes(),
+            *StaticFiles(theme.files).routes(),
+        )
+
+    def _build_case_api(self) -> CaseApi:
         limiter = PollLimiter(per_minute=self.settings.polls_per_minute, monotonic=clock.monotonic)
-        cases = CaseApi(
+        return CaseApi(
             desk=self.desk,
             authenticate=self.authenticate,
             poll=StatusPoll(self.desk, limiter),
             streams=self.streams,
         )
-        public = PublicApi(
+
+    def _build_public_api(self) -> PublicApi:
+        return PublicApi(
             check_ready=self.store.check_ready,
             card=build_service_card(self.settings),
             meter=self.meter,
-            jwks=self._jwks,
-            openapi=self._openapi,
-            renderer=renderer,
+            jwks=self._read_jwks,
+            openapi=self._describe_api,
+            renderer=self.renderer,
             replies=self.replies,
             concerns=lambda: [] if self.relay is None else self.relay.concerns(),
         )
-        pages = ReviewPages(
+
+    def _build_review_pages(self) -> ReviewPages:
+        return ReviewPages(
             desk=self.desk,
-            renderer=renderer,
+            renderer=self.renderer,
             sessions=CaseSessions(self._secret),
             load_type=load_review_type,
             prefill=Prefill(self.http, self._now),
@@ -291,17 +307,8 @@ class ServerParts:
             identify=self._identify,
             inbox=self._inbox_sessions,
         )
-        return (
-            *cases.routes(),
-            *EndpointApi(desk=self.desk, outbox=self.outbox, deliveries=self.store).routes(),
-            *GrantApi(self.desk.grants).routes(),
-            *public.routes(),
-            *pages.routes(),
-            *self._inbox_routes(),
-            *StaticFiles(theme.files).routes(),
-        )
 
-    def _inbox_routes(self) -> tuple[Route, ...]:
+    def _build_inbox_routes(self) -> tuple[Route, ...]:
         if self._inbox_sessions is None:
             return ()
         inbox = InboxPages(
@@ -318,17 +325,17 @@ class ServerParts:
 
     def add_demo(self) -> DemoPages:
         """Add the demo's pages, which create cases anonymously. For loopback only."""
-        demo = DemoPages(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
+        demo = DemoPages(desk=self.desk, example=_build_example, renderer=self.renderer, replies=self.replies)
         # Before the other routes: the demo's front page replaces the server's.
-        self.router.routes[:0] = self._route_server().starlette_routes(demo.routes())
+        self.router.routes[:0] = self._build_route_server().starlette_routes(demo.routes())
         self.routes += demo.routes()
         return demo
 
-    async def _jwks(self) -> dict[str, Any]:
+    async def _read_jwks(self) -> dict[str, Any]:
         """Return the published keys, also if signing is off: earlier results can still be verified."""
         return self._signer.jwks() if self._signer is not None else await read_published_keys(self.store)
 
-    def _openapi(self) -> dict[str, Any]:
+    def _describe_api(self) -> dict[str, Any]:
         url = self.settings.public_url
         if self.relay is None:
             return build_openapi_document(url)
@@ -344,13 +351,13 @@ class ServerParts:
         if written.deliveries:
             self.background_tasks.wake_outbox()
 
-    def _foreign_change(self, case_id: str | None) -> None:
+    def _refresh_signing_keys(self, case_id: str | None) -> None:
         """Read the signing keys again after another process wrote to the store: it may have rotated them."""
         if case_id is None and self._signer is not None:
             self._stop_refreshing()
-            self._refreshing = asyncio.create_task(self._refresh(self._signer))
+            self._refreshing = asyncio.create_task(self._refresh_until_read(self._signer))
 
-    async def _refresh(self, signer: StoredSigner) -> None:
+    async def _refresh_until_read(self, signer: StoredSigner) -> None:
         """Read the keys until it succeeds: a revoked key must not stay in use."""
         while True:
             try:
@@ -437,7 +444,7 @@ async def build(
     return parts
 
 
-def _checkpoint_maker(store: Store, signer: StoredSigner, now: Clock) -> Callable[[], Awaitable[None]]:
+def _build_checkpoint_maker(store: Store, signer: StoredSigner, now: Clock) -> Callable[[], Awaitable[None]]:
     """Return a function that signs, stores and logs a checkpoint of the log."""
 
     async def sign(checkpoint: LogCheckpoint) -> SignedCheckpoint:
@@ -467,9 +474,18 @@ def build_service_card(settings: Settings) -> ServiceCard:
     )
 
 
-def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
+def _build_example(type: str) -> tuple[dict[str, Any], Subject] | None:
     kind = SAMPLES.get(type, load_custom_type() if type.startswith("x-") else None)
     return (kind.example(), Subject(entry_point=kind.entry_point)) if kind is not None else None
+
+
+def _build_webhook_courier(http: GuardedHttp, settings: Settings) -> Courier:
+    courier = WebhookCourier(http)
+    if not settings.tracing:
+        return courier
+    from placet.server.tracing import TracedCourier
+
+    return TracedCourier(courier)
 
 
 def _wrap_app(app: PlacetApp, settings: Settings) -> "ServedApp":

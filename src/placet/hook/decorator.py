@@ -86,7 +86,27 @@ def requires_approval(
         default=default,
         high_risk=high_risk,
     )
+    _check_options(ask, reviews, saver, key, poll_interval, lease_for)
 
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        _check_function(function, has_key=key is not None)
+        begun = _as_coroutine(function) if inspect.isasyncgenfunction(function) else function
+        call_saver = MemorySaver() if saver is None else saver
+        gated = _GatedFunction(begun, config, call_saver, reviews, ask, key, poll_interval, lease_for)
+        return _wrap_like(function, gated)
+
+    return decorate
+
+
+def _check_options(
+    ask: Callable[[InterruptionMetadata], Feedback] | None,
+    reviews: "Reviews | None",
+    saver: Saver | None,
+    key: Callable[[ToolCall], str] | None,
+    poll_interval: float,
+    lease_for: timedelta,
+) -> None:
+    """Raise an error that names the option that cannot be used."""
     if ask is not None:
         require_function("ask", ask, "a function that returns the answers")
         require_parameters("ask", ask, "interruption")
@@ -99,46 +119,46 @@ def requires_approval(
     require_reviews(reviews)
     require_duration("lease_for", lease_for)
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        if not callable(function) or isinstance(function, type) or not hasattr(function, "__name__"):
-            refuse("requires_approval()", "written with parentheses above a function", function)
-        call_saver = MemorySaver() if saver is None else saver
-        yields = inspect.isasyncgenfunction(function)
-        if key is not None and (yields or inspect.isgeneratorfunction(function)):
-            raise ValueError(
-                f"key: {function.__name__} yields, so it has no result that could be stored for a key."
-            )
-        begun = _as_coroutine(function) if yields else function
-        gated = _GatedFunction(begun, config, call_saver, reviews, ask, key, poll_interval, lease_for)
-        if yields:
 
-            @wraps(function)
-            async def iterate_gated(*args: P.args, **named: P.kwargs) -> Any:
-                pieces = await gated.acall(args, named)
-                if isinstance(pieces, str):  # a response given in the function's place
-                    yield pieces
-                    return
-                async with aclosing(pieces):
-                    async for piece in pieces:
-                        yield piece
+def _check_function(function: Callable[..., Any], *, has_key: bool) -> None:
+    """Raise an error if calls of this function cannot wait for a decision."""
+    if not callable(function) or isinstance(function, type) or not hasattr(function, "__name__"):
+        refuse("requires_approval()", "written with parentheses above a function", function)
+    if has_key and (inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function)):
+        raise ValueError(
+            f"key: {function.__name__} yields, so it has no result that could be stored for a key."
+        )
 
-            return iterate_gated
 
-        if inspect.iscoroutinefunction(function):
-
-            @wraps(function)
-            async def await_gated(*args: P.args, **named: P.kwargs) -> Any:
-                return await gated.acall(args, named)
-
-            return await_gated  # type: ignore[return-value] # returns an awaitable, like the function itself
+def _wrap_like(function: Callable[P, R], gated: "_GatedFunction") -> Callable[P, R]:
+    """Return a function of the same kind (sync, async, or async generator) that calls the gated one."""
+    if inspect.isasyncgenfunction(function):
 
         @wraps(function)
-        def call_gated(*args: P.args, **named: P.kwargs) -> Any:
-            return gated.call(args, named)
+        async def iterate_gated(*args: P.args, **named: P.kwargs) -> Any:
+            pieces = await gated.acall(args, named)
+            if isinstance(pieces, str):  # a response given in the function's place
+                yield pieces
+                return
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    yield piece
 
-        return call_gated
+        return iterate_gated
 
-    return decorate
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def await_gated(*args: P.args, **named: P.kwargs) -> Any:
+            return await gated.acall(args, named)
+
+        return await_gated  # type: ignore[return-value] # returns an awaitable, like the function itself
+
+    @wraps(function)
+    def call_gated(*args: P.args, **named: P.kwargs) -> Any:
+        return gated.call(args, named)
+
+    return call_gated
 
 
 def _as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:

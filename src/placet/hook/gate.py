@@ -126,47 +126,67 @@ class ApprovalGate(BlockingCaller):
         before = None if new and self._grants is None else self._cache.find(key)
         if before is not None and before.checkpoint.stage != "ready":
             return _current_interruption(before.checkpoint)
-        rev = 1 if before is None else before.checkpoint.rev + 1
-        state = state or {}
-        requirements = (
-            run_evaluation(evaluate_calls(self._hooks, calls, state, schemas))
-            if requirements is None
-            else requirements
-        )
-        tools, granted = schemas or {}, self._use_grants(key, calls, requirements, turn)
-        interruption = interrupt_turn(
-            requirements,
+        state, schemas = state or {}, schemas or {}
+        if requirements is None:
+            requirements = run_evaluation(evaluate_calls(self._hooks, calls, state, schemas))
+        checkpoint = self._build_paused_checkpoint(
+            key,
             calls,
-            thread_id=key,
-            turn=turn,
+            requirements,
+            rev=1 if before is None else before.checkpoint.rev + 1,
             state=state,
-            schemas=tools,
-            now=self._clock(),
-            covered=granted,
+            schemas=schemas,
+            turn=turn,
         )
-        if interruption is None:
+        if checkpoint is None:
             return self.waiting(key) if new else None
-        checkpoint = Checkpoint(
-            thread_id=key,
-            rev=rev,
-            stage="paused",
-            interruption=interruption,
-            tools=tools,
-            granted=record_granted_calls(requirements, calls, granted, tools),
-        )
         try:
             self._cache.put(checkpoint, unsynced=unsynced)
-        except CheckpointConflict:
-            again = partial(
-                self.stop,
+        except CheckpointConflict:  # another caller stopped this turn, or released it
+            return self.waiting(key) or self.stop(
+                key,
+                calls,
                 state=state,
                 schemas=schemas,
                 turn=turn,
                 requirements=requirements,
                 unsynced=unsynced,
             )
-            return self.waiting(key) or again(key, calls)
         return self._open_case(checkpoint)
+
+    def _build_paused_checkpoint(
+        self,
+        key: str,
+        calls: Sequence[ToolCall],
+        requirements: Mapping[str, ReviewRequirement],
+        *,
+        rev: int,
+        state: State,
+        schemas: Schemas,
+        turn: int,
+    ) -> Checkpoint | None:
+        """Return the checkpoint of a turn that waits, or None if no call of it has to be reviewed now."""
+        granted = self._use_grants(key, calls, requirements, turn)
+        interruption = interrupt_turn(
+            requirements,
+            calls,
+            thread_id=key,
+            turn=turn,
+            state=state,
+            schemas=schemas,
+            now=self._clock(),
+            covered=granted,
+        )
+        if interruption is None:
+            return None
+        return Checkpoint(
+            thread_id=key,
+            rev=rev,
+            stage="paused",
+            interruption=interruption,
+            tools=schemas,
+            granted=record_granted_calls(requirements, calls, granted, schemas),
+        )
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """Return what was stopped under this key, with the decisions so far; None if nothing was."""
