@@ -52,7 +52,8 @@ async def test_one_key_cannot_write_800_mb_in_20_seconds(store: Store) -> None:
     kit = desk_for_tests(store=store, monotonic=seconds)  # the default limits
     size = len((await kit.open(context={"artifact": "x" * 250_000})).body)
     allowed = Limits().max_case_bytes_per_minute
-    kit.desk.quotas._bytes.spend("acme", allowed - size)  # as many more such cases as fit
+    with kit.desk.quotas.reserve("acme", allowed - size):  # as many more such cases as fit
+        pass
     error = await refusal(kit, context=LARGE)
     assert (error.details["quota"], error.details["limit"]) == ("case_bytes_per_minute", allowed)
     seconds.now += 20

@@ -1,5 +1,6 @@
-"""Salts are drawn many at a time: none is given twice, also not by a process that was forked."""
+"""Random bytes are drawn many at a time: none is given twice, also not by a process that was forked."""
 
+import base64
 import subprocess
 import sys
 
@@ -23,6 +24,14 @@ def test_no_salt_is_given_twice() -> None:
     salts = [random_values.generate_salt() for _ in range(5_000)]
     assert len(set(salts)) == len(salts)
     assert {len(bytes.fromhex(salt)) for salt in salts} == {16}
+
+
+def test_no_token_is_given_twice_or_shares_bytes_with_a_salt() -> None:
+    drawn = [(random_values.generate_token(), random_values.generate_salt()) for _ in range(2_000)]
+    tokens = [base64.urlsafe_b64decode(f"{token}=") for token, _ in drawn]
+    assert {len(token) for token in tokens} == {32}
+    halves = [half for token in tokens for half in (token[:16], token[16:])]
+    assert len({*halves, *(bytes.fromhex(salt) for _, salt in drawn)}) == 6_000
 
 
 def test_a_forked_process_draws_salts_of_its_own() -> None:

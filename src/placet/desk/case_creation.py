@@ -131,14 +131,15 @@ class CaseCreator:
         repeatable: IdempotentRequest | None,
         hold: BuildHold | None,
     ) -> CreatedCase:
-        case, offer, credentials = self._case(draft, principal, subject)
+        rules = self._find_rules(draft.type, draft.context)
+        case, offer, credentials = self._case(draft, rules, principal, subject)
         if case.callback_url is not None:
             await self.require_callable(case.callback_url)
-        body = self._body(case, offer, credentials)
+        body = self._body(case, offer, credentials, rules)
         await self._quotas.check(case.owner, len(body))
         # Reserved before anything else is awaited: requests at the same time must see each other.
         with self._quotas.reserve(case.owner, len(body)):
-            await self._schemas.check(self._find_rules(offer.type, offer.context), offer.context)
+            await self._schemas.check(rules, offer.context)
             return await self._write(case, offer, body, principal, repeatable, hold)
 
     async def _write(
@@ -185,10 +186,9 @@ class CaseCreator:
         raise Unavailable()
 
     def _case(
-        self, draft: CaseDraft, principal: Principal, subject: Subject
+        self, draft: CaseDraft, rules: ReviewRules, principal: Principal, subject: Subject
     ) -> tuple[Case, Offer, CaseCredentials]:
         check_policy(draft.verification_policy, self._verifiable)
-        rules = self._find_rules(draft.type, draft.context)
         offer = prepare_offer(
             draft,
             rules,
@@ -209,12 +209,12 @@ class CaseCreator:
         )
         return case, offer, credentials
 
-    def _body(self, case: Case, offer: Offer, credentials: CaseCredentials) -> bytes:
+    def _body(self, case: Case, offer: Offer, credentials: CaseCredentials, rules: ReviewRules) -> bytes:
         submit_token = credentials.submit_token if case.submit_digest else None
         links = self._addresses.links(
             case.id, review_token=credentials.review_token, submit_token=submit_token
         )
-        warnings = self._find_rules(offer.type, offer.context).list_warnings(offer.context)
+        warnings = rules.list_warnings(offer.context)
         return msgspec.json.encode(build_human_input_required(case, offer, links, warnings=warnings))
 
     def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> IdempotencyRecord:

@@ -6,8 +6,8 @@ case. Rates are counted in the memory of this process.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from math import ceil, inf
 from typing import NoReturn
 
@@ -25,21 +25,19 @@ WAIT_FOR_PEOPLE_S = 60  # answers and the end of retention free a quota, at an u
 class RateQuota:
     """How much each principal may use per minute, with a burst of a whole minute."""
 
-    def __init__(self, per_minute: int, monotonic: Callable[[], float]) -> None:
+    def __init__(self, per_minute: int) -> None:
         self._per_second = per_minute / 60
-        self._monotonic = monotonic
         self._full_at: dict[str, float] = {}
 
-    def wait_s(self, owner: str) -> int:
+    def wait_s(self, owner: str, now: float) -> int:
         """Return 0 if the principal may go on now, or after how many seconds it may."""
-        over = self._full_at.get(owner, 0.0) - self._monotonic() - 60
+        over = self._full_at.get(owner, 0.0) - now - 60
         return max(1, ceil(over)) if self._per_second and over > -1e-9 else 0
 
-    def spend(self, owner: str, amount: int) -> None:
+    def spend(self, owner: str, amount: int, now: float) -> None:
         """Use this much. The last use of a minute may be larger than what is left; it delays the next."""
         if not self._per_second:
             return
-        now = self._monotonic()
         if len(self._full_at) >= FORGET_AT:
             self._full_at = {name: at for name, at in self._full_at.items() if at > now}
         self._full_at[owner] = max(self._full_at.get(owner, now), now) + amount / self._per_second
@@ -62,6 +60,38 @@ class _Room:
         return True
 
 
+class _InFlight:
+    """How many cases and bytes of a principal are being written."""
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self.size = 0
+
+
+class _Reservation:
+    """Counts cases and bytes as in flight while it is entered."""
+
+    def __init__(self, all_in_flight: dict[str, _InFlight], owner: str, cases: int, size: int) -> None:
+        self._all = all_in_flight
+        self._owner = owner
+        self._cases = cases
+        self._size = size
+
+    def __enter__(self) -> None:
+        one = self._all.get(self._owner)
+        if one is None:
+            one = self._all[self._owner] = _InFlight()
+        one.cases += self._cases
+        one.size += self._size
+
+    def __exit__(self, *_: object) -> None:
+        one = self._all[self._owner]
+        one.cases -= self._cases
+        one.size -= self._size
+        if not one.size:
+            del self._all[self._owner]
+
+
 class CreationQuotas:
     """Refuses new cases, drafts and answers beyond a quota of a principal, before anything is written."""
 
@@ -70,11 +100,10 @@ class CreationQuotas:
         self._limits = limits
         self._monotonic = monotonic
         self._room: dict[str, _Room] = {}
-        self._cases = RateQuota(limits.max_cases_per_minute, monotonic)
-        self._bytes = RateQuota(limits.max_case_bytes_per_minute, monotonic)
-        self._answer_bytes = RateQuota(limits.max_case_bytes_per_minute, monotonic)
-        self._cases_in_flight: Counter[str] = Counter()
-        self._bytes_in_flight: Counter[str] = Counter()
+        self._cases = RateQuota(limits.max_cases_per_minute)
+        self._bytes = RateQuota(limits.max_case_bytes_per_minute)
+        self._answer_bytes = RateQuota(limits.max_case_bytes_per_minute)
+        self._in_flight: dict[str, _InFlight] = {}
         self._refused: Counter[str] = Counter()
 
     @property
@@ -84,19 +113,20 @@ class CreationQuotas:
 
     async def check(self, owner: str | None, size: int) -> None:
         """Raise QuotaExceeded if this principal may not create a case of this many bytes now."""
-        name, limits = owner or "", self._limits
-        if wait := self._cases.wait_s(name):
+        name, limits, now = owner or "", self._limits, self._monotonic()
+        if wait := self._cases.wait_s(name, now):
             self.refuse("cases_per_minute", limits.max_cases_per_minute, wait)
-        if wait := self._bytes.wait_s(name):
+        if wait := self._bytes.wait_s(name, now):
             self.refuse("case_bytes_per_minute", limits.max_case_bytes_per_minute, wait)
         if not (limits.max_open_cases or limits.max_stored_bytes):
             return
         room = self._room.get(name)
-        if room is not None and room.take(size, self._monotonic()):
+        if room is not None and room.take(size, now):
             return
         used = await self._store.get_usage(owner)
-        open_cases = used.open_cases + self._cases_in_flight[name]
-        stored_bytes = used.stored_bytes + self._bytes_in_flight[name]
+        in_flight = self._in_flight.get(name, _InFlight())
+        open_cases = used.open_cases + in_flight.cases
+        stored_bytes = used.stored_bytes + in_flight.size
         if 0 < limits.max_open_cases <= open_cases:
             self.refuse("open_cases", limits.max_open_cases)
         if 0 < limits.max_stored_bytes < stored_bytes + size:
@@ -113,7 +143,8 @@ class CreationQuotas:
         """Count a draft that is saved; raise QuotaExceeded if the principal may not store it now."""
         self.count_answer(owner, size)
         limit, used = self._limits.max_stored_bytes, await self._store.get_usage(owner)
-        if 0 < limit < used.stored_bytes + self._bytes_in_flight[owner or ""] + size:
+        in_flight = self._in_flight.get(owner or "", _InFlight())
+        if 0 < limit < used.stored_bytes + in_flight.size + size:
             self.refuse("stored_bytes", limit)
 
     def count_answer(self, owner: str | None, size: int) -> None:
@@ -121,25 +152,21 @@ class CreationQuotas:
 
         Only their own rate limits answers: new cases and stored content must not keep people from deciding.
         """
-        name = owner or ""
-        if wait := self._answer_bytes.wait_s(name):
+        name, now = owner or "", self._monotonic()
+        if wait := self._answer_bytes.wait_s(name, now):
             self.refuse("answer_bytes_per_minute", self._limits.max_case_bytes_per_minute, wait)
-        self._answer_bytes.spend(name, size)
+        self._answer_bytes.spend(name, size, now)
 
-    @contextmanager
-    def reserve(self, owner: str | None, size: int) -> Iterator[None]:
+    def reserve(self, owner: str | None, size: int) -> AbstractContextManager[None]:
         """Count a case that is being created, so that requests at the same time cannot exceed a quota."""
-        name = owner or ""
-        self._cases.spend(name, 1)
-        self._bytes.spend(name, size)
-        with _count(self._cases_in_flight, name, 1), _count(self._bytes_in_flight, name, size):
-            yield
+        name, now = owner or "", self._monotonic()
+        self._cases.spend(name, 1, now)
+        self._bytes.spend(name, size, now)
+        return _Reservation(self._in_flight, name, 1, size)
 
-    @contextmanager
-    def reserve_draft(self, owner: str | None, size: int) -> Iterator[None]:
+    def reserve_draft(self, owner: str | None, size: int) -> AbstractContextManager[None]:
         """Count a draft that is being written, so that requests at the same time cannot exceed a quota."""
-        with _count(self._bytes_in_flight, owner or "", size):
-            yield
+        return _Reservation(self._in_flight, owner or "", 0, size)
 
     def refuse(self, quota: str, limit: int, wait_s: int = WAIT_FOR_PEOPLE_S) -> NoReturn:
         """Count the refusal and raise QuotaExceeded."""
@@ -150,17 +177,6 @@ class CreationQuotas:
             limit=limit,
             retry_after=wait_s,
         )
-
-
-@contextmanager
-def _count(counter: Counter[str], name: str, amount: int) -> Iterator[None]:
-    counter[name] += amount
-    try:
-        yield
-    finally:
-        counter[name] -= amount
-        if not counter[name]:
-            del counter[name]
 
 
 WHAT_TO_DO: Mapping[str, str] = {
