@@ -65,6 +65,8 @@ async def test_unprintable_key_name_is_refused(store: Store, name: str) -> None:
             "payr\N{GREEK SMALL LETTER OMICRON}ll",
         ),
         *("payrolI", "payro1l", "\N{FULLWIDTH LATIN SMALL LETTER P}ayroll"),
+        *("payr\N{ARMENIAN SMALL LETTER OH}ll", "\N{CHEROKEE LETTER TLV}AYROLL", "PAYRO\N{LISU LETTER LA}L"),
+        "\N{LATIN LETTER SMALL CAPITAL P}AYROLL",
     ],
     ids=ascii,
 )

@@ -28,7 +28,7 @@ async def test_a_known_second_person_may_approve(kit: DeskForTests) -> None:
     assert (case.status, case.decision is not None) == (Status.COMPLETED, True)
 
 
-@pytest.mark.parametrize("name", ["acme", "Acme", " ACME ", "ａｃｍｅ"])
+@pytest.mark.parametrize("name", ["acme", "Acme", " ACME ", "ａｃｍｅ", "асmе"])
 async def test_the_principal_that_asked_cannot_approve(kit: DeskForTests, name: str) -> None:
     opened = await kit.open(four_eyes=True)
     with pytest.raises(SecondPersonRequired):

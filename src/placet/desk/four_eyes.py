@@ -5,11 +5,10 @@ rule an approval counts only from a person that the server knows: by an inbox ke
 API, or by the service that embeds Placet.
 """
 
-import unicodedata
-
 from placet.cases.case import Case, Offer
 from placet.desk.answer import Answer
 from placet.errors import SecondPersonRequired
+from placet.text.lookalikes import fold_name
 
 REFUSALS = frozenset({"abort", "cancel", "reject"})
 """The actions that need no second person, unless a custom type declares them affirmative."""
@@ -31,6 +30,5 @@ def require_second_person(case: Case, offer: Offer, answer: Answer) -> None:
 
 
 def _normalize_all(*names: str | None) -> set[str]:
-    """Return the names without differences of case, width and surrounding spaces."""
-    normalized = {unicodedata.normalize("NFKC", name or "").strip().casefold() for name in names}
-    return normalized - {""}
+    """Return the names without differences that a person could miss."""
+    return {fold_name(name or "") for name in names} - {""}

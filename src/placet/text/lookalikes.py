@@ -1,8 +1,8 @@
 """Whether a person could take one name for another.
 
 Not a full table of lookalikes (Unicode Technical Standard 39 has thousands): differences of case, width, and
-spaces, the dashes and quotation marks, the letters of Cyrillic and Greek that look like Latin ones, and the
-digits that look like letters.
+spaces, the dashes, slashes, colons and quotation marks, the letters of Cyrillic, Greek, Armenian, Cherokee
+and Lisu that look like Latin ones, small capitals, and the digits that look like letters.
 """
 
 import re
@@ -10,8 +10,16 @@ import unicodedata
 
 _SPACES = re.compile(r"\s+")
 _LETTERS = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХҮԌԚԜаеѕіјоԛрсухԝһӏԁѵүАΑΒΕΖΗΙΚΜΝΟΡΤΥΧορναιıɑɡ‐–—−‘’ʼ“”",  # noqa: RUF001
-    "ABESIJKMHOPCTYXYGQWaesijoqpcyxwhldvyAABEZHIKMNOPTYXopvaiiag----'''\"\"",
+    "АВЕЅІЈКМНОРСТУХҮԌԚԜаеѕіјоԛрсухԝһӏԁѵүАΑΒΕΖΗΙΚΜΝΟΡΤΥΧορναιıɑɡ‐–—−‘’ʼ“”"  # noqa: RUF001
+    "ςкмтнՕօսհոցզՍ∕⁄∶꞉⁃˗`ʹ℮"  # noqa: RUF001
+    "ᎠᎡᎢᎥᎪᎫᎬᎳᎷᎻᎽᏀᏃᏒᏔᏕᏙᏚᏞᏟᏢᏦᏴ"  # noqa: RUF001
+    "ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ"  # noqa: RUF001
+    "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+    "ABESIJKMHOPCTYXYGQWaesijoqpcyxwhldvyAABEZHIKMNOPTYXopvaiiag----'''\"\""
+    "ckmthOouhngqU//::--''e"
+    "DRTiAJEWMHYGZRWSVSLCPKB"
+    "BPDTGKJCZFMNLSRVHWXYAEIOU"
+    "abcdefghijklmnoprstuvwyz",
 )
 _DIGITS = str.maketrans("I1|0", "lllO")
 
