@@ -79,6 +79,12 @@ def test_a_body_that_comes_slowly_is_refused(
     assert b"HTTP/1.1 2" not in dribble(connection, lambda _: b" ")
 
 
+def test_a_body_without_end_is_not_read_after_the_reply(connection: socket.socket) -> None:
+    connection.sendall(b"POST /nothing HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+    chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
+    assert dribble(connection, lambda _: chunk).startswith(b"HTTP/1.1 404")
+
+
 def test_a_request_in_several_pieces_and_an_idle_connection_are_fine(connection: socket.socket) -> None:
     for _ in range(2):
         connection.sendall(HEALTH[:10])

@@ -107,7 +107,9 @@ class SingleWriteProtocol(HttpToolsProtocol):
         if self.flow.read_paused:  # the app does not read: this is not the client's fault
             self._waiting_since = now
             return
-        allowed = BODY_WITHIN_S + self._body_bytes / SLOWEST_BODY if self._in_body else HEAD_WITHIN_S
+        allowed = BODY_WITHIN_S if self._in_body else HEAD_WITHIN_S
+        if self._in_body and not self._is_idle():  # nobody needs the rest of a body after the reply
+            allowed += self._body_bytes / SLOWEST_BODY
         if now - self._waiting_since < allowed:
             return
         if self._is_idle() and not self._in_head:  # nothing was begun
