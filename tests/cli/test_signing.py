@@ -238,6 +238,26 @@ def test_forgery_outside_the_trusted_origin_is_refused_and_its_server_is_not_ask
     assert service.calls == []
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/relay/v1/agents/forger/.well-known/agent-card.json",
+        "/forger.json?/.well-known/jwks.json",
+        "/forger.json%3F/.well-known/jwks.jsonx",
+    ],
+)
+def test_forgery_that_names_another_document_at_the_trusted_origin_is_refused(
+    tmp_path: Path, path: str
+) -> None:
+    with forgery(f"{{url}}{path}") as (forged, service):
+        keys = service.replies["/.well-known/jwks.json"]
+        service.replies |= {path: keys, path.partition("?")[0]: keys}
+        run = placet(tmp_path, "verify", "-", "--trust", service.url, stdin=forged)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "pass them with --jwks" in run.stderr
+    assert service.calls == []
+
+
 def test_poll_url_alone_is_not_a_reason_to_trust_its_server(tmp_path: Path) -> None:
     with forgery() as (forged, service):
         service.replies["/poll"] = Reply(body=forged.encode())

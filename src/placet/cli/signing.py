@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import httpx
@@ -19,6 +20,7 @@ from placet.cli.output import print_json, print_table
 from placet.desk import clock
 from placet.errors import AddressRefused, PlacetError, SignatureInvalid
 from placet.protocol.addresses import is_secure_or_loopback
+from placet.protocol.service_paths import JWKS
 from placet.signing.keys import load_key
 from placet.signing.stored_signer import revoke_key, rotate_keys
 from placet.signing.verify import verify_result
@@ -139,12 +141,21 @@ def _list_trusted_origins(trusted: tuple[str, ...]) -> frozenset[Origin]:
 
 
 def _require_trusted(keys_url: str, origins: frozenset[Origin]) -> None:
-    """Raise SignatureInvalid unless the address of the keys is at a trusted origin."""
+    """Raise SignatureInvalid unless this is where a trusted origin publishes its keys.
+
+    At other addresses of the origin there may be documents of others: the card of an agent behind its relay.
+    """
     _require_secure(keys_url)
     if parse_origin(keys_url) not in origins:
         raise SignatureInvalid(
             f"The result names keys at {to_single_line(keys_url)}, which is not an origin that you trust."
             " Anybody can make such a result."
+        )
+    address = urlsplit(keys_url)
+    if address.query or not address.path.endswith(JWKS):
+        raise SignatureInvalid(
+            f"The result names keys at {to_single_line(keys_url)}, and a server publishes its keys at {JWKS}."
+            " If these are its keys, pass them with --jwks."
         )
 
 
