@@ -26,15 +26,20 @@ from placet.protocol import (
     improvement,
     patterns,
 )
-from placet.protocol.addresses import LONGEST_URL
+from placet.protocol.addresses import MAX_URL_LENGTH
 from placet.reviews import answer_limits as answers
-from placet.reviews.confirmation.review_type import LONGEST_WORD
-from placet.reviews.entries import LONGEST_ID
+from placet.reviews.confirmation.review_type import MAX_WORD_LENGTH
+from placet.reviews.entries import MAX_ID_LENGTH
 from placet.reviews.input.review_type import MAX_ANSWERS
 from placet.server import case_sessions, polling, prefill, streams
 from placet.server.api_key_auth import TRUST_FOR
 from placet.server.serving import STOP_WITHIN_S
-from placet.server.single_write_protocol import BODY_WITHIN_S, HEAD_WITHIN_S, MAX_HEAD_BYTES, SLOWEST_BODY
+from placet.server.single_write_protocol import (
+    BODY_WITHIN_S,
+    HEAD_WITHIN_S,
+    MAX_HEAD_BYTES,
+    MIN_BODY_BYTES_PER_S,
+)
 from placet.settings import Settings
 from scripts.drawing import code, table
 
@@ -70,13 +75,13 @@ def _opening() -> list[Row]:
         ("`service`, `agent`", f"{_longest('service')} characters each", ""),
         ("`timeout` unless you say", Settings().default_timeout, code("default_timeout")),
         ("`timeout` at most", Settings().max_timeout, code("max_timeout")),
-        ("Any duration", f"{duration.LONGEST.days} days", ""),
+        ("Any duration", f"{duration.MAX_DURATION.days} days", ""),
         ("`reminder_at`", f"{_most('reminder_at')} moments", ""),
         ("`actions`, `inline_actions`", f"{_most('actions')} each", ""),
         ("Options or items listed in `context`", f"{answers.MAX_IDS:,}", ""),
-        ("Id of an option or item", f"{LONGEST_ID} characters", ""),
-        ("`read_confirm_word`", f"{LONGEST_WORD} characters", ""),
-        ("Any URL", f"{LONGEST_URL:,} characters", ""),
+        ("Id of an option or item", f"{MAX_ID_LENGTH} characters", ""),
+        ("`read_confirm_word`", f"{MAX_WORD_LENGTH} characters", ""),
+        ("Any URL", f"{MAX_URL_LENGTH:,} characters", ""),
         ("`Idempotency-Key`", f"{MAX_KEY_LENGTH} printable characters", ""),
         ("An `Idempotency-Key` is remembered", f"{limits.replay_for.days} days, or until the deadline", ""),
         ("Links to one case, passed on included", MAX_LINKS, ""),
@@ -109,15 +114,15 @@ def _forms() -> list[Row]:
         ("Fields of a form with a `default_ref`", forms.MAX_REFERENCES, ""),
         ("Steps of a form", forms.MAX_STEPS, ""),
         ("Options of a field", fields.MAX_OPTIONS, ""),
-        ("Label, title, option", f"{form_rules.LONGEST_LABEL} characters", ""),
-        ("Hint, placeholder, description", f"{form_rules.LONGEST_HINT:,} characters", ""),
-        ("Answer to a text field", f"{fields.LONGEST_TEXT:,} characters", "`validation.maxLength`"),
-        ("`validation.maxLength`", f"{form_rules.LONGEST_MAX_LENGTH:,}", ""),
-        ("Answer to a field with a pattern", f"{fields.LONGEST_PATTERNED_TEXT:,} characters", ""),
-        ("`validation.pattern`", f"{patterns.LONGEST_PATTERN} characters of RE2", ""),
+        ("Label, title, option", f"{form_rules.MAX_LABEL_LENGTH} characters", ""),
+        ("Hint, placeholder, description", f"{form_rules.MAX_HINT_LENGTH:,} characters", ""),
+        ("Answer to a text field", f"{fields.MAX_TEXT_LENGTH:,} characters", "`validation.maxLength`"),
+        ("`validation.maxLength`", f"{form_rules.MAX_MAX_LENGTH:,}", ""),
+        ("Answer to a field with a pattern", f"{fields.MAX_PATTERNED_TEXT_LENGTH:,} characters", ""),
+        ("`validation.pattern`", f"{patterns.MAX_PATTERN_LENGTH} characters of RE2", ""),
         ("Numbers", "±(2^53 - 1)", ""),
         ("`default_ref`: waiting for it", f"{prefill.WAIT_FOR.seconds} s", ""),
-        ("`default_ref`: its size", _size(prefill.LARGEST), ""),
+        ("`default_ref`: its size", _size(prefill.MAX_BODY_BYTES), ""),
     ]
 
 
@@ -130,12 +135,12 @@ def _answers() -> list[Row]:
         ("Selected or confirmed ids", f"{answers.MAX_IDS:,}", ""),
         ("Answers to an input without a form", MAX_ANSWERS, ""),
         ("Session of a review page", _hours(case_sessions.LAST_FOR), ""),
-        ("Grants in an answer", grant_terms.MOST_GRANTS, ""),
-        ("Uses of a grant", f"1 to {grant.MOST_USES:,}", ""),
-        ("A grant lasts", f"1 minute to {grant.LONGEST.days} days", ""),
-        ("Patterns of a grant, as JSON", _size(grant_terms.LARGEST_PATTERNS), ""),
-        ("A glob", f"{argument_patterns.LONGEST_GLOB} characters", ""),
-        ("Text that a glob is held against", f"{argument_patterns.LONGEST_TEXT:,} characters", ""),
+        ("Grants in an answer", grant_terms.MAX_GRANTS, ""),
+        ("Uses of a grant", f"1 to {grant.MAX_USES:,}", ""),
+        ("A grant lasts", f"1 minute to {grant.MAX_DURATION.days} days", ""),
+        ("Patterns of a grant, as JSON", _size(grant_terms.MAX_PATTERN_BYTES), ""),
+        ("A glob", f"{argument_patterns.MAX_GLOB_LENGTH} characters", ""),
+        ("Text that a glob is held against", f"{argument_patterns.MAX_TEXT_LENGTH:,} characters", ""),
         ("A retried use of a grant is not counted", f"within {grant.RETRY_WITHIN.seconds // 60} minutes", ""),
         ("Improvement cycles", improvement.MAX_CYCLES, ""),
     ]
@@ -160,7 +165,7 @@ def _callbacks() -> list[Row]:
     return [
         ("Attempts", len(RETRY_SCHEDULE), ""),
         ("Old secret signs along after a rotation", _hours(limits.rotation_for), ""),
-        ("Secret", f"{callback.SHORTEST_SECRET} to {callback.LONGEST_SECRET} bytes; ours have 32", ""),
+        ("Secret", f"{callback.MIN_SECRET_BYTES} to {callback.MAX_SECRET_BYTES} bytes; ours have 32", ""),
     ]
 
 
@@ -173,7 +178,11 @@ def _server() -> list[Row]:
         ("A stopping server waits for requests", f"{STOP_WITHIN_S} s", ""),
         ("Headers of a request, about", _size(MAX_HEAD_BYTES), ""),
         ("Time for the headers of a request", f"{HEAD_WITHIN_S:.0f} s", ""),
-        ("Time for a whole request", f"{BODY_WITHIN_S:.0f} s, and 1 s for each {_size(SLOWEST_BODY)}", ""),
+        (
+            "Time for a whole request",
+            f"{BODY_WITHIN_S:.0f} s, and 1 s for each {_size(MIN_BODY_BYTES_PER_S)}",
+            "",
+        ),
         ("Port", Settings().port, code(port.opts[0])),
     ]
 

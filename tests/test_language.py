@@ -91,6 +91,10 @@ RIDDLE = re.compile(
 )
 """Phrases that make a reader stop. A sentence names its subject instead."""
 
+SUPERLATIVES = frozenset(
+    ("deepest", "fewest", "largest", "least", "longest", "lowest", "most", "shortest", "slowest", "smallest")
+)
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -303,6 +307,16 @@ def test_no_sentence_has_a_phrase_that_readers_must_decode() -> None:
         if path.suffix in TEXT_SUFFIXES and path != Path(__file__)
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if RIDDLE.search(line)
+    ]
+    assert found == []
+
+
+def test_limits_are_named_max_and_min() -> None:
+    found = [
+        f"{where} {name}"
+        for path, tree in parse_folder(PACKAGE).items()
+        for where, name in list_identifiers(path, tree)
+        if name.isupper() and split_words(name) & SUPERLATIVES
     ]
     assert found == []
 

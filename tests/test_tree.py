@@ -7,7 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-MEANINGLESS_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 # Spelled in pieces, so that this file does not contain what it forbids.
 HOME_FOLDERS = "|".join(("work", "root", "home", "Users", "tmp", "opt"))
@@ -64,9 +63,3 @@ def has_docstring(source: str) -> bool:
 
 def test_every_source_file_has_a_docstring() -> None:
     assert [relative_path(path) for path in SOURCES if not has_docstring(path.read_text())] == []
-
-
-def test_no_source_file_has_a_name_that_says_nothing() -> None:
-    assert [
-        relative_path(path) for path in SOURCES if {path.stem, path.parent.name} & MEANINGLESS_NAMES
-    ] == []

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, PendingCases
 from placet.agent.async_agent import AsyncListener
-from placet.agent.base_agent import STREAMS_AT_MOST
+from placet.agent.base_agent import MAX_STREAMS
 from placet.agent.flow import Flow, Wait
-from placet.agent.responses import LARGEST, RESPONSE_WITHIN_S, BoundedBody, verify_outcome
+from placet.agent.responses import MAX_BODY_BYTES, RESPONSE_WITHIN_S, BoundedBody, verify_outcome
 from placet.errors import ChannelRefused, NotificationFailed, StillWaiting
 from tests.agent.clocks import make_ticking_clock
 from tests.agent.test_flow import CASE, STREAMING
@@ -176,7 +176,7 @@ def test_wait_cancelled_during_an_event_ends() -> None:
 def test_streams_of_many_cases_leave_connections_for_polls() -> None:
     agent = Agent(tell=lambda notice: None, clock=lambda: CASE.created_at)
     streaming = PendingCase(case=STREAMING)
-    followed = [agent._flow(streaming, CASE.created_at) for _ in range(STREAMS_AT_MOST)]
+    followed = [agent._flow(streaming, CASE.created_at) for _ in range(MAX_STREAMS)]
     agent._following += [object()] * len(followed)  # type: ignore[list-item]
     for flow, listens in ((followed[0], True), (agent._flow(streaming, CASE.created_at), False)):
         flow.step(CASE.created_at)
@@ -193,7 +193,7 @@ def test_endless_response_is_not_waited_for() -> None:
     with pytest.raises(httpx.ReadTimeout):
         body.add(b" ")
     with pytest.raises(httpx.RemoteProtocolError):
-        BoundedBody().add(b" " * (LARGEST + 1))
+        BoundedBody().add(b" " * (MAX_BODY_BYTES + 1))
 
 
 @pytest.mark.parametrize("keys", [b"[]", b'{"keys": 5}', b'{"keys": [7]}', b"\xff", b"[" * 100_000, b"{}"])

@@ -15,7 +15,7 @@ from placet.agent import Agent, AsyncAgent, Notice
 from placet.agent.base_agent import Fetch
 from placet.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
 from placet.agent.poll_interval import parse_retry_after
-from placet.agent.sync_agent import STUCK_AT_MOST
+from placet.agent.sync_agent import MAX_STUCK_THREADS
 from placet.errors import StillWaiting
 from placet.testing.clock import FakeClock
 from tests.agent.test_flow import NOW, make_flow
@@ -84,12 +84,12 @@ def test_endless_response_does_not_exhaust_connections(service: StrangeService) 
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/poll"
     service.replies["/poll"] = Reply(body=b"{}")
     with Agent(tell=lambda notice: None) as agent:
-        for _ in range(STUCK_AT_MOST + 2):
+        for _ in range(MAX_STUCK_THREADS + 2):
             with pytest.raises(httpx.ReadTimeout, match="took too long"):
                 agent._fetch(Fetch(url, {}, SHORT_S))
         assert agent._fetch(Fetch(f"{service.url}/poll", {}, LONG_S))[0] == 200
         stuck = [thread for threads in agent._stuck.values() for thread in threads]
-        assert len(stuck) == STUCK_AT_MOST
+        assert len(stuck) == MAX_STUCK_THREADS
         held = [listener.accept()[0] for _ in stuck]
         for one in (*held, listener):
             one.close()

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCases
-from placet.agent.flow import UNREADABLE_AT_MOST, Wait
+from placet.agent.flow import MAX_UNREADABLE_ANSWERS, Wait
 from placet.errors import UnreadableAnswer
 from tests.agent.test_affirmative_actions import SERVICE, open_body
 from tests.agent.test_flow import NOW, make_flow, poll_body
@@ -77,7 +77,7 @@ def test_temporary_failure_is_retried(status: int) -> None:
 def test_other_success_is_never_a_decision(status: int) -> None:
     following = make_flow()
     body = poll_body("completed", result={"action": "approve", "data": {}})
-    for _ in range(UNREADABLE_AT_MOST - 1):
+    for _ in range(MAX_UNREADABLE_ANSWERS - 1):
         following.report_response(status, {}, body, NOW)
         assert isinstance(following.step(NOW), Wait)
     with pytest.raises(UnreadableAnswer, match=f"HTTP {status}"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.agent import read_case, read_suggestions
-from placet.agent.service_responses import FAR_OFF, LONGEST_BODY, FollowedCase, read_poll_result
+from placet.agent.service_responses import FAR_OFF, MAX_BODY_LENGTH, FollowedCase, read_poll_result
 from placet.errors import UnreadableAnswer
 from placet.protocol.versions import SPEC_VERSIONS
 
@@ -104,7 +104,7 @@ def test_response_without_a_review_is_left_unchanged(status: int, body: bytes) -
         b'{"status": "human_input_required"}',
         answer()[:-9],
         b'{"hitl":' * 5_000,
-        answer(message="x" * LONGEST_BODY),
+        answer(message="x" * MAX_BODY_LENGTH),
     ],
     ids=["another shape", "nothing", "cut off", "too deep", "too long"],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placet.cases.grant import find_covering_grant, grant_agent_name
-from placet.cases.grant_terms import LARGEST_PATTERNS, MOST_GRANTS, is_grantable, read_terms
+from placet.cases.grant_terms import MAX_GRANTS, MAX_PATTERN_BYTES, is_grantable, read_terms
 from placet.errors import InvalidSubmission
 from placet.testing.clock import DAYBREAK
 from placet.testing.samples import sample_grant
@@ -175,7 +175,7 @@ def test_a_whole_call_of_anything_is_never_granted() -> None:
 
 
 def test_huge_arguments_are_not_granted() -> None:
-    text = "x" * LARGEST_PATTERNS
+    text = "x" * MAX_PATTERN_BYTES
     with pytest.raises(InvalidSubmission, match="too large"):
         read(call={"arguments": {"text": text}}, patterns={"text": {"exact": text}})
     assert not is_grantable(CALL | {"arguments": {"text": text}})
@@ -185,7 +185,7 @@ def test_a_call_is_granted_once_and_an_answer_gives_only_so_many() -> None:
     with pytest.raises(InvalidSubmission, match="two grants"):
         read_terms([ASKED, ASKED], [CALL], APPROVED)
     with pytest.raises(InvalidSubmission, match="at most 50"):
-        read_terms([ASKED] * (MOST_GRANTS + 1), [CALL], APPROVED)
+        read_terms([ASKED] * (MAX_GRANTS + 1), [CALL], APPROVED)
     with pytest.raises(InvalidSubmission, match="list"):
         read_terms({"call_1": ASKED}, [CALL], APPROVED)
     with pytest.raises(InvalidSubmission, match="must have exactly the members"):

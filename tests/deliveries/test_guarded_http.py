@@ -12,7 +12,7 @@ import pytest
 from placet import __version__
 from placet.deliveries import guarded_http
 from placet.deliveries.guarded_http import GuardedHttp
-from placet.deliveries.guarded_resolver import MOST_ADDRESSES, GuardedResolver, SystemLookup
+from placet.deliveries.guarded_resolver import MAX_ADDRESSES, GuardedResolver, SystemLookup
 from placet.errors import AddressRefused, Unreachable
 from placet.ports.fetcher import Fetcher
 from tests.certificates import make_tls_contexts
@@ -266,7 +266,7 @@ async def test_check_ahead_refuses_forbidden_urls_without_a_lookup() -> None:
 async def test_name_with_very_many_addresses_is_pinned_to_a_few() -> None:
     many = [f"8.8.{number}.8" for number in range(100)]
     resolver = GuardedResolver(ScriptedLookup(hooks_example_com=[many * 2]))
-    assert [pin["host"] for pin in await resolver.resolve(HOST, 443)] == many[:MOST_ADDRESSES]
+    assert [pin["host"] for pin in await resolver.resolve(HOST, 443)] == many[:MAX_ADDRESSES]
 
 
 async def test_system_lookup_knows_this_machine_and_restarts_after_closing() -> None:

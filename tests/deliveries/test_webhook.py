@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.deliveries.guarded_http import GuardedHttp
-from placet.deliveries.webhook import LONGEST_RETRY_AFTER, WebhookCourier, read_retry_after
+from placet.deliveries.webhook import MAX_RETRY_AFTER, WebhookCourier, read_retry_after
 from placet.desk.clock import now
 from placet.desk.delivery_retries import classify_reply
 from placet.ports.courier import Courier, OutgoingRequest
@@ -113,10 +113,10 @@ NOON = "Thu, 26 Mar 2026 12:00:00 GMT"
     [
         ("0", None, timedelta(0)),
         (" 90 ", None, timedelta(seconds=90)),
-        ("9" * 5000, None, LONGEST_RETRY_AFTER),
+        ("9" * 5000, None, MAX_RETRY_AFTER),
         ("Thu, 26 Mar 2026 12:05:00 GMT", NOON, timedelta(minutes=5)),
         ("Thu, 26 Mar 2026 11:00:00 GMT", NOON, timedelta(0)),
-        ("Thu, 26 Mar 2099 12:00:00 GMT", NOON, LONGEST_RETRY_AFTER),
+        ("Thu, 26 Mar 2099 12:00:00 GMT", NOON, MAX_RETRY_AFTER),
         ("Thu, 26 Mar 2026 12:05:00 GMT", None, None),
         ("Thu, 26 Mar 2026 12:05:00 -0000", NOON, None),
         ("-5", NOON, None),
@@ -139,4 +139,4 @@ def test_retry_after_is_read_as_seconds_or_against_the_replys_own_clock(
 @given(st.text(), st.text())
 def test_no_retry_after_is_too_strange_to_read(retry_after: str, date: str) -> None:
     wait = read_retry_after({"retry-after": retry_after, "date": date})
-    assert wait is None or timedelta(0) <= wait <= LONGEST_RETRY_AFTER
+    assert wait is None or timedelta(0) <= wait <= MAX_RETRY_AFTER

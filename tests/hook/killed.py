@@ -17,7 +17,7 @@ from placet.testing.clock import DAYBREAK
 from tests.hook.killable_process import FATE, RACERS, MortalSaver, make_mortal, run_in_child, run_in_children
 
 HOUR = timedelta(hours=1)
-ROUNDS_AT_MOST = 10
+MAX_ROUNDS = 10
 
 
 class MortalAfterWriteSaver(MortalSaver):
@@ -52,7 +52,7 @@ def life(folder: Path, die_at: int | None, now: datetime) -> AgentResult:
     """One process's life: begin or go on, decide both calls, finish."""
     FATE.die_at(die_at)
     mine, saver = agent(folder, now)
-    for _ in range(ROUNDS_AT_MOST):
+    for _ in range(MAX_ROUNDS):
         with contextlib.suppress(ThreadPaused):
             if saver.get("t") is None:
                 mine.invoke("pay both", thread_id="t")

@@ -11,7 +11,7 @@ from mcp.types import TextContent
 
 from placet.agent import Decided, PendingCase, read_case
 from placet.channels.registry import MESSENGER_NAMES
-from placet.mcp.arguments import DEFAULT_WAIT_S, LONGEST_WAIT_S
+from placet.mcp.arguments import DEFAULT_WAIT_S, MAX_WAIT_S
 from placet.mcp.questions import MAX_OPEN_QUESTIONS
 from placet.mcp.server import TITLES
 from placet.mcp.tool_results import build_tool_result as result_of
@@ -253,6 +253,6 @@ def test_an_assistant_is_taught_when_to_ask_and_every_argument_is_explained(sett
 def test_the_docs_name_every_tool_and_limit() -> None:
     page = (ROOT / "docs" / "howto" / "mcp.md").read_text("utf-8")
     assert [name for name in (*TITLES, *ASKING) if f"| `{name}` |" not in page] == []
-    assert f"waits {DEFAULT_WAIT_S} seconds unless told otherwise, {LONGEST_WAIT_S} at most" in page
+    assert f"waits {DEFAULT_WAIT_S} seconds unless told otherwise, {MAX_WAIT_S} at most" in page
     assert f"More than {MAX_OPEN_QUESTIONS} questions" in page
     assert [name for name in MESSENGER_NAMES if f"]({name}.md)" not in page] == []

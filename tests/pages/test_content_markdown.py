@@ -3,7 +3,7 @@
 import pytest
 
 from placet.pages.content import ValueRenderer
-from placet.pages.content.markdown import LONGEST
+from placet.pages.content.markdown import MAX_MARKDOWN_LENGTH
 from placet.pages.language import ENGLISH
 from tests.pages.bodies import IMAGE
 from tests.pages.markup import Markup
@@ -82,7 +82,13 @@ def test_tables_and_code_scroll_by_keyboard() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["word " * (LONGEST // 4), "> " * 60 + "bottom", "[x]: https://example.com", "- " * 40 + "bottom"]
+    "text",
+    [
+        "word " * (MAX_MARKDOWN_LENGTH // 4),
+        "> " * 60 + "bottom",
+        "[x]: https://example.com",
+        "- " * 40 + "bottom",
+    ],
 )
 def test_what_would_not_be_shown_whole_is_shown_as_it_was_written(text: str) -> None:
     page = shown(text)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.pages.diffs import MOST_CHANGES, MOST_SHOWN, Change, compare
+from placet.pages.diffs import MAX_CHANGES, MAX_SHOWN_LENGTH, Change, compare
 from placet.pages.sequence_matching import find_matching_blocks
 
 MARKS = {"same": "{}", "added": "+{}+", "removed": "-{}-", "gap": "…"}
@@ -154,9 +154,9 @@ def test_the_largest_and_most_hostile_values_are_compared_in_bounded_time(name: 
     start = time.thread_time()
     comparison = compare(before, after)
     assert time.thread_time() - start < PATIENCE_S
-    assert 0 < len(comparison.changes) <= MOST_CHANGES
+    assert 0 < len(comparison.changes) <= MAX_CHANGES
     shown = sum(len(str(piece.value)) for change in comparison.changes for piece in change.pieces)
-    assert shown <= MOST_SHOWN + 500 * MOST_CHANGES
+    assert shown <= MAX_SHOWN_LENGTH + 500 * MAX_CHANGES
     assert comparison.cut or name == "deep"
 
 

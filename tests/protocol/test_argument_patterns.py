@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.protocol.argument_patterns import (
-    LONGEST_GLOB,
-    LONGEST_TEXT,
+    MAX_GLOB_LENGTH,
+    MAX_TEXT_LENGTH,
     as_glob,
     find_pattern_error,
     fits,
@@ -152,13 +152,13 @@ def test_no_glob_takes_long_however_it_is_made() -> None:
     bombs = [
         "*a" * 249 + "*b",
         "**a" * 166,
-        "*" * LONGEST_GLOB,
-        ("a*" * 250)[:LONGEST_GLOB],
-        "a" * LONGEST_GLOB,
+        "*" * MAX_GLOB_LENGTH,
+        ("a*" * 250)[:MAX_GLOB_LENGTH],
+        "a" * MAX_GLOB_LENGTH,
     ]
     texts = [
-        "a" * LONGEST_TEXT,
-        "ab" * (LONGEST_TEXT // 2),
+        "a" * MAX_TEXT_LENGTH,
+        "ab" * (MAX_TEXT_LENGTH // 2),
         "".join(random.Random(7).choices("ab*/", k=9_999)),
     ]
     began = time.process_time()
@@ -170,9 +170,9 @@ def test_no_glob_takes_long_however_it_is_made() -> None:
 
 
 def test_longer_texts_and_globs_fit_nothing() -> None:
-    assert fits({"glob": "**"}, "a" * LONGEST_TEXT)
-    assert not fits({"glob": "**"}, "a" * (LONGEST_TEXT + 1))
-    assert not fits({"glob": "*" * (LONGEST_GLOB + 1)}, "a")
+    assert fits({"glob": "**"}, "a" * MAX_TEXT_LENGTH)
+    assert not fits({"glob": "**"}, "a" * (MAX_TEXT_LENGTH + 1))
+    assert not fits({"glob": "*" * (MAX_GLOB_LENGTH + 1)}, "a")
 
 
 def test_only_text_fits_a_glob() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from placet.protocol.patterns import LONGEST_PATTERN, PatternRefused, matches, measure_pattern
+from placet.protocol.patterns import MAX_PATTERN_LENGTH, PatternRefused, matches, measure_pattern
 
 
 def test_the_whole_text_must_match():
@@ -25,9 +25,9 @@ def test_a_pattern_outside_re2_is_refused(pattern):
 
 
 def test_an_overlong_pattern_is_refused():
-    measure_pattern("a" * LONGEST_PATTERN)
+    measure_pattern("a" * MAX_PATTERN_LENGTH)
     with pytest.raises(PatternRefused, match="longer than 500"):
-        measure_pattern("a" * (LONGEST_PATTERN + 1))
+        measure_pattern("a" * (MAX_PATTERN_LENGTH + 1))
 
 
 @pytest.mark.parametrize("pattern", ["\ud800", "a\x00b"])

@@ -13,7 +13,7 @@ from placet.protocol.signed_result import build_signing_payload
 from placet.signing import worker_process
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import SigningKey
-from placet.signing.offloading_signer import MANY, OffloadingSigner
+from placet.signing.offloading_signer import MIN_OFFLOADED, OffloadingSigner
 from placet.signing.verify import verify_result
 from placet.signing.worker_process import SigningProcess
 from tests.signing.polls import ring, signed_poll
@@ -22,7 +22,7 @@ from tests.signing.samples import DATA, MOMENT, SHOWN
 pytestmark = pytest.mark.anyio
 
 WITHIN_S = 30
-IDS = [f"case_{number}" for number in range(MANY)]
+IDS = [f"case_{number}" for number in range(MIN_OFFLOADED)]
 SAYS_READY = r"import sys; sys.stdin.buffer.read(4); print('\0\0\0\1\x90', end='', flush=True)"
 DIES = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read(1000)")
 HANGS = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read()")

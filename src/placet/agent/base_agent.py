@@ -43,7 +43,7 @@ from placet.errors import (
     UnreadableAnswer,
 )
 
-STREAMS_AT_MOST = 32  # per agent; more would leave no connection for polls
+MAX_STREAMS = 32  # per agent; more would leave no connection for polls
 
 TellT = TypeVar("TellT")
 HttpT = TypeVar("HttpT", httpx.Client, httpx.AsyncClient)
@@ -318,7 +318,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             dice=random.random,
             interval_s=self._interval_s,
             give_up_at=began + self._max_wait if self._max_wait is not None else None,
-            streams=self._streams and len(self._following) < STREAMS_AT_MOST,
+            streams=self._streams and len(self._following) < MAX_STREAMS,
         )
 
 

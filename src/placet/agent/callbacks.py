@@ -16,8 +16,8 @@ import msgspec
 from placet.errors import SignatureInvalid
 from placet.protocol.callback import verify_callback
 
-LARGEST = 256 * 1024
-REMEMBERED = 10_000
+MAX_BODY_BYTES = 256 * 1024
+MAX_REMEMBERED = 10_000
 UNVERIFIED_EVERY = timedelta(seconds=10)
 
 CallbackResult = Literal["verified", "unverified", "repeated", "unreadable"]
@@ -68,7 +68,7 @@ class Callbacks:
         if last is None or now - last >= UNVERIFIED_EVERY:
             self._unverified_at[case_id] = now
             self._unverified_at.move_to_end(case_id)
-            if len(self._unverified_at) > REMEMBERED:
+            if len(self._unverified_at) > MAX_REMEMBERED:
                 self._unverified_at.popitem(last=False)
             self._nudge(case_id)
         return "unverified"
@@ -76,7 +76,7 @@ class Callbacks:
 
 def _read_case_id(body: bytes) -> str | None:
     try:
-        found = msgspec.json.decode(body) if len(body) <= LARGEST else None
+        found = msgspec.json.decode(body) if len(body) <= MAX_BODY_BYTES else None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     case_id = found.get("case_id") if isinstance(found, dict) else None
@@ -87,6 +87,6 @@ def _is_first(seen: "OrderedDict[str, None]", name: str) -> bool:
     if name in seen:
         return False
     seen[name] = None
-    if len(seen) > REMEMBERED:
+    if len(seen) > MAX_REMEMBERED:
         seen.popitem(last=False)
     return True

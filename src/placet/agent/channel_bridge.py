@@ -39,10 +39,10 @@ from placet.reviews.registry import find_action, find_declaration
 from placet.text.truncation import truncate
 
 REFERENCE_BYTES = 16
-REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SETTLE_BREAKS_S = (1.0, 4.0)
-SHORT_NAME, LONGEST_SOURCE = 40, 76
+SHORT_NAME_LENGTH, MAX_SOURCE_LENGTH = 40, 76
 # The reply to the person who pressed a button, by the status code of the service.
 REPLIES = {
     200: "Your answer was recorded.",
@@ -224,7 +224,7 @@ class ChannelBridge:
         except httpx.HTTPError:
             pass
         finally:
-            if reply != REPLIES[200] or len(self._submits) > REMEMBERED:
+            if reply != REPLIES[200] or len(self._submits) > MAX_REMEMBERED:
                 del self._submits[key]
         return reply
 
@@ -279,7 +279,7 @@ class ChannelBridge:
     def _remember(self, press_id: str, reply: str) -> None:
         if reply == UNSURE:
             return
-        if len(self._replies) >= REMEMBERED:
+        if len(self._replies) >= MAX_REMEMBERED:
             self._replies.clear()
         self._replies[press_id] = reply
 
@@ -323,8 +323,8 @@ def _format_source(case: FollowedCase) -> str:
     """Return the service's host, with the caller that the service has authenticated, if it says so."""
     host = urlsplit(case.service_url).hostname or ""
     name = " ".join(re.sub(r"[()\[\]<>]", " ", case.principal or "").split())
-    fits = len(host) + SHORT_NAME < LONGEST_SOURCE
-    return f"{truncate(name, SHORT_NAME)} ({host})" if name and fits else host
+    fits = len(host) + SHORT_NAME_LENGTH < MAX_SOURCE_LENGTH
+    return f"{truncate(name, SHORT_NAME_LENGTH)} ({host})" if name and fits else host
 
 
 def _declare_service(case: FollowedCase) -> tuple[tuple[str, str], ...]:

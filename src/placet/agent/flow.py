@@ -22,14 +22,14 @@ from placet.text.truncation import to_single_line, truncate
 OVERDUE_FOR = timedelta(minutes=15)  # how long a service may take to notice that a case has expired
 SAME_REMINDER = timedelta(minutes=5)
 ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S = 30.0, 5.0
-UNREADABLE_AT_MOST = 3
-STREAM_FAILURES_AT_MOST = 3
+MAX_UNREADABLE_ANSWERS = 3
+MAX_STREAM_FAILURES = 3
 WHILE_LISTENING_S = 30.0  # a stream may go silent without ending, so poll anyway
 BRIEF_FOR = timedelta(seconds=5)  # a stream that ends sooner counts as failed
 HASTE_FOR = timedelta(seconds=0.5)  # the shortest time between two polls
 RETRIED_REFUSALS = frozenset({408, 421, 423, 425, 429})
 PERMANENT_FAILURES = frozenset({501, 505})
-LONGEST_LOCATION = 200
+MAX_LOCATION_LENGTH = 200
 
 
 class Poll(Struct, frozen=True, kw_only=True):
@@ -190,7 +190,7 @@ class Flow:
         since, self._listening_since = self._listening_since, None
         lasted = since is not None and now - since >= BRIEF_FOR
         self._stream_failures = 0 if lasted and not failed else self._stream_failures + 1
-        self._streams = self._stream_failures < STREAM_FAILURES_AT_MOST
+        self._streams = self._stream_failures < MAX_STREAM_FAILURES
         self._hinted = True
 
     def report_callback(self, now: datetime) -> None:
@@ -226,7 +226,7 @@ class Flow:
     def _count_unreadable(self, error: UnreadableAnswer, headers: Mapping[str, str], now: datetime) -> None:
         """Poll again after an unreadable answer; raise the error after the third in a row."""
         self._unreadable += 1
-        if self._unreadable >= UNREADABLE_AT_MOST:
+        if self._unreadable >= MAX_UNREADABLE_ANSWERS:
             raise error
         self._handle_failure(error.message, headers, now)
 
@@ -321,7 +321,7 @@ def _describe_location(location: str | None, poll_url: str) -> str | None:
     except ValueError:
         return None
     host = target.netloc.rpartition("@")[2]
-    return truncate(to_single_line(f"{target.scheme}://{host}{target.path}"), LONGEST_LOCATION)
+    return truncate(to_single_line(f"{target.scheme}://{host}{target.path}"), MAX_LOCATION_LENGTH)
 
 
 def _sendable_etag(tag: str | None) -> str | None:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-FIRST_S, LONGEST_S = 2.0, 30.0
+FIRST_S, MAX_INTERVAL_S = 2.0, 30.0
 GROWTH = 1.5
-TROUBLE_LONGEST_S = 60.0
-LONGEST_ASKED_S = 300.0  # the longest Retry-After that is honoured
+MAX_INTERVAL_AFTER_FAILURE_S = 60.0
+MAX_RETRY_AFTER_S = 300.0
 JITTER = 0.2
 
 
@@ -28,14 +28,14 @@ class PollInterval:
         asked = parse_retry_after(headers, now)
         if asked is not None:
             return self._add_jitter(asked)
-        wait_s, self._wait_s = self._wait_s, min(self._wait_s * GROWTH, LONGEST_S)
+        wait_s, self._wait_s = self._wait_s, min(self._wait_s * GROWTH, MAX_INTERVAL_S)
         return self._add_jitter(wait_s)
 
     def after_failure(self, headers: Mapping[str, str], now: datetime) -> float:
         """Return the seconds to wait after a 429 or after a failed request."""
         self._troubles += 1
         asked = parse_retry_after(headers, now)
-        backoff = min(FIRST_S * 2 ** min(self._troubles, 10), TROUBLE_LONGEST_S)
+        backoff = min(FIRST_S * 2 ** min(self._troubles, 10), MAX_INTERVAL_AFTER_FAILURE_S)
         return self._add_jitter(max(asked or 0.0, backoff if asked is None else 0.0, self._interval_s or 0.0))
 
     def _add_jitter(self, seconds: float) -> float:
@@ -48,7 +48,7 @@ def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None
     if value is None:
         return None
     seconds = _parse_seconds(value.strip(), _parse_http_date(headers.get("date", "")) or now)
-    return None if seconds is None else min(max(seconds, 0.5), LONGEST_ASKED_S)
+    return None if seconds is None else min(max(seconds, 0.5), MAX_RETRY_AFTER_S)
 
 
 def compute_clock_lead(headers: Mapping[str, str], now: datetime) -> timedelta | None:

@@ -4,7 +4,7 @@ from typing import Self
 
 from aiohttp import web
 
-from placet.agent.callbacks import LARGEST, Callbacks
+from placet.agent.callbacks import MAX_BODY_BYTES, Callbacks
 
 
 class CallbackReceiver:
@@ -16,7 +16,7 @@ class CallbackReceiver:
         self._callbacks = callbacks
         self._host = host
         self._port = port
-        app = web.Application(client_max_size=LARGEST)
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
         app.router.add_post(path, self._receive)
         self._path = path
         self._runner = web.AppRunner(app, access_log=None)

@@ -18,7 +18,7 @@ from placet.protocol.service_paths import JWKS
 USER_AGENT = "placet-agent"
 TIMEOUT = httpx.Timeout(20.0, read=20.0)
 LISTEN_TIMEOUT = httpx.Timeout(20.0, read=90.0)  # services send a heartbeat at least once a minute
-LARGEST = 4 * 1024 * 1024
+MAX_BODY_BYTES = 4 * 1024 * 1024
 RESPONSE_WITHIN_S = ANSWER_WITHIN_S
 ACCEPTED_ENCODINGS = {"Accept-Encoding": "gzip, deflate"}
 CREDENTIALS = ("authorization", "x-api-key", "cookie")
@@ -42,7 +42,7 @@ class BoundedBody:
     def add(self, chunk: bytes) -> None:
         """Append a chunk."""
         self._body += chunk
-        if len(self._body) > LARGEST:
+        if len(self._body) > MAX_BODY_BYTES:
             raise httpx.RemoteProtocolError("the response is too long")
         if self._seconds() > self._until:
             raise build_slow_response_error()

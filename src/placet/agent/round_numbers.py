@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from placet.agent.flow import Notice
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_suggestions
 
-REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 
 
 class RoundNumbers:
@@ -49,5 +49,5 @@ class SuggestionLimit:
 
 def _store(numbers: "OrderedDict[str, int]", name: str, number: int) -> None:
     numbers[name] = number
-    if len(numbers) > REMEMBERED:
+    if len(numbers) > MAX_REMEMBERED:
         numbers.popitem(last=False)

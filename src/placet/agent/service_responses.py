@@ -21,7 +21,7 @@ from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS
 from placet.reviews.registry import find_declaration
 
 HUMAN_INPUT_REQUIRED = "human_input_required"
-LONGEST_BODY = 4 * 1024 * 1024
+MAX_BODY_LENGTH = 4 * 1024 * 1024
 DEFAULT_TIMEOUT = timedelta(hours=24)
 FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # the latest time; services write the year 9999 for "never"
 
@@ -223,7 +223,7 @@ def _requires_evidence_inline(policy: Any) -> bool:
 
 
 def _parse_object(body: bytes) -> dict[str, Any] | None:
-    if len(body) > LONGEST_BODY:
+    if len(body) > MAX_BODY_LENGTH:
         return None
     try:
         answer = msgspec.json.decode(_as_utf8(body))

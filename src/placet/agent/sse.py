@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-LONGEST_EVENT = 1024 * 1024
+MAX_EVENT_BYTES = 1024 * 1024
 
 
 class ServerEvent(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class EventReader:
             event = self._take(line)
             if event is not None:
                 found.append(event)
-        if len(self._rest) + self._size > LONGEST_EVENT:
+        if len(self._rest) + self._size > MAX_EVENT_BYTES:
             raise ValueError("an event is too long")
         return found
 

@@ -38,7 +38,7 @@ from placet.errors import PlacetError, SettingsError
 
 Notify = Callable[[Notice], None]
 T = TypeVar("T")
-STUCK_AT_MOST = 3
+MAX_STUCK_THREADS = 3
 ASYNC_TELL = "tell is async, and Agent cannot await it. Pass a plain function, or use AsyncAgent."
 
 
@@ -178,7 +178,9 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
         future: Future[tuple[int, httpx.Headers, bytes]] = Future()
         stuck = self._stuck.setdefault(parse_origin(wanted.url), [])
         stuck[:] = [thread for thread in stuck if thread.is_alive()]
-        if len(stuck) >= STUCK_AT_MOST:  # each holds a connection that the cases of other services may need
+        if (
+            len(stuck) >= MAX_STUCK_THREADS
+        ):  # each holds a connection that the cases of other services may need
             raise build_slow_response_error()
         # A thread can be abandoned when a service never ends its headers; a call cannot.
         thread = start_thread("placet-poll", fulfil, future, self._read_response, wanted)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 NAME = "action_labels"
-LONGEST = 40
+MAX_LABEL_LENGTH = 40
 
 
 def read_action_labels(context: Mapping[str, Any]) -> dict[str, str]:
@@ -19,4 +19,6 @@ def read_action_labels(context: Mapping[str, Any]) -> dict[str, str]:
 
 def _is_label(label: object) -> bool:
     # isprintable() excludes line ends, control characters, and characters that hide or reorder text.
-    return isinstance(label, str) and 0 < len(label.strip()) <= LONGEST and label.strip().isprintable()
+    return (
+        isinstance(label, str) and 0 < len(label.strip()) <= MAX_LABEL_LENGTH and label.strip().isprintable()
+    )

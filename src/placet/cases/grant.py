@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from placet.protocol.argument_patterns import fits
 
-MOST_USES = 1_000
-LONGEST = timedelta(days=7)
-SHORTEST = timedelta(minutes=1)
+MAX_USES = 1_000
+MAX_DURATION = timedelta(days=7)
+MIN_DURATION = timedelta(minutes=1)
 RETRY_WITHIN = timedelta(minutes=2)
 """How long a retry under the same key is not counted again. Without this limit, a caller that reuses a key
 could run the call any number of times."""

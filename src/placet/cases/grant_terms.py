@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from placet.cases.grant import LONGEST, MOST_USES, SHORTEST, call_fits
+from placet.cases.grant import MAX_DURATION, MAX_USES, MIN_DURATION, call_fits
 from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
 from placet.protocol.argument_patterns import find_pattern_error, matches_almost_anything
 from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
 from placet.text.wording import Amount, message
 
-MOST_GRANTS = 50
-LARGEST_PATTERNS = 16 * 1024
+MAX_GRANTS = 50
+MAX_PATTERN_BYTES = 16 * 1024
 MEMBERS = ("call_id", "patterns", "uses", "for")
 
 Call = Mapping[str, Any]
@@ -69,8 +69,8 @@ def read_terms(
     """
     if not isinstance(given, list | tuple):
         raise InvalidSubmission(_NOT_A_LIST, fields={"grants": _NOT_A_LIST})
-    if len(given) > MOST_GRANTS:
-        complaint = f"grants has more than {MOST_GRANTS} entries. Send at most {MOST_GRANTS}."
+    if len(given) > MAX_GRANTS:
+        complaint = f"grants has more than {MAX_GRANTS} entries. Send at most {MAX_GRANTS}."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     by_id = {call.get("id"): call for call in calls}
     terms = [_read_one(one, by_id, decisions) for one in given]
@@ -134,7 +134,7 @@ def _find_patterns_problem(patterns: Any, arguments: Mapping[str, Any]) -> str |
         return "patterns must name exactly the arguments of the call."
     if misshapes := [wrong for wrong in map(find_pattern_error, patterns.values()) if wrong is not None]:
         return misshapes[0]
-    if len(msgspec.json.encode(patterns)) > LARGEST_PATTERNS:
+    if len(msgspec.json.encode(patterns)) > MAX_PATTERN_BYTES:
         return message("These arguments are too large to grant; decide each call.")
     if patterns and all(map(matches_almost_anything, patterns.values())):
         return message(
@@ -146,8 +146,8 @@ def _find_patterns_problem(patterns: Any, arguments: Mapping[str, Any]) -> str |
 
 
 def _read_uses(call_id: str, given: Any) -> int:
-    if type(given) is not int or not 1 <= given <= MOST_USES:
-        raise _build_error(call_id, message("Allow it between 1 and {most} times.", most=Amount(MOST_USES)))
+    if type(given) is not int or not 1 <= given <= MAX_USES:
+        raise _build_error(call_id, message("Allow it between 1 and {most} times.", most=Amount(MAX_USES)))
     return given
 
 
@@ -156,9 +156,9 @@ def _read_duration(call_id: str, given: Any) -> timedelta:
         lasts_for = parse_duration(given)
     except ValidationFailed as error:
         raise _build_error(call_id, error.message) from error
-    if not SHORTEST <= lasts_for <= LONGEST:
+    if not MIN_DURATION <= lasts_for <= MAX_DURATION:
         raise _build_error(
-            call_id, message("A grant lasts between a minute and {days} days.", days=LONGEST.days)
+            call_id, message("A grant lasts between a minute and {days} days.", days=MAX_DURATION.days)
         )
     return lasts_for
 

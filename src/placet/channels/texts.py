@@ -20,9 +20,9 @@ from placet.text.truncation import MeasureText, count_utf16_units, to_paragraphs
 
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
 
-LONGEST_HEADING = 150
-LONGEST_SOURCE = 80
-SHORTEST_NAME = 8
+MAX_HEADING_LENGTH = 150
+MAX_SOURCE_LENGTH = 80
+MIN_NAME_LENGTH = 8
 
 
 def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("http", "https")) -> bool:
@@ -106,9 +106,9 @@ def _limit_facts(card: Card, most: int) -> tuple[tuple[str, str], ...]:
     return (*card.facts[: most - 1], (ONLY_ON_PAGE, ", ".join(name for name, _ in card.facts[most - 1 :])))
 
 
-def format_heading(card: Card, most: int = LONGEST_HEADING, *, size: MeasureText = len) -> str:
+def format_heading(card: Card, most: int = MAX_HEADING_LENGTH, *, size: MeasureText = len) -> str:
     """Return who asks for what, at most `most` long: "Acme asks for your approval"."""
-    whole = _format_question(card, format_source(card, LONGEST_SOURCE))
+    whole = _format_question(card, format_source(card, MAX_SOURCE_LENGTH))
     if size(whole) <= most:
         return whole
     room = most - size(_format_question(card, ""))
@@ -127,7 +127,7 @@ def format_source(card: Card, most: int, *, size: MeasureText = len) -> str:
         return source
     name, host = _split_source(card)
     left = most - size(f" ({host})")
-    if name and left >= SHORTEST_NAME:
+    if name and left >= MIN_NAME_LENGTH:
         return f"{truncate(name, left, size=size)} ({host})"
     if not _HOST.fullmatch(host):
         return truncate(source, most, size=size)

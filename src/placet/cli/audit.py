@@ -26,7 +26,7 @@ from placet.relay.audit.audit_event import AUDIT_ACTIONS, TRANSPORTS
 from placet.text.characters import escape_hidden_in_json, mark_hidden
 from placet.text.truncation import to_single_line, truncate
 
-LONGEST_SHOWN = 60
+MAX_TEXT_LENGTH = 60
 Query = dict[str, str]
 _NAMES = {
     "types": "audit_type",
@@ -234,4 +234,4 @@ def _moment(text: str) -> str:
 def describe_message(message: str, resolved_by: str | None) -> str:
     """Return what happened, and who decided it."""
     shown = to_single_line(message if resolved_by is None else f"{message} ({resolved_by})")
-    return truncate(shown, LONGEST_SHOWN)
+    return truncate(shown, MAX_TEXT_LENGTH)

@@ -32,7 +32,7 @@ from placet.text.truncation import to_single_line, truncate
 LOCAL_VIAS = ("print", "browser", "qr")
 VIAS = (*CHANNEL_NAMES, *LOCAL_VIAS)
 INDENT = "  "
-LONGEST_PROMPT = 600
+MAX_PROMPT_LENGTH = 600
 
 
 class NotificationTarget(Protocol):
@@ -203,7 +203,7 @@ def format_question(notice: Notice, line: ProgressLine) -> list[str]:
     return [
         "",
         *line.wrap(f"{texts.format_heading(card)}:"),
-        *line.wrap(truncate(to_single_line(card.prompt), LONGEST_PROMPT), INDENT),
+        *line.wrap(truncate(to_single_line(card.prompt), MAX_PROMPT_LENGTH), INDENT),
         INDENT + mark_hidden(card.review_url),
         *line.wrap(f"{texts.format_deadline(card)}.", INDENT),
         *line.wrap(texts.format_no_answer(card), INDENT),

@@ -30,7 +30,7 @@ LABELS = (
     ("held at", "createdAt"),
     ("failure", "failure"),
 )
-LONGEST_CELL = 60
+MAX_CELL_LENGTH = 60
 
 
 @click.group(cls=CommandGroup)
@@ -180,4 +180,4 @@ def _json(part: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    return truncate(to_single_line(text), LONGEST_CELL)
+    return truncate(to_single_line(text), MAX_CELL_LENGTH)

@@ -18,7 +18,7 @@ import msgspec
 
 from placet.agent import PendingCase, read_case
 from placet.agent.responses import (
-    LARGEST,
+    MAX_BODY_BYTES,
     RESPONSE_WITHIN_S,
     USER_AGENT,
     require_safe_encoding,
@@ -33,7 +33,7 @@ from placet.errors import AddressRefused, Unreachable, UnreadableAnswer
 TIMEOUT = httpx.Timeout(
     20.0, read=300.0
 )  # the request may take long; the wait for a person has its own limit
-LARGEST_SHOWN = 64 * 1024 * 1024
+MAX_PRINTED_BYTES = 64 * 1024 * 1024
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 Headers = list[tuple[bytes, bytes]]
 
@@ -117,7 +117,7 @@ async def send_and_read(
         ):
             if check is not None:
                 check(response)
-            return response, await _read_all(response, LARGEST)
+            return response, await _read_all(response, MAX_BODY_BYTES)
     except TimeoutError:
         raise UnreadableAnswer(f"The service does not answer within {within_s:.0f} seconds.") from None
 
@@ -138,13 +138,13 @@ async def _open_response(call: httpx.Request) -> AsyncIterator[httpx.Response]:
 
 async def _read(response: httpx.Response, how: WaitOptions) -> PendingCase | None:
     if response.status_code == 202:
-        content = await _read_all(response, LARGEST)
+        content = await _read_all(response, MAX_BODY_BYTES)
         case = read_case(202, content, url=str(response.url), now=datetime.now(UTC))
         if case is not None:
             return PendingCase(case=case, credentials=select_credentials(response.request))
         _print_whole(response, content, how)
     elif how.as_json:
-        _print_whole(response, await _read_all(response, LARGEST_SHOWN, within_s=math.inf), how)
+        _print_whole(response, await _read_all(response, MAX_PRINTED_BYTES, within_s=math.inf), how)
     else:
         show = results.create_body_printer()
         async for chunk in response.aiter_bytes():

@@ -14,7 +14,7 @@ from placet.text.characters import escape_hidden_in_json, mark_hidden
 
 DECIDED, FAILED, AGAINST, EXPIRED, CANCELLED, STILL_OPEN = 0, 1, 10, 11, 12, 13
 INTERRUPTED, TERMINATED = 130, 143
-LONGEST_DEADLINE = timedelta(days=2000)  # a later one stands for a case without a deadline
+MAX_DEADLINE = timedelta(days=2000)  # a later one stands for a case without a deadline
 _STATUSES = {"opened": "opened", "in_progress": "in_progress"}
 
 
@@ -46,7 +46,7 @@ def open_view(case: FollowedCase, last: Notice | None) -> dict[str, Any]:
         "type": case.type if is_known else None,
         "prompt": case.prompt if is_known else None,
         "review_url": case.review_url if is_known else None,
-        "expires_at": case.expires_at if case.expires_at - datetime.now(UTC) < LONGEST_DEADLINE else None,
+        "expires_at": case.expires_at if case.expires_at - datetime.now(UTC) < MAX_DEADLINE else None,
     }
 
 

@@ -10,7 +10,7 @@ from typing import TextIO
 from placet.text.width import display_width
 
 GAP = "  "
-LEAST_ROOM = 20
+MIN_CELL_WIDTH = 20
 
 
 def get_terminal_width(out: TextIO) -> int:
@@ -49,7 +49,7 @@ def format_stacked(header: Sequence[str], rows: Sequence[Sequence[str]], columns
     for row in rows:
         lines += [""] if lines else []
         for place, (name, cell) in enumerate(zip(header, row, strict=True)):
-            pieces = _wrap_cell(cell, max(columns - margin, LEAST_ROOM), whole=place == 0)
+            pieces = _wrap_cell(cell, max(columns - margin, MIN_CELL_WIDTH), whole=place == 0)
             lines.append(name.upper().ljust(margin) + pieces[0])
             lines += [" " * margin + piece for piece in pieces[1:]]
     return lines

@@ -16,7 +16,7 @@ Lookup = Callable[[str], Awaitable[Sequence[str]]]
 
 LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
 # Limits the connection attempts of one delivery to a name with many addresses.
-MOST_ADDRESSES = 8
+MAX_ADDRESSES = 8
 LOOKUP_THREADS = 8
 
 
@@ -41,7 +41,7 @@ class GuardedResolver(AbstractResolver):
             check_address(address, allow_loopback=self._allow_loopback, networks=self._networks, host=host)
         if not found:
             raise OSError("the name has no address")
-        return list(dict.fromkeys(found))[:MOST_ADDRESSES]
+        return list(dict.fromkeys(found))[:MAX_ADDRESSES]
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

@@ -13,7 +13,7 @@ from placet.ports.courier import DeliveryReply, OutgoingRequest
 
 # Standard Webhooks, "Request timeouts": 15 to 30 seconds.
 ANSWER_FOR = timedelta(seconds=20)
-LONGEST_RETRY_AFTER = timedelta(hours=24)
+MAX_RETRY_AFTER = timedelta(hours=24)
 
 
 class WebhookCourier:
@@ -55,9 +55,9 @@ def read_retry_after(headers: Mapping[str, str]) -> timedelta | None:
     """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
-        return min(timedelta(seconds=int(value[:9])), LONGEST_RETRY_AFTER)
+        return min(timedelta(seconds=int(value[:9])), MAX_RETRY_AFTER)
     try:
         wait = parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))
     except (ValueError, TypeError, OverflowError):
         return None
-    return min(max(wait, timedelta(0)), LONGEST_RETRY_AFTER)
+    return min(max(wait, timedelta(0)), MAX_RETRY_AFTER)

@@ -12,7 +12,7 @@ from placet.text.characters import contains_hidden
 from placet.text.lookalikes import fold_name, look_alike
 
 DEFAULT_SCOPES = ("cases:write", "cases:read")
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 RESERVED = "relay:"
 """Prefix of the names under which the relay owns held messages."""
 
@@ -29,8 +29,8 @@ async def create_key(
 
     Raises ValidationFailed for a name that people could take for that of another principal.
     """
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or contains_hidden(name):
-        raise ValidationFailed(f"A key's name is 1 to {LONGEST_NAME} printable characters.")
+    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable() or contains_hidden(name):
+        raise ValidationFailed(f"A key's name is 1 to {MAX_NAME_LENGTH} printable characters.")
     if name != name.strip():
         raise ValidationFailed("A key's name does not begin or end with a space.")
     if fold_name(name).startswith(RESERVED):

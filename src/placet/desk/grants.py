@@ -25,7 +25,7 @@ from placet.ports.grant_store import GrantStore
 from placet.ports.identity import Principal
 
 ATTEMPTS = 16
-LARGEST_LOGGED = 4 * 1024
+MAX_LOGGED_BYTES = 4 * 1024
 """Of larger arguments, only the digest is logged."""
 
 
@@ -216,7 +216,7 @@ def _build_log_entry(call: GrantedCall, digest: str) -> dict[str, Any]:
         "thread_id": call.thread_id,
         "digest": digest,
     }
-    small = len(msgspec.json.encode(call.arguments)) <= LARGEST_LOGGED
+    small = len(msgspec.json.encode(call.arguments)) <= MAX_LOGGED_BYTES
     return {**logged, "arguments": call.arguments} if small else logged
 
 

@@ -15,7 +15,7 @@ from placet.desk.case_limits import Limits
 from placet.errors import QuotaExceeded
 from placet.ports.case_store import CaseStore
 
-FORGET_AT = 10_000
+MAX_REMEMBERED = 10_000
 ROOM_FOR_S = 1.0
 ROOM_SHARE = 10
 """A principal may use a tenth of what its quotas leave, for a second, before it is counted again."""
@@ -38,7 +38,7 @@ class RateQuota:
         """Use this much. The last use of a minute may be larger than what is left; it delays the next."""
         if not self._per_second:
             return
-        if len(self._full_at) >= FORGET_AT:
+        if len(self._full_at) >= MAX_REMEMBERED:
             self._full_at = {name: at for name, at in self._full_at.items() if at > now}
         self._full_at[owner] = max(self._full_at.get(owner, now), now) + amount / self._per_second
 
@@ -131,7 +131,7 @@ class CreationQuotas:
             self.refuse("open_cases", limits.max_open_cases)
         if 0 < limits.max_stored_bytes < stored_bytes + size:
             self.refuse("stored_bytes", limits.max_stored_bytes)
-        if len(self._room) >= FORGET_AT:
+        if len(self._room) >= MAX_REMEMBERED:
             self._room.clear()
         self._room[name] = _Room(
             cases=(limits.max_open_cases - open_cases) / ROOM_SHARE if limits.max_open_cases else inf,

@@ -61,7 +61,7 @@ from placet.protocol.poll import Progress, RespondedBy, Result, Status
 from placet.text.wording import message
 
 MAX_LINKS = 50
-LEAST_DRAFT_BYTES = 512  # what the quota counts for the event of a draft
+MIN_DRAFT_BYTES = 512  # what the quota counts for the event of a draft
 ATTEMPTS = 16  # conflicts are rare: sixteen in a row mean that the store does not work
 
 
@@ -213,7 +213,7 @@ class ReviewDesk:
     ) -> Case:
         """Save the values entered so far and record the progress. Sensitive values stay in the draft."""
         owner = (await self._require_case(case_id)).owner
-        size = LEAST_DRAFT_BYTES + len(msgspec.json.encode(values))
+        size = MIN_DRAFT_BYTES + len(msgspec.json.encode(values))
         await self.quotas.check_draft(owner, size)
         command = Work(actor=actor, progress=progress)
         with self.quotas.reserve_draft(owner, size):

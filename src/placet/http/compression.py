@@ -12,7 +12,7 @@ import zlib
 
 from placet.errors import BodyTooLarge, UnsupportedEncoding, ValidationFailed
 
-SMALLEST_COMPRESSED = 8 * 1024
+MIN_COMPRESSED_BYTES = 8 * 1024
 LONG_BODY = 64 * 1024  # compressed in a thread: a longer one would delay other requests
 LEVEL = 5
 GZIP_FORMAT = 31

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
 
-from placet.http.compression import GZIP_FORMAT, LEVEL, SMALLEST_COMPRESSED, accepts_gzip, compress
+from placet.http.compression import GZIP_FORMAT, LEVEL, MIN_COMPRESSED_BYTES, accepts_gzip, compress
 
 
 async def compress_response(response: Response, accept_encoding: str | None) -> Response:
@@ -19,7 +19,7 @@ async def compress_response(response: Response, accept_encoding: str | None) -> 
     streamed = isinstance(response, StreamingResponse)
     if streamed and headers.get("content-type", "").startswith("text/event-stream"):
         return response
-    if not streamed and len(response.body) < SMALLEST_COMPRESSED:
+    if not streamed and len(response.body) < MIN_COMPRESSED_BYTES:
         return response
     headers.add_vary_header("Accept-Encoding")
     if not accepts_gzip(accept_encoding):

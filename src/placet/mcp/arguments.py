@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-LONGEST_WAIT_S = 300
+MAX_WAIT_S = 300
 DEFAULT_WAIT_S = 20
 
 # The SDK parses JSON inside strings for every type except plain `str`. So texts are `str`, and "" means none.
@@ -46,7 +46,7 @@ WaitSeconds = Annotated[
     float,
     Field(
         ge=0,
-        le=LONGEST_WAIT_S,
+        le=MAX_WAIT_S,
         description="How long this call waits for the decision; afterwards the question stays open.",
     ),
 ]

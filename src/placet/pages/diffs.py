@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from placet.pages.sequence_matching import Block, find_matching_blocks
 
-MOST_CHANGES = 60
-MOST_SHOWN = 20_000
-MOST_MARKED = 200_000
-MOST_LINES = 50_000
-DEEPEST = 40
+MAX_CHANGES = 60
+MAX_SHOWN_LENGTH = 20_000
+MAX_COMPARED_LENGTH = 200_000
+MAX_LINES = 50_000
+MAX_DEPTH = 40
 CONTEXT_LENGTH = 80
 LINE_END = "\n"
 
@@ -55,10 +55,10 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 def compare(before: Any, after: Any) -> Comparison:
     """Return what changed from one JSON value to another, with texts compared word by word."""
-    found = list(islice(_changes((), before, after), MOST_CHANGES + 1))
+    found = list(islice(_changes((), before, after), MAX_CHANGES + 1))
     shown: list[Change] = []
-    room = MOST_SHOWN
-    for change in found[:MOST_CHANGES]:
+    room = MAX_SHOWN_LENGTH
+    for change in found[:MAX_CHANGES]:
         pieces, room = _fit(change.pieces, room)
         if not pieces:
             break
@@ -79,10 +79,10 @@ def _fit(pieces: tuple[Piece, ...], room: int) -> tuple[tuple[Piece, ...], int]:
 
 
 def _changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
-    if len(path) < DEEPEST and isinstance(before, Mapping) and isinstance(after, Mapping):
+    if len(path) < MAX_DEPTH and isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys([*before, *after]):
             yield from _changes((*path, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
-    elif len(path) < DEEPEST and isinstance(before, list | tuple) and isinstance(after, list | tuple):
+    elif len(path) < MAX_DEPTH and isinstance(before, list | tuple) and isinstance(after, list | tuple):
         yield from _changes_in_list(path, list(before), list(after))
     elif isinstance(before, str) and isinstance(after, str):
         if before != after:
@@ -109,7 +109,7 @@ def _leaf_change(path: ValuePath, *pieces: Piece) -> Change:
 
 def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
     inner: list[tuple[str | int, Any]] = []
-    if value is not _ABSENT and len(path) < DEEPEST:
+    if value is not _ABSENT and len(path) < MAX_DEPTH:
         inner = list(value.items()) if isinstance(value, Mapping) else inner
         inner = list(enumerate(value)) if isinstance(value, list | tuple) else inner
     for key, part in inner:
@@ -162,10 +162,10 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
     head = _find_difference(LINE_END, before, after)
     old, new = before[head:].splitlines(keepends=True), after[head:].splitlines(keepends=True)
     yield before[:head], "", ""
-    if max(len(old), len(new)) > MOST_LINES:
+    if max(len(old), len(new)) > MAX_LINES:
         yield "", before[head:], after[head:]
         return
-    room = MOST_MARKED
+    room = MAX_COMPARED_LENGTH
     for (start, end), (a, b), (c, d) in _stretches(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "", ""
         gone, come = "".join(old[a:b]), "".join(new[c:d])
@@ -258,4 +258,4 @@ def _until_space(text: str) -> str:
 
 
 def _words(text: str) -> int:
-    return sum(1 for part in _PARTS.findall(text[:MOST_SHOWN]) if _IS_WORD.match(part))
+    return sum(1 for part in _PARTS.findall(text[:MAX_SHOWN_LENGTH]) if _IS_WORD.match(part))

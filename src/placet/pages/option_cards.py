@@ -22,10 +22,10 @@ ROLES: Mapping[str, str] = {
     **dict.fromkeys(("description", "summary", "subtitle"), "lead"),
 }
 ABOVE = ("picture", "advice", "badges", "lead")
-MOST_COLUMNS = 8
+MAX_COLUMNS = 8
 MAX_EXAMINED = 50
-LONGEST_BADGE = 40
-LONGEST_PRICE = 40
+MAX_BADGE_LENGTH = 40
+MAX_PRICE_LENGTH = 40
 # Longer values would not fit beside others.
 LONG_VALUE = 20
 LONG_PRICE = 14
@@ -66,7 +66,7 @@ def columns_to_sort(cards: Sequence[CardData]) -> list[str]:
             if isinstance(value, str | int | float) and get_detail_role(key) in ("fact", "price"):
                 counts[key] = counts.get(key, 0) + 1
     common = [key for key, count in counts.items() if count * 2 >= len(examined)]
-    return [mark_hidden(format_label(key)) for key in common[:MOST_COLUMNS]]
+    return [mark_hidden(format_label(key)) for key in common[:MAX_COLUMNS]]
 
 
 @lru_cache(maxsize=1024)
@@ -167,10 +167,10 @@ def _join_badges(before: str, drawn: str) -> str:
 
 
 def _is_badge(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value.strip()) <= LONGEST_BADGE and "\n" not in value
+    return isinstance(value, str) and 0 < len(value.strip()) <= MAX_BADGE_LENGTH and "\n" not in value
 
 
 def _is_price(value: Any) -> bool:
     if isinstance(value, str):
-        return 0 < len(value.strip()) <= LONGEST_PRICE and "\n" not in value
+        return 0 < len(value.strip()) <= MAX_PRICE_LENGTH and "\n" not in value
     return isinstance(value, int | float) and not isinstance(value, bool)

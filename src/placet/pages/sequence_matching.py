@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-MOST_CELLS = 25_000_000
-DEEPEST = 8
+MAX_CELLS = 25_000_000
+MAX_DEPTH = 8
 
 Block = tuple[int, int, int]
 Region = tuple[int, int, int, int]
@@ -21,7 +21,7 @@ def find_matching_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> li
 
 
 def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]:
-    cells = MOST_CELLS
+    cells = MAX_CELLS
     regions: list[tuple[Region, int]] = [((0, len(old), 0, len(new)), 0)]
     while regions:
         whole, depth = regions.pop()
@@ -34,7 +34,7 @@ def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]
         if size <= cells:
             cells -= size
             yield from _longest_common(old, new, region)
-        elif depth < DEEPEST:
+        elif depth < MAX_DEPTH:
             regions += [(part, depth + 1) for part in _between(_anchors(old, new, region), region)]
 
 

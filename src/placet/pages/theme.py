@@ -14,8 +14,8 @@ from placet.pages.assets import STYLESHEET, read_assets
 from placet.pages.languages import Languages, languages
 
 LOGOS = {"logo.svg": "image/svg+xml", "logo.png": "image/png"}
-LARGEST_LOGO = 64 * 1024
-LONGEST_NAME = 80
+MAX_LOGO_BYTES = 64 * 1024
+MAX_NAME_LENGTH = 80
 COLOUR_SCHEMES = ("light", "dark")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _VARIABLE = re.compile(r"--([a-z-]+): (#[0-9a-f]{6});")
@@ -60,8 +60,8 @@ def read_theme(folder: Path) -> Theme:
     logo = _logo(folder)
     colours = {scheme: _colours(settings.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
     name = settings.pop("name", None)
-    if name is not None and (not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME):
-        raise SettingsError(f"theme.toml: name must be a text of 1 to {LONGEST_NAME} characters.")
+    if name is not None and (not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_NAME_LENGTH):
+        raise SettingsError(f"theme.toml: name must be a text of 1 to {MAX_NAME_LENGTH} characters.")
     if settings:
         raise SettingsError(f"theme.toml: unknown setting {next(iter(settings))!r}. Use name, light or dark.")
     style = b"\n".join(
@@ -69,7 +69,7 @@ def read_theme(folder: Path) -> Theme:
     )
     files = {**read_assets(), STYLESHEET: style}
     if logo is not None:
-        files[logo] = _bytes(folder / logo, LARGEST_LOGO)
+        files[logo] = _bytes(folder / logo, MAX_LOGO_BYTES)
     return Theme(
         name=name,
         logo=logo,

@@ -12,8 +12,8 @@ from placet.errors import AddressRefused
 from placet.protocol.forbidden_networks import FORBIDDEN_RANGES, OWN_RANGES, Network
 from placet.text.characters import is_hidden
 
-LONGEST_URL = 2048
-LONGEST_HOST = 253
+MAX_URL_LENGTH = 2048
+MAX_HOST_LENGTH = 253
 
 # The only hosts for plain HTTP, since the traffic does not leave this machine.
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -149,8 +149,8 @@ def _parse(url: str) -> ParsedTarget:
 def _check_characters(url: str) -> None:
     if not isinstance(url, str):
         raise _url_error("shape", "must be text")
-    if len(url) > LONGEST_URL:
-        raise _url_error("length", f"must not be longer than {LONGEST_URL} characters")
+    if len(url) > MAX_URL_LENGTH:
+        raise _url_error("length", f"must not be longer than {MAX_URL_LENGTH} characters")
     if "\\" in url:
         raise _url_error("characters", "must not contain a backslash")
     if any(is_hidden(character) or unicodedata.category(character) in UNSEEN_CATEGORIES for character in url):
@@ -201,8 +201,8 @@ def _to_ascii_name(name: str) -> str:
     ascii_name = name.lower() if name.isascii() else _to_idna(name)
     if not ascii_name:
         raise _url_error("host", "must name a host")
-    if len(ascii_name) > LONGEST_HOST:
-        raise _url_error("host", f"must not name a host longer than {LONGEST_HOST} characters")
+    if len(ascii_name) > MAX_HOST_LENGTH:
+        raise _url_error("host", f"must not name a host longer than {MAX_HOST_LENGTH} characters")
     if ascii_name.endswith("."):
         raise _url_error("host", "must not end its host with a dot")
     if not all(_LABEL.fullmatch(label) for label in ascii_name.split(".")):

@@ -14,11 +14,11 @@ from unicodedata import category, normalize
 from placet.text.characters import is_storable
 from placet.text.wording import Amount, message
 
-LONGEST_GLOB = 500
-LONGEST_TEXT = 10_000
-DEEPEST = 32
-LARGEST_NUMBER = 2**53 - 1
-FEWEST_LETTERS = 3
+MAX_GLOB_LENGTH = 500
+MAX_TEXT_LENGTH = 10_000
+MAX_DEPTH = 32
+MAX_NUMBER = 2**53 - 1
+MIN_LETTERS = 3
 """A glob whose longest literal part is shorter matches almost anything."""
 
 NAME_SIGNS = frozenset("_-.~+")
@@ -58,10 +58,10 @@ def matches_almost_anything(pattern: Mapping[str, Any]) -> bool:
     if "glob" not in pattern:
         return False
     runs = groupby(_read(pattern["glob"]), key=lambda token: token.literal is not None)
-    return max((len([*run]) for own, run in runs if own), default=0) < FEWEST_LETTERS
+    return max((len([*run]) for own, run in runs if own), default=0) < MIN_LETTERS
 
 
-def is_identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
+def is_identical(one: Any, other: Any, *, depth: int = MAX_DEPTH) -> bool:
     """Return whether two JSON values are equal in value and type: 1, 1.0, true and "1" all differ."""
     if type(one) is not type(other) or depth < 0:
         return False
@@ -77,7 +77,7 @@ def is_identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
     return isinstance(one, str | int | float | None) and bool(one == other)
 
 
-def is_json(value: Any, *, depth: int = DEEPEST) -> bool:
+def is_json(value: Any, *, depth: int = MAX_DEPTH) -> bool:
     """Return whether a value is JSON that every JSON implementation preserves exactly."""
     if depth < 0:
         return False
@@ -104,7 +104,7 @@ def matches(glob: str, text: str) -> bool:
     A backslash escapes the next character. A star between slashes matches at least one character. The path
     segments `..` and `.` match only if the glob has as many of them.
     """
-    if len(text) > LONGEST_TEXT or any(_steps(text, step) > _steps(glob, step) for step in STEPS):
+    if len(text) > MAX_TEXT_LENGTH or any(_steps(text, step) > _steps(glob, step) for step in STEPS):
         return False
     machine = _machine(glob)
     places = machine.start
@@ -218,8 +218,10 @@ def _within(low: float, high: float, value: Any) -> bool:
 def _find_glob_error(glob: Any) -> str | None:
     if not isinstance(glob, str) or not glob:
         return message("Write what the text looks like; it cannot be empty.")
-    if len(glob) > LONGEST_GLOB:
-        return message("What the text looks like has at most {most} characters.", most=Amount(LONGEST_GLOB))
+    if len(glob) > MAX_GLOB_LENGTH:
+        return message(
+            "What the text looks like has at most {most} characters.", most=Amount(MAX_GLOB_LENGTH)
+        )
     return None if is_storable(glob) else "A glob has no control characters."
 
 
@@ -232,4 +234,4 @@ def _find_range_error(low: Any, high: Any) -> str | None:
 def _is_number(value: Any) -> bool:
     if type(value) not in (int, float):
         return False
-    return bool(-LARGEST_NUMBER <= value <= LARGEST_NUMBER)
+    return bool(-MAX_NUMBER <= value <= MAX_NUMBER)

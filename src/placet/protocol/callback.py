@@ -21,8 +21,8 @@ from datetime import datetime, timedelta
 from placet.errors import SignatureInvalid, ValidationFailed
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the public prefix of every secret
-SHORTEST_SECRET, LONGEST_SECRET = 24, 64
-_SECRET_SIZE = f"{SHORTEST_SECRET} to {LONGEST_SECRET} bytes"
+MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
+_SECRET_SIZE = f"{MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} bytes"
 
 HITL_SIGNATURE = "X-HITL-Signature"
 WEBHOOK_ID = "webhook-id"
@@ -37,7 +37,7 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 def format_secret(key: bytes) -> str:
     """Return a secret as text; raises `ValidationFailed` unless `key` has 24 to 64 bytes."""
-    if not SHORTEST_SECRET <= len(key) <= LONGEST_SECRET:
+    if not MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES:
         raise ValidationFailed(f"A callback secret has {_SECRET_SIZE}.")
     return SECRET_PREFIX + base64.b64encode(key).decode("ascii")
 
@@ -149,7 +149,7 @@ def _decode_secret(secret: str) -> bytes | None:
         key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except ValueError:
         return None
-    return key if SHORTEST_SECRET <= len(key) <= LONGEST_SECRET else None
+    return key if MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES else None
 
 
 def _lower_cased(headers: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 _PLACE = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`\Z")
 _JSON_WORDS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 UNKNOWN = "`{name}` is not a known property"
-LONGEST_TYPO = 60  # comparing longer names would take long
+MAX_TYPO_LENGTH = 60  # comparing longer names would take long
 _COMPLAINTS = (
     (re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL), "`{name}` is missing"),
     (
@@ -83,7 +83,7 @@ def _split_complaint(misfit: msgspec.ValidationError) -> tuple[str, str]:
 
 def _suggest_field(reason: str, shape: Any, path: str) -> str:
     unknown = next((pattern.fullmatch(reason) for pattern, words in _COMPLAINTS if words is UNKNOWN), None)
-    if unknown is None or len(unknown["name"]) > LONGEST_TYPO:
+    if unknown is None or len(unknown["name"]) > MAX_TYPO_LENGTH:
         return ""
     from difflib import get_close_matches  # only now: most messages fit
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from placet.errors import ValidationFailed
 from placet.protocol.conversion import anchor_pattern
 
-LONGEST = timedelta(days=3650)
-LONGEST_TEXT = 64
+MAX_DURATION = timedelta(days=3650)
+MAX_TEXT_LENGTH = 64
 
 _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {
@@ -35,7 +35,7 @@ PATTERN = anchor_pattern("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for
 _CALENDAR = re.compile(r"P[0-9.,DW]*[0-9.,]+[YM].*|[^P]*[0-9]\s*(?:y|mo|M|Y).*", re.DOTALL)
 
 _NOTATIONS = "Use shorthand (30m, 24h, 1d12h) or ISO 8601 (PT24H)."
-_LONGEST_QUOTED = 50
+_MAX_QUOTED_LENGTH = 50
 
 
 def parse_duration(text: str, name: str = "") -> timedelta:
@@ -50,7 +50,7 @@ def parse_duration(text: str, name: str = "") -> timedelta:
 
 
 def _parse(text: str) -> timedelta:
-    if not isinstance(text, str) or not text or len(text) > LONGEST_TEXT:
+    if not isinstance(text, str) or not text or len(text) > MAX_TEXT_LENGTH:
         raise _not_a_duration_error(text)
     for grammar in _GRAMMARS:
         if match := grammar.fullmatch(text):
@@ -85,7 +85,7 @@ def _microseconds(parts: dict[str, str | None]) -> int:
 def _check_limits(microseconds: int) -> timedelta:
     if microseconds <= 0:
         raise ValidationFailed(f"A duration must be longer than zero. {_NOTATIONS}")
-    if microseconds > LONGEST // _MICROSECOND:
+    if microseconds > MAX_DURATION // _MICROSECOND:
         raise ValidationFailed("A duration must not exceed ten years (3650d).")
     return timedelta(microseconds=microseconds)
 
@@ -99,5 +99,5 @@ def _split(duration: timedelta) -> tuple[int, int, int, str]:
 
 
 def _not_a_duration_error(text: object) -> ValidationFailed:
-    quoted = repr(text[:_LONGEST_QUOTED] if isinstance(text, str) else type(text).__name__)
+    quoted = repr(text[:_MAX_QUOTED_LENGTH] if isinstance(text, str) else type(text).__name__)
     return ValidationFailed(f"{quoted} is not a duration. {_NOTATIONS}")

@@ -6,13 +6,13 @@ from datetime import date
 from urllib.parse import urlsplit
 
 from placet.protocol.answer_problems import Problem, build_problem
-from placet.protocol.fields import CUSTOM, LARGEST_NUMBER, Field, Number
+from placet.protocol.fields import CUSTOM, MAX_NUMBER, Field, Number
 from placet.protocol.patterns import matches
 from placet.text.characters import is_one_line, is_storable
 
-LONGEST_EMAIL = 254
-LONGEST_EMAIL_NAME = 64
-LONGEST_URL = 2048
+MAX_EMAIL_LENGTH = 254
+MAX_EMAIL_NAME_LENGTH = 64
+MAX_URL_LENGTH = 2048
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ATOM = r"[^\s@<>()\[\]\\,;:\".]+"
@@ -49,7 +49,7 @@ def is_number(value: object) -> bool:
     """Return whether a value is a finite number that every JSON implementation can represent."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return -LARGEST_NUMBER <= value <= LARGEST_NUMBER
+    return -MAX_NUMBER <= value <= MAX_NUMBER
 
 
 def parse_date(value: object) -> date | None:
@@ -112,8 +112,8 @@ def _validate_number(field: Field, value: object) -> Problem | None:
 def _number_bounds(field: Field) -> tuple[Number, Number]:
     smallest, largest = field.bounds
     return (
-        smallest if isinstance(smallest, int | float) else -LARGEST_NUMBER,
-        largest if isinstance(largest, int | float) else LARGEST_NUMBER,
+        smallest if isinstance(smallest, int | float) else -MAX_NUMBER,
+        largest if isinstance(largest, int | float) else MAX_NUMBER,
     )
 
 
@@ -160,12 +160,12 @@ def _validate_custom(field: Field, value: object) -> Problem | None:
 
 def _is_email(text: str) -> bool:
     name, _, host = text.rpartition("@")
-    short = len(text) <= LONGEST_EMAIL and len(name) <= LONGEST_EMAIL_NAME
+    short = len(text) <= MAX_EMAIL_LENGTH and len(name) <= MAX_EMAIL_NAME_LENGTH
     return bool(short and text.isprintable() and _EMAIL_NAME.fullmatch(name) and _EMAIL_HOST.fullmatch(host))
 
 
 def _is_web_address(text: str) -> bool:
-    if len(text) > LONGEST_URL or not text.isprintable() or _NEVER_IN_URLS.search(text):
+    if len(text) > MAX_URL_LENGTH or not text.isprintable() or _NEVER_IN_URLS.search(text):
         return False
     try:
         parts = urlsplit(text)

@@ -22,10 +22,10 @@ FIELD_TYPES = (
 CUSTOM = "custom"
 
 MAX_OPTIONS = 500
-LARGEST_NUMBER = 2**53 - 1
-LONGEST_TEXT = 10_000
+MAX_NUMBER = 2**53 - 1
+MAX_TEXT_LENGTH = 10_000
 # Patterns are for short, one-line values; this limits the cost of matching.
-LONGEST_PATTERNED_TEXT = 2_000
+MAX_PATTERNED_TEXT_LENGTH = 2_000
 
 _SLIDER = (0, 100)
 
@@ -87,5 +87,5 @@ class Field(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     @property
     def longest(self) -> int:
         """The maximum number of characters of an answer."""
-        limit = LONGEST_TEXT if self.validation.pattern is None else LONGEST_PATTERNED_TEXT
+        limit = MAX_TEXT_LENGTH if self.validation.pattern is None else MAX_PATTERNED_TEXT_LENGTH
         return limit if self.validation.max_length is None else self.validation.max_length

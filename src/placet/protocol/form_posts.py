@@ -7,7 +7,7 @@ from placet.protocol.fields import CUSTOM, Field
 from placet.protocol.forms import Form
 from placet.text.characters import normalize_newlines
 
-LONGEST_NUMBER = 40
+MAX_NUMBER_LENGTH = 40
 
 _YES_NO = {
     "on": True,
@@ -60,7 +60,7 @@ def _convert_option(field: Field, text: str) -> object:
 
 def _convert_number(_field: Field, text: str) -> object:
     plain = text.strip()
-    if len(plain) > LONGEST_NUMBER or not _DECIMAL.fullmatch(plain):
+    if len(plain) > MAX_NUMBER_LENGTH or not _DECIMAL.fullmatch(plain):
         return text
     number = int(plain) if _INTEGER.fullmatch(plain) else float(plain)
     return text if number in (float("inf"), float("-inf")) else number

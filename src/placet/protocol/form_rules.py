@@ -10,16 +10,16 @@ from placet.protocol.field_values import is_blank, is_number, parse_date, valida
 from placet.protocol.fields import (
     CUSTOM,
     FIELD_TYPES,
-    LONGEST_PATTERNED_TEXT,
     MAX_OPTIONS,
+    MAX_PATTERNED_TEXT_LENGTH,
     Field,
 )
 from placet.protocol.patterns import PatternRefused, measure_pattern
 from placet.text.characters import is_storable, normalize_newlines
 
-LONGEST_LABEL = 200
-LONGEST_HINT = 2_000
-LONGEST_MAX_LENGTH = 100_000
+MAX_LABEL_LENGTH = 200
+MAX_HINT_LENGTH = 2_000
+MAX_MAX_LENGTH = 100_000
 
 _KEY = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,99}")
 _CUSTOM_TYPE = re.compile(r"x-[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}")
@@ -55,10 +55,10 @@ def _check_type(field: Field) -> str | None:
 
 
 def _check_texts(field: Field) -> str | None:
-    if is_blank(field.label) or len(field.label) > LONGEST_LABEL:
-        return f"label must be 1 to {LONGEST_LABEL} characters"
-    if max(len(field.placeholder), len(field.hint)) > LONGEST_HINT:
-        return f"placeholder and hint take at most {LONGEST_HINT} characters"
+    if is_blank(field.label) or len(field.label) > MAX_LABEL_LENGTH:
+        return f"label must be 1 to {MAX_LABEL_LENGTH} characters"
+    if max(len(field.placeholder), len(field.hint)) > MAX_HINT_LENGTH:
+        return f"placeholder and hint take at most {MAX_HINT_LENGTH} characters"
     storable = is_storable(field.label + field.placeholder + field.hint)
     return None if storable else "label, placeholder and hint must not hold control characters"
 
@@ -81,8 +81,8 @@ def _check_option_values(field: Field) -> str | None:
     for option in field.options:
         if is_blank(option.value) or is_blank(option.label):
             return "an option needs a value and a label"
-        if max(len(option.value), len(option.label)) > LONGEST_LABEL:
-            return f"the value and label of an option take at most {LONGEST_LABEL} characters"
+        if max(len(option.value), len(option.label)) > MAX_LABEL_LENGTH:
+            return f"the value and label of an option take at most {MAX_LABEL_LENGTH} characters"
         if not is_storable(option.value + option.label):
             return "options must not hold control characters"
     return None
@@ -115,8 +115,8 @@ def _check_applicable(field: Field) -> str | None:
 
 def _check_lengths(field: Field) -> str | None:
     shortest, longest = field.validation.min_length or 0, field.longest
-    if shortest < 0 or not 1 <= longest <= LONGEST_MAX_LENGTH:
-        return f"validation.maxLength must be 1 to {LONGEST_MAX_LENGTH}, minLength 0 or more"
+    if shortest < 0 or not 1 <= longest <= MAX_MAX_LENGTH:
+        return f"validation.maxLength must be 1 to {MAX_MAX_LENGTH}, minLength 0 or more"
     if shortest > longest:
         return f"validation.minLength is above the longest answer ({longest})"
     return None
@@ -126,8 +126,8 @@ def _check_pattern(field: Field) -> str | None:
     pattern = field.validation.pattern
     if pattern is None:
         return None
-    if field.longest > LONGEST_PATTERNED_TEXT:
-        return f"validation.maxLength must not pass {LONGEST_PATTERNED_TEXT} beside a pattern"
+    if field.longest > MAX_PATTERNED_TEXT_LENGTH:
+        return f"validation.maxLength must not pass {MAX_PATTERNED_TEXT_LENGTH} beside a pattern"
     try:
         measure_pattern(pattern)
     except PatternRefused as refusal:

@@ -11,7 +11,7 @@ from placet.protocol.conditions import find_condition_error
 from placet.protocol.conversion import convert_input, quote
 from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
-from placet.protocol.form_rules import LONGEST_HINT, LONGEST_LABEL, find_field_error
+from placet.protocol.form_rules import MAX_HINT_LENGTH, MAX_LABEL_LENGTH, find_field_error
 from placet.protocol.patterns import measure_pattern
 from placet.text.characters import is_storable
 
@@ -91,17 +91,17 @@ def _check_layout(form: Form) -> None:
         raise _form_error("form", f"a form takes 1 to {MAX_FIELDS} fields")
     if sum(field.default_ref is not None for field in form.every_field) > MAX_REFERENCES:
         raise _form_error("form", f"at most {MAX_REFERENCES} fields of a form may have a default_ref")
-    if form.session_id is not None and not _is_short(form.session_id, LONGEST_LABEL):
-        raise _form_error("form.session_id", f"must be 1 to {LONGEST_LABEL} characters")
+    if form.session_id is not None and not _is_short(form.session_id, MAX_LABEL_LENGTH):
+        raise _form_error("form.session_id", f"must be 1 to {MAX_LABEL_LENGTH} characters")
     for number, step in enumerate(form.steps or ()):
         _check_step_texts(f"form.steps[{number}]", step)
 
 
 def _check_step_texts(path: str, step: FormStep) -> None:
-    if not _is_short(step.title, LONGEST_LABEL):
-        raise _form_error(f"{path}.title", f"must be 1 to {LONGEST_LABEL} characters")
-    if step.description and not _is_short(step.description, LONGEST_HINT):
-        raise _form_error(f"{path}.description", f"takes at most {LONGEST_HINT} characters")
+    if not _is_short(step.title, MAX_LABEL_LENGTH):
+        raise _form_error(f"{path}.title", f"must be 1 to {MAX_LABEL_LENGTH} characters")
+    if step.description and not _is_short(step.description, MAX_HINT_LENGTH):
+        raise _form_error(f"{path}.description", f"takes at most {MAX_HINT_LENGTH} characters")
 
 
 def _is_short(text: str, limit: int) -> bool:

@@ -11,7 +11,7 @@ from placet.errors import ValidationFailed
 Priority = Literal["high", "medium", "low"]
 
 MAX_CYCLES = 2
-LONGEST_TEXT = 500
+MAX_TEXT_LENGTH = 500
 
 _ORDER: dict[str, int] = {"high": 0, "medium": 1, "low": 2}
 _TEXTS = ("field", "issue", "agent_action", "impact")
@@ -51,5 +51,5 @@ def improvement_suggestions(suggestions: Sequence[Suggestion], cycle: int) -> di
 
 
 def _check_text(name: str, text: str) -> None:
-    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_TEXT:
-        raise ValidationFailed(f"{name} must be 1 to {LONGEST_TEXT} characters.", path=name)
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT_LENGTH:
+        raise ValidationFailed(f"{name} must be 1 to {MAX_TEXT_LENGTH} characters.", path=name)

@@ -9,7 +9,7 @@ from placet.protocol.schema_work import MAX_WORK_WITH_ERRORS, SchemaWork, TooMuc
 if TYPE_CHECKING:
     import jsonschema_rs
 
-_MOST = 20
+_MAX_PROBLEMS = 20
 """The maximum number of violations that are listed."""
 
 
@@ -30,7 +30,7 @@ def list_violations(checker: "jsonschema_rs.Validator", value: Any) -> list[str]
     for error in checker.iter_errors(value):
         where = ".".join(str(step) for step in error.instance_path)
         found.append(f"{where}: {error.message}" if where else error.message)
-        if len(found) == _MOST:
+        if len(found) == _MAX_PROBLEMS:
             break
     return found
 

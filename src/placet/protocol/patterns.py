@@ -6,7 +6,7 @@ import re2
 
 from placet.text.characters import is_storable
 
-LONGEST_PATTERN = 500
+MAX_PATTERN_LENGTH = 500
 MAX_MEMORY = 8 << 20
 
 
@@ -29,8 +29,8 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def _compile(pattern: str) -> Any:
-    if len(pattern) > LONGEST_PATTERN:
-        raise PatternRefused(f"is longer than {LONGEST_PATTERN} characters")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise PatternRefused(f"is longer than {MAX_PATTERN_LENGTH} characters")
     if not is_storable(pattern):
         raise PatternRefused("must not hold control characters")
     try:

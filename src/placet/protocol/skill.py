@@ -11,9 +11,9 @@ from placet.protocol.duration import parse_duration
 from placet.protocol.review_types import STANDARD_TYPES
 from placet.text.characters import is_hidden, replace_surrogates
 
-LONGEST_INFO = 200
-LONGEST_NAME = 64
-LONGEST_DESCRIPTION = 1024
+MAX_INFO_LENGTH = 200
+MAX_NAME_LENGTH = 64
+MAX_DESCRIPTION_LENGTH = 1024
 
 
 class Skill(Struct, frozen=True, kw_only=True):
@@ -72,9 +72,9 @@ def render_skill(skill: Skill) -> str:
 
 
 def _check(skill: Skill) -> None:
-    _check_text("name", skill.name, LONGEST_NAME)
-    _check_text("description", skill.description, LONGEST_DESCRIPTION)
-    _check_text("info", skill.info, LONGEST_INFO)
+    _check_text("name", skill.name, MAX_NAME_LENGTH)
+    _check_text("description", skill.description, MAX_DESCRIPTION_LENGTH)
+    _check_text("info", skill.info, MAX_INFO_LENGTH)
     _check_types(skill.types)
     if skill.timeout_default is not None:
         parse_duration(skill.timeout_default, "timeout_default")

@@ -13,7 +13,7 @@ from placet.protocol.conversion import convert_input
 
 INTEROP_PROFILE = "hitl-surface-interop/v0.1"
 MAX_SURFACES = 50
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 
 _CASE_ID = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 
@@ -105,8 +105,8 @@ def _check_ids(surfaces: tuple[EmbeddedSurface, ...]) -> None:
 
 
 def _check_name(path: str, name: str) -> None:
-    if not (name.strip() and name.isprintable() and len(name) <= LONGEST_NAME):
-        raise _surface_error(path, f"must be 1 to {LONGEST_NAME} printable characters")
+    if not (name.strip() and name.isprintable() and len(name) <= MAX_NAME_LENGTH):
+        raise _surface_error(path, f"must be 1 to {MAX_NAME_LENGTH} printable characters")
 
 
 def _surface_error(path: str, complaint: str) -> ValidationFailed:

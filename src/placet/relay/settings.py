@@ -17,7 +17,7 @@ from placet.relay.registry.subscriptions import DEFAULT_TENANT, CallerKind
 from placet.relay.registry.tenant_membership import PERMISSIONS
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}")
 GROUP_NAME = AGENT_ID
 MAX_PENDING_HOLDS = 1000
@@ -314,10 +314,10 @@ def _check_tenant(tenant: str, path: str) -> None:
 
 
 def _check_principal(name: str, path: str) -> None:
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+    if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise SettingsError(
             f"{path}: {name[:80]!r} is not the name of an API key. "
-            f"Use at most {LONGEST_NAME} printable characters."
+            f"Use at most {MAX_NAME_LENGTH} printable characters."
         )
 
 

@@ -12,7 +12,7 @@ from placet.text.characters import normalize_newlines
 
 ID_SPELLINGS = ("id", "value", "key")
 TITLE_SPELLINGS = ("title", "label", "name")
-LONGEST_ID = 500
+MAX_ID_LENGTH = 500
 
 
 class ListEntry(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ def read_entries(context: Mapping[str, Any], name: str) -> tuple[ListEntry, ...]
     if not isinstance(raw, list | tuple) or not raw:
         raise ValidationFailed(f"{path} must be a list with at least one entry.", path=path)
     if len(raw) > MAX_IDS:
-        raise ValidationFailed(f"{path} holds {len(raw):,} entries; at most {MAX_IDS:,} fit.", path=path)
+        raise ValidationFailed(f"{path} holds {len(raw):,} entries; send at most {MAX_IDS:,}.", path=path)
     listed = tuple(_read_one(entry, f"{path}[{number}]") for number, entry in enumerate(raw))
     _check_distinct(listed, path)
     return listed
@@ -75,8 +75,8 @@ def _find_title_key(entry: Mapping[str, Any]) -> str | None:
 
 def _check_id(raw: object, path: str) -> str:
     identity = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
-    if not _is_text(identity) or len(str(identity)) > LONGEST_ID:
-        raise ValidationFailed(f"{path} must be text of 1 to {LONGEST_ID} characters.", path=path)
+    if not _is_text(identity) or len(str(identity)) > MAX_ID_LENGTH:
+        raise ValidationFailed(f"{path} must be text of 1 to {MAX_ID_LENGTH} characters.", path=path)
     return str(identity)
 
 

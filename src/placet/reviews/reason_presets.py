@@ -8,9 +8,9 @@ from placet.text.characters import normalize_newlines
 
 SPELLINGS = ("reason_presets", "presets")
 FIELD = "preset"
-MOST = 12
-LONGEST_LABEL = 80
-LONGEST_TEXT = 1000
+MAX_PRESETS = 12
+MAX_LABEL_LENGTH = 80
+MAX_TEXT_LENGTH = 1000
 
 
 def read_presets(context: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -39,7 +39,7 @@ def _find_preset_text(presets: list[dict[str, str]], number: str) -> str | None:
 
 
 def _read(raw: object) -> list[dict[str, str]]:
-    if not isinstance(raw, list | tuple) or not 0 < len(raw) <= MOST:
+    if not isinstance(raw, list | tuple) or not 0 < len(raw) <= MAX_PRESETS:
         return []
     read = [_read_one(entry) for entry in raw]
     return [one for one in read if one] if all(read) else []
@@ -53,5 +53,5 @@ def _read_one(entry: object) -> dict[str, str] | None:
     text = given.get("text") or label
     if not isinstance(label, str) or not isinstance(text, str) or not label.strip() or not text.strip():
         return None
-    fits = len(label) <= LONGEST_LABEL and len(text) <= LONGEST_TEXT and "\n" not in label
+    fits = len(label) <= MAX_LABEL_LENGTH and len(text) <= MAX_TEXT_LENGTH and "\n" not in label
     return {"label": label, "text": normalize_newlines(text).strip()} if fits else None

@@ -12,8 +12,8 @@ from placet.pages.diffs import Comparison, compare
 from placet.pages.view import Recap, Round
 from placet.reviews.review_type import ReviewType
 
-MOST_COMPARED = 10
-MOST_BYTES = 4_000_000
+MAX_COMPARED_ROUNDS = 10
+MAX_COMPARED_BYTES = 4_000_000
 QUICK_BYTES = 40_000
 
 CaseWithOffer = tuple[Case, Offer]
@@ -72,8 +72,8 @@ async def compare_values(shown: Sequence[Any]) -> list[Comparison | None]:
     """Return what changed from each value to the next; None for the oldest if the size limit is reached."""
     sizes = [_size(values) for values in shown]
     compared: list[Comparison | None] = [None] * (len(shown) - 1)
-    room = MOST_BYTES
-    for number in reversed(range(max(len(compared) - MOST_COMPARED, 0), len(compared))):
+    room = MAX_COMPARED_BYTES
+    for number in reversed(range(max(len(compared) - MAX_COMPARED_ROUNDS, 0), len(compared))):
         size = sizes[number] + sizes[number + 1]
         room -= size
         if room < 0:

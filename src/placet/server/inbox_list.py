@@ -19,7 +19,7 @@ MAX_EXAMINED = 500
 """How many cases are examined for one page of a filtered list; the person can then continue."""
 OTHER = "other"
 TYPE_NAMES = (*SAMPLES, OTHER)
-LONGEST_WORDS = 200
+MAX_SEARCH_LENGTH = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -62,7 +62,7 @@ def read_query(query: Mapping[str, str]) -> InboxQuery:
     return InboxQuery(
         decided=query.get("show") == "decided",
         type=type if type in TYPE_NAMES else "",
-        words=" ".join(query.get("words", "").split())[:LONGEST_WORDS],
+        words=" ".join(query.get("words", "").split())[:MAX_SEARCH_LENGTH],
         after=_read_cursor(query.get("after", "")),
     )
 

@@ -36,7 +36,7 @@ from placet.server.page_requests import FormPairs, read_form
 from placet.server.poll_limiter import PollLimiter
 
 SIGN_INS_PER_MINUTE = 60
-LONGEST_FORM = 10_000
+MAX_FORM_BYTES = 10_000
 
 PageHandler = Callable[[Request], Awaitable[Response]]
 
@@ -132,7 +132,7 @@ class InboxPages(HttpApi):
         return visitor, pairs
 
     async def _form(self, request: Request) -> FormPairs:
-        return read_form(await read_body(request.scope, request.receive, limit=LONGEST_FORM))
+        return read_form(await read_body(request.scope, request.receive, limit=MAX_FORM_BYTES))
 
     def _set_cookie(self, response: Response, cookie: str, *, max_age: int) -> None:
         self._replies.cookies.set(response, self._cookie, cookie, max_age=max_age, samesite="strict")

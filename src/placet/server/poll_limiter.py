@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from placet.errors import RateLimited
 
-FORGET_AT = 100_000
+MAX_REMEMBERED = 100_000
 
 
 class PollLimiter:
@@ -35,7 +35,7 @@ class PollLimiter:
         if remaining < -1e-9:
             wait = max(1, round(-remaining / self._rate + 0.5))
             raise RateLimited(f"At most {self.per_minute} polls a minute for one case.", retry_after=wait)
-        if len(self._full_at) >= FORGET_AT:
+        if len(self._full_at) >= MAX_REMEMBERED:
             self._full_at = {key: moment for key, moment in self._full_at.items() if moment > now}
         self._full_at[key] = full_at
         return int(remaining + 1e-9)

@@ -18,7 +18,7 @@ from placet.http.asgi import (
     read_header,
     read_text_header,
 )
-from placet.http.compression import SMALLEST_COMPRESSED, accepts_gzip, compress
+from placet.http.compression import MIN_COMPRESSED_BYTES, accepts_gzip, compress
 from placet.http.conditional import find_match
 from placet.http.error_replies import build_error_reply
 from placet.ports.identity import Principal
@@ -60,7 +60,7 @@ class StatusPoll:
             return refused._replace(headers=[*refused.headers, *self._budget(0)])
         body = _encode(poll_response(case))
         more: tuple[Header, ...] = (VARY, *self._budget(left), *self._pace(case))
-        if len(body) >= SMALLEST_COMPRESSED and accepts_gzip(read_text_header(scope, b"accept-encoding")):
+        if len(body) >= MIN_COMPRESSED_BYTES and accepts_gzip(read_text_header(scope, b"accept-encoding")):
             # RFC 9110, 8.8.3.3: each encoding has a strong ETag of its own
             body, etag, more = await compress(body), b'"%d-gzip"' % case.version, (GZIP, *more)
         reply = build_json_reply(200, body, (b"etag", etag), *more)

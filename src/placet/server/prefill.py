@@ -17,7 +17,7 @@ from placet.protocol.forms import parse_form
 
 WAIT_FOR = timedelta(seconds=3)
 CACHE_FOR = timedelta(minutes=5)
-LARGEST = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024
 CACHE_SIZE = 1000
 
 log = logging.getLogger("placet.prefill")
@@ -49,7 +49,7 @@ class Prefill:
     async def _fetch(self, field: Field) -> Any:
         try:
             reply = await self._fetcher.fetch(
-                field.default_ref or "", timeout_for=WAIT_FOR, max_bytes=LARGEST
+                field.default_ref or "", timeout_for=WAIT_FOR, max_bytes=MAX_BODY_BYTES
             )
         except PlacetError as error:
             log.warning("prefill_failed field=%s error=%s", field.key, error.message)

@@ -57,7 +57,7 @@ from placet.server.prefill import Prefill
 from placet.server.streams import EventStreams, StreamResponse
 from placet.text.characters import is_storable, normalize_newlines
 
-LONGEST_NOTE = 2000
+MAX_NOTE_LENGTH = 2000
 FORM = "application/x-www-form-urlencoded"
 POSTED = ("respond", "hand-back", "pass-on", "language", "revoke")
 Identify = Callable[[Request], Awaitable[RespondedBy | None]]
@@ -224,7 +224,7 @@ class ReviewPages(HttpApi):
             typed = post.value("reason")
         picked = HAND_BACK_REASONS.get(post.value("why") or "")
         parts = [self._language(request).t(picked) if picked else "", clean_remark(typed)]
-        reason = "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
+        reason = "\n\n".join(part for part in parts if part)[:MAX_NOTE_LENGTH]
         person = await self._person(request, post.session)
         await self._desk.hand_back(post.case.id, actor=post.session.actor, reason=reason or None, by=person)
         return self._replies.go(post.case.id)
@@ -247,7 +247,7 @@ class ReviewPages(HttpApi):
         language = self._language(request)
         if post.value("shown") is not None:  # else the form has no answer fields
             await self._drafts.save(post)
-        note = clean_remark(post.value("pass_on_note"))[:LONGEST_NOTE]
+        note = clean_remark(post.value("pass_on_note"))[:MAX_NOTE_LENGTH]
         try:
             link = await self._desk.pass_on(post.case.id, actor=post.session.actor, note=note or None)
         except ValidationFailed as error:

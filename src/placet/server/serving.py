@@ -16,7 +16,7 @@ from placet.server.cross_origin import CrossOriginApp
 from placet.server.single_write_protocol import SingleWriteProtocol
 
 TICKS_PER_S = 10  # of uvicorn
-FEWEST_OPEN_FILES = 64  # with fewer, the database or a connection cannot be opened, or libuv aborts
+MIN_OPEN_FILES = 64  # with fewer, the database or a connection cannot be opened, or libuv aborts
 STOP_WITHIN_S = 6  # longer than a write waits for a lock; the whole shutdown stays under ten seconds
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def run(
     `ready` is called once the server listens. Raises SettingsError if the server cannot start.
     """
     most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= most_files < FEWEST_OPEN_FILES:  # negative: no limit
+    if 0 <= most_files < MIN_OPEN_FILES:  # negative: no limit
         raise SettingsError(
-            f"This process may open only {most_files} files, and a server needs at least {FEWEST_OPEN_FILES}."
+            f"This process may open only {most_files} files, and a server needs at least {MIN_OPEN_FILES}."
             " Raise the limit: `ulimit -n`, or LimitNOFILE of systemd."
         )
 

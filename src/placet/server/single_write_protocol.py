@@ -24,7 +24,7 @@ H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n[^ \t])", re.IGNORECASE)
 HOST = re.compile(rb"(?:\[[\w:.%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]{0,5})?")  # RFC 3986, 3.2.2
 HEAD_WITHIN_S = 20.0
 BODY_WITHIN_S = 60.0
-SLOWEST_BODY = 10 * 1024  # bytes per second, by which a long body may take longer
+MIN_BODY_BYTES_PER_S = 10 * 1024  # bytes per second, by which a long body may take longer
 MAX_HELD_BYTES = 32 * 1024  # the app reads a longer body in pieces
 
 
@@ -109,7 +109,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
             return
         allowed = BODY_WITHIN_S if self._in_body else HEAD_WITHIN_S
         if self._in_body and not self._is_idle():  # nobody needs the rest of a body after the reply
-            allowed += self._body_bytes / SLOWEST_BODY
+            allowed += self._body_bytes / MIN_BODY_BYTES_PER_S
         if now - self._waiting_since < allowed:
             return
         if self._is_idle() and not self._in_head:  # nothing was begun

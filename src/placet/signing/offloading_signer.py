@@ -10,7 +10,7 @@ from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, SigningKey
 from placet.signing.worker_process import SigningProcess
 
-MANY = 4  # smaller batches are signed faster in this process
+MIN_OFFLOADED = 4  # smaller batches are signed faster in this process
 REST_S = 10.0  # how long to wait before a worker process that died is started again
 
 
@@ -33,7 +33,7 @@ class OffloadingSigner:
 
     async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
         """Return the detached JWS of each payload, in order."""
-        if len(claims) >= MANY:
+        if len(claims) >= MIN_OFFLOADED:
             with suppress(ConnectionError):
                 return await self._ready_worker().sign_all(claims)
         return await self._here.sign_all(claims)

@@ -16,7 +16,7 @@ ELLIPSIS = "…"
 # Characters that depend on the one before them: a cut in between changes what is left.
 _DEPENDENT = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
 _MAX_BACKTRACK = 32
-_LONGEST_MARK = 12
+_MAX_MARK_LENGTH = 12
 
 
 def count_utf16_units(text: str) -> int:
@@ -60,7 +60,7 @@ def _whole_characters(text: str, end: int) -> int:
         if not (_is_dependent(text[here : here + 1]) or text[here - 1] == "\u200d"):
             end = here
             break
-    opened = text.rfind(OPEN, max(0, end - _LONGEST_MARK), end)
+    opened = text.rfind(OPEN, max(0, end - _MAX_MARK_LENGTH), end)
     return opened if opened >= 0 and CLOSE not in text[opened:end] else end
 
 

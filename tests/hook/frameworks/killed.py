@@ -34,8 +34,8 @@ FIRST_SAYS: dict[str, CallDecision] = {
 }
 REASON = "the second life says no"
 SECOND_SAYS: CallDecision = {"decision": "reject", "reason": REASON}
-STEPS_AT_MOST = 200
-ROUNDS_AT_MOST = 10
+MAX_STEPS = 200
+MAX_ROUNDS = 10
 ACKNOWLEDGED, EMPTY = "acknowledged", "empty"
 LIVES = {
     "langchain": "tests.hook.frameworks.langchain_harness:KillableLangChain",
@@ -70,7 +70,7 @@ def first(kind: type[KillableHarness], folder: Path, die_at: int | None = None) 
 def second(kind: type[KillableHarness], folder: Path) -> None:
     """Goes on wherever the first one stopped; another person rejects whatever waits undecided."""
     with life(kind, folder, 1) as mine:
-        for _ in range(ROUNDS_AT_MOST):
+        for _ in range(MAX_ROUNDS):
             match mine.read_state("t"):
                 case "new":
                     mine.start("t")
@@ -112,7 +112,7 @@ def copy_prepared_folder(root: Path, name: str) -> Path:
 
 
 def kill_at_every_step(kind: type[KillableHarness], root: Path) -> None:
-    for point in range(STEPS_AT_MOST):
+    for point in range(MAX_STEPS):
         folder = copy_prepared_folder(root, str(point))
         status = run_in_child(lambda folder=folder, point=point: first(kind, folder, point))  # type: ignore[misc]
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL

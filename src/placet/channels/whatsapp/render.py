@@ -24,7 +24,7 @@ MAX_INTERACTIVE_BODY = 1024
 MAX_TEXT_BODY = 4096
 MAX_LINK = 2048
 ROOM = TextLimits(heading=MAX_HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
-LEAST_QUESTION = 120
+MIN_QUESTION_LENGTH = 120
 """The least space for the question beside the link; with a longer link there are no reply buttons."""
 TEMPLATE_ROOM = {"heading": 90, "prompt": 250, "rest": 540}
 LOOKALIKES: Mapping[str, str] = {
@@ -48,7 +48,7 @@ def build_message(card: Card) -> MessageBody:
         label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
     )
     no_answer, link = texts.format_no_answer(card), _link_line(card)
-    if buttons and _space_beside(no_answer, link) >= LEAST_QUESTION:
+    if buttons and _space_beside(no_answer, link) >= MIN_QUESTION_LENGTH:
         return _interactive(card, [no_answer, link], _reply_action(buttons))
     if fits_link_button(card.review_url, MAX_LINK, schemes=("https",)):
         return _interactive(card, [no_answer], _link_action(card))

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-LONGEST_HINT = 100
+MAX_HINT_LENGTH = 100
 
 
 class ContentType(Struct, frozen=True):
@@ -126,7 +126,7 @@ def parse_hint(hint: Any) -> ContentType | None:
     """Return the content type named by a media type or a word such as `markdown`, or None."""
     return (
         _parse_normalized_hint(hint.strip().lower())
-        if isinstance(hint, str) and len(hint) <= LONGEST_HINT
+        if isinstance(hint, str) and len(hint) <= MAX_HINT_LENGTH
         else None
     )
 
@@ -149,7 +149,7 @@ def _parse_normalized_hint(hint: str) -> ContentType | None:
 
 def type_from_name(key: str) -> ContentType | None:
     """Return the content type that a key implies (`readme.md`, `body_html`, `screenshot`), or None."""
-    if len(key) > LONGEST_HINT:
+    if len(key) > MAX_HINT_LENGTH:
         return None
     name = key.lower()
     if name in _CODE_NAMES:
@@ -159,7 +159,7 @@ def type_from_name(key: str) -> ContentType | None:
 
 
 def _type_from_file_name(name: Any) -> ContentType | None:
-    if not isinstance(name, str) or len(name) > LONGEST_HINT * 10 or "\n" in name:
+    if not isinstance(name, str) or len(name) > MAX_HINT_LENGTH * 10 or "\n" in name:
         return None
     stem, dot, ending = name.rpartition(".")
     return parse_hint(ending) if dot and stem and re.fullmatch(r"\w{1,10}", ending) else None

@@ -9,8 +9,8 @@ from typing import Any
 from placet.pages.content.links import is_link
 
 LONG_LINE = 160
-LONGEST_KEY = 80
-MOST_COLUMNS = 6
+MAX_KEY_LENGTH = 80
+MAX_COLUMNS = 6
 # Only the first rows decide whether a list is a table.
 EXAMINED_ROWS = 200
 
@@ -47,7 +47,7 @@ def list_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def format_label(name: object) -> str:
     """Return a key as a label: `price_per_day` becomes "Price per day"; other text is unchanged."""
     text = str(name)
-    if len(text) > LONGEST_KEY or not _WORDLIKE.fullmatch(text):
+    if len(text) > MAX_KEY_LENGTH or not _WORDLIKE.fullmatch(text):
         return text
     words = _CAMEL.sub(" ", text).replace("_", " ").replace("-", " ").split()
     spoken = " ".join(word if word.isupper() else word.lower() for word in words)
@@ -56,7 +56,7 @@ def format_label(name: object) -> str:
 
 def is_amount(name: str) -> bool:
     """Whether numbers under this name may be written with thousands separators."""
-    return not _NO_AMOUNT.search(_CAMEL.sub(" ", name[:LONGEST_KEY]).lower())
+    return not _NO_AMOUNT.search(_CAMEL.sub(" ", name[:MAX_KEY_LENGTH]).lower())
 
 
 def parse_day(text: str) -> date | None:
@@ -111,6 +111,6 @@ def is_small(value: Any) -> bool:
 
 
 def _is_tabular(rows: list[Mapping[str, Any]]) -> bool:
-    return len(list_columns(rows)) <= MOST_COLUMNS and all(
+    return len(list_columns(rows)) <= MAX_COLUMNS and all(
         is_small(cell) for row in rows for cell in row.values()
     )

@@ -3,7 +3,7 @@
 import re
 from html import unescape
 
-LONGEST = 200_000
+MAX_HTML_LENGTH = 200_000
 
 _TAG = re.compile(r"(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _SPACES = re.compile(r"[ \t\r\n\f]+")

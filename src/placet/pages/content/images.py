@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import escape
 
-LARGEST = 1_000_000
-LONGEST_PATH = 2048
+MAX_IMAGE_BYTES = 1_000_000
+MAX_PATH_LENGTH = 2048
 # A small file can still decode to an image that fills a phone's memory.
-MOST_PIXELS = 50_000_000
+MAX_PIXELS = 50_000_000
 
 _DATA = re.compile(r"data:image/(png|jpeg|jpg|gif|webp);base64,", re.IGNORECASE)
 _PATH = re.compile(r"/(?![/\\])[A-Za-z0-9._~!$&()*+,;=:@%/?-]*")
@@ -30,7 +30,7 @@ def render_picture(value: Any, alt: str) -> str | None:
 
 def is_own_path(value: str) -> bool:
     """Whether this is the path of an image on the page's own origin."""
-    return len(value) <= LONGEST_PATH and bool(_PATH.fullmatch(value) and _PICTURE_FILE.fullmatch(value))
+    return len(value) <= MAX_PATH_LENGTH and bool(_PATH.fullmatch(value) and _PICTURE_FILE.fullmatch(value))
 
 
 def data_url_from_base64(media: str, text: str) -> str | None:
@@ -42,7 +42,7 @@ def data_url_from_base64(media: str, text: str) -> str | None:
 def _size_of_data(address: str) -> tuple[int, int] | None:
     """Return width and height of the image in a data URL, or None if the bytes do not match its type."""
     start = _DATA.match(address)
-    if not start or len(address) > LARGEST * 4 // 3:
+    if not start or len(address) > MAX_IMAGE_BYTES * 4 // 3:
         return None
     try:
         data = a2b_base64(address[start.end() :].encode("ascii"), strict_mode=True)
@@ -50,7 +50,7 @@ def _size_of_data(address: str) -> tuple[int, int] | None:
         return None
     format = start[1].lower().replace("jpg", "jpeg")
     size = _SIZES[format](data)
-    return size if size and 0 < size[0] * size[1] <= MOST_PIXELS else None
+    return size if size and 0 < size[0] * size[1] <= MAX_PIXELS else None
 
 
 def _png(data: bytes) -> tuple[int, int] | None:

@@ -9,9 +9,9 @@ import idna
 
 from placet.text.wording import message
 
-LONGEST_LINK = 2048
-MOST_ADDRESSES = 2000
-MOST_REMARKS = 100
+MAX_LINK_LENGTH = 2048
+MAX_ADDRESSES = 2000
+MAX_REMARKS = 100
 REL = 'rel="noopener noreferrer nofollow" referrerpolicy="no-referrer" target="_blank"'
 
 # Most URLs have this plain form, which needs no warning.
@@ -31,7 +31,7 @@ _JOINED_SCRIPTS = ({"CJK", "HIRAGANA", "KATAKANA", "LATIN"}, {"CJK", "HANGUL", "
 
 def is_link(text: str) -> bool:
     """Whether this may be a link: https, plain ASCII, no login in front of the host."""
-    if not text.startswith("https://") or len(text) > LONGEST_LINK:
+    if not text.startswith("https://") or len(text) > MAX_LINK_LENGTH:
         return False
     if not text.isascii() or not text.isprintable() or _FORBIDDEN.search(text):
         return False
@@ -41,7 +41,7 @@ def is_link(text: str) -> bool:
 
 def find_ordinary_host(text: str) -> str | None:
     """Return the host of a URL that is clearly harmless; None if it needs more checks."""
-    found = _ORDINARY.fullmatch(text) if len(text) <= LONGEST_LINK else None
+    found = _ORDINARY.fullmatch(text) if len(text) <= MAX_LINK_LENGTH else None
     return found[1] if found else None
 
 
@@ -53,7 +53,7 @@ def find_host(text: str) -> str:
 
 def find_remark(text: str) -> str | None:
     """Return a warning about a URL, or None if it is ordinary."""
-    if len(text) > LONGEST_LINK:
+    if len(text) > MAX_LINK_LENGTH:
         return None
     parts = _split_url(text)
     if parts is None or not parts.hostname:
@@ -69,9 +69,9 @@ def find_remarks(text: str) -> list[str]:
     """Return the warnings about the URLs in a text, each once; only the first URLs are checked."""
     if "://" not in text:
         return []
-    found = dict.fromkeys(one[0] for one in islice(_ADDRESSES.finditer(text), MOST_ADDRESSES))
+    found = dict.fromkeys(one[0] for one in islice(_ADDRESSES.finditer(text), MAX_ADDRESSES))
     odd = (said for one in found if not find_ordinary_host(one) and (said := find_remark(one)))
-    return list(dict.fromkeys(islice(odd, MOST_REMARKS)))
+    return list(dict.fromkeys(islice(odd, MAX_REMARKS)))
 
 
 def find_host_remark(host: str) -> str | None:
@@ -95,7 +95,7 @@ def find_host_remark(host: str) -> str | None:
 
 def find_disguise(text: str, target: str) -> str | None:
     """Return a warning if the text of a link names another host than the link leads to."""
-    shown = _ADDRESS.fullmatch(text.strip()) if len(text) <= LONGEST_LINK else None
+    shown = _ADDRESS.fullmatch(text.strip()) if len(text) <= MAX_LINK_LENGTH else None
     real = find_host(target)
     if shown is None or not real:
         return None

@@ -14,14 +14,14 @@ from placet.pages.content import images, links
 from placet.pages.content.deferred_markup import Draw
 from placet.pages.content.markup_writer import MarkupWriter, as_markup
 
-LONGEST = 40_000
-MOST_LINES = 1500
+MAX_MARKDOWN_LENGTH = 40_000
+MAX_LINES = 1500
 # Each of these characters may start a search through the rest of its paragraph.
-MOST_BRACKETS = 1000
-MOST_SIGNS = 5000
-DEEPEST = 16
+MAX_BRACKETS = 1000
+MAX_MARKUP_SIGNS = 5000
+MAX_DEPTH = 16
 TOP_HEADING = 3
-LOWEST_HEADING = 6
+MAX_HEADING_LEVEL = 6
 CACHE_SIZE = 32
 
 
@@ -53,7 +53,7 @@ class Markdown:
             return None
         env: dict[str, Any] = {"last": TOP_HEADING - 1, "links": []}
         tokens = self._parser.parse(text, env)
-        if any(token.level >= DEEPEST for token in tokens):
+        if any(token.level >= MAX_DEPTH for token in tokens):
             return None
         if not any(token.type in ("inline", "fence", "code_block") and token.content for token in tokens):
             return None
@@ -133,7 +133,7 @@ class Markdown:
 
     def _heading_open(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
         wanted = TOP_HEADING + int(tokens[position].tag[1]) - env["top"]
-        env["last"] = min(wanted, env["last"] + 1, LOWEST_HEADING)
+        env["last"] = min(wanted, env["last"] + 1, MAX_HEADING_LEVEL)
         return f'<h{env["last"]} dir="auto">'
 
     def _heading_close(
@@ -168,10 +168,10 @@ def _parser() -> MarkdownIt:
 
 def _is_modest(text: str) -> bool:
     return (
-        len(text) <= LONGEST
-        and text.count("\n") <= MOST_LINES
-        and text.count("[") + text.count("]") <= MOST_BRACKETS
-        and sum(map(text.count, "*_`~|<&\\")) <= MOST_SIGNS
+        len(text) <= MAX_MARKDOWN_LENGTH
+        and text.count("\n") <= MAX_LINES
+        and text.count("[") + text.count("]") <= MAX_BRACKETS
+        and sum(map(text.count, "*_`~|<&\\")) <= MAX_MARKUP_SIGNS
     )
 
 

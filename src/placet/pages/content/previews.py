@@ -11,16 +11,15 @@ import msgspec
 
 from placet.pages.content import images, links
 from placet.pages.content.content_types import ContentType
-from placet.pages.content.html_text import LONGEST as LONGEST_HTML
-from placet.pages.content.html_text import extract_text
+from placet.pages.content.html_text import MAX_HTML_LENGTH, extract_text
 from placet.pages.content.markdown import Markdown
 from placet.pages.content.markup_writer import MarkupWriter, as_markup, split_long_text
 
-LONGEST_TREE = 200_000
-LONGEST_GUESS = 50_000
-MOST_NUMBERED_LINES = 3000
-MOST_CELLS = 3000
-MOST_FIELDS = 40
+MAX_TREE_LENGTH = 200_000
+MAX_GUESSED_LENGTH = 50_000
+MAX_NUMBERED_LINES = 3000
+MAX_CELLS = 3000
+MAX_FIELDS = 40
 
 _DIFF = re.compile(r"(?:diff --git |index |Index: |--- )[^\n]*\n|@@ -\d", re.ASCII)
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE | re.ASCII)
@@ -62,12 +61,13 @@ class Previews:
 
     def recognise(self, text: str) -> ContentType | None:
         """Return the content type of a text recognised by its start: image data, JSON or a unified diff."""
-        start = text[:2]
+        start, head = text[:2], text[:MAX_GUESSED_LENGTH]
         if start == "da" and text.startswith("data:image/"):
             return ContentType("image")
-        if start[0] == "{" or (start[0] == "[" and text[:LONGEST_GUESS].lstrip("[ \n\t").startswith("{")):
-            return ContentType("json") if len(text) <= LONGEST_GUESS and text.rstrip()[-1:] in "}]" else None
-        if start[0] in "dIi-@" and "\n" in text and _DIFF.match(text) and _HUNK.search(text[:LONGEST_GUESS]):
+        if start[0] == "{" or (start[0] == "[" and head.lstrip("[ \n\t").startswith("{")):
+            is_whole = len(text) <= MAX_GUESSED_LENGTH and text.rstrip()[-1:] in "}]"
+            return ContentType("json") if is_whole else None
+        if start[0] in "dIi-@" and "\n" in text and _DIFF.match(text) and _HUNK.search(head):
             return ContentType("diff")
         return None
 
@@ -87,7 +87,7 @@ class Previews:
     def _as_html(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if "<" not in text:
             return None
-        words = extract_text(text) if len(text) <= LONGEST_HTML else ""
+        words = extract_text(text) if len(text) <= MAX_HTML_LENGTH else ""
         if not words:
             return self._add_caption(self._writing.t("HTML, shown as it was written"), self._code(text))
         return self._add_caption(
@@ -95,7 +95,7 @@ class Previews:
         )
 
     def _as_json(self, text: str, content_type: ContentType, alt: str) -> str | None:
-        if len(text) > LONGEST_TREE:
+        if len(text) > MAX_TREE_LENGTH:
             formatted = _format_json(text)
             return None if formatted is None else self._add_caption("JSON", self._code(formatted))
         try:
@@ -108,12 +108,12 @@ class Previews:
 
     def _as_csv(self, text: str, content_type: ContentType, alt: str) -> str | None:
         rows = _rows(text)
-        if len(rows) < 2 or not 1 < len(rows[0]) <= MOST_FIELDS:
+        if len(rows) < 2 or not 1 < len(rows[0]) <= MAX_FIELDS:
             return None
         names = [name.strip() or f"{place}" for place, name in enumerate(rows[0], 1)]
         if len(set(names)) < len(names) or any(len(row) != len(names) for row in rows):
             return None
-        most = MOST_CELLS // len(names)
+        most = MAX_CELLS // len(names)
         table = self._values.table(names, [[_cell(cell) for cell in row] for row in rows[1 : most + 1]])
         name = self._writing.t("Table")
         scroll = f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{table}</div>'
@@ -172,7 +172,7 @@ class Previews:
         head, rest = split_long_text(text.rstrip("\n"))
         shown = self._writing.scroll(draw(head), name, " numbered")
         if rest:
-            few = rest.count("\n") <= MOST_NUMBERED_LINES
+            few = rest.count("\n") <= MAX_NUMBERED_LINES
             inside = self._writing.many_lines(rest, draw) if few else self._writing.long(rest)
             css = " numbered" if few else ""
             shown += self._writing.fold(self._writing.all_of(text), self._writing.scroll(inside, name, css))
@@ -211,7 +211,7 @@ def _rows(text: str) -> list[list[str]]:
     delimiter = max(",;\t", key=first.count)
     try:
         rows = csv.reader(StringIO(text.strip("\n"), newline=""), delimiter=delimiter, strict=True)
-        return [row for row in islice(rows, MOST_CELLS + 1) if row]
+        return [row for row in islice(rows, MAX_CELLS + 1) if row]
     except csv.Error:
         return []
 

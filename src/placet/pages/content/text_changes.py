@@ -7,8 +7,8 @@ from placet.pages.content.markup_writer import MarkupWriter
 from placet.pages.diffs import Piece, compare
 
 PAIRS = (("before", "after"), ("old", "new"), ("current", "proposed"), ("original", "updated"))
-SHORTEST = 40
-LONGEST = 20_000
+MIN_COMPARED_LENGTH = 40
+MAX_COMPARED_LENGTH = 20_000
 
 
 def find_versions(values: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -33,7 +33,7 @@ def render_changes(writing: MarkupWriter, before: str, after: str) -> str:
 
 
 def _is_worth_comparing(before: str, after: str) -> bool:
-    return before != after and SHORTEST < len(before) + len(after) <= LONGEST
+    return before != after and MIN_COMPARED_LENGTH < len(before) + len(after) <= MAX_COMPARED_LENGTH
 
 
 def _render_piece(writing: MarkupWriter, piece: Piece) -> str:

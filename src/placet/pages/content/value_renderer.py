@@ -22,8 +22,8 @@ from placet.pages.language import Language
 from placet.text.characters import mark_hidden
 
 # After this many parts, the rest of a value is shown as text.
-MOST_PARTS = 1500
-DEEPEST = 40
+MAX_PARTS = 1500
+MAX_DEPTH = 40
 FOLD_DEPTH = 3
 FOLD_PARTS = 4
 SHOWN_ROWS = 12
@@ -39,7 +39,7 @@ class RemainingParts:
 
     __slots__ = ("left",)
 
-    def __init__(self, left: int = MOST_PARTS) -> None:
+    def __init__(self, left: int = MAX_PARTS) -> None:
         self.left = left
 
     def take(self, count: int = 1) -> None:
@@ -134,7 +134,7 @@ class ValueRenderer:
 
     def value(self, value: Any) -> str:
         """Return any value as part of a preview."""
-        return self._render(value, 1, RemainingParts(MOST_PARTS // 2), self._unnamed)[0]
+        return self._render(value, 1, RemainingParts(MAX_PARTS // 2), self._unnamed)[0]
 
     def picture(self, value: Any, alt: str | None = None) -> Markup:
         """Return an image with its alternative text; empty if it may not be shown."""
@@ -157,7 +157,7 @@ class ValueRenderer:
 
     def name(self, key: str) -> KeyLabel:
         """Return the label of a key; short ones are cached."""
-        return self._known_name(key) if len(key) <= display_forms.LONGEST_KEY else self._make_name(key)
+        return self._known_name(key) if len(key) <= display_forms.MAX_KEY_LENGTH else self._make_name(key)
 
     # One value
 
@@ -255,7 +255,7 @@ class ValueRenderer:
         for number, (key, value) in enumerate(values.items()):
             if key in taken:
                 continue
-            if room.left <= 0 or depth > DEEPEST:
+            if room.left <= 0 or depth > MAX_DEPTH:
                 rest = dict(list(values.items())[number:])
                 rows.append(f'<div class="wide"><dt></dt><dd>{self._as_text(rest, len(rest))}</dd></div>')
                 break
@@ -296,7 +296,7 @@ class ValueRenderer:
     def _list(self, values: Sequence[Any], depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if not values:
             return self._nothing, False
-        if room.left <= 0 or depth > DEEPEST:
+        if room.left <= 0 or depth > MAX_DEPTH:
             return self._as_text(values, len(values)), True
         look = display_forms.choose_list_form(values)
         if look == "table":

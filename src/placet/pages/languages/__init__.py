@@ -20,7 +20,7 @@ LANGUAGES: Mapping[str, str] = {
 }
 
 # Browsers send shorter headers.
-LONGEST_HEADER = 1_000
+MAX_HEADER_LENGTH = 1_000
 _TAG = r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*"
 _RANGE = re.compile(rf"\s*({_TAG}|\*)\s*(?:;\s*[qQ]\s*=\s*([01](?:\.[0-9]{{0,3}})?)\s*)?")
 
@@ -62,7 +62,7 @@ class Languages:
 
     def _lookup(self, tag: str) -> str | None:
         """Look up a tag as in RFC 4647, 3.4, removing subtags from its end until one matches."""
-        pieces = tag[:LONGEST_HEADER].lower().replace("_", "-").split("-")
+        pieces = tag[:MAX_HEADER_LENGTH].lower().replace("_", "-").split("-")
         for length in range(min(len(pieces), 8), 0, -1):
             if code := self._codes.get("-".join(pieces[:length])):
                 return code
@@ -71,7 +71,7 @@ class Languages:
 
 def parse_accept_language(accept_language: str) -> list[str]:
     """Return the language ranges of the header by preference; invalid ones are ignored."""
-    ranges = [_RANGE.fullmatch(part) for part in accept_language[:LONGEST_HEADER].split(",")]
+    ranges = [_RANGE.fullmatch(part) for part in accept_language[:MAX_HEADER_LENGTH].split(",")]
     weighed = [(float(found[2] or "1"), found[1]) for found in ranges if found]
     return [tag for quality, tag in sorted(weighed, key=lambda one: -one[0]) if quality > 0]
 

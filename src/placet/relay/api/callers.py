@@ -25,14 +25,14 @@ from placet.relay.api.registry_records import (
 from placet.relay.registry.registry_editor import RegistryEditor, check_agents_exist, check_principals
 from placet.relay.registry.registry_snapshot import RegistrySnapshot
 from placet.relay.route_addresses import OPERATIONS
-from placet.relay.settings import LONGEST_NAME, CallerSettings
+from placet.relay.settings import MAX_NAME_LENGTH, CallerSettings
 from placet.text.characters import CONTROLS
 
 CHANGE_ERRORS = (CaseNotFound, RelayConflict)
 MAX_AGENTS = 10_000
 _CONTROLS = f"\t\n{CONTROLS}".encode("unicode_escape").decode()
 CallerName = Annotated[
-    str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=anchor_pattern(f"[^/{_CONTROLS}]+"))
+    str, Meta(min_length=1, max_length=MAX_NAME_LENGTH, pattern=anchor_pattern(f"[^/{_CONTROLS}]+"))
 ]
 Kind = Annotated[Literal["agent", "user"], Meta(description="Whether the caller is an agent or a person.")]
 

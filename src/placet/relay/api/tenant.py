@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from placet.errors import RelayConflict
 from placet.http.conditional import check_if_match
 from placet.http.route import HttpApi
-from placet.protocol.duration import LONGEST_TEXT
+from placet.protocol.duration import MAX_TEXT_LENGTH
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
 from placet.relay.api.registry_records import RecordOrigin, Rev
@@ -16,7 +16,7 @@ from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy
 from placet.relay.audit.tenant_retention import TenantRetention
 from placet.relay.route_addresses import OPERATIONS
 
-Duration = Annotated[str, Meta(max_length=LONGEST_TEXT, examples=["30d"])]
+Duration = Annotated[str, Meta(max_length=MAX_TEXT_LENGTH, examples=["30d"])]
 
 
 class TenantRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from placet.reviews.page_form import format_value, is_editable_text, is_form_name, may_be_thousands
 
-LONGEST_TOGETHER = 50_000
-LARGEST_FIELD = 100_000
-MOST_PARTS = 40
-DEEPEST = 8
+MAX_TOTAL_LENGTH = 50_000
+MAX_FIELD_BYTES = 100_000
+MAX_PARTS = 40
+MAX_DEPTH = 8
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
 ValuePath = tuple[str | int, ...]
@@ -84,9 +84,9 @@ def find_parts(source: str, artifact: Any) -> Parts:
     """Return the editable parts of an artifact."""
     root = list_editable_fields(source, artifact)
     parts: list[Part] = []
-    room, complete = LONGEST_TOGETHER, True
+    room, complete = MAX_TOTAL_LENGTH, True
     for path, value in _small_leaves(root):
-        if len(parts) == MOST_PARTS:
+        if len(parts) == MAX_PARTS:
             return Parts(root=root, parts=tuple(parts), complete=False)
         size = len(value) if isinstance(value, str) else 0
         if value is None or size > room or not _is_editable(path, value):
@@ -101,7 +101,7 @@ def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[ValuePath, Any]]:
     """Yield every leaf with its path; the value is None for a field that is too large to edit."""
     for key, value in root.items():
         containers = isinstance(value, Mapping | list | tuple)
-        if containers and len(msgspec.json.encode(value)) > LARGEST_FIELD:
+        if containers and len(msgspec.json.encode(value)) > MAX_FIELD_BYTES:
             yield (key,), None
         else:
             yield from _leaves((key,), value)
@@ -109,7 +109,7 @@ def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[ValuePath, Any]]:
 
 def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
     inner: Any = ()
-    if len(path) < DEEPEST:
+    if len(path) < MAX_DEPTH:
         inner = value.items() if isinstance(value, Mapping) else enumerate(_as_list(value))
     elif isinstance(value, Mapping | list | tuple):
         value = None

@@ -15,7 +15,7 @@ from placet.text.wording import message, plural_message
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
 SHOWN_SEPARATELY = ("allow_partial", "irreversible", "warning", "confirm_word")
-LONGEST_WORD = 100
+MAX_WORD_LENGTH = 100
 
 
 class Confirmation(ReviewType):
@@ -110,9 +110,11 @@ def read_confirm_word(context: Mapping[str, Any]) -> str | None:
     if word is None:
         return None
     typeable = isinstance(word, str) and word.isprintable() and word == word.strip() != ""
-    if not typeable or len(word) > LONGEST_WORD:
+    if not typeable or len(word) > MAX_WORD_LENGTH:
         path = "context.confirm_word"
-        raise ValidationFailed(f"{path} must be printable text of 1 to {LONGEST_WORD} characters.", path=path)
+        raise ValidationFailed(
+            f"{path} must be printable text of 1 to {MAX_WORD_LENGTH} characters.", path=path
+        )
     return str(word)
 
 

@@ -10,14 +10,14 @@ TYPES = ("type", "error_type", "name", "class", "exception")
 CODES = ("code", "error_code", "status_code", "status", "errno")
 SINCE = ("since", "failing_since", "first_seen_at", "failed_at", "occurred_at", "happened_at", "started_at")
 ATTEMPTS = ("attempts", "attempt_count", "attempt", "retries", "retry_count")
-MOST_ATTEMPTS = ("max_attempts", "max_retries")
+MAX_ATTEMPTS_SPELLINGS = ("max_attempts", "max_retries")
 BESIDE: Mapping[str, tuple[str, ...]] = {
     "message": ("error_message",),
     "type": ("error_type",),
     "code": ("error_code",),
     "since": SINCE,
     "attempts": ATTEMPTS,
-    "most": MOST_ATTEMPTS,
+    "most": MAX_ATTEMPTS_SPELLINGS,
 }
 INSIDE: Mapping[str, tuple[str, ...]] = {
     "message": MESSAGES,
@@ -25,7 +25,7 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "code": CODES,
     "since": SINCE,
     "attempts": ATTEMPTS,
-    "most": MOST_ATTEMPTS,
+    "most": MAX_ATTEMPTS_SPELLINGS,
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from placet.protocol.fields import CUSTOM, Field
 
-MOST_RADIOS = 6
+MAX_RADIOS = 6
 CONTROLS: Mapping[str, str] = {
     "text": "line",
     "textarea": "lines",
@@ -41,7 +41,7 @@ _PHONE_TYPES = frozenset({"x-tel", "x-phone"})
 
 def choose_control(field: Field) -> str:
     """Return the name of the control; few options become radio buttons, many a menu."""
-    if field.field_type == "select" and len(field.options) <= MOST_RADIOS:
+    if field.field_type == "select" and len(field.options) <= MAX_RADIOS:
         return "radios"
     if field.field_type == CUSTOM and field.bounds != (None, None):
         return "number"

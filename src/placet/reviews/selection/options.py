@@ -10,11 +10,11 @@ from placet.reviews.answer_limits import MAX_IDS
 from placet.reviews.entries import ListEntry, find_spelling, read_entries
 
 OPTION_SPELLINGS = ("options", "options_preview", "choices", "items", "candidates", "jobs", "results")
-LEAST_SPELLINGS = ("min_selections", "min")
-MOST_SPELLINGS = ("max_selections", "max")
+MIN_SPELLINGS = ("min_selections", "min")
+MAX_SPELLINGS = ("max_selections", "max")
 ADVICE_SPELLINGS = ("recommended", "recommended_id", "recommended_ids")
 ADVISED = {"recommended": True}
-LIMIT_NAMES = (*LEAST_SPELLINGS, *MOST_SPELLINGS, "multiple")
+LIMIT_NAMES = (*MIN_SPELLINGS, *MAX_SPELLINGS, "multiple")
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -32,8 +32,8 @@ def read_choice(context: Mapping[str, Any]) -> Choice:
     options = read_entries(context, source) if source else ()
     count = len(options) if options else MAX_IDS
     single = _is_single(context)
-    least = _read_limit(context, LEAST_SPELLINGS, default=1)
-    most = _read_limit(context, MOST_SPELLINGS, default=1 if single else count)
+    least = _read_limit(context, MIN_SPELLINGS, default=1)
+    most = _read_limit(context, MAX_SPELLINGS, default=1 if single else count)
     if single and (least > 1 or most > 1):
         raise ValidationFailed(
             "context.multiple is false, so at most one can be picked.", path="context.multiple"

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from placet.protocol.json_schema import UnusableSchema
 from placet.reviews.answer_limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, get_all_values, read_grouping
-from placet.reviews.tool_calls.fields import MOST_FIELDS, ArgumentForm, build_form
+from placet.reviews.tool_calls.fields import MAX_FIELDS, ArgumentForm, build_form
 from placet.reviews.tool_calls.requested_calls import CallGroup
 from placet.reviews.tool_calls.schema_violations import SchemaViolation, find_violations
 from placet.reviews.tool_calls.verdicts import WHOLE, CallVerdict
 from placet.text.characters import normalize_newlines
 from placet.text.wording import Amount, Message, message
 
-MOST_BOXES, MOST_GRANT_BOXES = 1_000, 300
+MAX_BOXES, MAX_GRANT_BOXES = 1_000, 300
 """Limits for a whole page: a form with too many fields is refused when it is sent."""
 
 UNDECIDED = message("Decide about this call.")
@@ -65,12 +65,12 @@ class SheetEntry(Struct, frozen=True, kw_only=True):
 
 def build_blank_sheet(groups: Sequence[CallGroup]) -> list[SheetEntry]:
     """Return an empty entry for every call."""
-    room, sheet = MOST_BOXES, []
+    room, sheet = MAX_BOXES, []
     for group in groups:
         call = group.call
         form = None
         if "edit" in call.allowed_decisions:
-            form = build_form(call.schema, call.arguments, min(MOST_FIELDS, room))
+            form = build_form(call.schema, call.arguments, min(MAX_FIELDS, room))
         room = max(0, room - len(form.fields)) if form else room
         sheet.append(SheetEntry(group=group, form=form))
     return sheet

@@ -17,9 +17,9 @@ from placet.reviews.tool_calls.secrets import holds_secret
 from placet.text.characters import normalize_newlines
 from placet.text.wording import Message, message
 
-MOST_FIELDS = 40
-MOST_CHOICES = 100
-LARGEST = 100_000
+MAX_FIELDS = 40
+MAX_CHOICES = 100
+MAX_ARGUMENT_BYTES = 100_000
 LONG_TEXT = 80
 ABSENT: Any = msgspec.UNSET
 
@@ -120,10 +120,10 @@ class ArgumentForm(Struct, frozen=True, kw_only=True):
 
 
 def build_form(
-    schema: Mapping[str, Any] | None, arguments: dict[str, Any], most: int = MOST_FIELDS
+    schema: Mapping[str, Any] | None, arguments: dict[str, Any], most: int = MAX_FIELDS
 ) -> ArgumentForm | None:
     """Return the form for a call: one JSON field if it needs more than `most`, None if it is too large."""
-    if len(msgspec.json.encode(arguments)) > LARGEST:
+    if len(msgspec.json.encode(arguments)) > MAX_ARGUMENT_BYTES:
         return None
     subschema = read_subschema(schema)
     fields: list[ArgumentField] = []
@@ -208,7 +208,7 @@ def _choose_scalar_control(value: Any, types: frozenset[str]) -> Control:
 
 def _can_be_listed(listed: list[Any], value: Any) -> bool:
     scalars = all(isinstance(one, str | int | float | None) for one in [*listed, value] if one is not ABSENT)
-    return scalars and 0 < len(listed) <= MOST_CHOICES
+    return scalars and 0 < len(listed) <= MAX_CHOICES
 
 
 def _list_choices(listed: list[Any], value: Any) -> tuple[Any, ...]:

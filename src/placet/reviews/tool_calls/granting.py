@@ -16,8 +16,8 @@ from placet.reviews.tool_calls.schema import read_subschema
 from placet.reviews.tool_calls.secrets import holds_secret
 from placet.text.wording import message, plural_message
 
-LONGEST_LINE = 200
-MOST_ARGUMENTS = 20
+MAX_LINE_LENGTH = 200
+MAX_ARGUMENTS = 20
 USES, LASTS_FOR = "10", "1h"
 SECRET = message("A call with a secret in it is decided each time; it cannot be granted.")
 LENGTHS = ("15m", "1h", "8h", "1d", "7d")
@@ -106,7 +106,7 @@ def _describe_pattern(pattern: Mapping[str, Any]) -> Any:
 def _is_grantable_group(group: CallGroup) -> bool:
     call = group.call
     return (
-        len(call.arguments) <= MOST_ARGUMENTS
+        len(call.arguments) <= MAX_ARGUMENTS
         and not holds_secret(call.arguments, read_subschema(call.schema))
         and is_grantable({"arguments": call.arguments, "high_risk": call.high_risk})
     )
@@ -115,7 +115,7 @@ def _is_grantable_group(group: CallGroup) -> bool:
 def _choose_widening(value: Any) -> Widening:
     if isinstance(value, str):
         plain = value.isprintable() and value == value.strip()
-        return "text" if plain and value and len(value) <= LONGEST_LINE else "same"
+        return "text" if plain and value and len(value) <= MAX_LINE_LENGTH else "same"
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else "same"
 
 

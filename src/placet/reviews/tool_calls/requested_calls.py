@@ -11,8 +11,8 @@ from placet.protocol.conversion import convert_input, quote
 from placet.protocol.json_schema import UnusableSchema, compile_schema
 
 CALLS, AUTOMATIC = "tool_calls", "automatic"
-MOST_CALLS = 200
-MOST_AUTOMATIC = 1_000
+MAX_CALLS = 200
+MAX_AUTOMATIC_CALLS = 1_000
 
 DecisionName = Literal["approve", "edit", "reject", "respond"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -61,8 +61,8 @@ def read_requested_calls(context: Mapping[str, Any]) -> RequestedCalls:
     """Return the calls of a context; raise ValidationFailed that names the invalid path."""
     where = f"context.{CALLS}"
     calls = convert_input(context.get(CALLS), tuple[RequestedCall, ...], ValidationFailed, where)
-    if not 0 < len(calls) <= MOST_CALLS:
-        raise ValidationFailed(f"{where} holds {len(calls)} calls; send 1 to {MOST_CALLS}.", path=where)
+    if not 0 < len(calls) <= MAX_CALLS:
+        raise ValidationFailed(f"{where} holds {len(calls)} calls; send 1 to {MAX_CALLS}.", path=where)
     automatic = _read_automatic(context)
     _check_distinct([*calls, *automatic], where)
     return RequestedCalls(calls=calls, automatic=automatic)
@@ -107,8 +107,10 @@ def _read_automatic(context: Mapping[str, Any]) -> tuple[AutomaticCall, ...]:
     if given is None:
         return ()
     automatic = convert_input(given, tuple[AutomaticCall, ...], ValidationFailed, where)
-    if len(automatic) > MOST_AUTOMATIC:
-        raise ValidationFailed(f"{where} holds {len(automatic)} calls; {MOST_AUTOMATIC} fit.", path=where)
+    if len(automatic) > MAX_AUTOMATIC_CALLS:
+        raise ValidationFailed(
+            f"{where} holds {len(automatic)} calls; send at most {MAX_AUTOMATIC_CALLS}.", path=where
+        )
     return automatic
 
 

@@ -11,7 +11,7 @@ from placet.reviews.reason_presets import find_presets_key, read_presets, read_t
 from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.reviews.tool_calls.call_view import build_automatic_views, build_entry_view, format_call_name
 from placet.reviews.tool_calls.decision_sheet import (
-    MOST_GRANT_BOXES,
+    MAX_GRANT_BOXES,
     SheetEntry,
     decide_call,
     load_sheet,
@@ -145,7 +145,7 @@ class ToolCalls(ReviewType):
     def _add_grant_boxes(
         self, sheet: Sequence[SheetEntry]
     ) -> Iterator[tuple[SheetEntry, dict[str, Any] | None]]:
-        room = MOST_GRANT_BOXES
+        room = MAX_GRANT_BOXES
         for entry in sheet:
             grant = self._grants.build_boxes(entry.group, entry.grant) if room > 0 else None
             room -= len(entry.group.call.arguments) + 3 if grant else 0

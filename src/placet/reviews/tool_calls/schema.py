@@ -5,8 +5,8 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
-MOST_READ = 200
-MOST_STEPS = 32
+MAX_SUBSCHEMAS = 200
+MAX_REFERENCE_STEPS = 32
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -84,7 +84,7 @@ class Subschema:
         return self._share([*patterned, *(word.get("additionalProperties") for word in self.words)])
 
     def _share(self, schemas: Iterable[Any]) -> "Subschema":
-        first = list(islice(_find_objects(schemas), MOST_READ))
+        first = list(islice(_find_objects(schemas), MAX_SUBSCHEMAS))
         key = tuple(map(id, first))
         if key not in self._known:
             self._known[key] = Subschema(first, self._root, self._known)
@@ -101,8 +101,8 @@ def read_subschema(schema: Mapping[str, Any] | None) -> Subschema:
 
 
 def _collect_schemas(schemas: Iterable[Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    waiting, seen = list(islice(_find_objects(schemas), MOST_READ)), set[int]()
-    while waiting and len(seen) < MOST_READ:
+    waiting, seen = list(islice(_find_objects(schemas), MAX_SUBSCHEMAS)), set[int]()
+    while waiting and len(seen) < MAX_SUBSCHEMAS:
         word = waiting.pop(0)
         if id(word) in seen:
             continue
@@ -111,7 +111,7 @@ def _collect_schemas(schemas: Iterable[Any], root: Mapping[str, Any]) -> Iterato
         combined = (one for name in _COMBINATORS for one in _as_list(word.get(name)))
         referred = _resolve_reference(word.get("$ref"), root)
         more = _find_objects(chain([referred], combined, [word.get("then"), word.get("else")]))
-        waiting.extend(islice(more, MOST_READ))
+        waiting.extend(islice(more, MAX_SUBSCHEMAS))
 
 
 def _find_objects(schemas: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
@@ -122,7 +122,7 @@ def _resolve_reference(reference: object, root: Mapping[str, Any]) -> Any:
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     found: Any = root
-    for step in reference.removeprefix("#").split("/", MOST_STEPS)[1:]:
+    for step in reference.removeprefix("#").split("/", MAX_REFERENCE_STEPS)[1:]:
         found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
     return found
 

@@ -10,8 +10,8 @@ from placet.protocol.conversion import quote
 from placet.protocol.json_schema import check_work, compile_schema
 from placet.text.wording import Message, message, plural_message
 
-MOST = 20
-MOST_NAMED = 10
+MAX_VIOLATIONS = 20
+MAX_NAMED = 10
 
 ValuePath = tuple[str | int, ...]
 
@@ -31,7 +31,7 @@ def find_violations(schema: Mapping[str, Any] | None, arguments: Mapping[str, An
     if not check_work(schema, value):
         unnamed = SchemaViolation(path=(), words=message("This does not fit what the tool takes."))
         return [] if checker.is_valid(value) else [unnamed]
-    found = islice(checker.iter_errors(value), MOST)
+    found = islice(checker.iter_errors(value), MAX_VIOLATIONS)
     return [
         _build_violation(error.kind.name, error.kind.as_dict(), tuple(error.instance_path)) for error in found
     ]
@@ -56,13 +56,13 @@ def _describe_type(details: Mapping[str, Any]) -> Message:
 
 def _describe_choices(details: Mapping[str, Any]) -> Message:
     options = details.get("options", [details.get("expected_value")])
-    named = [quote(str(one), 40) for one in options[:MOST_NAMED]]
-    more = ", …" if len(options) > MOST_NAMED else ""
+    named = [quote(str(one), 40) for one in options[:MAX_NAMED]]
+    more = ", …" if len(options) > MAX_NAMED else ""
     return message("The tool takes only these: {choices}.", choices=", ".join(named) + more)
 
 
 def _describe_unexpected(details: Mapping[str, Any]) -> Message:
-    named = [quote(str(one), 40) for one in details.get("unexpected", ())[:MOST_NAMED]]
+    named = [quote(str(one), 40) for one in details.get("unexpected", ())[:MAX_NAMED]]
     return message("The tool does not take these: {names}.", names=", ".join(named))
 
 

@@ -5,7 +5,7 @@ const PAUSE = 1000;
 const LEAVING = 300; // the next click may be a button that sends the whole form
 const CHOICE = "[type=radio], [type=checkbox], select";
 const RETRY = 2000;
-const LONGEST_RETRY = 30000;
+const MAX_RETRY_MS = 30000;
 const OUTLIVES_PAGE = 60000; // bytes that a browser sends at most after the page is closed
 const FINAL = { 401: "ended", 403: "ended", 404: "closed", 409: "closed", 410: "closed", 400: "refused", 413: "refused" };
 
@@ -71,7 +71,7 @@ export default function autosave(line) {
     } else {
       if (!line.classList.contains("unsaved")) say("trying", true);
       timer = setTimeout(save, wait);
-      wait = Math.min(wait * 2, LONGEST_RETRY);
+      wait = Math.min(wait * 2, MAX_RETRY_MS);
     }
   }
 

@@ -3,7 +3,7 @@ const PUNCTUATION = "!-/:-@\\[-\\^`{-~\\u00a1-\\u00bf\\u2010-\\u205e\\u3001-\\u3
 const SINGLE = "\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
 const PARTS = new RegExp(`\\s+|[${PUNCTUATION}]|[${SINGLE}]|[^\\s${PUNCTUATION}${SINGLE}]+`, "gu");
 const WORD = new RegExp(`[^\\s${PUNCTUATION}]`, "u");
-const MOST_CELLS = 4e6;
+const MAX_CELLS = 4e6;
 const KEPT = 80;
 
 const parts = (text) => text.match(PARTS) ?? [];
@@ -18,7 +18,7 @@ function runs(old, now) {
   const a = old.slice(head, old.length - tail);
   const b = now.slice(head, now.length - tail);
   const found = [[old.slice(0, head).join(""), "", ""]];
-  if (a.length * b.length > MOST_CELLS) found.push(["", a.join(""), b.join("")]);
+  if (a.length * b.length > MAX_CELLS) found.push(["", a.join(""), b.join("")]);
   else found.push(...common(a, b));
   found.push([old.slice(old.length - tail).join(""), "", ""]);
   return found;
