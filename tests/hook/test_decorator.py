@@ -99,6 +99,20 @@ def test_call_with_arguments_that_cannot_be_shown_does_not_run() -> None:
         send(object())
 
 
+@pytest.mark.parametrize("keys", [(1, "1"), (True, "true"), (None, "null"), (1.5, "1.5")])
+def test_an_argument_that_json_would_hide_does_not_run(keys: tuple[Any, str]) -> None:
+    person = Person({"decision": "approve"})
+
+    @requires_approval(ask=person)
+    def pay(amounts: dict[Any, str]) -> str:
+        raise AssertionError("it must not run")
+
+    hidden, shown = keys
+    with pytest.raises(HookError, match="two keys that are the same in JSON"):
+        pay({hidden: "to Eve", shown: "to Ann"})
+    assert person.saw == []
+
+
 def test_a_durable_call_is_pending_then_runs_once_in_whatever_process(tmp_path: Path) -> None:
     ran: list[str] = []
     with running(tmp_path) as server, PlacetClient(server.url, server.api_key) as client:

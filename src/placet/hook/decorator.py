@@ -276,6 +276,11 @@ class _GatedFunction:
                 f"The arguments of {self._name} cannot be shown to a reviewer: {error}."
             ) from error
         shown = json.loads(spelling)
+        if json.dumps(shown) != spelling:  # such as {1: …, "1": …}: JSON has one of them
+            raise HookError(
+                f"The arguments of {self._name} cannot be shown to a reviewer:"
+                " a mapping has two keys that are the same in JSON."
+            )
         call = ToolCall(id=_CALL_ID, name=self._name, arguments=shown)
 
         def run_decided(decided: ToolFeedback) -> Callable[[], Any]:

@@ -27,14 +27,19 @@ class ToolCall:
 
 
 def read_arguments(given: Any) -> Arguments:
-    """Return arguments as a dict, from a dict or from JSON text of an object; raises InvalidFeedback."""
+    """Return arguments as a dict, from a dict or from JSON text of an object; raises InvalidFeedback.
+
+    Text that another parser could read as other arguments is refused.
+    """
     if type(given) is dict:
         return dict(given)
     if isinstance(given, str):
         try:
-            given = json.loads(given or "{}")
+            given = json.loads(given or "{}", object_pairs_hook=_build_object)
         except (ValueError, RecursionError) as error:
             raise InvalidFeedback(f"The arguments are not JSON: {error}.") from error
+        if trouble := find_json_problem(given):
+            raise InvalidFeedback(f"The arguments are not JSON: {trouble}.")
     if not isinstance(given, Mapping):
         raise InvalidFeedback("arguments: must be a JSON object that maps names to values.")
     return dict(given)
@@ -47,3 +52,11 @@ def find_json_problem(value: Any) -> str | None:
     except (TypeError, ValueError, RecursionError) as error:
         return str(error)
     return None
+
+
+def _build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members as a dict; raises ValueError if two have the same name."""
+    built = dict(members)
+    if len(built) != len(members):
+        raise ValueError("an object has two members with the same name")
+    return built

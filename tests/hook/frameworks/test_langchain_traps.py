@@ -411,3 +411,50 @@ def test_the_same_reply_in_two_threads_is_judged_in_each(office: Office) -> None
     assert office.ran == ["x"]
     resume(agent, "b", {"c1": "reject"})
     assert office.ran == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "others"),
+    [
+        (float("nan"), ()),
+        (float("inf"), ()),
+        ("half a character: \ud800", ()),
+        (float("nan"), (MAIL,)),
+        ([float("-inf")], (MAIL,)),
+    ],
+)
+def test_arguments_that_no_page_could_show_are_refused_and_the_model_is_told(
+    office: Office, argument: Any, others: tuple[ToolCall, ...]
+) -> None:
+    call = ToolCall(id="c1", name="execute_sql", arguments={"query": argument})
+    agent = office.agent((call, *others))
+    result = agent.invoke(GO, thread_config("t"))
+    if others:
+        waiting = interruption_of(result)
+        assert waiting is not None
+        assert [each.id for each in waiting.tool_feedbacks] == ["c2"]
+        result = resume(agent, "t", waiting.approve_all())
+    told, *rest = list_results(result["messages"])
+    assert told[0] == "c1"
+    assert told[1].startswith("Nothing was run: the arguments are not JSON")
+    assert rest == [("c2", "sent to all") for _ in others]
+    assert office.ran == ["all" for _ in others]
+
+
+def test_a_tool_that_needs_nobody_gets_a_number_that_json_lacks() -> None:
+    ran: list[str] = []
+
+    def set_limit(limit: float) -> str:
+        """Set a limit."""
+        ran.append(str(limit))
+        return "set"
+
+    call = ToolCall(id="c1", name="set_limit", arguments={"limit": float("nan")})
+    agent: Any = create_agent(
+        ScriptedModel(scene=Scene(turns=((call,),))),
+        [tool(set_limit)],
+        middleware=[ApprovalMiddleware(HumanInTheLoopHook({"set_limit": False}), saver=MemorySaver())],
+        checkpointer=InMemorySaver(),
+    )
+    assert list_results(agent.invoke(GO, thread_config("t"))["messages"]) == [("c1", "set")]
+    assert ran == ["nan"]

@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from agents import Agent, RunContextWrapper, RunHooks, Runner, Tool, UserError, function_tool
+from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, Runner, Tool, UserError, function_tool
 from agents.result import RunResultBase
 from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.tool_context import ToolContext
 from pydantic import BaseModel
 
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
@@ -147,6 +148,41 @@ def test_arguments_that_cannot_be_read_go_back_to_the_model_and_nobody_is_asked(
     assert shop.run("Go.").final_output == LAST_WORDS
     assert shop.read_tool_results() == [("c7", UNREADABLE_ARGUMENTS)]
     assert shop.did == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"to": "Eve", "to": "Ann"}',
+        '{"to": "Ann", "to": "Eve"}',
+        '{"to": {"name": "Eve", "name": "Ann"}}',
+        '{"to": NaN}',
+        "{'to': 'Eve'}",
+        '[{"to": "Eve"}]',
+    ],
+)
+@pytest.mark.parametrize("is_evaluated_by_call", [False, True])
+def test_text_that_a_tool_could_read_as_other_arguments_than_a_rule_saw_does_not_run(
+    arguments: str, is_evaluated_by_call: bool
+) -> None:
+    did: list[str] = []
+
+    async def pay(context: ToolContext[Any], text: str) -> str:
+        did.append(text)
+        return "paid"
+
+    schema = {"type": "object", "properties": {"to": {}}, "required": ["to"], "additionalProperties": False}
+    rule = ToolConfig(when=lambda call, state: "Eve" in str(call.arguments.get("to", "")))
+    shop = Shop(
+        tools=[FunctionTool("pay", "Pay.", schema, pay)],
+        hook=HumanInTheLoopHook({"pay": rule if is_evaluated_by_call else True}),
+        model=ScriptedModel(
+            [[function_call("pay", arguments, call_id="c7")], [assistant_message(LAST_WORDS)]]
+        ),
+    )
+    assert shop.run("Go.").final_output == LAST_WORDS
+    assert shop.read_tool_results() == [("c7", UNREADABLE_ARGUMENTS)]
+    assert did == []
 
 
 def test_a_tool_that_fails_is_not_tried_again_and_the_thread_goes_on() -> None:

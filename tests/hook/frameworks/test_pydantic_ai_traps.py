@@ -283,3 +283,26 @@ def test_an_agent_whose_output_validators_leave_no_room_to_stop_is_told_so() -> 
     till.agent.output_validator(lambda said: said)
     with pytest.raises(HookError, match="needs DeferredToolRequests in its output_type"):
         till.run()
+
+
+@pytest.mark.parametrize("given", ['{"limit": Infinity}', '{"limit": NaN}', {"limit": float("inf")}])
+def test_a_reviewer_sees_what_runs_instead_of_a_number_that_json_lacks(given: Any) -> None:
+    did: list[Any] = []
+
+    def set_limit(limit: float | None) -> str:
+        """Set a limit."""
+        did.append(limit)
+        return "set"
+
+    approval = PydanticAIApproval(HumanInTheLoopHook({"set_limit": True}), saver=MemorySaver())
+    model = playing([ToolCallPart("set_limit", given, "c1")])
+    agent = Agent(model, tools=[set_limit], capabilities=[approval])
+
+    async def main() -> None:
+        waiting = await approval.run(agent, "go", thread_id="t")
+        assert isinstance(waiting, InterruptionMetadata)
+        assert waiting.tool_feedbacks[0].arguments == {"limit": None}
+        await approval.resume(agent, "t", waiting.approve_all())
+
+    asyncio.run(main())
+    assert did == [None]

@@ -45,6 +45,7 @@ from placet.hook.frameworks.langchain.conversion import (
     build_refusal,
     build_removals,
     build_resume_input,
+    build_tool_message,
     build_turn_key,
     current_run,
     decode_answer,
@@ -81,7 +82,7 @@ from placet.hook.gate import ApprovalGate, GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import CANCELLED_BY_MESSAGE, describe_failure
 from placet.hook.savers.saver import Saver
-from placet.hook.tool_call import ToolCall
+from placet.hook.tool_call import ToolCall, find_json_problem
 from placet.hook.workers import Workers
 
 ToolResult = ToolMessage | Command[Any]
@@ -156,17 +157,27 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
     def after_model(self, state: AgentState[Any], runtime: Runtime[RunContextT]) -> dict[str, Any] | None:
         """Wait for the turn's decisions; a turn of which no call may run is answered here."""
         turn = find_turn(state["messages"])
-        calls = [] if turn is None else find_open_calls(turn, state["messages"])
+        given = [] if turn is None else find_open_calls(turn, state["messages"])
+        told = [message for call in given if (message := self._refuse_unreadable(call, state)) is not None]
+        refused = {message.tool_call_id for message in told}
+        calls = [call for call in given if call["id"] not in refused]
         if not calls:
-            return None
+            return {"messages": told} if told else None
         key = _turn_key(get_config(), turn)
         interruption = self._await_decisions(key, calls, state)
         if interruption is not None and not interruption.tools_automatically_approved:
             answers = [build_refusal(call, find_feedback(interruption, call)) for call in calls]
             if None not in answers:
-                return {"messages": answers}
+                return {"messages": [*told, *answers]}
         self._order.expect((key, current_run()), calls, ())
-        return None
+        return {"messages": told} if told else None
+
+    def _refuse_unreadable(self, call: Any, state: Any) -> ToolMessage | None:
+        """Return what the model reads about a call that a hook may stop, but that cannot be shown."""
+        trouble = find_json_problem(call["args"])
+        if trouble is None or not any(_may_stop(hook, to_tool_call(call), state) for hook in self._hooks):
+            return None
+        return build_tool_message(call, f"Nothing was run: the arguments are not JSON ({trouble}).")
 
     async def aafter_model(
         self, state: AgentState[Any], runtime: Runtime[RunContextT]

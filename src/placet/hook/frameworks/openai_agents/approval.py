@@ -347,8 +347,10 @@ class _GatedTool:
         return run.evaluated[key]
 
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
-        run = _current.get() or _RunContext()
-        asked = ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=parse_arguments(given) or {})
+        run, arguments = _current.get() or _RunContext(), parse_arguments(given)
+        if arguments is None:  # no rule has seen what the tool may read in this text
+            return UNREADABLE_ARGUMENTS
+        asked = ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=arguments)
         ran, of_agent = run.to_run(asked), is_agent(self.tool)
         if ran is None and (key := build_call_key(asked)) in run.begun:
             ran = ToolCall(id=asked.id, name=asked.name, arguments=run.begun[key])

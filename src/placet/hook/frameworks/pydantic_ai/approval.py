@@ -43,6 +43,7 @@ from placet.hook.frameworks.pydantic_ai.conversion import (
     decode_conversation,
     decode_result,
     encode_paused_run,
+    encode_reviewed_arguments,
     find_open_calls,
     make_call_ids_unique,
     prepend_notice,
@@ -229,8 +230,11 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Pydanti
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
     ) -> ModelResponse:
-        """Give every call of a thread a unique id."""
-        return make_call_ids_unique(response, ctx.messages)
+        """Give every call of a thread a unique id, and the arguments with which it is stored."""
+        return encode_reviewed_arguments(make_call_ids_unique(response, ctx.messages), self._may_wait)
+
+    def _may_wait(self, tool: str) -> bool:
+        return not self.threads.never_stops(tool)
 
     def messages(self, thread_id: str) -> list[ModelMessage]:
         """Return the thread's messages so far."""

@@ -1,6 +1,6 @@
 """Converting calls, results and runs between Pydantic AI's form and ours."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -11,10 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_ai import AgentRunResult, BinaryContent, DeferredToolRequests, ToolReturn
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
 from pydantic_ai.messages import FileUrl, ModelMessage, ModelRequest, ModelResponse, ToolCallPart
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from placet.hook.result_texts import to_text
-from placet.hook.tool_call import ToolCall
+from placet.hook.tool_call import ToolCall, find_json_problem
 
 
 def result_to_text(result: Any) -> str:
@@ -67,6 +67,28 @@ def make_call_ids_unique(response: ModelResponse, before: Sequence[ModelMessage]
                 parts[-1] = replace(part, tool_call_id=f"call_{uuid4().hex}")
             known.add(parts[-1].tool_call_id)
     return response if parts == [*response.parts] else replace(response, parts=parts)
+
+
+def encode_reviewed_arguments(response: ModelResponse, may_wait: Callable[[str], bool]) -> ModelResponse:
+    """Return the reply in which calls that may wait have the arguments with which they are stored.
+
+    A number that JSON lacks, such as Infinity, is stored as null. A reviewer must see what will run.
+    """
+    parts: list[Any] = [
+        _encode_arguments(part) if isinstance(part, ToolCallPart) and may_wait(part.tool_name) else part
+        for part in response.parts
+    ]
+    return response if parts == [*response.parts] else replace(response, parts=parts)
+
+
+def _encode_arguments(part: ToolCallPart) -> ToolCallPart:
+    try:
+        given = part.args_as_dict()
+        if find_json_problem(given) is None:
+            return part
+        return replace(part, args=to_json(given, inf_nan_mode="null").decode())
+    except ValueError:  # not JSON at all: the framework refuses the call
+        return part
 
 
 def encode_paused_run(result: AgentRunResult[Any]) -> str:
