@@ -98,7 +98,7 @@ def read_and_press(telegram: Telegram, cases: PendingCases) -> None:
     telegram.press("Confirm", user_id=STRANGER, name="Mallory")
     telegram.until(lambda: len(telegram.notices) == 1)
     say("Telegram", f"tells Mallory, who pressed Confirm: {telegram.notices[0]}")
-    (waiting,) = cases.all()
+    (waiting,) = cases.list_pending()
     assert waiting.case.review_url in telegram.links.values(), "the link is there beside the buttons"
     early = httpx.post(f"{URL}/emails/{waiting.case.case_id}/send", headers={"X-Agent": "mail-agent"})
     assert early.status_code == 409, "neither silence nor a stranger confirms"

@@ -32,7 +32,7 @@ from placet.reviews.confirmation.review_type import MAX_WORD_LENGTH
 from placet.reviews.entries import MAX_ID_LENGTH
 from placet.reviews.input.review_type import MAX_ANSWERS
 from placet.server import case_sessions, polling, prefill, streams
-from placet.server.api_key_auth import TRUST_FOR
+from placet.server.api_key_auth import CACHE_FOR
 from placet.server.serving import STOP_WITHIN_S
 from placet.server.single_write_protocol import (
     BODY_WITHIN_S,
@@ -70,7 +70,7 @@ def _opening() -> list[Row]:
         ("Request body", _size(limits.max_body_bytes), code("max_body_bytes")),
         ("`context`, as JSON", _size(limits.max_context_bytes), code("max_context_bytes")),
         ("Nesting of `context`", f"{limits.max_context_depth} levels", ""),
-        ("`prompt`", f"{hitl_object.MAX_PROMPT} characters", ""),
+        ("`prompt`", f"{hitl_object.MAX_PROMPT_LENGTH} characters", ""),
         ("`message`", f"{_longest('message')} characters", ""),
         ("`service`, `agent`", f"{_longest('service')} characters each", ""),
         ("`timeout` unless you say", Settings().default_timeout, code("default_timeout")),
@@ -121,7 +121,7 @@ def _forms() -> list[Row]:
         ("Answer to a field with a pattern", f"{fields.MAX_PATTERNED_TEXT_LENGTH:,} characters", ""),
         ("`validation.pattern`", f"{patterns.MAX_PATTERN_LENGTH} characters of RE2", ""),
         ("Numbers", "±(2^53 - 1)", ""),
-        ("`default_ref`: waiting for it", f"{prefill.WAIT_FOR.seconds} s", ""),
+        ("`default_ref`: waiting for it", f"{prefill.FETCH_TIMEOUT.seconds} s", ""),
         ("`default_ref`: its size", _size(prefill.MAX_BODY_BYTES), ""),
     ]
 
@@ -130,11 +130,11 @@ def _answers() -> list[Row]:
     return [
         ("`data` of an answer, as JSON", _size(answers.MAX_BYTES), ""),
         ("Nesting of `data`", f"{answers.MAX_DEPTH} levels", ""),
-        ("Feedback, note, reason in an answer", f"{answers.MAX_TEXT:,} characters", ""),
+        ("Feedback, note, reason in an answer", f"{answers.MAX_TEXT_LENGTH:,} characters", ""),
         ("Reason of a withdrawal, note on a passed-on link", f"{MAX_NOTE_LENGTH:,} characters", ""),
         ("Selected or confirmed ids", f"{answers.MAX_IDS:,}", ""),
         ("Answers to an input without a form", MAX_ANSWERS, ""),
-        ("Session of a review page", _hours(case_sessions.LAST_FOR), ""),
+        ("Session of a review page", _hours(case_sessions.SESSION_LIFETIME), ""),
         ("Grants in an answer", grant_terms.MAX_GRANTS, ""),
         ("Uses of a grant", f"1 to {grant.MAX_USES:,}", ""),
         ("A grant lasts", f"1 minute to {grant.MAX_DURATION.days} days", ""),
@@ -174,7 +174,7 @@ def _server() -> list[Row]:
     return [
         ("Content of a closed case is kept", Settings().retention, code("retention")),
         ("Review and submit tokens", f"{TOKEN_LENGTH} characters, 256 bits", ""),
-        ("A revoked key may still work", f"{TRUST_FOR.seconds} s", ""),
+        ("A revoked key may still work", f"{CACHE_FOR.seconds} s", ""),
         ("A stopping server waits for requests", f"{STOP_WITHIN_S} s", ""),
         ("Headers of a request, about", _size(MAX_HEAD_BYTES), ""),
         ("Time for the headers of a request", f"{HEAD_WITHIN_S:.0f} s", ""),

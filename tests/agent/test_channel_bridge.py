@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from placet.agent.channel_bridge import GONE, ChannelBridge, build_card, build_closure
+from placet.agent.channel_bridge import QUESTION_CLOSED, ChannelBridge, build_card, build_closure
 from placet.channels.texts import describe_closure
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
 from placet.ports.channel import (
@@ -274,7 +274,7 @@ def test_second_person_is_told_that_the_case_is_closed(server: RunningServer, sc
     scene.play(play)
     assert scene.messenger.answers[0][1] in (
         "This question is closed already. Your answer was not recorded.",
-        GONE,
+        QUESTION_CLOSED,
     )
 
 
@@ -345,7 +345,7 @@ def test_a_button_of_an_ended_case_says_that_it_is_closed(scene: Scene) -> None:
         await scene.board.handle_interaction(late)
 
     scene.play(play)
-    assert scene.messenger.answers[-1] == ("late", GONE)
+    assert scene.messenger.answers[-1] == ("late", QUESTION_CLOSED)
 
 
 def test_press_repeated_during_a_slow_submit_is_submitted_once(server: RunningServer, tmp_path: Path) -> None:

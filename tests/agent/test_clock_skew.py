@@ -5,7 +5,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from placet.agent.flow import OVERDUE_FOR, Flow, Wait
+from placet.agent.flow import EXPIRY_GRACE, Flow, Wait
 from placet.errors import CaseLost, CredentialsRefused
 from tests.agent.test_flow import CASE, NOW, poll_body
 
@@ -35,7 +35,7 @@ def test_open_case_is_followed_although_the_agents_clock_says_expired(following:
 
 
 def test_overdue_case_is_given_up_by_the_services_clock(following: Flow) -> None:
-    over = agent_time(NOW) + OVERDUE_FOR
+    over = agent_time(NOW) + EXPIRY_GRACE
     following.report_response(
         200, date_header(over - timedelta(seconds=1)), poll_body("pending"), agent_time(over)
     )
@@ -51,4 +51,4 @@ def test_refused_credentials_do_not_lose_an_open_case(following: Flow) -> None:
 @pytest.mark.parametrize("date", ["", "now", "Mon, 01 Jan 2035 00:00:00 GMT"])
 def test_response_without_a_valid_date_changes_nothing(following: Flow, date: str) -> None:
     with pytest.raises(CaseLost):
-        following.report_response(200, {"date": date}, poll_body("pending"), agent_time(NOW) + OVERDUE_FOR)
+        following.report_response(200, {"date": date}, poll_body("pending"), agent_time(NOW) + EXPIRY_GRACE)

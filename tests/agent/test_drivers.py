@@ -15,7 +15,7 @@ from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, Pendin
 from placet.agent.async_agent import AsyncListener
 from placet.agent.base_agent import MAX_STREAMS
 from placet.agent.flow import Flow, Wait
-from placet.agent.responses import MAX_BODY_BYTES, RESPONSE_WITHIN_S, BoundedBody, verify_outcome
+from placet.agent.responses import MAX_BODY_BYTES, SUBMIT_TIMEOUT_S, BoundedBody, verify_outcome
 from placet.errors import ChannelRefused, NotificationFailed, StillWaiting
 from tests.agent.clocks import make_ticking_clock
 from tests.agent.test_flow import CASE, STREAMING
@@ -82,7 +82,7 @@ def test_failed_notice_is_sent_again_on_resume(
     assert "secret" not in raised.value.message
     ((_, failed),) = drive(fails, resume_all, pending=cases)
     assert isinstance(failed, NotificationFailed)
-    assert [one.is_notified for one in cases.all()] == [False]
+    assert [one.is_notified for one in cases.list_pending()] == [False]
 
     def tell(notice: Notice) -> None:
         if notice.name == "requested":
@@ -90,7 +90,7 @@ def test_failed_notice_is_sent_again_on_resume(
 
     ((_, outcome),) = drive(tell, resume_all, pending=cases)
     assert isinstance(outcome, Decided)
-    assert cases.all() == []
+    assert cases.list_pending() == []
 
 
 def test_failing_messenger_does_not_lose_the_decision(
@@ -103,7 +103,7 @@ def test_failing_messenger_does_not_lose_the_decision(
 
     cases = PendingCases(tmp_path / "agent.db")
     assert isinstance(drive(tell, request_case(server), pending=cases), Decided)
-    assert cases.all() == []
+    assert cases.list_pending() == []
 
 
 def test_untrusted_pending_case_does_not_stop_the_others(
@@ -124,7 +124,7 @@ def test_untrusted_pending_case_does_not_stop_the_others(
 
 
 def _untrusted_copy(cases: PendingCases) -> Any:
-    one = cases.all()[0]
+    one = cases.list_pending()[0]
     return replace(one, case=replace(one.case, case_id="other", poll_url="https://elsewhere.example/poll"))
 
 
@@ -189,7 +189,7 @@ def test_endless_response_is_not_waited_for() -> None:
     body = BoundedBody(lambda: now[0])
     body.add(b"{")
     assert bytes(body) == b"{"
-    now[0] = RESPONSE_WITHIN_S + 1
+    now[0] = SUBMIT_TIMEOUT_S + 1
     with pytest.raises(httpx.ReadTimeout):
         body.add(b" ")
     with pytest.raises(httpx.RemoteProtocolError):

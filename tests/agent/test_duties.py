@@ -70,7 +70,7 @@ def test_resumed_agent_polls_once_per_run(service: StrangeService, cases: Pendin
         service.answer_polls_with(status="completed", result={"action": "confirm"})
         ((_, outcome),) = agent.resume_all()
     assert isinstance(outcome, Decided)
-    assert cases.all() == []
+    assert cases.list_pending() == []
 
 
 @pytest.mark.spec("10.4-agent-no-retry")

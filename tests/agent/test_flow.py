@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from placet.agent.flow import OVERDUE_FOR, Done, Flow, Poll, Wait
+from placet.agent.flow import EXPIRY_GRACE, Done, Flow, Poll, Wait
 from placet.agent.outcomes import Cancelled, Decided, Expired
 from placet.agent.service_responses import FAR_OFF, FollowedCase
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
@@ -142,7 +142,7 @@ def test_refused_credentials_lose_the_case_only_after_its_deadline(status: int) 
     with pytest.raises(CredentialsRefused):
         make_flow().report_response(status, {}, b"", NOW)
     with pytest.raises(CaseLost):
-        make_flow().report_response(status, {}, b"", CASE.expires_at + OVERDUE_FOR)
+        make_flow().report_response(status, {}, b"", CASE.expires_at + EXPIRY_GRACE)
 
 
 def test_case_resumed_after_its_deadline_is_still_polled() -> None:
@@ -151,7 +151,7 @@ def test_case_resumed_after_its_deadline_is_still_polled() -> None:
     following.report_unreachable("The network is not up yet.", late)
     following.report_response(200, {}, poll_body("pending"), late + seconds(10))
     with pytest.raises(CaseLost):
-        following.report_unreachable("gone", late + OVERDUE_FOR)
+        following.report_unreachable("gone", late + EXPIRY_GRACE)
 
 
 def test_deadline_at_the_largest_date_is_accepted() -> None:
@@ -190,7 +190,7 @@ def test_no_wait_sleeps_past_the_deadline() -> None:
 
 
 def test_overdue_case_without_an_end_is_given_up() -> None:
-    late = CASE.expires_at + OVERDUE_FOR
+    late = CASE.expires_at + EXPIRY_GRACE
     with pytest.raises(CaseLost):
         make_flow().report_response(200, {}, poll_body("pending"), late)
     with pytest.raises(CaseLost):

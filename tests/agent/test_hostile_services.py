@@ -13,7 +13,7 @@ import pytest
 
 from placet.agent import Agent, AsyncAgent, Notice
 from placet.agent.base_agent import Fetch
-from placet.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
+from placet.agent.flow import MIN_RESPONSE_TIMEOUT_S, RESPONSE_TIMEOUT_S, Poll
 from placet.agent.poll_interval import parse_retry_after
 from placet.agent.sync_agent import MAX_STUCK_THREADS
 from placet.errors import StillWaiting
@@ -113,9 +113,9 @@ def test_poll_ends_at_max_wait() -> None:
         assert isinstance(step, Poll)
         return step.within_s
 
-    assert within() == ANSWER_WITHIN_S
+    assert within() == RESPONSE_TIMEOUT_S
     assert within(give_up_at=NOW + timedelta(seconds=12)) == 12
-    assert within(give_up_at=NOW, asks_first=True) == HURRIED_ANSWER_WITHIN_S
+    assert within(give_up_at=NOW, asks_first=True) == MIN_RESPONSE_TIMEOUT_S
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import ChannelBridge, PendingCases
-from placet.agent.channel_bridge import REPLIES, UNSURE
+from placet.agent.channel_bridge import MAYBE_NOT_RECORDED, REPLIES
 from placet.agent.flow import Notice
 from placet.agent.pending_case_store import PendingCase
 from placet.agent.service_responses import FollowedCase
@@ -87,7 +87,7 @@ async def test_response_with_an_endless_body_counts_by_its_status(tmp_path: Path
 async def test_response_with_endless_headers_is_not_waited_for(tmp_path: Path) -> None:
     async with serve_endless_response(b"HTTP/1.1 200 OK\r\n", b"X-More: to come\r\n") as url:
         note = await press_and_get_note(url, tmp_path, submit_within_s=0.3)
-        assert note == UNSURE
+        assert note == MAYBE_NOT_RECORDED
         # Another service may ignore the Idempotency-Key, so nobody is told that a second press is harmless.
         assert note.endswith("Open the link to see whether it was.")
 
@@ -121,7 +121,7 @@ async def test_failed_submit_is_repeated_by_the_next_press(tmp_path: Path) -> No
         async with open_bridge(f"{service.url}/submit", tmp_path) as (board, channel):
             for _ in range(3):
                 await board.handle_interaction(channel.press("confirm"))
-    assert [text for _, text in channel.answers] == [UNSURE, UNSURE, REPLIES[200]]
+    assert [text for _, text in channel.answers] == [MAYBE_NOT_RECORDED, MAYBE_NOT_RECORDED, REPLIES[200]]
 
 
 async def test_single_string_of_answerers_is_refused(tmp_path: Path) -> None:

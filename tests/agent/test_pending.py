@@ -48,7 +48,7 @@ def test_pending_case_is_restored_completely(path: Path) -> None:
     first.add(PENDING)
     first.mark_notified(CASE)
     first.close()
-    assert PendingCases(path).all() == [replace(PENDING, is_notified=True)]
+    assert PendingCases(path).list_pending() == [replace(PENDING, is_notified=True)]
 
 
 def test_button_reference_of_an_earlier_version_still_works(path: Path) -> None:
@@ -59,7 +59,7 @@ def test_button_reference_of_an_earlier_version_still_works(path: Path) -> None:
         earlier.execute("ALTER TABLE button DROP COLUMN pressable")
         earlier.execute("ALTER TABLE pending DROP COLUMN reminded_up_to")
         earlier.execute("INSERT INTO button SELECT 'ref-1', id, 'approve' FROM pending")
-    found = PendingCases(path).button("ref-1")
+    found = PendingCases(path).find_button("ref-1")
     assert found == SavedButton(pending=PENDING, action="approve")
     assert found.is_for("telegram", "7")
     with sqlite3.connect(path) as earlier:  # which may still run, and reads the file in its own way
@@ -76,7 +76,7 @@ def test_one_of_several_agents_claims_a_reminder(path: Path) -> None:
     assert first.claim_reminder(CASE, NOW)
     assert not second.claim_reminder(CASE, NOW)
     assert not second.claim_reminder(CASE, NOW - timedelta(minutes=1))
-    assert second.all()[0].reminded_up_to == NOW
+    assert second.list_pending()[0].reminded_up_to == NOW
     assert second.claim_reminder(CASE, NOW + timedelta(minutes=1))
     assert not first.claim_reminder(CASE, NOW + timedelta(minutes=1))
     assert first.claim_reminder(replace(CASE, case_id="never kept"), NOW)
@@ -87,7 +87,7 @@ def test_answerers_are_stored_encrypted(path: Path) -> None:
     cases.add(PENDING)
     pressable = ButtonAudience(channel="whatsapp", answerers=("41791234567",))
     cases.add_buttons(CASE, {"ref-1": "approve"}, pressable)
-    found = cases.button("ref-1")
+    found = cases.find_button("ref-1")
     assert found == SavedButton(pending=PENDING, action="approve", pressable=pressable)
     assert found.is_for("whatsapp", "41791234567")
     assert not found.is_for("telegram", "41791234567")
@@ -102,7 +102,7 @@ def test_ended_case_is_removed_and_others_stay(path: Path) -> None:
     cases.add(PENDING)
     cases.add(elsewhere)
     cases.remove(CASE)
-    assert cases.all() == [elsewhere]
+    assert cases.list_pending() == [elsewhere]
 
 
 def test_the_most_urgent_comes_first(path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_most_urgent_comes_first(path: Path) -> None:
     urgent = replace(CASE, case_id="review_2", expires_at=NOW + timedelta(minutes=1))
     cases.add(PENDING)
     cases.add(PendingCase(case=urgent))
-    assert [one.case.case_id for one in cases.all()] == ["review_2", "review_1"]
+    assert [one.case.case_id for one in cases.list_pending()] == ["review_2", "review_1"]
 
 
 def test_no_token_and_no_credential_can_be_read_from_the_files(path: Path) -> None:
@@ -124,7 +124,7 @@ def test_wrong_encryption_key_is_reported(path: Path, monkeypatch: pytest.Monkey
     PendingCases(path).add(PENDING)
     monkeypatch.setenv("PLACET_AGENT_KEY", "A" * 43 + "=")
     with pytest.raises(SettingsError, match="another key"):
-        PendingCases(path).all()
+        PendingCases(path).list_pending()
     monkeypatch.setenv("PLACET_AGENT_KEY", "short")
     with pytest.raises(SettingsError, match="32 bytes"):
         PendingCases(path)
@@ -139,7 +139,7 @@ def test_agents_that_start_at_once_share_one_key(path: Path) -> None:
         thread.join()
     for number, cases in enumerate(opened):
         cases.add(replace(PENDING, case=replace(CASE, case_id=f"review_{number}")))
-    assert len(opened[0].all()) == 8
+    assert len(opened[0].list_pending()) == 8
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_an_agent_that_is_ended_right_after_notifying_does_not_notify_again(
             assert asking.cancelled()
 
     asyncio.run(main())
-    assert [one.is_notified for one in PendingCases(path).all()] == [True]
+    assert [one.is_notified for one in PendingCases(path).list_pending()] == [True]
 
 
 KILLED = """
@@ -276,7 +276,7 @@ def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, pat
         assert process.stdout.readline().startswith(server.url)
         if moment == "while waiting":
             cases = PendingCases(path)
-            while not cases.all()[0].is_notified:
+            while not cases.list_pending()[0].is_notified:
                 assert process.poll() is None
             os.kill(process.pid, signal.SIGKILL)
         assert process.wait(60) == -signal.SIGKILL
@@ -296,7 +296,7 @@ def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, pat
 
 def test_locked_file_does_not_lose_the_case_or_its_decision(server: RunningServer, path: Path) -> None:
     """Held by somebody else from the moment the person is told, until all is over."""
-    cases = PendingCases(path, busy_s=0.1)
+    cases = PendingCases(path, lock_timeout_s=0.1)
     holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
     def tell(notice: Notice) -> None:
@@ -311,7 +311,7 @@ def test_locked_file_does_not_lose_the_case_or_its_decision(server: RunningServe
             cases.require_room()
         holder.execute("ROLLBACK")
     assert isinstance(outcome, Decided)
-    assert [one.is_notified for one in cases.all()] == [False]
+    assert [one.is_notified for one in cases.list_pending()] == [False]
     holder.close()
 
 
@@ -331,4 +331,4 @@ def test_two_agents_with_one_file_each_find_all_cases_and_lose_none(path: Path) 
         thread.join()
     wanted = {f"{name}{number}" for name in "ab" for number in numbers}
     for cases in (first, second):
-        assert {one.case.case_id for one in cases.all() if one.is_notified} == wanted
+        assert {one.case.case_id for one in cases.list_pending() if one.is_notified} == wanted

@@ -159,7 +159,7 @@ def test_keys_that_cannot_be_fetched_raise_and_the_case_is_kept(
     try:
         with pytest.raises(KeysUnavailable):
             drive(make_handler(signed_poll(signer()), keys), pending=cases)
-        (kept,) = cases.all()
+        (kept,) = cases.list_pending()
         assert kept.is_notified
     finally:
         cases.close()

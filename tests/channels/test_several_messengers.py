@@ -74,7 +74,7 @@ async def decide_case(
         agent.request("POST", f"{service.url}/v1/cases", json=QUESTION, headers=headers)
     )
     await told
-    (pending,) = cases.all()
+    (pending,) = cases.list_pending()
     link = {"submit_url": pending.case.submit_url, "submit_token": pending.case.submit_token}
     await asyncio.to_thread(service.press, link, "approve")
     assert isinstance(await asyncio.wait_for(asked, PATIENCE_S), Decided)
@@ -136,7 +136,7 @@ async def test_a_platform_that_stays_away_does_not_hold_up_the_decision(
 
     async def told() -> None:
         await telegram_api.wait_until(lambda: len(telegram_api.requests) == 1)
-        (pending,) = cases.all()
+        (pending,) = cases.list_pending()
         for _ in range(2):
             await boards[0].tell(Notice(name="reminder", case=pending.case))
         telegram_api.planned += [HANG_UP] * 9

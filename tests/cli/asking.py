@@ -139,7 +139,7 @@ class Desk:
             return []
         cases = PendingCases(path)
         try:
-            return cases.all()
+            return cases.list_pending()
         finally:
             cases.close()
 

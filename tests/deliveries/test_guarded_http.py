@@ -241,7 +241,7 @@ async def test_unknown_name_is_unreachable_but_passes_the_check_ahead() -> None:
 async def test_name_server_that_never_answers_does_not_hold_up_the_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guarded_http, "LOOKUP_FOR", AT_ONCE)
+    monkeypatch.setattr(guarded_http, "LOOKUP_TIMEOUT", AT_ONCE)
 
     async def never(host: str) -> list[str]:
         await asyncio.Event().wait()

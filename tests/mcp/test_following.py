@@ -55,7 +55,7 @@ def test_an_answer_that_comes_after_the_client_left_is_kept_for_its_return(setti
                 )
                 await wait_until(lambda: questions._followed)
                 await caller.leave(call)
-                (kept,) = cases.all()
+                (kept,) = cases.list_pending()
                 await asyncio.to_thread(answer, kept.case.review_url, "confirm")
                 await wait_until(lambda: all(each.task.done() for each in questions._followed.values()))
                 await caller.call("list_questions", {})  # by now the call is over

@@ -7,13 +7,13 @@ import pytest
 from placet.bootstrap.storage import open_memory_store
 from placet.desk.api_keys import create_key, revoke_key
 from placet.errors import InvalidToken
-from placet.server.api_key_auth import TRUST_FOR, ApiKeyAuthenticator
+from placet.server.api_key_auth import CACHE_FOR, ApiKeyAuthenticator
 from placet.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("step", [TRUST_FOR, -timedelta(microseconds=1), -timedelta(hours=1)])
+@pytest.mark.parametrize("step", [CACHE_FOR, -timedelta(microseconds=1), -timedelta(hours=1)])
 async def test_a_revoked_key_does_not_work_on_because_the_clock_was_set_back(step: timedelta) -> None:
     store, clock = open_memory_store(), FakeClock()
     secret = await create_key(store, "ada", now=clock())

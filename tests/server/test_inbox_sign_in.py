@@ -126,7 +126,7 @@ def test_a_key_that_ends_takes_its_sessions_along(own_server: RunningServer) -> 
 
 def test_a_session_ends_after_half_a_day(own_server: RunningServer) -> None:
     with person(own_server, own_server.create_key("ada", "inbox")) as ada:
-        own_server.clock.advance(case_sessions.LAST_FOR - timedelta(seconds=2))
+        own_server.clock.advance(case_sessions.SESSION_LIFETIME - timedelta(seconds=2))
         assert ada.signed_in
         own_server.advance(seconds=2)
         assert not ada.signed_in

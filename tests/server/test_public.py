@@ -105,7 +105,7 @@ def test_a_revoked_signing_key_does_not_live_on_in_a_cache(anonymous_client: htt
 def test_a_running_server_drops_a_revoked_signing_key_although_it_could_not_read_the_keys_at_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("placet.bootstrap.server.READ_KEYS_AGAIN_S", 0.01)
+    monkeypatch.setattr("placet.bootstrap.server.KEY_RETRY_DELAY_S", 0.01)
     with running(tmp_path) as server, server.client(server.api_key) as client:
         (stolen,) = read_kids(client)
         read = server.parts.store.list_signing_keys

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from placet.cases.case import Case
 from placet.errors import SessionEnded
-from placet.server.case_sessions import LAST_FOR, CaseSessions
+from placet.server.case_sessions import SESSION_LIFETIME, CaseSessions
 from placet.server.csrf import require_csrf_token
 from placet.testing.clock import FakeClock
 from placet.testing.samples import sample_creation
@@ -40,8 +40,8 @@ def test_a_cookie_is_read_back_by_the_server_that_made_it(sessions: CaseSessions
 def test_a_session_ends_after_half_a_day(sessions: CaseSessions) -> None:
     case = make_case()
     cookie = sessions.begin(case.id, "a" * 64, NOW)
-    assert sessions.read(case, cookie, NOW + LAST_FOR - timedelta(seconds=1)) is not None
-    assert sessions.read(case, cookie, NOW + LAST_FOR) is None
+    assert sessions.read(case, cookie, NOW + SESSION_LIFETIME - timedelta(seconds=1)) is not None
+    assert sessions.read(case, cookie, NOW + SESSION_LIFETIME) is None
 
 
 def test_a_session_is_for_one_case_one_link_and_one_server(sessions: CaseSessions) -> None:

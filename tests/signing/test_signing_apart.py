@@ -13,7 +13,7 @@ from placet.protocol.signed_result import build_signing_payload
 from placet.signing import worker_process
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import SigningKey
-from placet.signing.offloading_signer import MIN_OFFLOADED, OffloadingSigner
+from placet.signing.offloading_signer import MIN_OFFLOADED_BATCH, OffloadingSigner
 from placet.signing.verify import verify_result
 from placet.signing.worker_process import SigningProcess
 from tests.signing.polls import ring, signed_poll
@@ -22,7 +22,7 @@ from tests.signing.samples import DATA, MOMENT, SHOWN
 pytestmark = pytest.mark.anyio
 
 WITHIN_S = 30
-IDS = [f"case_{number}" for number in range(MIN_OFFLOADED)]
+IDS = [f"case_{number}" for number in range(MIN_OFFLOADED_BATCH)]
 SAYS_READY = r"import sys; sys.stdin.buffer.read(4); print('\0\0\0\1\x90', end='', flush=True)"
 DIES = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read(1000)")
 HANGS = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read()")
@@ -32,7 +32,7 @@ CANNOT_START = ("/nowhere/python",)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait long: a real process may be slow beside busy neighbours."""
-    monkeypatch.setattr(worker_process, "PATIENCE_S", WITHIN_S)
+    monkeypatch.setattr(worker_process, "RESPONSE_TIMEOUT_S", WITHIN_S)
 
 
 def claims(ids: Sequence[str]) -> list[Claim]:
@@ -95,7 +95,7 @@ async def test_a_process_that_starts_up_keeps_nobody_waiting() -> None:
 async def test_a_process_that_dies_or_hangs_is_given_up(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_process, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(worker_process, "RESPONSE_TIMEOUT_S", 0.2)
     async with apart(command=command) as process:
         while not process.gone:
             with pytest.raises(ConnectionError):
@@ -120,7 +120,7 @@ class Starts:
 async def test_a_server_signs_for_itself_when_nobody_else_does(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_process, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(worker_process, "RESPONSE_TIMEOUT_S", 0.2)
     starts = Starts(*command)
     signer = OffloadingSigner(ring("ES256"), start=starts)
     async with asyncio.timeout(WITHIN_S):

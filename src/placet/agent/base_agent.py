@@ -20,7 +20,7 @@ from placet.agent.outcomes import Decided, Outcome
 from placet.agent.pending_case_store import PendingCase, PendingCases, SavedCase
 from placet.agent.responses import (
     LISTEN_TIMEOUT,
-    RESPONSE_WITHIN_S,
+    SUBMIT_TIMEOUT_S,
     TIMEOUT,
     USER_AGENT,
     describe_failure,
@@ -119,7 +119,7 @@ class Fetch(NamedTuple):
 
     url: str
     headers: dict[str, str]
-    within_s: float = RESPONSE_WITHIN_S
+    within_s: float = SUBMIT_TIMEOUT_S
 
 
 class Listen(NamedTuple, Generic[ListenerT]):
@@ -193,7 +193,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
 
     def pending(self) -> list[PendingCase]:
         """Return the cases in this agent's file that have not ended."""
-        return self._pending.all() if self._pending is not None else []
+        return self._pending.list_pending() if self._pending is not None else []
 
     def _read_pending(self, response: httpx.Response, reference: str | None) -> PendingCase | None:
         """Return the case that a response opens, or None."""

@@ -22,7 +22,7 @@ from placet.agent.card_facts import SAYS_IT_IS, select_facts
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
 from placet.agent.pending_case_store import ButtonAudience, PendingCase, PendingCases
-from placet.agent.responses import RESPONSE_WITHIN_S, TIMEOUT, USER_AGENT, build_slow_response_error
+from placet.agent.responses import SUBMIT_TIMEOUT_S, TIMEOUT, USER_AGENT, build_slow_response_error
 from placet.agent.service_responses import FollowedCase, parse_time
 from placet.errors import CaseNotSaved, PlacetError, SettingsError, Unreachable
 from placet.ports.channel import (
@@ -41,7 +41,7 @@ from placet.text.truncation import truncate
 REFERENCE_BYTES = 16
 MAX_REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
-SETTLE_BREAKS_S = (1.0, 4.0)
+UPDATE_RETRY_DELAYS_S = (1.0, 4.0)
 SHORT_NAME_LENGTH, MAX_SOURCE_LENGTH = 40, 76
 # The reply to the person who pressed a button, by the status code of the service.
 REPLIES = {
@@ -55,9 +55,10 @@ REPLIES = {
 }
 NOT_RECORDED = "The service did not take this answer. Open the link to answer."
 # Not "press again": many services ignore the Idempotency-Key and would count the answer twice.
-UNSURE = "Your answer may not have been recorded. Open the link to see whether it was."
-STRANGER = "You are not allowed to answer this here."
-GONE = "This question is closed. If its link says otherwise, answer there."  # another agent may have it
+MAYBE_NOT_RECORDED = "Your answer may not have been recorded. Open the link to see whether it was."
+NOT_AN_ANSWERER = "You are not allowed to answer this here."
+# Another agent may have the question.
+QUESTION_CLOSED = "This question is closed. If its link says otherwise, answer there."
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ class ChannelBridge:
         answerers: Iterable[str] = (),
         nudge: Callable[[str], object] = lambda case_id: None,
         http: httpx.AsyncClient | None = None,
-        submit_within_s: float = RESPONSE_WITHIN_S,
+        submit_within_s: float = SUBMIT_TIMEOUT_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -102,7 +103,9 @@ class ChannelBridge:
         if notice.name in ("requested", "reminder"):
             await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
         elif notice.name == "ended" and notice.outcome is not None:
-            await self._settle(notice.case, build_closure(notice.outcome, self._now()), round=notice.round)
+            await self._update_messages(
+                notice.case, build_closure(notice.outcome, self._now()), round=notice.round
+            )
 
     async def handle_webhook(self, call: WebhookRequest) -> WebhookResult:
         """Handle a webhook request of the platform within its deadline, even if the service is slower.
@@ -178,7 +181,7 @@ class ChannelBridge:
             reply = await self._process(press)
         except Exception:
             log.exception("interaction_failed")
-            reply = UNSURE
+            reply = MAYBE_NOT_RECORDED
         self._in_progress.pop(press.id, None)
         self._remember(press.id, reply)
         return reply
@@ -186,14 +189,14 @@ class ChannelBridge:
     async def _process(self, press: Interaction) -> str:
         """Check the user against the current answerers and those stored with the button, then submit."""
         who = press.user.user_id
-        found = await asyncio.to_thread(self._cases.button, press.reference)
+        found = await asyncio.to_thread(self._cases.find_button, press.reference)
         if who not in self._answerers:
             is_for_them = found is not None and found.pressable and found.is_for(self._channel.name, who)
-            return REPLIES[403] if is_for_them else STRANGER
+            return REPLIES[403] if is_for_them else NOT_AN_ANSWERER
         if found is None:
-            return GONE
+            return QUESTION_CLOSED
         if not found.is_for(self._channel.name, who):
-            return STRANGER
+            return NOT_AN_ANSWERER
         reply = await self._submit_once(found.pending, found.action, press)
         self.nudge(found.pending.case.case_id)
         return reply
@@ -215,10 +218,10 @@ class ChannelBridge:
     async def _submit(self, case: FollowedCase, url: str, body: dict[str, Any], key: str) -> str:
         """Submit an answer once, however often the person presses; some services reject a second one."""
         headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": key}
-        reply = UNSURE
+        reply = MAYBE_NOT_RECORDED
         try:
             status = await self._post_answer(url, body, headers)
-            reply = REPLIES.get(status, UNSURE if status >= 500 else NOT_RECORDED)
+            reply = REPLIES.get(status, MAYBE_NOT_RECORDED if status >= 500 else NOT_RECORDED)
         except httpx.ConnectError:
             reply = REPLIES[429].replace("Too many answers came at once", "The service cannot be reached")
         except httpx.HTTPError:
@@ -244,40 +247,40 @@ class ChannelBridge:
         pressable = ButtonAudience(channel=self._channel.name, answerers=tuple(self._answerers))
         await asyncio.to_thread(self._cases.add_buttons, case, references, pressable)
         card = build_card(case, references, is_reminder=is_reminder, round=round)
-        ticket = await self._channel.send(card)
+        message = await self._channel.send(card)
         try:
-            await asyncio.to_thread(self._cases.add_ticket, case, ticket)
+            await asyncio.to_thread(self._cases.add_message, case, message)
         except CaseNotSaved as error:  # the person has the message, but it will not be updated
             log.warning("message_not_saved error=%s", error.message)
 
     def _list_button_actions(self, case: FollowedCase) -> tuple[str, ...]:
         return case.pressable if self._answerers else ()
 
-    async def _settle(self, case: FollowedCase, ended: CaseClosure, *, round: int) -> None:
+    async def _update_messages(self, case: FollowedCase, ended: CaseClosure, *, round: int) -> None:
         card = build_card(case, {}, round=round)
-        tickets = await asyncio.to_thread(self._cases.tickets, case)
+        messages = await asyncio.to_thread(self._cases.list_messages, case)
         # The file is shared by all messengers of an agent, and ids differ between platforms.
-        breaks = list(SETTLE_BREAKS_S)  # shared by all messages: the decision is delayed by these waits
-        for ticket in (one for one in tickets if one.channel == self._channel.name):
+        breaks = list(UPDATE_RETRY_DELAYS_S)  # shared by all messages: the decision is delayed by these waits
+        for message in (one for one in messages if one.channel == self._channel.name):
             try:
-                await self._settle_one(ticket, card, ended, breaks)
+                await self._update_message(message, card, ended, breaks)
             except PlacetError as error:  # update the other messages nevertheless
                 log.warning("message_update_failed error=%s", error.message)
 
-    async def _settle_one(
-        self, ticket: SentMessage, card: Card, ended: CaseClosure, breaks: list[float]
+    async def _update_message(
+        self, message: SentMessage, card: Card, ended: CaseClosure, breaks: list[float]
     ) -> None:
         """Update one message; retry if the platform is unreachable."""
         while True:
             try:
-                return await self._channel.mark_closed(ticket, card, ended)
+                return await self._channel.mark_closed(message, card, ended)
             except Unreachable:
                 if not breaks:
                     raise
             await self._sleep(breaks.pop(0))
 
     def _remember(self, press_id: str, reply: str) -> None:
-        if reply == UNSURE:
+        if reply == MAYBE_NOT_RECORDED:
             return
         if len(self._replies) >= MAX_REMEMBERED:
             self._replies.clear()

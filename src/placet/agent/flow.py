@@ -19,14 +19,14 @@ from placet.protocol import stream
 from placet.protocol.poll import Progress
 from placet.text.truncation import to_single_line, truncate
 
-OVERDUE_FOR = timedelta(minutes=15)  # how long a service may take to notice that a case has expired
-SAME_REMINDER = timedelta(minutes=5)
-ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S = 30.0, 5.0
+EXPIRY_GRACE = timedelta(minutes=15)  # how long a service may take to notice that a case has expired
+SAME_REMINDER_WITHIN = timedelta(minutes=5)
+RESPONSE_TIMEOUT_S, MIN_RESPONSE_TIMEOUT_S = 30.0, 5.0
 MAX_UNREADABLE_ANSWERS = 3
 MAX_STREAM_FAILURES = 3
-WHILE_LISTENING_S = 30.0  # a stream may go silent without ending, so poll anyway
-BRIEF_FOR = timedelta(seconds=5)  # a stream that ends sooner counts as failed
-HASTE_FOR = timedelta(seconds=0.5)  # the shortest time between two polls
+POLL_INTERVAL_WITH_STREAM_S = 30.0  # a stream may go silent without ending, so poll anyway
+MIN_STREAM_DURATION = timedelta(seconds=5)  # a stream that ends sooner counts as failed
+MIN_POLL_INTERVAL = timedelta(seconds=0.5)  # the shortest time between two polls
 RETRIED_REFUSALS = frozenset({408, 421, 423, 425, 429})
 PERMANENT_FAILURES = frozenset({501, 505})
 MAX_LOCATION_LENGTH = 200
@@ -37,7 +37,7 @@ class Poll(Struct, frozen=True, kw_only=True):
 
     url: str
     headers: dict[str, str]
-    within_s: float = ANSWER_WITHIN_S
+    within_s: float = RESPONSE_TIMEOUT_S
 
 
 class Wait(Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class Flow:
         self._asked_at = self._not_before = now
         self._hinted = False
         # An agent that resumes late, or whose clock is wrong, can still poll.
-        self._lost_at = max(case.expires_at, now) + OVERDUE_FOR
+        self._lost_at = max(case.expires_at, now) + EXPIRY_GRACE
         self._ahead = timedelta(0)
         # After a resume, send the reminders that became due meanwhile; a stream repeats old ones.
         self._came_back = asks_first
@@ -122,7 +122,7 @@ class Flow:
             raise StillWaiting("The person has not decided yet; the case is still open.")
         self._remind(now)
         if self._is_due(now):
-            self._asked_at, self._not_before, self._hinted = now, now + HASTE_FOR, False
+            self._asked_at, self._not_before, self._hinted = now, now + MIN_POLL_INTERVAL, False
             self._must_ask = False
             return Poll(
                 url=self.case.poll_url,
@@ -152,7 +152,7 @@ class Flow:
             self._poll_at = self._schedule(self._pace.after_response(headers, now), now)
         elif status == 200:
             self._read(headers, body, now)
-        elif status in (401, 403) and now - self._ahead < self.case.expires_at + OVERDUE_FOR:
+        elif status in (401, 403) and now - self._ahead < self.case.expires_at + EXPIRY_GRACE:
             raise CredentialsRefused(
                 f"The service does not accept the agent's credentials for this case (HTTP {status})."
             )
@@ -172,7 +172,7 @@ class Flow:
     def report_stream_open(self, now: datetime) -> None:
         """Report that the stream is open, which makes polls rarer."""
         self._listening_since = now
-        self._poll_at = max(self._poll_at, now + timedelta(seconds=WHILE_LISTENING_S))
+        self._poll_at = max(self._poll_at, now + timedelta(seconds=POLL_INTERVAL_WITH_STREAM_S))
 
     def report_event(self, name: str, event_id: str | None, now: datetime, data: str = "") -> None:
         """Report an event of the stream; it causes a poll, and its content is not used."""
@@ -180,7 +180,7 @@ class Flow:
         if event_id is not None:
             self._last_event_id = event_id[:200]
         if name == stream.REMINDER and not self._may_have_ended():
-            self._reminders = [at for at in self._reminders if at > now + SAME_REMINDER]
+            self._reminders = [at for at in self._reminders if at > now + SAME_REMINDER_WITHIN]
             self._send_again(read_reminder(data), now)
         elif name in stream.STREAMED:
             self._hinted = True
@@ -188,7 +188,7 @@ class Flow:
     def report_stream_end(self, now: datetime, *, failed: bool) -> None:
         """Report that the stream ended or could not be opened; three failures in a row disable it."""
         since, self._listening_since = self._listening_since, None
-        lasted = since is not None and now - since >= BRIEF_FOR
+        lasted = since is not None and now - since >= MIN_STREAM_DURATION
         self._stream_failures = 0 if lasted and not failed else self._stream_failures + 1
         self._streams = self._stream_failures < MAX_STREAM_FAILURES
         self._hinted = True
@@ -254,7 +254,7 @@ class Flow:
         if reminder is not None and before is not None and reminder <= before:
             return
         self._reminded_up_to = reminder or before
-        if self._reminded_at is None or now > self._reminded_at + SAME_REMINDER:
+        if self._reminded_at is None or now > self._reminded_at + SAME_REMINDER_WITHIN:
             self._reminded_at = now
             self._notices.append(Notice(name="reminder", case=self.case, reminder_at=reminder or now))
 
@@ -284,7 +284,7 @@ class Flow:
     def _schedule(self, seconds: float, now: datetime) -> datetime:
         """Return the time after `seconds`, or right after the deadline if that is sooner."""
         if self._listening_since is not None:
-            seconds = max(seconds, WHILE_LISTENING_S)
+            seconds = max(seconds, POLL_INTERVAL_WITH_STREAM_S)
         soon_after = self.case.expires_at + timedelta(seconds=1)
         later = now + timedelta(seconds=seconds)
         return soon_after if now < soon_after < later else later
@@ -292,8 +292,8 @@ class Flow:
 
 def limit_response_time(left: timedelta | None) -> float:
     """Return the timeout of a poll in seconds: the remaining wait, within a lower and an upper bound."""
-    seconds = left.total_seconds() if left is not None else ANSWER_WITHIN_S
-    return min(max(seconds, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
+    seconds = left.total_seconds() if left is not None else RESPONSE_TIMEOUT_S
+    return min(max(seconds, MIN_RESPONSE_TIMEOUT_S), RESPONSE_TIMEOUT_S)
 
 
 def _is_temporary(status: int) -> bool:

@@ -29,9 +29,9 @@ from placet.ports.channel import SentMessage
 log = logging.getLogger("placet.agent")
 KEY_VARIABLE = "PLACET_AGENT_KEY"
 _NONCE_BYTES = 12
-BUSY_S = 10.0  # how long to wait for another process that writes
+LOCK_TIMEOUT_S = 10.0  # how long to wait for another process that writes
 SWITCH_ATTEMPTS = 20
-_ORDINARY = 32 * 1024
+_ORDINARY_CASE_BYTES = 32 * 1024
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending (
     id TEXT PRIMARY KEY,
@@ -91,21 +91,24 @@ class SavedButton(Struct, frozen=True, kw_only=True):
 class PendingCases:
     """The cases of one agent; safe to use from several threads and processes.
 
-    `busy_s` is how long a read or write waits for a lock of another process.
+    `lock_timeout_s` is how long a read or write waits for a lock of another process.
     """
 
-    def __init__(self, path: Path | str, *, key: bytes | None = None, busy_s: float = BUSY_S) -> None:
+    def __init__(
+        self, path: Path | str, *, key: bytes | None = None, lock_timeout_s: float = LOCK_TIMEOUT_S
+    ) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._cipher = AESGCM(key if key is not None else _load_key(self._path))
         self._lock = threading.Lock()
-        self._connection = _connect(self._path, busy_s)
+        self._connection = _connect(self._path, lock_timeout_s)
 
     def require_room(self) -> None:
         """Raise CaseNotSaved unless a case of ordinary size can be stored now."""
         with self._writing() as connection:
             connection.execute(
-                "INSERT INTO pending (id, expires_at, sealed) VALUES ('', '', zeroblob(?))", (_ORDINARY,)
+                "INSERT INTO pending (id, expires_at, sealed) VALUES ('', '', zeroblob(?))",
+                (_ORDINARY_CASE_BYTES,),
             )
             connection.execute("DELETE FROM pending WHERE id = ''")
 
@@ -146,7 +149,7 @@ class PendingCases:
         with self._writing() as connection:
             connection.execute("DELETE FROM pending WHERE id = ?", (_row_id(case),))
 
-    def all(self) -> list[PendingCase]:
+    def list_pending(self) -> list[PendingCase]:
         """Return all pending cases, the most urgent first; raises SettingsError if the key is wrong."""
         with self._lock:
             rows = self._connection.execute(
@@ -166,7 +169,7 @@ class PendingCases:
                 [(reference, row_id, action, sealed) for reference, action in actions.items()],
             )
 
-    def button(self, reference: str) -> SavedButton | None:
+    def find_button(self, reference: str) -> SavedButton | None:
         """Return a button by its reference, or None unless its case is pending."""
         with self._lock:
             row = self._connection.execute(
@@ -184,15 +187,15 @@ class PendingCases:
             pressable=None if audience is None else msgspec.msgpack.decode(audience, type=ButtonAudience),
         )
 
-    def add_ticket(self, case: FollowedCase, ticket: SentMessage) -> None:
-        """Store where a card was sent."""
+    def add_message(self, case: FollowedCase, message: SentMessage) -> None:
+        """Store the message that shows this case, so that it can be updated."""
         row_id = _row_id(case)
-        sealed = self._encrypt(row_id, msgspec.msgpack.encode(ticket))
+        sealed = self._encrypt(row_id, msgspec.msgpack.encode(message))
         with self._writing() as connection:
             connection.execute("INSERT INTO ticket (id, sealed) VALUES (?, ?)", (row_id, sealed))
 
-    def tickets(self, case: FollowedCase) -> list[SentMessage]:
-        """Return the cards of this case, in the order they were sent."""
+    def list_messages(self, case: FollowedCase) -> list[SentMessage]:
+        """Return the messages that show this case, in the order they were sent."""
         row_id = _row_id(case)
         with self._lock:
             cursor = self._connection.execute(
@@ -275,11 +278,11 @@ def _row_id(case: FollowedCase) -> str:
     return sha256("\n".join(map(str, (*parse_origin(case.service_url), case.case_id))).encode()).hexdigest()
 
 
-def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
+def _connect(path: Path, lock_timeout_s: float) -> sqlite3.Connection:
     try:
         with suppress(FileExistsError):  # do not open it: closing it would drop locks of this process
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(path, timeout=busy_s, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=lock_timeout_s, check_same_thread=False)
         _enable_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")

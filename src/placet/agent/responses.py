@@ -8,7 +8,7 @@ import httpx
 import msgspec
 from msgspec.structs import replace
 
-from placet.agent.flow import ANSWER_WITHIN_S
+from placet.agent.flow import RESPONSE_TIMEOUT_S
 from placet.agent.outcomes import Decided, Outcome
 from placet.agent.service_responses import FollowedCase
 from placet.agent.trust import TrustedOrigins
@@ -19,7 +19,7 @@ USER_AGENT = "placet-agent"
 TIMEOUT = httpx.Timeout(20.0, read=20.0)
 LISTEN_TIMEOUT = httpx.Timeout(20.0, read=90.0)  # services send a heartbeat at least once a minute
 MAX_BODY_BYTES = 4 * 1024 * 1024
-RESPONSE_WITHIN_S = ANSWER_WITHIN_S
+SUBMIT_TIMEOUT_S = RESPONSE_TIMEOUT_S
 ACCEPTED_ENCODINGS = {"Accept-Encoding": "gzip, deflate"}
 CREDENTIALS = ("authorization", "x-api-key", "cookie")
 
@@ -37,7 +37,7 @@ class BoundedBody:
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._body = bytearray()
         self._seconds = seconds
-        self._until = seconds() + RESPONSE_WITHIN_S
+        self._until = seconds() + SUBMIT_TIMEOUT_S
 
     def add(self, chunk: bytes) -> None:
         """Append a chunk."""

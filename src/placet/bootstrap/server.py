@@ -75,7 +75,7 @@ log = logging.getLogger("placet")
 
 RELAY_STEPS = frozenset(map(get_first_step, RELAY_PATHS))
 RELAY_CHECK_INTERVAL_S = 0.25
-READ_KEYS_AGAIN_S = 5.0
+KEY_RETRY_DELAY_S = 5.0
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
 Clock = Callable[[], datetime]
@@ -365,7 +365,7 @@ class ServerParts:
                 return
             except PlacetError as error:
                 log.warning("signing_keys_refresh_failed error=%s", error.message)
-            await asyncio.sleep(READ_KEYS_AGAIN_S)
+            await asyncio.sleep(KEY_RETRY_DELAY_S)
 
     def _stop_refreshing(self) -> None:
         if self._refreshing is not None:

@@ -13,8 +13,8 @@ from placet.ports.key_store import KeyStore
 
 SUFFIX = ".admin-key"
 OWNER_ONLY = 0o600
-OTHER_SERVER_WITHIN_S = 5.0
-PAUSE_S = 0.05
+OTHER_SERVER_TIMEOUT_S = 5.0
+CHECK_INTERVAL_S = 0.05
 
 
 async def write_first_admin_key(store: KeyStore, db: str) -> Path | None:
@@ -60,11 +60,11 @@ async def _fill(descriptor: int, store: KeyStore, path: Path) -> None:
 
 
 async def _has_key_soon(store: KeyStore) -> bool:
-    until = clock.monotonic() + OTHER_SERVER_WITHIN_S
+    until = clock.monotonic() + OTHER_SERVER_TIMEOUT_S
     while not await store.list_api_keys():
         if clock.monotonic() > until:
             return False
-        await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(CHECK_INTERVAL_S)
     return True
 
 

@@ -210,7 +210,7 @@ class CaseWait:
 
     def is_saved(self, pending: PendingCase) -> bool:
         """Whether the case can be resumed by another command."""
-        saved = self._cases.all() if self._cases is not None and self._folder is None else []
+        saved = self._cases.list_pending() if self._cases is not None and self._folder is None else []
         return any(one.case.case_id == pending.case.case_id for one in saved)
 
     def _open_case_file(self) -> PendingCases:

@@ -121,7 +121,7 @@ def _with_channels(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:
         return how
     cases = PendingCases(default_path())
     try:
-        channels = [ticket.channel for one in chosen for ticket in cases.tickets(one.case)]
+        channels = [message.channel for one in chosen for message in cases.list_messages(one.case)]
     finally:
         cases.close()
     return replace(how, also=tuple(dict.fromkeys(channels)))
@@ -132,7 +132,7 @@ def _all() -> list[PendingCase]:
         return []
     cases = PendingCases(default_path())
     try:
-        return cases.all()
+        return cases.list_pending()
     finally:
         cases.close()
 

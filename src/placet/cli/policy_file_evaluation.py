@@ -15,7 +15,7 @@ from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.policy import Leg, Policy
 from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
 
-START_UP = timedelta(seconds=120)
+START_TIMEOUT = timedelta(seconds=120)
 """Long enough to load Presidio."""
 PATH = "message.parts[0].text"
 
@@ -26,7 +26,7 @@ def evaluate_policies(policies: list[Policy], text: str, legs: list[Leg]) -> lis
 
 
 async def _evaluate(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:
-    detectors = load_detectors(presidio=PresidioDetector(within=START_UP))
+    detectors = load_detectors(presidio=PresidioDetector(within=START_TIMEOUT))
     try:
         _check_configs(policies, detectors)
         now = clock.now()

@@ -15,7 +15,7 @@ from placet.protocol.poll import Progress
 from placet.text.truncation import to_single_line, truncate
 
 ERASE = "\r\x1b[K"
-TICK_S = 1.0
+REDRAW_INTERVAL_S = 1.0
 TROUBLE_FOR = timedelta(seconds=75)  # a little longer than the longest pause between two attempts
 UNKNOWN_DEADLINE_FOR = timedelta(days=3000)  # used for a case without a deadline
 HINT = "Ctrl-C leaves it open"
@@ -93,7 +93,7 @@ class ProgressLine:
 
     async def _redraw(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(REDRAW_INTERVAL_S)
             self._draw()
 
     def _draw(self) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from placet.agent import PendingCase, read_case
 from placet.agent.responses import (
     MAX_BODY_BYTES,
-    RESPONSE_WITHIN_S,
+    SUBMIT_TIMEOUT_S,
     USER_AGENT,
     require_safe_encoding,
     select_credentials,
@@ -180,7 +180,7 @@ def _decode_body(content: bytes) -> Any:
         return content.decode("utf-8", "replace")
 
 
-async def _read_all(response: httpx.Response, most: int, *, within_s: float = RESPONSE_WITHIN_S) -> bytes:
+async def _read_all(response: httpx.Response, most: int, *, within_s: float = SUBMIT_TIMEOUT_S) -> bytes:
     require_safe_encoding(response)
     content, until = bytearray(), time.monotonic() + within_s
     async for chunk in response.aiter_bytes():

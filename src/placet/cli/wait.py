@@ -66,7 +66,7 @@ def _find_saved_case(url: str) -> PendingCase | None:
         return None
     cases = PendingCases(default_path())
     try:
-        saved = (one for one in cases.all() if one.is_notified)
+        saved = (one for one in cases.list_pending() if one.is_notified)
         return next((one for one in saved if url in (one.case.poll_url, one.case.review_url)), None)
     finally:
         cases.close()

@@ -18,8 +18,8 @@ from placet.ports.fetcher import FetchedReply
 from placet.protocol.addresses import check_url
 
 USER_AGENT = f"placet/{__version__}"
-CONNECT_FOR = timedelta(seconds=5)
-LOOKUP_FOR = timedelta(seconds=2)
+CONNECT_TIMEOUT = timedelta(seconds=5)
+LOOKUP_TIMEOUT = timedelta(seconds=2)
 
 # The first match is the message. The exception's own text is not used: it may quote the response.
 FAILURES: tuple[tuple[type[Exception], str], ...] = (
@@ -124,7 +124,7 @@ class GuardedHttp:
         if target.address is not None:
             return
         with suppress(OSError):
-            async with asyncio.timeout(LOOKUP_FOR.total_seconds()):
+            async with asyncio.timeout(LOOKUP_TIMEOUT.total_seconds()):
                 await self._resolver.addresses(target.host)
 
     async def aclose(self) -> None:
@@ -144,7 +144,7 @@ class GuardedHttp:
                     ssl=True if self._tls is None else self._tls,
                     limit=0,
                 ),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_FOR.total_seconds()),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT.total_seconds()),
                 headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,

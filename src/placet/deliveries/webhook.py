@@ -12,14 +12,14 @@ from placet.errors import AddressRefused, Unreachable
 from placet.ports.courier import DeliveryReply, OutgoingRequest
 
 # Standard Webhooks, "Request timeouts": 15 to 30 seconds.
-ANSWER_FOR = timedelta(seconds=20)
+RESPONSE_TIMEOUT = timedelta(seconds=20)
 MAX_RETRY_AFTER = timedelta(hours=24)
 
 
 class WebhookCourier:
     """A `Courier` that POSTs to checked addresses. It does not read the body of the response."""
 
-    def __init__(self, http: GuardedHttp, *, timeout_for: timedelta = ANSWER_FOR) -> None:
+    def __init__(self, http: GuardedHttp, *, timeout_for: timedelta = RESPONSE_TIMEOUT) -> None:
         self._http = http
         self._timeout_for = timeout_for
 

@@ -10,7 +10,7 @@ from placet.cases.deadlines import SYSTEM
 from placet.errors import ContentAltered, PlacetError
 from placet.ports.change_feed import ChangeFeed
 
-MAX_KNOWN = 20_000
+MAX_REMEMBERED = 20_000
 
 log = logging.getLogger("placet.desk")
 
@@ -44,7 +44,7 @@ class ContentCheck:
             return False
         if matches_digest(case, offer):
             self._known[case.id] = case.offer_digest
-            if len(self._known) > MAX_KNOWN:
+            if len(self._known) > MAX_REMEMBERED:
                 self._known.popitem(last=False)
             return True
         self._known.pop(case.id, None)

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 from placet.errors import ValidationFailed
 from placet.protocol import duration
 from placet.protocol.conversion import anchor_pattern, convert_input
-from placet.protocol.hitl_object import MAX_PROMPT, DefaultAction
+from placet.protocol.hitl_object import MAX_PROMPT_LENGTH, DefaultAction
 from placet.protocol.review_types import STANDARD_TYPES
 from placet.protocol.surface import Surface
 from placet.protocol.timestamp import Timestamp
@@ -31,7 +31,9 @@ InlineActions = Annotated[tuple[Action, ...], Meta(max_length=20)]
 CustomActions = Annotated[tuple[Action, ...], Meta(min_length=1, max_length=20)]
 
 # extra_json_schema only documents the rule: the code that enforces it has better error messages.
-Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT, extra_json_schema={"pattern": r"\S"})]
+Prompt = Annotated[
+    str, Meta(min_length=1, max_length=MAX_PROMPT_LENGTH, extra_json_schema={"pattern": r"\S"})
+]
 TimeoutText = Annotated[str, Meta(max_length=50, extra_json_schema={"pattern": duration.PATTERN})]
 CallbackUrl = Annotated[str, Meta(max_length=2048, extra_json_schema={"pattern": "^https?://"})]
 SpecVersion = Annotated[str, Meta(max_length=20, extra_json_schema={"enum": list(SPEC_VERSIONS)})]

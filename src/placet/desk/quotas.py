@@ -16,8 +16,8 @@ from placet.errors import QuotaExceeded
 from placet.ports.case_store import CaseStore
 
 MAX_REMEMBERED = 10_000
-ROOM_FOR_S = 1.0
-ROOM_SHARE = 10
+ALLOWANCE_LIFETIME_S = 1.0
+ALLOWANCE_SHARE = 10
 """A principal may use a tenth of what its quotas leave, for a second, before it is counted again."""
 WAIT_FOR_PEOPLE_S = 60  # answers and the end of retention free a quota, at an unknown time
 
@@ -43,7 +43,7 @@ class RateQuota:
         self._full_at[owner] = max(self._full_at.get(owner, now), now) + amount / self._per_second
 
 
-class _Room:
+class _Allowance:
     """What a principal may create without being counted again."""
 
     def __init__(self, cases: float, size: float, until: float) -> None:
@@ -52,7 +52,7 @@ class _Room:
         self.until = until
 
     def take(self, size: int, now: float) -> bool:
-        """Use room for one case of this many bytes; return False if there is none, or if it is too old."""
+        """Use it for one case of this many bytes; return False if it is too small or too old."""
         if now >= self.until or self.cases < 1 or self.size < size:
             return False
         self.cases -= 1
@@ -67,6 +67,11 @@ class _InFlight:
         self.cases = 0
         self.size = 0
 
+    def add(self, cases: int, size: int) -> None:
+        """Count these too; negative numbers count them no more."""
+        self.cases += cases
+        self.size += size
+
 
 class _Reservation:
     """Counts cases and bytes as in flight while it is entered."""
@@ -78,16 +83,11 @@ class _Reservation:
         self._size = size
 
     def __enter__(self) -> None:
-        one = self._all.get(self._owner)
-        if one is None:
-            one = self._all[self._owner] = _InFlight()
-        one.cases += self._cases
-        one.size += self._size
+        self._all.setdefault(self._owner, _InFlight()).add(self._cases, self._size)
 
     def __exit__(self, *_: object) -> None:
         one = self._all[self._owner]
-        one.cases -= self._cases
-        one.size -= self._size
+        one.add(-self._cases, -self._size)
         if not one.size:
             del self._all[self._owner]
 
@@ -99,7 +99,7 @@ class CreationQuotas:
         self._store = store
         self._limits = limits
         self._monotonic = monotonic
-        self._room: dict[str, _Room] = {}
+        self._allowances: dict[str, _Allowance] = {}
         self._cases = RateQuota(limits.max_cases_per_minute)
         self._bytes = RateQuota(limits.max_case_bytes_per_minute)
         self._answer_bytes = RateQuota(limits.max_case_bytes_per_minute)
@@ -120,8 +120,8 @@ class CreationQuotas:
             self.refuse("case_bytes_per_minute", limits.max_case_bytes_per_minute, wait)
         if not (limits.max_open_cases or limits.max_stored_bytes):
             return
-        room = self._room.get(name)
-        if room is not None and room.take(size, now):
+        allowance = self._allowances.get(name)
+        if allowance is not None and allowance.take(size, now):
             return
         used = await self._store.get_usage(owner)
         in_flight = self._in_flight.get(name, _InFlight())
@@ -131,12 +131,12 @@ class CreationQuotas:
             self.refuse("open_cases", limits.max_open_cases)
         if 0 < limits.max_stored_bytes < stored_bytes + size:
             self.refuse("stored_bytes", limits.max_stored_bytes)
-        if len(self._room) >= MAX_REMEMBERED:
-            self._room.clear()
-        self._room[name] = _Room(
-            cases=(limits.max_open_cases - open_cases) / ROOM_SHARE if limits.max_open_cases else inf,
-            size=(limits.max_stored_bytes - stored_bytes) / ROOM_SHARE if limits.max_stored_bytes else inf,
-            until=self._monotonic() + ROOM_FOR_S,
+        if len(self._allowances) >= MAX_REMEMBERED:
+            self._allowances.clear()
+        self._allowances[name] = _Allowance(
+            cases=_share_rest(limits.max_open_cases, open_cases),
+            size=_share_rest(limits.max_stored_bytes, stored_bytes),
+            until=self._monotonic() + ALLOWANCE_LIFETIME_S,
         )
 
     async def check_draft(self, owner: str | None, size: int) -> None:
@@ -187,3 +187,8 @@ WHAT_TO_DO: Mapping[str, str] = {
     "stored_bytes": "Wait until the retention of closed cases ends, or ask the operator for more.",
     "streams": "Close streams that are no longer needed, or poll instead.",
 }
+
+
+def _share_rest(limit: int, used: int) -> float:
+    """Return the part of what a quota leaves that may be used without another count; a limit of 0 is none."""
+    return (limit - used) / ALLOWANCE_SHARE if limit else inf

@@ -12,7 +12,7 @@ from placet.cases.review_rules import ReviewRules
 from placet.errors import InvalidSubmission, ValidationFailed
 from placet.ports.rules_evaluator import RulesEvaluator
 
-MAX_KNOWN = 10_000
+MAX_REMEMBERED = 10_000
 
 
 class SchemaCheck:
@@ -33,7 +33,7 @@ class SchemaCheck:
             async with self._turn:
                 await self._evaluate(rules, path, schema)
             self._usable[digest] = None
-            if len(self._usable) > MAX_KNOWN:
+            if len(self._usable) > MAX_REMEMBERED:
                 self._usable.popitem(last=False)
 
     async def _evaluate(self, rules: ReviewRules, path: str, schema: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from placet.hook.checkpoint import Checkpoint
 from placet.hook.frozen_values import replace
 from placet.hook.savers.saver import SavedCheckpoint, Saver
 
-MAX_CACHED = 64
+MAX_CACHED_THREADS = 64
 """How many threads are cached."""
 
 
@@ -57,7 +57,7 @@ class CheckpointCache:
         self.saver.unsynced.release(key)
 
     def _store(self, checkpoint: Checkpoint) -> None:
-        while len(self._newest) >= MAX_CACHED:
+        while len(self._newest) >= MAX_CACHED_THREADS:
             self._newest.pop(next(iter(self._newest), ""), None)
         if (stopped := checkpoint.interruption) is not None and stopped.state:
             checkpoint = replace(checkpoint, interruption=replace(stopped, state={}))

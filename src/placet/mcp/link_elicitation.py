@@ -21,7 +21,7 @@ from placet.text.truncation import to_single_line, truncate
 ToolContext = Context[Any, Any]
 LinkResponse = Literal["accept", "decline", "cancel"] | None
 ElicitationMode = Literal["push", "retry"] | None
-MAX_MESSAGE = 600
+MAX_MESSAGE_LENGTH = 600
 LINK = "review"
 SHOW_TIMEOUT_S = 300
 
@@ -90,4 +90,4 @@ async def _wait_for_response(
 
 
 def _build_message(case: FollowedCase) -> str:
-    return truncate(f"Your decision is needed: {to_single_line(case.prompt)}", MAX_MESSAGE)
+    return truncate(f"Your decision is needed: {to_single_line(case.prompt)}", MAX_MESSAGE_LENGTH)

@@ -166,7 +166,7 @@ class Questions:
 
     async def is_in_messenger(self, pending: PendingCase) -> bool:
         """Return whether the question was sent to a messenger."""
-        return bool(await asyncio.to_thread(self._cases.tickets, pending.case))
+        return bool(await asyncio.to_thread(self._cases.list_messages, pending.case))
 
     async def send_again(self, pending: PendingCase) -> None:
         """Send the link to the person's messenger again."""
@@ -175,7 +175,7 @@ class Questions:
 
     async def list_unread(self) -> list[PendingCase]:
         """List the questions whose outcome the assistant has not read, the most urgent first."""
-        listed = await asyncio.to_thread(self._cases.all)
+        listed = await asyncio.to_thread(self._cases.list_pending)
         return [replace(one, credentials=self._credentials) for one in listed if self._is_ours(one)]
 
     async def mark_notified(self, pending: PendingCase) -> None:

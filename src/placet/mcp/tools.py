@@ -24,7 +24,7 @@ from placet.reviews.declaration import TypeDeclaration
 from placet.text.truncation import to_single_line, truncate
 
 MAX_LISTED = 20
-MAX_NAME = 100
+MAX_NAME_LENGTH = 100
 
 QuestionToolResult = Annotated[CallToolResult, QuestionResult] | InputRequiredResult
 FinalToolResult = Annotated[CallToolResult, QuestionResult]
@@ -269,7 +269,7 @@ def _find_client_name(ctx: ToolContext) -> str | None:
     """Return the name of the assistant, as the person sees it."""
     params = ctx.session.client_params
     name = (params.client_info.title or params.client_info.name) if params is not None else ""
-    return truncate(to_single_line(name), MAX_NAME) or None
+    return truncate(to_single_line(name), MAX_NAME_LENGTH) or None
 
 
 def _describe_error(error: PlacetError) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from placet.errors import ValidationFailed
 
 MAX_TEXT_LENGTH = 4_096
-MAX_BYTES = 64 * 2**20
+MAX_ROW_BYTES = 64 * 2**20
 MAX_NUMBER = 2**63 - 1
 
 
@@ -35,7 +35,7 @@ def _find_fault(value: object) -> str | None:
     if isinstance(value, str):
         return _find_text_fault(value)
     if isinstance(value, bytes):
-        return f"more than {MAX_BYTES} bytes" if len(value) > MAX_BYTES else None
+        return f"more than {MAX_ROW_BYTES} bytes" if len(value) > MAX_ROW_BYTES else None
     if isinstance(value, datetime):
         return "a moment without a time zone" if value.utcoffset() is None else None
     if isinstance(value, tuple):

@@ -9,7 +9,7 @@ from placet.protocol.timestamp import Timestamp
 from placet.protocol.verification import VerificationPolicy
 
 DefaultAction = Literal["skip", "approve", "reject", "abort"]
-MAX_PROMPT = 500
+MAX_PROMPT_LENGTH = 500
 
 
 class HitlObject(Struct, frozen=True, kw_only=True, omit_defaults=True):

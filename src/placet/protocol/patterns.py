@@ -7,7 +7,7 @@ import re2
 from placet.text.characters import is_storable
 
 MAX_PATTERN_LENGTH = 500
-MAX_MEMORY = 8 << 20
+MAX_MEMORY_BYTES = 8 << 20
 
 
 class PatternRefused(ValueError):
@@ -43,7 +43,7 @@ def _compile(pattern: str) -> Any:
 
 def _options() -> Any:
     options = re2.Options()
-    options.max_mem = MAX_MEMORY
+    options.max_mem = MAX_MEMORY_BYTES
     options.never_capture = True
     options.log_errors = False
     return options

@@ -5,7 +5,7 @@ from typing import Any
 
 from placet.errors import BadRequest, InvalidSubmission
 from placet.protocol.conversion import quote
-from placet.reviews.answer_limits import MAX_IDS, MAX_TEXT
+from placet.reviews.answer_limits import MAX_IDS, MAX_TEXT_LENGTH
 from placet.text.wording import Amount, Message, message
 
 MAX_NAMED = 10  # ids or keys that a message names
@@ -40,7 +40,7 @@ def read_text(data: Mapping[str, Any], field: str) -> str | None:
         return None
     if not isinstance(value, str):
         raise build_field_error(field, message("This must be text."))
-    if len(value) > MAX_TEXT:
+    if len(value) > MAX_TEXT_LENGTH:
         raise build_field_error(field, _too_long(len(value)))
     return value if value.strip() else None
 
@@ -83,7 +83,9 @@ def format_ids(ids: Iterable[str]) -> str:
 
 def _too_long(given: int) -> Message:
     return message(
-        "Shorten this to {most} characters; it has {given}.", most=Amount(MAX_TEXT), given=Amount(given)
+        "Shorten this to {most} characters; it has {given}.",
+        most=Amount(MAX_TEXT_LENGTH),
+        given=Amount(given),
     )
 
 

@@ -15,7 +15,7 @@ from placet.text.wording import message
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
 MAX_NUMBER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
-MAX_TEXT = 10_000
+MAX_TEXT_LENGTH = 10_000
 MAX_IDS = 1_000
 MAX_NAMED = 20
 # Below these counts the JSON always fits: a character takes at most six bytes, a member six more.

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 from placet.errors import PlacetError
 from placet.reviews.registry import SAMPLES
 
-MAX_MEMORY = 1 << 30
+MAX_MEMORY_BYTES = 1 << 30
 """The address space of the process, of which the interpreter takes about a tenth."""
-MAX_SECONDS = 10
+MAX_DURATION_S = 10
 """After this time the process ends by itself, in case the server that would stop it is gone."""
 LENGTH = struct.Struct(">I")
 READY, RETURNED, RAISED, FAILED = "ready", "returned", "raised", "failed"
@@ -28,7 +28,7 @@ def limit_resources() -> None:
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_AS)
-    limit = MAX_MEMORY if most == resource.RLIM_INFINITY else min(MAX_MEMORY, most)
+    limit = MAX_MEMORY_BYTES if most == resource.RLIM_INFINITY else min(MAX_MEMORY_BYTES, most)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -48,7 +48,7 @@ def serve(requests: BinaryIO, outcomes: BinaryIO) -> None:
     _write(outcomes, (READY, None))
     while head := requests.read(LENGTH.size):
         body = requests.read(*LENGTH.unpack(head))
-        signal.alarm(MAX_SECONDS)
+        signal.alarm(MAX_DURATION_S)
         _write(outcomes, evaluate(*pickle.loads(body)))  # noqa: S301 - the server wrote it
         signal.alarm(0)
 

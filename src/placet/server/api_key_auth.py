@@ -10,7 +10,7 @@ from placet.ports.identity import Principal
 from placet.ports.key_store import ApiKey, KeyStore
 
 ANONYMOUS = Principal(name=None, scopes=frozenset())
-TRUST_FOR = timedelta(seconds=2)  # how long a revoked key may still work
+CACHE_FOR = timedelta(seconds=2)  # how long a revoked key may still work
 CACHE_SIZE = 10_000
 
 
@@ -37,7 +37,7 @@ class ApiKeyAuthenticator:
     def _remember(self, digest: str, key: ApiKey | None, now: datetime) -> Principal:
         self._known.pop(digest, None)
         principal = get_principal(key, now)
-        until = now + TRUST_FOR
+        until = now + CACHE_FOR
         if len(self._known) >= CACHE_SIZE:
             self._known.clear()
         ends_at = key.expires_at if key is not None else None

@@ -11,7 +11,7 @@ from msgspec import Struct
 from placet.cases.case import Case
 from placet.server.keyed_digests import is_same, sign
 
-LAST_FOR = timedelta(hours=12)
+SESSION_LIFETIME = timedelta(hours=12)
 
 
 class CaseSession(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class CaseSessions:
 
     def begin(self, case_id: str, link: str, now: datetime) -> str:
         """Return the value of the session cookie for this link."""
-        ends = int((now + LAST_FOR).timestamp())
+        ends = int((now + SESSION_LIFETIME).timestamp())
         return f"{link[:32]}.{ends}.{self._mac('session', case_id, link[:32], str(ends))}"
 
     def read(self, case: Case, cookie: str | None, now: datetime) -> CaseSession | None:

@@ -27,7 +27,7 @@ from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import InboxView, MessageView, SignInView
-from placet.server.case_sessions import LAST_FOR
+from placet.server.case_sessions import SESSION_LIFETIME
 from placet.server.csrf import require_csrf_token, require_own_page
 from placet.server.inbox_list import TYPE_NAMES, InboxList, InboxPage, InboxQuery, read_query, write_cursor
 from placet.server.inbox_sessions import InboxSessions, InboxVisitor
@@ -91,7 +91,7 @@ class InboxPages(HttpApi):
             problem = "other_key" if isinstance(error, NotPermitted) else "wrong_key" if key else "no_key"
             return self._sign_in_page(request, problem=problem, status=error.status)
         response = self._go()
-        self._set_cookie(response, cookie, max_age=int(LAST_FOR.total_seconds()))
+        self._set_cookie(response, cookie, max_age=int(SESSION_LIFETIME.total_seconds()))
         return response
 
     @pages.post("/inbox/sign-out", "signOut")

@@ -19,7 +19,7 @@ from placet.errors import InvalidToken, NotPermitted
 from placet.ports.identity import Principal
 from placet.ports.key_store import ApiKey, KeyStore, StoredSession
 from placet.server.api_key_auth import get_principal
-from placet.server.case_sessions import LAST_FOR, CaseSession
+from placet.server.case_sessions import SESSION_LIFETIME, CaseSession
 from placet.server.keyed_digests import is_same, sign
 from placet.server.limited_log import LimitedLog
 
@@ -74,7 +74,7 @@ class InboxSessions:
             self.log_failure(self._describe_failure(found, key), address, found)
             raise
         token, now = random_values.generate_token(), self._now()
-        session = StoredSession(digest=digest_token(token), key_digest=digest, ends_at=now + LAST_FOR)
+        session = StoredSession(digest=digest_token(token), key_digest=digest, ends_at=now + SESSION_LIFETIME)
         await self._keys.add_inbox_session(session, now=now)
         if previous is not None and len(previous) == TOKEN_LENGTH:
             await self._keys.delete_inbox_session(digest_token(previous))

@@ -13,7 +13,7 @@ from placet.pages.assets import PageScripts, digest_files
 from placet.pages.language import ENGLISH, Language
 from placet.pages.theme import Theme, load_built_in_theme
 from placet.protocol.service_paths import INBOX, REVIEW_PAGES, STATIC
-from placet.server.case_sessions import LAST_FOR
+from placet.server.case_sessions import SESSION_LIFETIME
 from placet.server.page_cookies import PageCookies, is_own_page_load
 from placet.server.page_language import PageLanguages
 from placet.server.page_style import StylesheetInliner
@@ -95,7 +95,7 @@ class PageReplies:
     def enter(self, request: Request, case_id: str, cookie: str, step: int | None = None) -> Response:
         """Redirect to the page without the token, and set the session cookie of this case."""
         response = self.go(case_id, step)
-        self.cookies.set_case(request, response, case_id, cookie, int(LAST_FOR.total_seconds()))
+        self.cookies.set_case(request, response, case_id, cookie, int(SESSION_LIFETIME.total_seconds()))
         return response
 
     def empty_reply(self) -> Response:

@@ -15,7 +15,7 @@ from placet.protocol.fields import Field
 from placet.protocol.form_answers import find_field_problem
 from placet.protocol.forms import parse_form
 
-WAIT_FOR = timedelta(seconds=3)
+FETCH_TIMEOUT = timedelta(seconds=3)
 CACHE_FOR = timedelta(minutes=5)
 MAX_BODY_BYTES = 64 * 1024
 CACHE_SIZE = 1000
@@ -49,7 +49,7 @@ class Prefill:
     async def _fetch(self, field: Field) -> Any:
         try:
             reply = await self._fetcher.fetch(
-                field.default_ref or "", timeout_for=WAIT_FOR, max_bytes=MAX_BODY_BYTES
+                field.default_ref or "", timeout_for=FETCH_TIMEOUT, max_bytes=MAX_BODY_BYTES
             )
         except PlacetError as error:
             log.warning("prefill_failed field=%s error=%s", field.key, error.message)

@@ -24,7 +24,7 @@ HEADERS = [
 ]
 HEARTBEAT_EVERY = 15.0
 MAX_PAGE_STREAMS = 100  # of one case: a review link is no principal
-LEAVE_WITHIN_S = 2.0  # a client that does not read cannot delay the shutdown
+CLOSE_TIMEOUT_S = 2.0  # a client that does not read cannot delay the shutdown
 
 Check = Callable[[], Awaitable[None]]
 """Raises an exception once the client may no longer receive events."""
@@ -180,7 +180,7 @@ class EventStreams:
         for stream in self._open():
             self._spawn(stream.write(b"", more=False))
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LEAVE_WITHIN_S)
+            await asyncio.wait(self._tasks, timeout=CLOSE_TIMEOUT_S)
 
     def _open(self) -> list[Stream]:
         return [stream for streams in self._streams.values() for stream in streams if not stream.closed]

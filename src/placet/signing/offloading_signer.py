@@ -10,8 +10,8 @@ from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, SigningKey
 from placet.signing.worker_process import SigningProcess
 
-MIN_OFFLOADED = 4  # smaller batches are signed faster in this process
-REST_S = 10.0  # how long to wait before a worker process that died is started again
+MIN_OFFLOADED_BATCH = 4  # smaller batches are signed faster in this process
+RESTART_DELAY_S = 10.0  # how long to wait before a worker process that died is started again
 
 
 class OffloadingSigner:
@@ -33,7 +33,7 @@ class OffloadingSigner:
 
     async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
         """Return the detached JWS of each payload, in order."""
-        if len(claims) >= MIN_OFFLOADED:
+        if len(claims) >= MIN_OFFLOADED_BATCH:
             with suppress(ConnectionError):
                 return await self._ready_worker().sign_all(claims)
         return await self._here.sign_all(claims)
@@ -50,5 +50,5 @@ class OffloadingSigner:
     def _ready_worker(self) -> SigningProcess:
         now = time.monotonic()
         if self._process is None or (self._process.gone and now >= self._rests_until):
-            self._process, self._rests_until = self._start(self._key), now + REST_S
+            self._process, self._rests_until = self._start(self._key), now + RESTART_DELAY_S
         return self._process

@@ -20,7 +20,7 @@ from placet.ports.signer import Claim
 from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, SigningKey, dump_key, load_key
 
-PATIENCE_S = 2.0  # a batch takes milliseconds: after this time the process is considered dead
+RESPONSE_TIMEOUT_S = 2.0  # a batch takes milliseconds: after this time the process is considered dead
 # Modules are imported from where they are installed, never from the current folder of the server.
 COMMAND = (sys.executable, "-P", "-m", "placet.signing.worker_process")
 
@@ -52,7 +52,7 @@ class SigningProcess:
         self._asked.append(future)
         self._to.write(_encode_frame(claims))
         try:
-            return await asyncio.wait_for(future, PATIENCE_S)
+            return await asyncio.wait_for(future, RESPONSE_TIMEOUT_S)
         except TimeoutError:
             self._life.cancel()
             raise ConnectionError from None

@@ -9,7 +9,7 @@ from placet.text.characters import CLOSE, OPEN, mark_hidden
 
 MeasureText = Callable[[str], int]
 
-MAX_READ = 20_000
+MAX_READ_LENGTH = 20_000
 """How many characters of a text are read; no messenger and no list shows more."""
 ELLIPSIS = "…"
 
@@ -45,12 +45,15 @@ def truncate(text: str, limit: int, *, size: MeasureText = len) -> str:
 
 def to_single_line(text: str) -> str:
     """Return the text as one visible line: any line break or run of spaces is one space."""
-    return mark_hidden(" ".join(text[:MAX_READ].split()), numbered=MAX_READ)
+    return mark_hidden(" ".join(text[:MAX_READ_LENGTH].split()), numbered=MAX_READ_LENGTH)
 
 
 def to_paragraphs(text: str) -> str:
     """Return the text with hidden characters marked and never more than one empty line in a row."""
-    lines = [line.rstrip() for line in mark_hidden(text[:MAX_READ], numbered=MAX_READ).strip().split("\n")]
+    lines = [
+        line.rstrip()
+        for line in mark_hidden(text[:MAX_READ_LENGTH], numbered=MAX_READ_LENGTH).strip().split("\n")
+    ]
     return "\n".join(line for line, next in zip(lines, [*lines[1:], "."], strict=True) if line or next)
 
 

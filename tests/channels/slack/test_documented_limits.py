@@ -134,8 +134,8 @@ def test_renderer_uses_the_same_limits():
     assert (
         render.MAX_SECTION_FIELDS,
         render.MAX_ACTION_ELEMENTS,
-        render.MAX_BUTTON_TEXT,
-        render.MAX_BUTTON_URL,
+        render.MAX_BUTTON_TEXT_LENGTH,
+        render.MAX_BUTTON_URL_LENGTH,
     ) == (
         documented_limits.SECTION_FIELDS,
         documented_limits.ACTION_ELEMENTS,

@@ -36,7 +36,7 @@ def test_any_card_offers_its_link(card):
 @given(text=TEXT)
 def test_any_reply_is_short_and_without_markup(text):
     told = render.build_reply(text)
-    assert len(told) <= render.MAX_REPLY
+    assert len(told) <= render.MAX_REPLY_LENGTH
     assert not set(told) & set("<>")
 
 

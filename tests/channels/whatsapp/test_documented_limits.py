@@ -98,7 +98,7 @@ def test_the_template_of_the_docs_has_room_for_all_that_is_put_into_it():
     own = len(re.sub(r"\{\{[123]\}\}", "", words))
     assert own <= TEMPLATE_WORDS
     assert not re.search(r"^\{\{|\}\}$", words.strip())
-    assert own + sum(render.TEMPLATE_ROOM.values()) <= TEMPLATE_BODY
+    assert own + sum(render.TEMPLATE_LIMITS.values()) <= TEMPLATE_BODY
 
 
 def find_text_blocks(sign: str, page: str) -> list[str]:

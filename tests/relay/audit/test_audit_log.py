@@ -16,7 +16,7 @@ from placet.ports.identity import Principal
 from placet.relay import write_queue
 from placet.relay.audit.audit_event import AuditEvent
 from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
-from placet.relay.audit.event_factory import MAX_ID
+from placet.relay.audit.event_factory import MAX_ID_LENGTH
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.registry.tenant_membership import Membership
 from placet.relay.traffic.exchange import Exchange
@@ -144,7 +144,7 @@ async def test_event_with_unstorable_id_is_still_stored():
     row = trail.build_event("HITL", build_subscription(), correlation_id="c", task_id="t" * 100_000)
     trail.record(row)
     await trail.flush()
-    assert row.task_id == "t" * MAX_ID
+    assert row.task_id == "t" * MAX_ID_LENGTH
     assert await list_stored_names(store) == ["c"]
 
 

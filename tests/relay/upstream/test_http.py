@@ -145,7 +145,7 @@ async def test_header_injection_is_refused(value: str) -> None:
 
 
 async def test_failed_connection_has_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_http, "CONNECT_FOR_S", 0.05)
+    monkeypatch.setattr(agent_http, "CONNECT_TIMEOUT_S", 0.05)
 
     async def never(host: str) -> list[str]:
         await asyncio.Event().wait()
@@ -157,7 +157,7 @@ async def test_failed_connection_has_its_own_error(monkeypatch: pytest.MonkeyPat
 
 
 async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_http, "KEEP_FOR_S", 0.02)
+    monkeypatch.setattr(agent_http, "IDLE_TIMEOUT_S", 0.02)
     peer = Peer()
     async with open_request_function(peer) as ask:
         assert await read_whole_body(await ask()) == b"ok"

@@ -11,8 +11,8 @@ from placet.text.truncation import to_single_line, truncate
 
 PLATFORM = "discord"
 VIA = "discord_component"
-MAX_NAME = 100
-MAX_CUSTOM_ID = 100
+MAX_NAME_LENGTH = 100
+MAX_CUSTOM_ID_LENGTH = 100
 
 PING, COMMAND, COMPONENT, AUTOCOMPLETE, MODAL = 1, 2, 3, 4, 5
 MESSAGE = 4
@@ -92,7 +92,7 @@ def interaction_from_component(interaction: DiscordInteraction | None) -> Intera
         user is None
         or user.bot
         or data.component_type != BUTTON
-        or not 0 < len(data.custom_id) <= MAX_CUSTOM_ID
+        or not 0 < len(data.custom_id) <= MAX_CUSTOM_ID_LENGTH
     ):
         return None
     name = (member.nick if member is not None else None) or user.global_name or user.username
@@ -102,7 +102,7 @@ def interaction_from_component(interaction: DiscordInteraction | None) -> Intera
         id=interaction.id,
         reference=data.custom_id,
         user=InteractionUser(
-            platform=PLATFORM, user_id=user.id, name=truncate(to_single_line(name), MAX_NAME) or None
+            platform=PLATFORM, user_id=user.id, name=truncate(to_single_line(name), MAX_NAME_LENGTH) or None
         ),
         via=VIA,
         reply_to={

@@ -13,14 +13,14 @@ ACTION_ROW, BUTTON = 1, 2
 SECONDARY, SUCCESS, DANGER, LINK = 2, 3, 4, 5
 SUPPRESS_EMBEDS, EPHEMERAL = 1 << 2, 1 << 6
 
-MAX_CONTENT = 2000
+MAX_CONTENT_LENGTH = 2000
 """Discord counts the text as it is sent, with the backslashes that escape markup."""
-MAX_BUTTON_LABEL = 80
-MAX_BUTTON_LINK = 512
+MAX_BUTTON_LABEL_LENGTH = 80
+MAX_BUTTON_LINK_LENGTH = 512
 BUTTONS_PER_ROW = 5
-ROOM = texts.TextLimits(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
+TEXT_LIMITS = texts.TextLimits(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
 # Used when the link does not fit a button and is part of the text instead.
-ROOM_BESIDE_LINK = texts.TextLimits(heading=150, prompt=300, message=0, facts=0)
+TEXT_LIMITS_WITH_LINK = texts.TextLimits(heading=150, prompt=300, message=0, facts=0)
 MAX_LINK_IN_TEXT = 1200
 MAX_CLOSURE = 300
 MAX_BUTTONS = 20
@@ -32,7 +32,7 @@ _MARKUP = re.compile(r"[\\`*_~|<>#\[\]():@+-]")
 
 def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
-    in_button = texts.fits_link_button(card.review_url, MAX_BUTTON_LINK)
+    in_button = texts.fits_link_button(card.review_url, MAX_BUTTON_LINK_LENGTH)
     lines = _lines(card, in_button=in_button)
     parts = [*_question(lines), f"{_deadline(card)}\n{escape(lines.no_answer)}"]
     if not in_button:
@@ -45,18 +45,20 @@ def build_message(card: Card) -> dict[str, Any]:
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
-    return _body([*_question(texts.build_card_lines(card, ROOM, size=_size)), _closure_line(closure)], [])
+    return _body(
+        [*_question(texts.build_card_lines(card, TEXT_LIMITS, size=_size)), _closure_line(closure)], []
+    )
 
 
 def build_follow_up(card: Card, closure: CaseClosure, message_id: str) -> dict[str, Any]:
     """Return a new message that says how the case closed, for when the original cannot be edited."""
-    lines = texts.build_card_lines(card, ROOM_BESIDE_LINK, size=_size)
+    lines = texts.build_card_lines(card, TEXT_LIMITS_WITH_LINK, size=_size)
     return make_reply_to(_body([*_question(lines), _closure_line(closure)], []), message_id)
 
 
 def build_reply(text: str) -> dict[str, Any]:
     """Return a reply that only the person who pressed the button can see."""
-    body = _body([escape(truncate(text, MAX_CONTENT - 100, size=_size))], [])
+    body = _body([escape(truncate(text, MAX_CONTENT_LENGTH - 100, size=_size))], [])
     return {**body, "flags": SUPPRESS_EMBEDS | EPHEMERAL}
 
 
@@ -78,9 +80,9 @@ def _size(text: str) -> int:
 
 def _lines(card: Card, *, in_button: bool) -> texts.CardLines:
     if in_button:
-        return texts.build_card_lines(card, ROOM, size=_size)
+        return texts.build_card_lines(card, TEXT_LIMITS, size=_size)
     return texts.build_lines_with_link(
-        card, ROOM_BESIDE_LINK, most=MAX_LINK_IN_TEXT, platform="Discord", size=_size
+        card, TEXT_LIMITS_WITH_LINK, most=MAX_LINK_IN_TEXT, platform="Discord", size=_size
     )
 
 
@@ -112,7 +114,9 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
             "label": button.label,
             "custom_id": button.reference,
         }
-        for button in texts.label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_LABEL, size=count_utf16_units)
+        for button in texts.label_buttons(
+            card, MAX_BUTTONS, label=MAX_BUTTON_LABEL_LENGTH, size=count_utf16_units
+        )
     ]
 
 

@@ -23,10 +23,10 @@ from placet.errors import ChannelRefused
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import to_paragraphs, to_single_line, truncate
 
-MAX_SUBJECT = 78 - len("Subject: ")
+MAX_SUBJECT_LENGTH = 78 - len("Subject: ")
 """Keeps the header on one line where it is plain ASCII."""
-MAX_LINK = 2048
-ROOM = TextLimits(heading=150, prompt=2000, message=6000, facts=12, fact_name=60, fact_value=240)
+MAX_LINK_LENGTH = 2048
+TEXT_LIMITS = TextLimits(heading=150, prompt=2000, message=6000, facts=12, fact_name=60, fact_value=240)
 NO_REPLY = "Answer on the page behind the link. Replying to this e-mail decides nothing."
 RE = "Re: "
 STYLE = "font-family: sans-serif; font-size: 16px; line-height: 1.5; max-width: 40em; overflow-wrap: anywhere"
@@ -63,7 +63,7 @@ def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMe
     """Return the e-mail for a question or a reminder; raise ChannelRefused if the link cannot be shown."""
     if not is_linkable(card.review_url):
         raise ChannelRefused("The review link is too long for an e-mail, or is not an HTTP URL.")
-    lines = build_card_lines(card, ROOM)
+    lines = build_card_lines(card, TEXT_LIMITS)
     root = build_thread_id(card, envelope)
     if card.is_reminder:
         own = f"r{int(now.timestamp())}"
@@ -115,11 +115,11 @@ def build_thread_id(card: Card, envelope: EmailEnvelope) -> str:
 
 def build_subject(card: Card) -> str:
     """Return one short line: who asks for what, and the beginning of the question."""
-    heading, room = texts.format_heading(card), MAX_SUBJECT - 30 - len(RE)
+    heading, room = texts.format_heading(card), MAX_SUBJECT_LENGTH - 30 - len(RE)
     if len(heading) > room:
         heading = texts.format_source(card, room)
     prompt = to_single_line(card.prompt)
-    return truncate(f"{heading}: {prompt}" if prompt else heading, MAX_SUBJECT - len(RE))
+    return truncate(f"{heading}: {prompt}" if prompt else heading, MAX_SUBJECT_LENGTH - len(RE))
 
 
 def is_linkable(url: str) -> bool:
@@ -129,7 +129,9 @@ def is_linkable(url: str) -> bool:
         host = parts.hostname
     except ValueError:
         return False
-    fits = len(url) <= MAX_LINK and url.isascii() and url.isprintable() and not set(url) & set(" <>\"'`")
+    fits = (
+        len(url) <= MAX_LINK_LENGTH and url.isascii() and url.isprintable() and not set(url) & set(" <>\"'`")
+    )
     return fits and parts.scheme in ("http", "https") and bool(host)
 
 

@@ -12,8 +12,8 @@ from placet.text.truncation import to_single_line, truncate
 
 PLATFORM = "slack"
 VIA = "slack_block_action"
-MAX_NAME = 100
-MAX_REFERENCE = 64
+MAX_NAME_LENGTH = 100
+MAX_REFERENCE_LENGTH = 64
 
 Shape = TypeVar("Shape")
 
@@ -100,7 +100,7 @@ def _interaction_from_action(
     payload: SlackInteraction, user: SlackUser, action: SlackAction
 ) -> Interaction | None:
     is_ours = action.type == "button" and action.action_id.startswith(BUTTON_ID_PREFIX)
-    if not is_ours or not 0 < len(action.value) <= MAX_REFERENCE:
+    if not is_ours or not 0 < len(action.value) <= MAX_REFERENCE_LENGTH:
         return None
     team_id = user.team_id or (payload.team.id if payload.team is not None else "")
     container = payload.container or SlackContainer()
@@ -115,7 +115,7 @@ def _interaction_from_action(
         user=InteractionUser(
             platform=PLATFORM,
             user_id=f"{team_id}:{user.id}",
-            name=truncate(to_single_line(user.name or user.username), MAX_NAME) or None,
+            name=truncate(to_single_line(user.name or user.username), MAX_NAME_LENGTH) or None,
         ),
         via=VIA,
         reply_to={name: value for name, value in reply_to.items() if value},

@@ -10,14 +10,14 @@ from placet.text.truncation import count_utf16_units, to_single_line, truncate
 
 MAX_SECTION_FIELDS = 10
 MAX_ACTION_ELEMENTS = 25
-MAX_BUTTON_TEXT = 75
-MAX_BUTTON_URL = 3000
-ROOM = texts.TextLimits(
+MAX_BUTTON_TEXT_LENGTH = 75
+MAX_BUTTON_URL_LENGTH = 3000
+TEXT_LIMITS = texts.TextLimits(
     heading=150, prompt=1500, message=2500, facts=MAX_SECTION_FIELDS, fact_name=40, fact_value=160
 )
-MAX_NOTIFICATION = 300
+MAX_NOTIFICATION_LENGTH = 300
 """How much of a question a notification shows."""
-MAX_REPLY = 1000
+MAX_REPLY_LENGTH = 1000
 BUTTON_ID_PREFIX = "placet.press."
 LINK_ID = "placet.link"
 STYLES: Mapping[str, str] = {"positive": "primary", "destructive": "danger"}
@@ -26,7 +26,7 @@ STYLES: Mapping[str, str] = {"positive": "primary", "destructive": "danger"}
 
 def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
-    if count_utf16_units(card.review_url) > MAX_BUTTON_URL:
+    if count_utf16_units(card.review_url) > MAX_BUTTON_URL_LENGTH:
         raise ChannelRefused("The review link is too long for a button in Slack.")
     lines = _lines(card)
     until = {"type": "context", "elements": [_plain(lines.deadline), _plain(lines.no_answer)]}
@@ -51,7 +51,7 @@ def build_follow_up(card: Card, closure: CaseClosure) -> dict[str, Any]:
 
 def build_reply(text: str) -> str:
     """Return the text for an ephemeral message; Slack parses it as markup, so it is escaped."""
-    return escape(truncate(text, MAX_REPLY, size=lambda start: count_utf16_units(escape(start))))
+    return escape(truncate(text, MAX_REPLY_LENGTH, size=lambda start: count_utf16_units(escape(start))))
 
 
 def escape(text: str) -> str:
@@ -60,7 +60,7 @@ def escape(text: str) -> str:
 
 
 def _lines(card: Card) -> texts.CardLines:
-    return texts.build_card_lines(card, ROOM, size=count_utf16_units)
+    return texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
 
 
 def _body(lines: texts.CardLines, last: list[dict[str, Any]], *, notice: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _body(lines: texts.CardLines, last: list[dict[str, Any]], *, notice: str) ->
 
 
 def _build_notification(heading: str, text: str) -> str:
-    line = truncate(to_single_line(text), MAX_NOTIFICATION)
+    line = truncate(to_single_line(text), MAX_NOTIFICATION_LENGTH)
     return escape(f"{heading}: {line}" if line else heading)
 
 
@@ -96,7 +96,9 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
             **({"style": STYLES[tone]} if (tone := texts.find_tone(button.action)) in STYLES else {}),
         }
         for number, button in enumerate(
-            texts.label_buttons(card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT, size=count_utf16_units)
+            texts.label_buttons(
+                card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT_LENGTH, size=count_utf16_units
+            )
         )
     ]
 

@@ -12,7 +12,7 @@ from placet.text.truncation import count_utf8_bytes, to_single_line, truncate
 PLATFORM = "teams"
 VIA = "teams_adaptive_card"
 CHANNEL_ID = "msteams"
-MAX_NAME = 100
+MAX_NAME_LENGTH = 100
 MAX_REFERENCE_BYTES = 64
 
 
@@ -87,7 +87,7 @@ def interaction_from_activity(activity: TeamsActivity) -> Interaction | None:
     tenant_id, object_id = _find_tenant_id(activity), activity.sender.aad_object_id
     if reference is None or not _fits_header(activity.id) or not tenant_id or not object_id:
         return None
-    name = truncate(to_single_line(activity.sender.name or ""), MAX_NAME) or None
+    name = truncate(to_single_line(activity.sender.name or ""), MAX_NAME_LENGTH) or None
     is_personal = activity.conversation.conversation_type == "personal"
     reply_to = {
         "conversation": activity.conversation.id,

@@ -12,19 +12,19 @@ from placet.text.truncation import count_utf16_units, truncate
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
 VERSION = "1.5"
 VERB = "placet.press"
-ROOM = texts.TextLimits(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
+TEXT_LIMITS = texts.TextLimits(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
 PROMPT_LINES = 12
 MESSAGE_LINES = 24
 MAX_BUTTONS = 17
 ACTIONS_PER_ROW = 6
 """Teams hides the actions of a row that come after these."""
-MAX_BUTTON_TITLE = 40
+MAX_BUTTON_TITLE_LENGTH = 40
 """Teams documents no limit: this is how much of a title a phone shows."""
-MAX_LINK = 4096
+MAX_LINK_LENGTH = 4096
 ROW_WIDTH = 50
 """In characters, at the width that a chat window gives to a card."""
 BUTTON_MARGIN = 4
-MAX_REPLY = 500
+MAX_REPLY_LENGTH = 500
 STYLES: Mapping[str, str] = {"positive": "positive", "destructive": "destructive"}
 """By the tone that the review type declares for the action."""
 
@@ -35,9 +35,9 @@ _FUNCTION = re.compile(r"(?<=\{)(?=\{\s*(?:DATE|TIME)\b)", re.IGNORECASE)
 
 def build_card(card: Card) -> Element:
     """Return the Adaptive Card of a question; raise ChannelRefused if the review link is too long."""
-    if count_utf16_units(card.review_url) > MAX_LINK:
+    if count_utf16_units(card.review_url) > MAX_LINK_LENGTH:
         raise ChannelRefused("The review link is too long for a card in Teams.")
-    lines = texts.build_card_lines(card, ROOM, size=count_utf16_units)
+    lines = texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
     link = {"type": "Action.OpenUrl", "title": lines.link_label, "url": card.review_url}
     until = [
         _text(lines.deadline, spacing="Medium", isSubtle=True),
@@ -48,7 +48,7 @@ def build_card(card: Card) -> Element:
 
 def build_closed_card(card: Card, closure: CaseClosure) -> Element:
     """Return the card after the case closed: no buttons, and how it closed."""
-    lines = texts.build_card_lines(card, ROOM, size=count_utf16_units)
+    lines = texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
     return _card(
         [*_question(lines), _text(texts.describe_closure(closure), spacing="Medium", weight="Bolder")]
     )
@@ -56,7 +56,7 @@ def build_closed_card(card: Card, closure: CaseClosure) -> Element:
 
 def build_follow_up(card: Card, closure: CaseClosure) -> Element:
     """Return a new card that says how the case closed, for when the original cannot be edited."""
-    lines = texts.build_card_lines(card, ROOM, size=count_utf16_units)
+    lines = texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
     prompt = _paragraph(lines.prompt, PROMPT_LINES)
     return _card(
         [_heading(lines), *prompt, _text(texts.describe_closure(closure), spacing="Medium", weight="Bolder")]
@@ -65,13 +65,13 @@ def build_follow_up(card: Card, closure: CaseClosure) -> Element:
 
 def build_summary(card: Card, closure: CaseClosure | None = None) -> str:
     """Return the text of the notification."""
-    heading = texts.build_card_lines(card, ROOM, size=count_utf16_units).heading
+    heading = texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units).heading
     return heading if closure is None else texts.describe_closure(closure)
 
 
 def build_reply(text: str) -> str:
     """Return the text for the person who pressed the button."""
-    return truncate(text, MAX_REPLY, size=count_utf16_units)
+    return truncate(text, MAX_REPLY_LENGTH, size=count_utf16_units)
 
 
 def _card(body: list[Element]) -> Element:
@@ -135,7 +135,9 @@ def _buttons(card: Card) -> list[Element]:
             "fallback": "drop",
             **({"style": STYLES[tone]} if (tone := texts.find_tone(button.action)) in STYLES else {}),
         }
-        for button in texts.label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
+        for button in texts.label_buttons(
+            card, MAX_BUTTONS, label=MAX_BUTTON_TITLE_LENGTH, size=count_utf16_units
+        )
     ]
 
 

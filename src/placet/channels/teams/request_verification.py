@@ -17,7 +17,7 @@ METADATA = "/v1/.well-known/openidconfiguration"
 CACHE_KEYS_FOR = timedelta(hours=24)
 MIN_REFRESH_INTERVAL = timedelta(minutes=5)
 """An unknown key id triggers a refresh of the keys, at most this often."""
-MAX_TOKEN = 16_384
+MAX_TOKEN_LENGTH = 16_384
 MAX_CLOCK_SKEW_S = 300
 """The allowed difference between Microsoft's clock and ours."""
 
@@ -66,7 +66,7 @@ async def verify_request(
 ) -> None:
     """Raise SignatureInvalid unless Microsoft signed this request for this bot and this service."""
     scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
+    if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN_LENGTH:
         raise SignatureInvalid("The request has no bearer token.")
     key = await keys.find(_find_key_id(token))
     claims = _verify_token(token, key)

@@ -31,7 +31,7 @@ MAX_UPDATES = 25
 """Each update contains its whole message, up to 30 KB; more would exceed the response size limit."""
 WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 REQUIRED = ("PLACET_TELEGRAM_BOT_TOKEN", "PLACET_TELEGRAM_CHAT_ID")
-MAX_TOAST = 60
+MAX_TOAST_LENGTH = 60
 """A longer reply is shown as a dialog."""
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,200}")
@@ -102,7 +102,7 @@ class TelegramChannel:
         """Show a notice to the person who pressed the button; Telegram discards it after some minutes."""
         shown = render.build_reply(text)
         query_id = interaction.reply_to.get("callback_query_id", interaction.id)
-        body = {"callback_query_id": query_id, "text": shown, "show_alert": len(shown) > MAX_TOAST}
+        body = {"callback_query_id": query_id, "text": shown, "show_alert": len(shown) > MAX_TOAST_LENGTH}
         reply = await self._call("answerCallbackQuery", body, max_wait_s=2.0)
         if not reply.is_ok and not _mentions(reply, *QUERY_EXPIRED):
             raise _build_refusal(reply)

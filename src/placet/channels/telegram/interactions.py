@@ -8,7 +8,7 @@ from placet.text.truncation import count_utf8_bytes, to_single_line, truncate
 
 PLATFORM = "telegram"
 VIA = "telegram_inline_button"
-MAX_NAME = 100
+MAX_NAME_LENGTH = 100
 MAX_CALLBACK_DATA_BYTES = 64
 
 
@@ -25,7 +25,7 @@ class TelegramUser(Struct, frozen=True):
     def name(self) -> str | None:
         """The name that other people see."""
         full = to_single_line(f"{self.first_name} {self.last_name}") or to_single_line(self.username)
-        return truncate(full, MAX_NAME) or None
+        return truncate(full, MAX_NAME_LENGTH) or None
 
 
 class TelegramChat(Struct, frozen=True):

@@ -8,12 +8,12 @@ from placet.channels import texts
 from placet.ports.channel import Card, CaseClosure
 from placet.text.truncation import count_utf16_units, truncate
 
-MAX_BUTTON_TEXT = 64
-MAX_REPLY = 200
-MAX_LINK = 2048
-ROOM = texts.TextLimits(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
+MAX_BUTTON_TEXT_LENGTH = 64
+MAX_REPLY_LENGTH = 200
+MAX_LINK_LENGTH = 2048
+TEXT_LIMITS = texts.TextLimits(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
 # Used when the link does not fit a button and is part of the text instead.
-ROOM_BESIDE_LINK = texts.TextLimits(
+TEXT_LIMITS_WITH_LINK = texts.TextLimits(
     heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120
 )
 LONG_MESSAGE = 400
@@ -25,7 +25,7 @@ STYLES: Mapping[str, str] = {"positive": "success", "destructive": "danger"}
 
 def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
-    in_button = texts.fits_link_button(card.review_url, MAX_LINK)
+    in_button = texts.fits_link_button(card.review_url, MAX_LINK_LENGTH)
     lines = _lines(card, in_button=in_button)
     parts = [*_question(lines), f"<i>{_escape(lines.deadline)}\n{_escape(lines.no_answer)}</i>"]
     if not in_button:
@@ -40,7 +40,7 @@ def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
     return _body(
         [
-            *_question(texts.build_card_lines(card, ROOM, size=count_utf16_units)),
+            *_question(texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)),
             f"<b>{_escape(texts.describe_closure(closure))}</b>",
         ],
         [],
@@ -49,7 +49,7 @@ def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
 
 def build_follow_up(card: Card, closure: CaseClosure, message_id: int) -> dict[str, Any]:
     """Return a new message that says how the case closed, for when the original cannot be edited."""
-    lines = texts.build_card_lines(card, ROOM_BESIDE_LINK, size=count_utf16_units)
+    lines = texts.build_card_lines(card, TEXT_LIMITS_WITH_LINK, size=count_utf16_units)
     parts = [
         f"<b>{_escape(lines.heading)}</b>",
         _escape(lines.prompt),
@@ -61,9 +61,9 @@ def build_follow_up(card: Card, closure: CaseClosure, message_id: int) -> dict[s
 
 def _lines(card: Card, *, in_button: bool) -> texts.CardLines:
     if in_button:
-        return texts.build_card_lines(card, ROOM, size=count_utf16_units)
+        return texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
     return texts.build_lines_with_link(
-        card, ROOM_BESIDE_LINK, most=MAX_LINK, platform="Telegram", size=count_utf16_units
+        card, TEXT_LIMITS_WITH_LINK, most=MAX_LINK_LENGTH, platform="Telegram", size=count_utf16_units
     )
 
 
@@ -77,7 +77,9 @@ def _question(lines: texts.CardLines) -> list[str]:
 def _rows(card: Card) -> list[list[dict[str, str]]]:
     buttons = [
         {"text": button.label, "callback_data": button.reference, **_style(button.action)}
-        for button in texts.label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TEXT, size=count_utf16_units)
+        for button in texts.label_buttons(
+            card, MAX_BUTTONS, label=MAX_BUTTON_TEXT_LENGTH, size=count_utf16_units
+        )
     ]
     return [buttons[at : at + BUTTONS_IN_A_ROW] for at in range(0, len(buttons), BUTTONS_IN_A_ROW)]
 
@@ -102,4 +104,4 @@ def _escape(text: str) -> str:
 
 def build_reply(text: str) -> str:
     """Return the text of a notice for the person who pressed the button."""
-    return truncate(text, MAX_REPLY, size=count_utf16_units)
+    return truncate(text, MAX_REPLY_LENGTH, size=count_utf16_units)

@@ -19,7 +19,7 @@ from placet.channels.terminal import render
 from placet.channels.terminal.interactions import find_button, interaction_from_button, split_lines
 from placet.channels.terminal.render import (
     MAX_BUTTONS,
-    MAX_LABEL,
+    MAX_LABEL_LENGTH,
     MAX_WIDTH,
     MIN_WIDTH,
     NumberedButton,
@@ -72,7 +72,7 @@ class TerminalChannel:
         """Print the question; raise ChannelRefused if the screen is not a terminal."""
         if not self._screen.isatty():
             raise ChannelRefused(NO_SCREEN)
-        shown = label_buttons(card, MAX_BUTTONS, label=MAX_LABEL)
+        shown = label_buttons(card, MAX_BUTTONS, label=MAX_LABEL_LENGTH)
         answers = tuple(NumberedButton(number=next(self._numbers), button=button) for button in shown)
         text = render.build_message(card, answers, self._layout())
         if not self._open_buttons():

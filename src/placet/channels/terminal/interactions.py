@@ -7,14 +7,16 @@ from placet.ports.channel import Interaction, InteractionUser
 
 PLATFORM = "x-terminal"
 VIA = "x-terminal_prompt"
-MAX_LINE = 256
+MAX_LINE_LENGTH = 256
 """A line that chooses a number is shorter; the rest of a longer one is dropped."""
 
 
 def split_lines(typed: bytes) -> tuple[list[str], bytes]:
     """Return the complete lines, and the rest without a line break."""
     *lines, rest = typed.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    return [line[:MAX_LINE].decode("utf-8", "replace").strip() for line in lines], rest[:MAX_LINE]
+    return [line[:MAX_LINE_LENGTH].decode("utf-8", "replace").strip() for line in lines], rest[
+        :MAX_LINE_LENGTH
+    ]
 
 
 def find_button(line: str, answers: Sequence[NumberedButton]) -> NumberedButton | None:

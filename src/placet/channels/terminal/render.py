@@ -15,13 +15,13 @@ from placet.text.width import display_width
 MIN_WIDTH = 20
 MAX_WIDTH = 100
 """Longer lines are hard to read in a window of any width."""
-MAX_LINK = 2048
+MAX_LINK_LENGTH = 2048
 BOLD = "\x1b[1m"
 DIM = "\x1b[2m"
 RESET = "\x1b[0m"
-ROOM = TextLimits(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact_value=200)
+TEXT_LIMITS = TextLimits(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact_value=200)
 MAX_BUTTONS = 20
-MAX_LABEL = 60
+MAX_LABEL_LENGTH = 60
 INDENT = "  "
 
 
@@ -56,7 +56,7 @@ def build_message(card: Card, answers: Sequence[NumberedButton], paper: Terminal
     """Return the question, its buttons and the link; raise ChannelRefused if the link cannot be printed."""
     if not is_linkable(card.review_url):
         raise ChannelRefused("The review link is too long for a terminal, or is not an HTTP URL.")
-    lines = build_card_lines(card, ROOM)
+    lines = build_card_lines(card, TEXT_LIMITS)
     facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
     parts = [
         paper.lines(lines.heading, style=DIM),
@@ -73,7 +73,7 @@ def build_message(card: Card, answers: Sequence[NumberedButton], paper: Terminal
 def build_follow_up(card: Card, closure: CaseClosure, paper: TerminalLayout) -> str:
     """Return how a case closed, below everything that was written since."""
     prompt = truncate(to_single_line(card.prompt), 200)
-    heading = truncate(texts.format_heading(card), ROOM.heading)
+    heading = truncate(texts.format_heading(card), TEXT_LIMITS.heading)
     about = paper.lines(f"{heading}: {prompt}" if prompt else heading, style=DIM)
     return _join_parts([[*about, *paper.lines(texts.describe_closure(closure), style=BOLD)]])
 
@@ -110,7 +110,7 @@ def is_linkable(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    fits = len(url) <= MAX_LINK and url.isascii() and url.isprintable() and " " not in url
+    fits = len(url) <= MAX_LINK_LENGTH and url.isascii() and url.isprintable() and " " not in url
     return fits and parts.scheme in ("http", "https") and bool(parts.netloc)
 
 

@@ -27,7 +27,7 @@ from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, We
 
 API_URL = "https://graph.facebook.com"
 API_VERSION = "v24.0"
-BREAK_S = 2.0
+RETRY_DELAY_S = 2.0
 MAX_UNCONFIRMED = 1_000
 REQUIRED = (
     "PLACET_WHATSAPP_ACCESS_TOKEN",
@@ -108,7 +108,7 @@ class WhatsAppChannel:
             headers={"Authorization": f"Bearer {access_token}"},
             sleep=sleep,
             is_busy=lambda reply: reply.status == 429 or _find_error_code(reply) in BUSY,
-            busy_delay_s=BREAK_S,
+            busy_delay_s=RETRY_DELAY_S,
         )
 
     async def send(self, card: Card) -> SentMessage:

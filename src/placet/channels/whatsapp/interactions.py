@@ -11,8 +11,8 @@ from placet.text.truncation import count_utf16_units, to_single_line, truncate
 
 PLATFORM = "whatsapp"
 VIA = "whatsapp_reply_button"
-MAX_NAME = 100
-MAX_BUTTON_ID = 256
+MAX_NAME_LENGTH = 100
+MAX_BUTTON_ID_LENGTH = 256
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ def _interaction_from_message(
     person = message.sender or message.from_user_id
     if message.type != "interactive" or reply is None or not person or not message.id:
         return None
-    if not 0 < count_utf16_units(reply.id) <= MAX_BUTTON_ID:
+    if not 0 < count_utf16_units(reply.id) <= MAX_BUTTON_ID_LENGTH:
         return None
     return Interaction(
         id=message.id,
@@ -154,7 +154,7 @@ def _interaction_from_message(
 
 def _find_name(person: str, contacts: tuple[WhatsAppContact, ...]) -> str | None:
     names = [one.profile.name for one in contacts if person in (one.wa_id, one.user_id)]
-    return truncate(to_single_line(names[0]), MAX_NAME) or None if names else None
+    return truncate(to_single_line(names[0]), MAX_NAME_LENGTH) or None if names else None
 
 
 def _decode(raw: bytes | msgspec.Raw, type: type[T]) -> T | None:

@@ -17,16 +17,18 @@ from placet.ports.channel import Button, Card, CaseClosure
 from placet.text.truncation import count_utf16_units, to_paragraphs, to_single_line, truncate
 
 MAX_BUTTONS = 3
-MAX_BUTTON_TITLE = 20
-MAX_HEADER = 60
-MAX_FOOTER = 60
-MAX_INTERACTIVE_BODY = 1024
+MAX_BUTTON_TITLE_LENGTH = 20
+MAX_HEADER_LENGTH = 60
+MAX_FOOTER_LENGTH = 60
+MAX_INTERACTIVE_BODY_LENGTH = 1024
 MAX_TEXT_BODY = 4096
-MAX_LINK = 2048
-ROOM = TextLimits(heading=MAX_HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
+MAX_LINK_LENGTH = 2048
+TEXT_LIMITS = TextLimits(
+    heading=MAX_HEADER_LENGTH, prompt=500, message=400, facts=6, fact_name=40, fact_value=120
+)
 MIN_QUESTION_LENGTH = 120
 """The least space for the question beside the link; with a longer link there are no reply buttons."""
-TEMPLATE_ROOM = {"heading": 90, "prompt": 250, "rest": 540}
+TEMPLATE_LIMITS = {"heading": 90, "prompt": 250, "rest": 540}
 LOOKALIKES: Mapping[str, str] = {
     "*": "\u2217",  # asterisk operator
     "_": "\u02cd",  # modifier letter low macron
@@ -42,15 +44,15 @@ MessageBody = dict[str, Any]
 
 def build_message(card: Card) -> MessageBody:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
-    if count_utf16_units(card.review_url) > MAX_LINK:
+    if count_utf16_units(card.review_url) > MAX_LINK_LENGTH:
         raise ChannelRefused("The review link is too long for a message in WhatsApp.")
     buttons = _make_titles_unique(
-        label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
+        label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE_LENGTH, size=count_utf16_units)
     )
     no_answer, link = texts.format_no_answer(card), _link_line(card)
     if buttons and _space_beside(no_answer, link) >= MIN_QUESTION_LENGTH:
         return _interactive(card, [no_answer, link], _reply_action(buttons))
-    if fits_link_button(card.review_url, MAX_LINK, schemes=("https",)):
+    if fits_link_button(card.review_url, MAX_LINK_LENGTH, schemes=("https",)):
         return _interactive(card, [no_answer], _link_action(card))
     return _text(
         [
@@ -76,9 +78,9 @@ def build_reply(text: str) -> MessageBody:
 def build_template_message(card: Card, *, name: str, language: str) -> MessageBody:
     """Return the template message for a question, for a person who has not written for a day."""
     rest = f"{texts.format_deadline(card)}. {texts.format_no_answer(card)} {_link_line(card)}"
-    if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
+    if count_utf16_units(rest) > TEMPLATE_LIMITS["rest"]:
         rest = _link_line(card)
-    if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
+    if count_utf16_units(rest) > TEMPLATE_LIMITS["rest"]:
         raise ChannelRefused("The review link is too long for a template in WhatsApp.")
     return _template(card, rest, name, language)
 
@@ -87,7 +89,7 @@ def build_template_follow_up(card: Card, closure: CaseClosure, *, name: str, lan
     """Return the template message that says how the case closed."""
     rest = defuse_markup(
         truncate(
-            to_single_line(texts.describe_closure(closure)), TEMPLATE_ROOM["rest"], size=count_utf16_units
+            to_single_line(texts.describe_closure(closure)), TEMPLATE_LIMITS["rest"], size=count_utf16_units
         )
     )
     return _template(card, rest, name, language)
@@ -104,13 +106,15 @@ def defuse_markup(text: str) -> str:
 def _heading(card: Card) -> str:
     return defuse_markup(
         truncate(
-            texts.format_heading(card, MAX_HEADER, size=count_utf16_units), MAX_HEADER, size=count_utf16_units
+            texts.format_heading(card, MAX_HEADER_LENGTH, size=count_utf16_units),
+            MAX_HEADER_LENGTH,
+            size=count_utf16_units,
         )
     )
 
 
 def _build_question(card: Card, most: int) -> str:
-    lines = build_card_lines(card, ROOM, size=count_utf16_units)
+    lines = build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
     facts = "\n".join(f"• {name}: {value}" for name, value in lines.facts if name or value)
     parts = [part for part in (lines.prompt, lines.message, facts) if part]
     return defuse_markup(truncate("\n\n".join(parts), most, size=count_utf16_units))
@@ -121,7 +125,7 @@ def _link_line(card: Card) -> str:
 
 
 def _space_beside(*parts: str) -> int:
-    return MAX_INTERACTIVE_BODY - sum(count_utf16_units(part) + 2 for part in parts)
+    return MAX_INTERACTIVE_BODY_LENGTH - sum(count_utf16_units(part) + 2 for part in parts)
 
 
 def _make_titles_unique(buttons: Sequence[Button]) -> list[Button]:
@@ -129,7 +133,7 @@ def _make_titles_unique(buttons: Sequence[Button]) -> list[Button]:
     named: list[Button] = []
     for button in buttons:
         taken = {other.label for other in named}
-        shorter = truncate(button.label, MAX_BUTTON_TITLE - 2, size=count_utf16_units)
+        shorter = truncate(button.label, MAX_BUTTON_TITLE_LENGTH - 2, size=count_utf16_units)
         titles = [button.label, *(f"{shorter} {number}" for number in range(2, MAX_BUTTONS + 1))]
         named.append(replace(button, label=next(title for title in titles if title not in taken)))
     return named
@@ -141,7 +145,7 @@ def _reply_action(buttons: Sequence[Button]) -> tuple[str, MessageBody]:
 
 
 def _link_action(card: Card) -> tuple[str, MessageBody]:
-    label = truncate(texts.find_link_label(card), MAX_BUTTON_TITLE, size=count_utf16_units)
+    label = truncate(texts.find_link_label(card), MAX_BUTTON_TITLE_LENGTH, size=count_utf16_units)
     return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
 
 
@@ -153,7 +157,9 @@ def _interactive(card: Card, closing: list[str], action: tuple[str, MessageBody]
             "type": action[0],
             "header": {"type": "text", "text": _heading(card)},
             "body": {"text": "\n\n".join(part for part in (asked, *closing) if part)},
-            "footer": {"text": truncate(texts.format_deadline(card), MAX_FOOTER, size=count_utf16_units)},
+            "footer": {
+                "text": truncate(texts.format_deadline(card), MAX_FOOTER_LENGTH, size=count_utf16_units)
+            },
             "action": action[1],
         },
     }
@@ -165,11 +171,11 @@ def _text(parts: Sequence[str]) -> MessageBody:
 
 
 def _template(card: Card, rest: str, name: str, language: str) -> MessageBody:
-    room = TEMPLATE_ROOM["heading"]
+    room = TEMPLATE_LIMITS["heading"]
     heading = truncate(texts.format_heading(card, room, size=count_utf16_units), room, size=count_utf16_units)
     prompt = truncate(
         to_single_line(card.prompt) or to_single_line(card.message),
-        TEMPLATE_ROOM["prompt"],
+        TEMPLATE_LIMITS["prompt"],
         size=count_utf16_units,
     )
     words = [defuse_markup(heading), defuse_markup(prompt) or "…", rest]

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _STANDARD = str.maketrans("-_", "+/")
 _BASE64_DATA = re.compile(r";base64,([A-Za-z0-9+/_=-]+)", re.IGNORECASE)
-MAX_MEDIA_TYPE = 200
+MAX_MEDIA_TYPE_LENGTH = 200
 """The maximum number of characters between `data:` and the content of a data URL in a text."""
 _PAGE_PREFIXES = ("%PDF-", "%!PS", "{\\rtf")
 PROBE_CHARACTERS = 1024
@@ -50,7 +50,7 @@ def find_data_urls(text: str) -> list[str]:
     return [
         found[1]
         for found in _BASE64_DATA.finditer(text)
-        if "data:" in text[max(0, found.start() - MAX_MEDIA_TYPE) : found.start()].lower()
+        if "data:" in text[max(0, found.start() - MAX_MEDIA_TYPE_LENGTH) : found.start()].lower()
     ]
 
 

@@ -19,8 +19,8 @@ from placet.relay.a2a.text_normalization import has_single_reading
 
 MAX_DEPTH = 64
 MAX_TEXTS = 50_000
-MAX_PATH = 300
-MAX_PATH_STEP = 60
+MAX_PATH_LENGTH = 300
+MAX_PATH_STEP_LENGTH = 60
 
 # Ids and type names. A sender can put any text into them, so they are collected unless the value is routine.
 STRUCTURE_FIELDS = frozenset(
@@ -172,7 +172,7 @@ class TextCollector:
 
     def _collect_member(self, holder: Json, name: str, path: str, *, free_form: bool, depth: int) -> None:
         item = holder[name]
-        location = _extend_path(path, f".{name[:MAX_PATH_STEP]}")
+        location = _extend_path(path, f".{name[:MAX_PATH_STEP_LENGTH]}")
         if free_form or name not in FIELD_NAMES:
             self._add(TextLocation(TextPiece(location, name, "key"), holder, name))
         elif name in SPECIAL_FIELDS:
@@ -295,4 +295,4 @@ def format_number(number: int | float) -> str:
 
 def _extend_path(path: str, step: str) -> str:
     """Return the extended path. Long paths stop growing, so that paths stay smaller than the message."""
-    return path if len(path) > MAX_PATH else path + step
+    return path if len(path) > MAX_PATH_LENGTH else path + step

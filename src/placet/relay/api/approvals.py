@@ -25,7 +25,7 @@ from placet.relay.route_addresses import OPERATIONS
 
 DECISION_ERRORS = (CaseNotFound, AlreadyClosed, CaseExpired)
 NOT_FOUND = "Approval not found."
-MAX_MESSAGE = 10_000
+MAX_MESSAGE_LENGTH = 10_000
 READ_BATCH = 10
 MAX_LISTED_DATA = 16_384
 """The maximum size of the data of one message in a list, so that a page stays readable."""
@@ -33,7 +33,7 @@ MAX_LISTED_DATA = 16_384
 ApprovalStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
 StatusFilter = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-ReviewerMessage = Annotated[str, Meta(max_length=MAX_MESSAGE)]
+ReviewerMessage = Annotated[str, Meta(max_length=MAX_MESSAGE_LENGTH)]
 
 approvals = RelayRouteGroup(
     tag="Approvals",

@@ -17,8 +17,8 @@ from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policies.policy import (
-    MAX_DESCRIPTION,
-    MAX_NAME,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_NAME_LENGTH,
     Policy,
     PolicyDraft,
     create_next_version,
@@ -67,8 +67,8 @@ policies = RelayRouteGroup(
 class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The content of a policy."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] | None = None
     config: Config
     valid_from: Timestamp | None = None
     valid_to: Annotated[Timestamp | None, Meta(description="The end of the validity period, exclusive.")] = (

@@ -17,7 +17,7 @@ from placet.relay.registry.tenant_membership import Membership
 
 MAX_EVENT_BYTES = 320 * 1024
 """Room for two bodies and the other fields."""
-MAX_ID = 500
+MAX_ID_LENGTH = 500
 MICROSECOND = timedelta(microseconds=1)
 PAYLOAD_TOO_LARGE = {"payloadOmitted": "too large"}
 
@@ -152,7 +152,7 @@ class AuditEventFactory:
 
 def _truncate_id(id: str | None) -> str | None:
     """Shorten an id that its sender chose, so that the store accepts the event."""
-    return id if id is None or len(id) <= MAX_ID else id[:MAX_ID]
+    return id if id is None or len(id) <= MAX_ID_LENGTH else id[:MAX_ID_LENGTH]
 
 
 def _build_row(event: _EncodableEvent) -> AuditRow:

@@ -18,9 +18,9 @@ from placet.text.characters import SURROGATES
 
 DEFAULT_TIMEOUT = timedelta(seconds=10)
 THREADS = 8
-MAX_BYTES = 96_000
+MAX_TEXT_BYTES = 96_000
 """The service accepts 100 KB of UTF-8 in a request."""
-WINDOW, OVERLAP = MAX_BYTES // 3, 500
+WINDOW, OVERLAP = MAX_TEXT_BYTES // 3, 500
 """A window has at most a third of the bytes in characters, because a character takes up to three bytes."""
 MAX_DOCUMENTS = 32
 ANY_ENTITY = "ALL"
@@ -136,7 +136,7 @@ class _Document:
         return _GAP.join(self._parts)
 
     def has_room_for(self, text: str) -> bool:
-        return not self._parts or self._bytes + len(text.encode()) <= MAX_BYTES
+        return not self._parts or self._bytes + len(text.encode()) <= MAX_TEXT_BYTES
 
     def add(self, piece: int, offset: int, text: str) -> None:
         self.segments.append(_Segment(piece, offset, self._length, len(text)))

@@ -15,12 +15,12 @@ from placet.protocol.conversion import quote
 from placet.relay.detectors.pattern_size import estimate_expanded_size
 from placet.text.characters import is_storable
 
-MAX_PATTERN = 4_000
+MAX_PATTERN_LENGTH = 4_000
 MAX_PROGRAM = 50_000
 """The maximum RE2 program size. A larger one, such as a long repetition of a Unicode class, slows its set."""
 MAX_EXPANDED = 50_000
 """The maximum size of an expanded pattern. The backtracking engine expands repetitions in memory."""
-MAX_MEMORY = 8 << 20
+MAX_MEMORY_BYTES = 8 << 20
 EMPTY_WITHIN_S = 0.1
 _CLASSES = ("[:", "[.", "[=")
 
@@ -43,13 +43,13 @@ class CompiledPattern(NamedTuple):
 
 def compile_pattern(pattern: str) -> CompiledPattern:
     """Compile a pattern. Raises `RejectedPattern` if it cannot be used."""
-    if len(pattern) > MAX_PATTERN:
-        raise RejectedPattern(f"is longer than {MAX_PATTERN} characters")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise RejectedPattern(f"is longer than {MAX_PATTERN_LENGTH} characters")
     if not is_storable(pattern):
         raise RejectedPattern("must not contain control characters; write them as escapes")
     _reject_ambiguous_classes(pattern)
     try:
-        compiled = CompiledPattern(fast=re2.compile(pattern, build_re2_options(MAX_MEMORY)))
+        compiled = CompiledPattern(fast=re2.compile(pattern, build_re2_options(MAX_MEMORY_BYTES)))
     except re2.error:
         compiled = CompiledPattern(timed=_compile_timed(pattern))
     if compiled.size > MAX_PROGRAM:

@@ -17,7 +17,7 @@ from placet.relay.detectors.text_windows import deduplicate_matches, split_windo
 from placet.text.characters import replace_surrogates
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
-MAX_CHARACTERS = 200_000
+MAX_TEXT_LENGTH = 200_000
 WINDOW, OVERLAP = 4_000, 300
 """Presidio compares every finding with every word around it, so long texts are faster in parts."""
 PATTERN_ENTITIES = frozenset(
@@ -104,8 +104,8 @@ class _PreparedEntities:
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Return the matches of the wanted rules. Other entity types are skipped, because they take time."""
         rules = [rule for rule in range(len(self._rules)) if wanted is None or rule in wanted]
-        if sum(len(piece.text) for piece in pieces) > MAX_CHARACTERS:
-            reason = f"the message is longer than Presidio's limit of {MAX_CHARACTERS} characters"
+        if sum(len(piece.text) for piece in pieces) > MAX_TEXT_LENGTH:
+            reason = f"the message is longer than Presidio's limit of {MAX_TEXT_LENGTH} characters"
             return Scan(unchecked=dict.fromkeys(rules, reason))
         entities = sorted({self._rules[rule].what for rule in rules})
         parts = [part for index, piece in enumerate(pieces) for part in _split_piece(index, piece)]

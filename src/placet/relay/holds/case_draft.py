@@ -34,12 +34,12 @@ from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.text.characters import replace_unstorable
 
 CONTEXT_FIELD = "held_message"
-MAX_TEXT = 100_000
+MAX_TEXT_LENGTH = 100_000
 MAX_MATCHED_TEXT = 2_000
 MAX_LIST_ITEMS = 50
 RESERVED_BYTES = 16 * 1024
 """Bytes of a case's context that are reserved for everything except the texts."""
-MIN_ROOM = 1024
+MIN_TEXT_BYTES = 1024
 
 
 class HoldReason(Struct, frozen=True, kw_only=True):
@@ -151,7 +151,7 @@ def build_summary(matter: HoldKind, subscription: Subscription, hold_reason: Hol
 def join_visible_texts(pieces: Sequence[Scannable]) -> str:
     """Return the texts of a message joined, without ids and data parts."""
     texts = [piece.text for piece in pieces if not (is_in_data_part(piece) or is_identifier(piece))]
-    return replace_unstorable("\n".join(texts))[:MAX_TEXT]
+    return replace_unstorable("\n".join(texts))[:MAX_TEXT_LENGTH]
 
 
 def find_data_parts(request: InspectionRequest, reply: A2AReply | None) -> list[Any] | None:
@@ -203,7 +203,7 @@ def _add_message(
         shows_data = not parts["data_left_out"]
         texts = excerpt_texts(pieces, hold_reason.findings, room=room - room // 4, shows_data=shows_data)
         context = {**facts, **parts, **texts}
-        if room < MIN_ROOM or len(msgspec.json.encode(context)) <= max_context_bytes - MIN_ROOM:
+        if room < MIN_TEXT_BYTES or len(msgspec.json.encode(context)) <= max_context_bytes - MIN_TEXT_BYTES:
             return context
         room //= 2  # escapes can make a text longer in JSON than its own length
 

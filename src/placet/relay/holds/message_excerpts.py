@@ -19,8 +19,8 @@ MAX_DATA_PARTS = 50
 MAX_DATA_DEPTH = 20
 MARK_CONTEXT = 400
 """Characters shown on both sides of a finding if the text is too long to be shown whole."""
-MAX_OPENING = 2_000
-MAX_LABEL = 200
+MAX_OPENING_LENGTH = 2_000
+MAX_LABEL_LENGTH = 200
 _DATA = re.compile(r"\.(?:parts|content)\[\d+\]\.data(?:\W|$)")
 
 MarkedSpan = tuple[int, int, Finding]
@@ -92,7 +92,7 @@ def _clean_value(value: Any, levels: int) -> Any:
 
 def format_label(text: str) -> str:
     """Return an untrusted name on one line, without unstorable characters and not too long."""
-    return truncate(" ".join(replace_unstorable(text).split()), MAX_LABEL)
+    return truncate(" ".join(replace_unstorable(text).split()), MAX_LABEL_LENGTH)
 
 
 def _group_marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> dict[int, list[MarkedSpan]]:
@@ -129,7 +129,7 @@ def _describe_entity(finding: Finding) -> str:
 
 def _choose_windows(length: int, marks: Sequence[MarkedSpan], room: int) -> list[tuple[int, int]]:
     """Return the spans of a long text to show: its beginning and the surroundings of each finding."""
-    wanted = [(0, min(length, MAX_OPENING, max(room // 8, 100)))]
+    wanted = [(0, min(length, MAX_OPENING_LENGTH, max(room // 8, 100)))]
     wanted += [(max(0, start - MARK_CONTEXT), min(length, end + MARK_CONTEXT)) for start, end, _ in marks]
     joined: list[tuple[int, int]] = []
     left = room // 4  # a character may take four bytes

@@ -12,8 +12,8 @@ from placet.errors import ValidationFailed
 from placet.protocol.conversion import convert_input, quote
 from placet.protocol.timestamp import Timestamp
 from placet.relay.policies.policy import (
-    MAX_DESCRIPTION,
-    MAX_NAME,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_NAME_LENGTH,
     check_single_line,
     check_window,
     is_in_window,
@@ -22,9 +22,9 @@ from placet.relay.policies.policy import (
 from placet.text.characters import is_storable
 
 MAX_GROUP = 10_000
-MAX_ID = 200
+MAX_ID_LENGTH = 200
 MAX_PRIORITY = 1_000_000
-BindingId = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
+BindingId = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 OrderIndex = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
 
 
@@ -56,8 +56,8 @@ class GroupEntry(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 class GroupDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The request body that creates or replaces a policy group."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] = ""
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] = ""
     policies: Annotated[tuple[GroupEntry, ...], Meta(max_length=MAX_GROUP)] = ()
 
 

@@ -18,7 +18,7 @@ MAX_FINDINGS = 1_000
 
 UNREADABLE_FILE = "the message contains a file that is not text"
 
-MAX_SHOWN = 1_000
+MAX_SHOWN_LENGTH = 1_000
 """Limit of characters of a match that are stored for the reviewer. The page shows the whole text too."""
 
 
@@ -267,7 +267,7 @@ def _build_finding(
         piece=match.piece,
         start=match.start,
         end=end,
-        text=piece.text[match.start : min(end, match.start + MAX_SHOWN)],
+        text=piece.text[match.start : min(end, match.start + MAX_SHOWN_LENGTH)],
     )
 
 

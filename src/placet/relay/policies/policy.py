@@ -14,9 +14,9 @@ from placet.protocol.conversion import convert_input, quote
 from placet.protocol.timestamp import Timestamp
 from placet.text.characters import is_one_line, is_storable
 
-MAX_NAME = 200
-MAX_DESCRIPTION = 2_000
-MAX_PATTERN = 4_000
+MAX_NAME_LENGTH = 200
+MAX_DESCRIPTION_LENGTH = 2_000
+MAX_PATTERN_LENGTH = 4_000
 MAX_OPTIONS_BYTES = 16_384
 PLUGIN_PREFIX = "x-"
 
@@ -78,14 +78,14 @@ class EnabledLegs(_WireStruct, frozen=True, kw_only=True):
 class RegexPattern(_WireStruct, frozen=True, kw_only=True):
     """A regular expression and the action on a match."""
 
-    regex: Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN)]
+    regex: Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN_LENGTH)]
     action: PolicyAction
 
 
 class DetectedEntity(_WireStruct, frozen=True, kw_only=True):
     """An entity type, the minimum score, and the action on a match."""
 
-    type: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+    type: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     score_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5
     action: PolicyAction
 
@@ -165,8 +165,8 @@ class Policy(_WireStruct, frozen=True, kw_only=True):
 
 
 class _DraftShape(_WireStruct, frozen=True, kw_only=True):
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] | None = None
     config: dict[str, Any]
     valid_from: Timestamp | None = None
     valid_to: Timestamp | None = None

@@ -15,8 +15,8 @@ from placet.relay.a2a.json_fields import Json, get_text
 CONFIG_PARENT_FIELDS = frozenset({*PUSH_CONFIG_FIELDS, "config", "configuration"})
 TARGET_FIELDS = ("url", "token", "authentication")
 MAX_DEPTH = 8
-MAX_URL = 2048
-MAX_CREDENTIAL = 8192
+MAX_URL_LENGTH = 2048
+MAX_CREDENTIAL_LENGTH = 8192
 TOKEN_HEADER = "X-A2A-Notification-Token"  # noqa: S105 - the name of a header
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -62,9 +62,9 @@ def find_push_target(call: A2ACall) -> PushTarget | None:
         raise A2AError("params", "The call has several push notification configs. Send at most one.")
     config = found[0]
     url = config["url"]
-    if not isinstance(url, str) or len(url) > MAX_URL:
+    if not isinstance(url, str) or len(url) > MAX_URL_LENGTH:
         raise A2AError(
-            "params", f"The push notification's URL must be a string of at most {MAX_URL} characters."
+            "params", f"The push notification's URL must be a string of at most {MAX_URL_LENGTH} characters."
         )
     if not url:
         return None
@@ -221,9 +221,10 @@ def _parse_authentication(authentication: Any) -> tuple[str | None, str | None]:
 
 
 def _check_header_value(value: Any, name: str) -> str:
-    if not isinstance(value, str) or len(value) > MAX_CREDENTIAL or not _HEADER_VALUE.fullmatch(value):
+    if not isinstance(value, str) or len(value) > MAX_CREDENTIAL_LENGTH or not _HEADER_VALUE.fullmatch(value):
         raise A2AError(
             "params",
-            f"A push notification's {name} must be printable ASCII of at most {MAX_CREDENTIAL} characters.",
+            f"A push notification's {name} must be printable ASCII"
+            f" of at most {MAX_CREDENTIAL_LENGTH} characters.",
         )
     return value

@@ -19,7 +19,7 @@ from placet.relay.registry.subscriptions import Subscription
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
 
 MAX_PER_TASK = 100
-MAX_ID = 1024
+MAX_ID_LENGTH = 1024
 
 
 class PushWebhook(
@@ -132,7 +132,7 @@ class WebhookRepository:
 
     async def find(self, webhook_id: str) -> PushWebhook | None:
         """Return the webhook with this id; None if it does not exist or is closed."""
-        parts = self._secret_box.decrypt_id(webhook_id) if len(webhook_id) <= MAX_ID else None
+        parts = self._secret_box.decrypt_id(webhook_id) if len(webhook_id) <= MAX_ID_LENGTH else None
         if parts is None or len(parts) != 3:
             return None
         row = await self._store.get_task(parts[0], parts[1], "webhook", webhook_id)

@@ -17,7 +17,7 @@ from placet.relay.upstream.errors import ConnectionClosed, InvalidHttpResponse, 
 MAX_FIELD_BYTES = 8 * 1024
 MAX_HEAD_BYTES = 64 * 1024
 """Limit of bytes without body data, because the parser buffers each field of a head or trailer."""
-MAX_BUFFERED = 128 * 1024
+MAX_BUFFERED_BYTES = 128 * 1024
 """With more unread bytes than this, reading from the agent pauses."""
 
 Origin = tuple[str, str, int]
@@ -81,7 +81,7 @@ class UpstreamResponse:
             finally:
                 self._waiter = None
         chunks, self._chunks = self._chunks, []
-        if self._buffered > MAX_BUFFERED and not self._whole:
+        if self._buffered > MAX_BUFFERED_BYTES and not self._whole:
             self._connection.resume()
         self._buffered = 0
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -102,7 +102,7 @@ class UpstreamResponse:
         """Add received parts of the body."""
         self._chunks += pieces
         self._buffered += sum(map(len, pieces))
-        if self._buffered > MAX_BUFFERED:
+        if self._buffered > MAX_BUFFERED_BYTES:
             self._connection.pause()
         self._wake()
 

@@ -16,7 +16,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from placet.relay.upstream.connection import (
-    MAX_BUFFERED,
+    MAX_BUFFERED_BYTES,
     Connection,
     Origin,
     PendingRequest,
@@ -25,10 +25,10 @@ from placet.relay.upstream.connection import (
 from placet.relay.upstream.deadlines import Deadlines
 from placet.relay.upstream.errors import ConnectTimeout
 
-__all__ = ["MAX_BUFFERED", "AgentHttpClient", "PendingRequest", "UpstreamResponse"]
+__all__ = ["MAX_BUFFERED_BYTES", "AgentHttpClient", "PendingRequest", "UpstreamResponse"]
 
-CONNECT_FOR_S = 5.0
-KEEP_FOR_S = 4.0
+CONNECT_TIMEOUT_S = 5.0
+IDLE_TIMEOUT_S = 4.0
 """How long an idle connection is kept. Many agents close idle connections after five seconds, and a request
 that is sent at that moment is lost."""
 
@@ -91,7 +91,7 @@ class AgentHttpClient:
         """Return a connection to the pool."""
         self._idle.setdefault(connection.origin, {})[connection] = time.monotonic()
         if self._sweep is None:
-            self._sweep = connection.loop.call_later(KEEP_FOR_S, self._close_idle)
+            self._sweep = connection.loop.call_later(IDLE_TIMEOUT_S, self._close_idle)
 
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection from the pool."""
@@ -123,7 +123,7 @@ class AgentHttpClient:
         idle = self._idle.get(origin)
         while idle:
             connection, since = idle.popitem()
-            if connection.usable and time.monotonic() - since < KEEP_FOR_S:
+            if connection.usable and time.monotonic() - since < IDLE_TIMEOUT_S:
                 return connection
             connection.abort()
         return None
@@ -131,7 +131,7 @@ class AgentHttpClient:
     def _close_idle(self) -> None:
         """Close connections that were idle too long; run again while there are idle connections."""
         self._sweep = None
-        oldest = time.monotonic() - KEEP_FOR_S
+        oldest = time.monotonic() - IDLE_TIMEOUT_S
         for origin, idle in list(self._idle.items()):
             for connection in [one for one, since in idle.items() if since <= oldest]:
                 del idle[connection]
@@ -139,15 +139,15 @@ class AgentHttpClient:
             if not idle:
                 del self._idle[origin]
         if self._idle:
-            self._sweep = asyncio.get_running_loop().call_later(KEEP_FOR_S / 3, self._close_idle)
+            self._sweep = asyncio.get_running_loop().call_later(IDLE_TIMEOUT_S / 3, self._close_idle)
 
     async def _connect(self, origin: Origin) -> Connection:
         try:
-            async with asyncio.timeout(CONNECT_FOR_S):
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 addresses = await self._resolve(origin)
                 return await self._connect_to_any(origin, addresses)
         except TimeoutError as error:
-            raise ConnectTimeout(f"no connection within {CONNECT_FOR_S:g} seconds") from error
+            raise ConnectTimeout(f"no connection within {CONNECT_TIMEOUT_S:g} seconds") from error
 
     async def _resolve(self, origin: Origin) -> Sequence[str]:
         """Return the addresses of the host. Each new connection resolves the name again."""
@@ -163,7 +163,7 @@ class AgentHttpClient:
         failure: OSError = OSError("the host name has no address")
         for address in addresses:
             try:
-                async with asyncio.timeout(CONNECT_FOR_S / len(addresses)):
+                async with asyncio.timeout(CONNECT_TIMEOUT_S / len(addresses)):
                     _, connection = await asyncio.get_running_loop().create_connection(
                         lambda: Connection(self, origin),
                         address,

@@ -13,7 +13,7 @@ from placet.reviews.answer import (
     read_object,
     read_text,
 )
-from placet.reviews.answer_limits import MAX_TEXT
+from placet.reviews.answer_limits import MAX_TEXT_LENGTH
 from placet.reviews.escalation.declaration import ESCALATION
 from placet.reviews.escalation.failure import read_failure
 from placet.reviews.escalation.logs import read_logs
@@ -69,7 +69,7 @@ class Escalation(ReviewType):
         typed = self.form_data(offer, pairs)
         reason = typed.get("reason") or ""
         # A reason that is too long shows the page again, with everything that was entered.
-        if move != "retry" and move in self.list_actions(offer) and len(reason) <= MAX_TEXT:
+        if move != "retry" and move in self.list_actions(offer) and len(reason) <= MAX_TEXT_LENGTH:
             typed.pop("modified_params", None)
         return PostResult(values=typed, ready=True)
 

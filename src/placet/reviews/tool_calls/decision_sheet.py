@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.protocol.json_schema import UnusableSchema
-from placet.reviews.answer_limits import MAX_TEXT
+from placet.reviews.answer_limits import MAX_TEXT_LENGTH
 from placet.reviews.page_form import Pairs, get_all_values, read_grouping
 from placet.reviews.tool_calls.fields import MAX_FIELDS, ArgumentForm, build_form
 from placet.reviews.tool_calls.requested_calls import CallGroup
@@ -127,7 +127,7 @@ def _decide_approve(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
 
 
 def _decide_reject(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
-    if len(entry.reason) > MAX_TEXT:
+    if len(entry.reason) > MAX_TEXT_LENGTH:
         return {}, {f"{entry.key}-reason": _too_long(entry.reason)}
     reason = {"reason": entry.reason} if entry.reason.strip() else {}
     return {"decision": "reject", **reason}, {}
@@ -136,7 +136,7 @@ def _decide_reject(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
 def _decide_respond(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
     if not entry.answer.strip():
         return {}, {f"{entry.key}-answer": NO_ANSWER}
-    if len(entry.answer) > MAX_TEXT:
+    if len(entry.answer) > MAX_TEXT_LENGTH:
         return {}, {f"{entry.key}-answer": _too_long(entry.answer)}
     return {"decision": "respond", "answer": entry.answer}, {}
 
@@ -227,7 +227,9 @@ def _restore_secrets(
 
 def _too_long(text: str) -> Message:
     return message(
-        "Shorten this to {most} characters; it has {given}.", most=Amount(MAX_TEXT), given=Amount(len(text))
+        "Shorten this to {most} characters; it has {given}.",
+        most=Amount(MAX_TEXT_LENGTH),
+        given=Amount(len(text)),
     )
 
 

@@ -130,8 +130,8 @@ class SendingContract:
 
     async def test_every_copy_of_a_message_is_updated(self, harness: ChannelHarness) -> None:
         card = sample_card()
-        tickets = [await harness.channel.send(card) for _ in range(3)]
-        for sent_message in tickets:
+        sent = [await harness.channel.send(card) for _ in range(3)]
+        for sent_message in sent:
             await harness.channel.mark_closed(sent_message, card, sample_closure())
         closed = [shown for shown in harness.list_messages() if "Approved by Ada" in shown.text]
         assert len(closed) == 3

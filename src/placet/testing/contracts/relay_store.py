@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.errors import CaseConflict, RelayConflict, Unavailable, ValidationFailed
 from placet.ports.audit_store import AuditFilter
 from placet.ports.hold_store import HoldCreation, HoldFilter, HoldRow
-from placet.ports.row_validation import MAX_BYTES, MAX_TEXT_LENGTH
+from placet.ports.row_validation import MAX_ROW_BYTES, MAX_TEXT_LENGTH
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.relay_audit import AuditContract
@@ -28,7 +28,7 @@ ODD = "'; DROP TABLE holds; --\x00 ü ⚙ %_\\ \N{RIGHT-TO-LEFT OVERRIDE}"
 UNSTORABLE: dict[str, dict[str, Any]] = {
     "a lone surrogate": {"id": "a\ud800b"},
     "a name too long": {"id": "n" * (MAX_TEXT_LENGTH + 1)},
-    "a body too large": {"body": bytes(MAX_BYTES + 1)},
+    "a body too large": {"body": bytes(MAX_ROW_BYTES + 1)},
     "a moment without a zone": {"saved_at": DAYBREAK.replace(tzinfo=None)},
 }
 
