@@ -30,11 +30,28 @@ def test_a_misspelled_tool_name_is_refused_when_the_agent_is_built(
     rules: dict[str, Any], meant: str | None
 ) -> None:
     wrong = [*rules][-1]
+    wrong = ascii(wrong) if " " in wrong else wrong
     with pytest.raises(HookError) as refused:
         build(HumanInTheLoopHook(rules))
     assert f"{wrong} matches no tool, so it stops nothing." in refused.value.message
     assert (f"Did you mean {meant}?" in refused.value.message) is (meant is not None)
     assert "optional" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("rule", "spelled"),
+    [
+        ("execute_sql\n", r"'execute_sql\n'"),
+        ("execute_sql ", "'execute_sql '"),
+        ("execute_sql\u200b", r"'execute_sql\u200b'"),
+        ("\u0435xecute_sql", r"'\u0435xecute_sql'"),
+    ],
+)
+def test_a_rule_that_looks_like_the_name_of_a_tool_is_spelled_out(rule: str, spelled: str) -> None:
+    with pytest.raises(HookError) as refused:
+        build(HumanInTheLoopHook({rule: True}))
+    assert f"{spelled} matches no tool" in refused.value.message
+    assert "Did you mean execute_sql?" in refused.value.message
 
 
 def test_a_misspelled_exemption_is_refused() -> None:

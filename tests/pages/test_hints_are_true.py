@@ -57,7 +57,7 @@ def test_a_picture_of_the_documented_size_is_accepted_and_shown() -> None:
     body = {"type": "approval", "prompt": "Print it?", "context": {"artifact": artifact}}
     offer = prepare(body)
     assert f'<img src="{artifact}"' in rendered(review_view(offer))
-    with pytest.raises(ValidationFailed, match="context is larger than 262144 bytes"):
+    with pytest.raises(ValidationFailed, match="context: is larger than 262144 bytes"):
         prepare({**body, "context": {"artifact": artifact, "again": artifact[:10_000]}})
 
 

@@ -14,6 +14,7 @@ from placet.cases.tokens import digest_token
 from placet.desk.case_limits import Limits
 from placet.desk.draft import CaseDraft
 from placet.errors import ValidationFailed
+from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.forms import parse_form
 from placet.protocol.hitl_object import DefaultAction
@@ -142,7 +143,7 @@ def _default_action(draft: CaseDraft) -> DefaultAction:
     if draft.default_action != "approve":
         return draft.default_action or "skip"
     if not draft.allow_default_approve:
-        raise ValidationFailed("default_action approve needs allow_default_approve: true beside it.")
+        raise ValidationFailed("default_action: approve needs allow_default_approve: true beside it.")
     return "approve"
 
 
@@ -151,19 +152,19 @@ def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[d
     moments = () if asked is None else (asked,) if isinstance(asked, datetime) else asked
     for moment in moments:
         if not now < moment < expires_at:
-            raise ValidationFailed(f"reminder_at {moment.isoformat()} is not between now and expires_at.")
+            raise ValidationFailed(f"reminder_at: {moment.isoformat()} is not between now and expires_at.")
     return tuple(sorted({moment.astimezone(UTC) for moment in moments}))
 
 
 def _actions(draft: CaseDraft, rules: ReviewRules) -> tuple[str, ...]:
     custom = draft.type.startswith("x-") and not rules.actions
     if custom and not draft.actions:
-        raise ValidationFailed(f"A custom type declares its actions: add `actions` for {draft.type}.")
+        raise ValidationFailed(f"actions: a custom type declares its actions; add them for {draft.type}.")
     if not custom and draft.actions is not None:
-        raise ValidationFailed(f"actions belongs to custom x-… types; {draft.type} has its own.")
+        raise ValidationFailed(f"actions: only custom x-… types declare actions; {draft.type} has its own.")
     actions = tuple(dict.fromkeys(draft.actions or rules.actions))
     if not actions:
-        raise ValidationFailed(f"{draft.type[:100]!r} is neither a standard type nor an x-… type.")
+        raise ValidationFailed(f"type: {draft.type[:100]!r} is neither a standard type nor an x-… type.")
     return actions
 
 
@@ -182,7 +183,8 @@ def _inline_actions(draft: CaseDraft, rules: ReviewRules, context: dict[str, Any
     possible = draft.actions or rules.inline_for(context)
     for action in draft.inline_actions:
         if action not in possible:
-            raise ValidationFailed(f"{action!r} cannot be an inline action of this {draft.type}.")
+            named = f"inline_actions: '{quote(action)}' cannot be an inline action of this {draft.type}."
+            raise ValidationFailed(f"{named} Use {' or '.join(possible)}." if possible else named)
     return tuple(dict.fromkeys(draft.inline_actions))
 
 
@@ -201,11 +203,11 @@ def _check_texts(draft: CaseDraft) -> None:
 def _check_context(context: dict[str, Any], limits: Limits) -> None:
     encoded = _encode_json("context", context)
     if len(encoded) > limits.max_context_bytes:
-        raise ValidationFailed(f"context is larger than {limits.max_context_bytes} bytes.")
+        raise ValidationFailed(f"context: is larger than {limits.max_context_bytes} bytes.")
     # Nesting needs brackets: with few of them, the depth need not be measured.
     brackets = encoded.count(b"{") + encoded.count(b"[")
     if brackets > limits.max_context_depth and _is_deeper_than(context, limits.max_context_depth):
-        raise ValidationFailed(f"context is nested deeper than {limits.max_context_depth} levels.")
+        raise ValidationFailed(f"context: is nested deeper than {limits.max_context_depth} levels.")
 
 
 def _encode_json(name: str, value: Any) -> bytes:

@@ -231,7 +231,7 @@ class CaseCreator:
         """Return the step that links the previous case to this one. Both must have the same owner."""
         previous = await self._store.get_case(case.previous_case_id or "")
         if previous is None or previous.owner != principal.name or previous.erased_at is not None:
-            raise ValidationFailed(f"previous_case_id {case.previous_case_id!r} is not a case of yours.")
+            raise ValidationFailed(f"previous_case_id: {case.previous_case_id!r} is not a case of yours.")
         command = Link(actor=get_actor(principal), next_case_id=case.id)
         return apply(previous, command, now=case.created_at, salt=random_values.generate_salt())
 
@@ -247,8 +247,8 @@ class CaseCreator:
     async def require_callable(self, url: str) -> None:
         """Raise ValidationFailed for a URL that callbacks may not be sent to."""
         if self._check_callback is None:
-            raise ValidationFailed("This server sends no callbacks; leave callback_url out.")
+            raise ValidationFailed("callback_url: this server sends no callbacks; leave the field out.")
         try:
             await self._check_callback(url)
         except AddressRefused as error:
-            raise ValidationFailed(f"The callback address is refused: {error.message}") from error
+            raise ValidationFailed(f"callback_url: the address is refused. {error.message}") from error

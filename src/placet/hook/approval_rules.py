@@ -247,9 +247,15 @@ def have_rule_for(hooks: Iterable[Hook], tool: str) -> bool:
 def describe_unmatched_rules(unmatched: Mapping[str, str | None]) -> list[str]:
     """Return a sentence about each rule that matches no tool."""
     return [
-        f"{rule} matches no tool, so it stops nothing.{f' Did you mean {meant}?' if meant else ''}"
+        f"{_spell(rule)} matches no tool, so it stops nothing."
+        + (f" Did you mean {_spell(meant)}?" if meant else "")
         for rule, meant in unmatched.items()
     ]
+
+
+def _spell(name: str) -> str:
+    """Return a name in which every character can be seen: hidden and look-alike ones are escaped."""
+    return name if name.isascii() and name.isprintable() and " " not in name else ascii(name)
 
 
 def _no_rules(tools: Iterable[str]) -> dict[str, str | None]:

@@ -196,7 +196,7 @@ async def test_listed_networks_are_open_to_agents_only(
 
         callback = {"type": "confirmation", "prompt": "Go?", "callback_url": url}
         refused = await server.app.post("/v1/cases", json=callback)
-        assert (refused.status_code, "callback address is refused" in refused.text) == (400, True)
+        assert (refused.status_code, "callback_url: the address is refused" in refused.text) == (400, True)
 
         pushed = build_message_call("hello")
         pushed["params"]["configuration"] = {"taskPushNotificationConfig": {"url": url}}
