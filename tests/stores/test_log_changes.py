@@ -219,3 +219,27 @@ async def test_every_change_by_another_program_is_found(monkeypatch: pytest.Monk
     assert [name for name in missed if not has_no_effect(name)] == []
     assert tried > 2_000
     assert len(missed) < 30
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        ("$.expires_at", "2030-01-01T00:00:00Z", "expires_at is not what the events say."),
+        ("$.owner", "other", "owner is not what the events say."),
+        ("$.owner", None, "owner is not what the events say."),
+        ("$.type", "confirmation", "type is not what the events say."),
+        ("$.review_digests[1]", "0" * 64, "The number of review links is not what the events say."),
+    ],
+)
+async def test_a_change_that_later_events_cover_is_found(
+    monkeypatch: pytest.MonkeyPatch, path: str, value: str | None, problem: str
+) -> None:
+    store = open_memory_store()
+    opened = await desk_for_tests(store=store).open()
+    sql = "UPDATE cases SET state = CAST(json_set(CAST(state AS TEXT), ?, ?) AS BLOB)"
+    content = tamper(serialize(store), (sql, (path, value)))
+    assert content is not None
+    changed = open_changed(monkeypatch, content)
+    await desk_for_tests(store=changed).desk.pass_on(opened.id, actor="person")
+    assert f"{opened.id}: {problem}" in await verify(changed)

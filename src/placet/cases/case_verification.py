@@ -96,17 +96,22 @@ def _find_state_problems(case: Case, stored: StoredCase) -> Iterator[str]:
     last = stored.events[-1] if stored.events else None
     if case.id != stored.id or last is None:
         yield STATE_CHANGED
-    elif last.state_digest is None:
-        yield from _compare_with_data(case, stored)
-    elif not matches_state(last, stored.state):
+        return
+    if last.state_digest is not None and not matches_state(last, stored.state):
         yield STATE_CHANGED
+    yield from _compare_with_data(case, stored)
 
 
 def _compare_with_data(case: Case, stored: StoredCase) -> Iterator[str]:
-    """Compare a case from before events recorded the state with what the data of its events says."""
+    """Compare the state with what the data of the events says.
+
+    The last event records the digest of the state, but not if the state was changed before that event. Cases
+    from earlier versions have no such digest.
+    """
     state: dict[str, Any] = msgspec.to_builtins(case)
     logged: dict[str, Any] = {"version": stored.events[-1].seq, "status": Status.PENDING.value}
-    logged["owner"] = stored.events[0].actor.removeprefix("key:") if case.owner is not None else None
+    creator = stored.events[0].actor
+    logged["owner"] = creator.removeprefix("key:") if creator != "anonymous" else None
     for event in stored.events:
         data = _read_data(event)
         logged.update({name: data[name] for name in _LOGGED_FIELDS if name in data})
@@ -124,6 +129,8 @@ def _compare_with_data(case: Case, stored: StoredCase) -> Iterator[str]:
         yield "The result is not what the events say."
     if case.status.value != logged["status"]:
         yield "status is not what the events say."
+    if len(case.review_digests) != 1 + sum(event.type == log.PASSED_ON for event in stored.events):
+        yield "The number of review links is not what the events say."
 
 
 _DEFAULTED = ("status",)  # left out of the encoded state while it has its default
