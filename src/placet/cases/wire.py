@@ -15,6 +15,8 @@ from placet.protocol.hitl_object import HitlObject, HumanInputRequired
 from placet.protocol.poll import PollResponse, Status
 from placet.protocol.versions import list_absent_fields
 
+_SERVICE = Subject().entry_point
+
 
 class CaseLinks(Struct, frozen=True, kw_only=True):
     """The URLs of one case with their tokens. They exist only when the case is created."""
@@ -30,7 +32,11 @@ def build_human_input_required(
     case: Case, offer: Offer, links: CaseLinks, *, warnings: tuple[str, ...] = ()
 ) -> HumanInputRequired:
     """Return the 202 body for a new case, with the fields of its protocol version."""
-    noted = {"warnings": list(warnings)} if warnings else {}
+    data = _describe_caller(case, offer)
+    if warnings:
+        data["warnings"] = list(warnings)
+    if offer.affirmative_actions:  # the protocol's `hitl` object has no field for them
+        data["affirmative_actions"] = list(offer.affirmative_actions)
     hitl = HitlObject(
         spec_version=case.spec_version,
         case_id=case.id,
@@ -56,21 +62,19 @@ def build_human_input_required(
     absent = dict.fromkeys(list_absent_fields(case.spec_version, of="hitl"))
     return HumanInputRequired(
         message=offer.message,
-        data=_describe_caller(case, offer) | noted | _declare_affirmative_actions(offer) or UNSET,
+        data=data or UNSET,
         hitl=replace(hitl, **absent) if absent else hitl,
     )
 
 
 def _describe_caller(case: Case, offer: Offer) -> dict[str, Any]:
     """Return the service's name as declared, and the principal's name, which the server has verified."""
-    verified = case.owner if case.subject.entry_point == Subject().entry_point else None
-    names = {"service": offer.service, "principal": verified}
-    return {role: {"name": name} for role, name in names.items() if name}
-
-
-def _declare_affirmative_actions(offer: Offer) -> dict[str, Any]:
-    """Return which actions of a custom type are a yes. The protocol's `hitl` object has no field for it."""
-    return {"affirmative_actions": list(offer.affirmative_actions)} if offer.affirmative_actions else {}
+    names: dict[str, Any] = {}
+    if offer.service:
+        names["service"] = {"name": offer.service}
+    if case.owner and case.subject.entry_point == _SERVICE:
+        names["principal"] = {"name": case.owner}
+    return names
 
 
 def build_wire_context(context: dict[str, Any]) -> dict[str, Any]:
