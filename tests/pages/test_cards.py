@@ -114,4 +114,4 @@ def test_a_place_that_stays_empty_is_not_told() -> None:
 
 def test_odd_addresses_in_a_description_are_pointed_out() -> None:
     assert "imitates letters" in drawn(card(description="Pay at https://аррlе.com/now"))
-    assert "remark" not in drawn(card(description="Pay at https://example.com/now"))
+    assert "link-warning" not in drawn(card(description="Pay at https://example.com/now"))

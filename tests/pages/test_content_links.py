@@ -3,7 +3,7 @@
 import pytest
 
 from placet.pages.content import ValueRenderer
-from placet.pages.content.links import find_disguise, find_ordinary_host, find_remark, imitates, is_link
+from placet.pages.content.links import find_disguise, find_ordinary_host, find_warning, imitates, is_link
 from placet.pages.language import ENGLISH
 from tests.pages.markup import Markup
 
@@ -33,7 +33,7 @@ VALUES = ValueRenderer(ENGLISH)
     ],
 )
 def test_an_odd_address_is_pointed_out_in_words(address: str, said: str) -> None:
-    assert said in (find_remark(address) or "")
+    assert said in (find_warning(address) or "")
     shown = " ".join(Markup(str(VALUES.show(address))).text.split())
     assert said in shown
     assert address in shown
@@ -50,7 +50,7 @@ def test_an_odd_address_is_pointed_out_in_words(address: str, said: str) -> None
 )
 def test_an_ordinary_address_is_left_alone(address: str) -> None:
     assert is_link(address)
-    assert find_remark(address) is None
+    assert find_warning(address) is None
     link = Markup(str(VALUES.show(address))).all("a")[0]
     assert link["href"] == address
     assert link["rel"] == "noopener noreferrer nofollow"

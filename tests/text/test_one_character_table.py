@@ -60,7 +60,7 @@ CONSUMERS = {
     "text": mark_hidden,
     "single line": to_single_line,
     "paragraphs": to_paragraphs,
-    "page": MarkupWriter(ENGLISH).text,
+    "page": MarkupWriter(ENGLISH).write_text,
     "messenger": lambda text: build_card_lines(card(text), TextLimits()).prompt,
     "hook's terminal": shown_by_the_hook,
 }

@@ -11,7 +11,7 @@ SAYS_IT_IS = "Says it is"
 """The name of the fact that tells what the service calls itself."""
 SHORT_FACT = 120
 FACTS = 6
-ENTRIES = 5  # with the service's name and the remark about the rest, most messengers show all of them
+ENTRIES = 5  # with the service's name and the note about the rest, most messengers show all of them
 NAMES = ("title", "label", "name", "id", "value", "key")
 UNTITLED = "(no title)"
 SHORT_NAME = 40

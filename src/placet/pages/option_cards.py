@@ -125,8 +125,8 @@ class _CardWriter:
         if text is None:
             return ""
         above = self._advice if role == "advice" else ""
-        remarks = self._content.remarks(text) if "://" in text else ""
-        return f'{above}<p class="lead lines" dir="auto">{escape(mark_hidden(text))}</p>{remarks}'
+        warnings = self._content.link_warnings(text) if "://" in text else ""
+        return f'{above}<p class="lead lines" dir="auto">{escape(mark_hidden(text))}</p>{warnings}'
 
     def _row(self, key: str, value: Any, longest: int, css: str = "") -> str:
         name, shown, wide = self._content.fact(key, value)

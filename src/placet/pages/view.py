@@ -77,7 +77,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     step: int = 0
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
-    remarks: dict[str, str] = {}
+    notes: dict[str, str] = {}
     """The texts entered for passing the case on or handing it back."""
     notice: str | None = None
     rounds: tuple[Round, ...] = ()

@@ -17,7 +17,7 @@ from placet.server.page_replies import PageReplies
 
 MAX_FIELDS = 2000
 OWN_FIELDS = frozenset({"csrf", "action", "shown", "idempotency_key"})
-REMARKS = ("pass_on_note", "why", "hand_back_reason")
+NOTES = ("pass_on_note", "why", "hand_back_reason")
 FormPairs = list[tuple[str, str]]
 
 
@@ -34,9 +34,9 @@ class PagePost(Struct, frozen=True, kw_only=True):
         return next((value for key, value in reversed(self.pairs) if key == name), None)
 
     @property
-    def remarks(self) -> dict[str, str]:
+    def notes(self) -> dict[str, str]:
         """The texts entered for passing the case on or handing it back."""
-        return {name: self.value(name) or "" for name in REMARKS}
+        return {name: self.value(name) or "" for name in NOTES}
 
     @property
     def typed(self) -> FormPairs:

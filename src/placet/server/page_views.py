@@ -39,7 +39,7 @@ class FormState(Struct, frozen=True, kw_only=True):
     values: Mapping[str, Any] = {}
     step: int = 0
     problems: Mapping[str, str] = {}
-    remarks: Mapping[str, str] = {}
+    notes: Mapping[str, str] = {}
     notice: str | None = None
     idempotency_key: str | None = None
 
@@ -98,7 +98,7 @@ class PageViews:
             step=filled.step,
             values=dict(filled.values),
             problems=dict(filled.problems),
-            remarks=dict(filled.remarks),
+            notes=dict(filled.notes),
             notice=filled.notice,
             rounds=rounds,
             language=language,
@@ -128,7 +128,7 @@ class PageViews:
             values=turn.values,
             step=turn.step,
             problems=problems,
-            remarks=post.remarks,
+            notes=post.notes,
             notice="more_asked" if turn.more_asked else None,
             idempotency_key=post.value("idempotency_key"),
         )

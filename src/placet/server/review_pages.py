@@ -223,7 +223,7 @@ class ReviewPages(HttpApi):
         if typed is None:  # the page of a service's theme may have another form
             typed = post.value("reason")
         picked = HAND_BACK_REASONS.get(post.value("why") or "")
-        parts = [self._language(request).t(picked) if picked else "", clean_remark(typed)]
+        parts = [self._language(request).t(picked) if picked else "", clean_note(typed)]
         reason = "\n\n".join(part for part in parts if part)[:MAX_NOTE_LENGTH]
         person = await self._person(request, post.session)
         await self._desk.hand_back(post.case.id, actor=post.session.actor, reason=reason or None, by=person)
@@ -247,7 +247,7 @@ class ReviewPages(HttpApi):
         language = self._language(request)
         if post.value("shown") is not None:  # else the form has no answer fields
             await self._drafts.save(post)
-        note = clean_remark(post.value("pass_on_note"))[:MAX_NOTE_LENGTH]
+        note = clean_note(post.value("pass_on_note"))[:MAX_NOTE_LENGTH]
         try:
             link = await self._desk.pass_on(post.case.id, actor=post.session.actor, note=note or None)
         except ValidationFailed as error:
@@ -398,8 +398,8 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
 )
 
 
-def clean_remark(text: str | None) -> str:
-    """Return a reviewer's remark without characters that cannot be stored."""
+def clean_note(text: str | None) -> str:
+    """Return a reviewer's note without characters that cannot be stored."""
     return "".join(each for each in normalize_newlines(text or "") if is_storable(each)).strip()
 
 

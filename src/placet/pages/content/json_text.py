@@ -14,10 +14,10 @@ BATCH_SIZE = 50
 def format_as_json(writing: MarkupWriter, value: Any) -> str:
     """Return JSON as markup: lists with one entry per line, objects with one field per line."""
     if not isinstance(value, list | tuple):
-        return writing.long(_text(value))
+        return writing.write_long_text(_text(value))
     if len(value) <= BATCH_SIZE:
-        return writing.long(_lines(value))
-    return writing.later(lambda: writing.run(_many(value)))
+        return writing.write_long_text(_lines(value))
+    return writing.render_later(lambda: writing.write_texts(_many(value)))
 
 
 def _many(values: Sequence[Any]) -> Iterator[str]:

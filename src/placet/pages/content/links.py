@@ -11,7 +11,7 @@ from placet.text.wording import message
 
 MAX_LINK_LENGTH = 2048
 MAX_ADDRESSES = 2000
-MAX_REMARKS = 100
+MAX_WARNINGS = 100
 REL = 'rel="noopener noreferrer nofollow" referrerpolicy="no-referrer" target="_blank"'
 
 # Most URLs have this plain form, which needs no warning.
@@ -51,7 +51,7 @@ def find_host(text: str) -> str:
     return (parts.hostname or "") if parts else ""
 
 
-def find_remark(text: str) -> str | None:
+def find_warning(text: str) -> str | None:
     """Return a warning about a URL, or None if it is ordinary."""
     if len(text) > MAX_LINK_LENGTH:
         return None
@@ -62,19 +62,19 @@ def find_remark(text: str) -> str | None:
         return message(
             "What stands before the @ is no address. This one leads to {host}.", host=parts.hostname
         )
-    return find_host_remark(parts.hostname)
+    return find_host_warning(parts.hostname)
 
 
-def find_remarks(text: str) -> list[str]:
+def find_warnings(text: str) -> list[str]:
     """Return the warnings about the URLs in a text, each once; only the first URLs are checked."""
     if "://" not in text:
         return []
     found = dict.fromkeys(one[0] for one in islice(_ADDRESSES.finditer(text), MAX_ADDRESSES))
-    odd = (said for one in found if not find_ordinary_host(one) and (said := find_remark(one)))
-    return list(dict.fromkeys(islice(odd, MAX_REMARKS)))
+    odd = (said for one in found if not find_ordinary_host(one) and (said := find_warning(one)))
+    return list(dict.fromkeys(islice(odd, MAX_WARNINGS)))
 
 
-def find_host_remark(host: str) -> str | None:
+def find_host_warning(host: str) -> str | None:
     """Return a warning about a host that is a number, or has foreign or imitating letters."""
     if _NUMBERS.fullmatch(host) or ":" in host:
         return message("This address is a number, not a name: {host}", host=host)

@@ -89,14 +89,16 @@ class Markdown:
     def _text(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         text = tokens[position].content
         inside_link = position > 0 and tokens[position - 1].type == "link_open"
-        return self._writing.text(text) + ("" if inside_link else self._writing.remarks(text))
+        return self._writing.write_text(text) + (
+            "" if inside_link else self._writing.write_link_warnings(text)
+        )
 
     def _code_inline(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
-        return f"<code>{self._writing.text(tokens[position].content)}</code>"
+        return f"<code>{self._writing.write_text(tokens[position].content)}</code>"
 
     def _code_block(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
-        return self._writing.scroll(
-            self._writing.text(tokens[position].content.rstrip("\n")), self._writing.t("Code")
+        return self._writing.write_scrolling_text(
+            self._writing.write_text(tokens[position].content.rstrip("\n")), self._writing.t("Code")
         )
 
     _fence = _code_block
@@ -107,7 +109,7 @@ class Markdown:
         shown = images.render_picture(address, name)
         if shown:
             return shown
-        where = self._links.link(address) if links.is_link(address) else self._writing.text(address)
+        where = self._links.link(address) if links.is_link(address) else self._writing.write_text(address)
         said = self._writing.t("Image not shown here: {what}", what=as_markup(f"{name} {where}"))
         return f'<span class="elsewhere">{said}</span>'
 
@@ -120,16 +122,21 @@ class Markdown:
     def _link_close(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
         address, text = env["links"].pop()
         if not links.is_link(address):
-            return f' <small class="host">({self._writing.inline(address)})</small>{self._remarks(address)}'
+            shown = self._writing.write_inline(address)
+            return f' <small class="host">({shown})</small>{self._write_warnings(address)}'
         host = links.find_host(address)
         host_note = "" if links.find_host(text) == host else f' <small class="host">({escape(host)})</small>'
-        return f"</a>{host_note}{self._remarks(address, text)}"
+        return f"</a>{host_note}{self._write_warnings(address, text)}"
 
-    def _remarks(self, address: str, text: str = "") -> str:
+    def _write_warnings(self, address: str, text: str = "") -> str:
         said = [
-            remark for remark in (links.find_remark(address), links.find_disguise(text, address)) if remark
+            warning
+            for warning in (links.find_warning(address), links.find_disguise(text, address))
+            if warning
         ]
-        return "".join(f' <small class="remark">{self._writing.say(remark)}</small>' for remark in said)
+        return "".join(
+            f' <small class="link-warning">{self._writing.write_message(warning)}</small>' for warning in said
+        )
 
     def _heading_open(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
         wanted = TOP_HEADING + int(tokens[position].tag[1]) - env["top"]

@@ -55,7 +55,7 @@ class MarkupWriter:
         self._language = language
         self._later: DeferredMarkup | None = None
 
-    def in_pieces(self, draw: Callable[[], str]) -> Iterator[Markup]:
+    def iterate_pieces(self, draw: Callable[[], str]) -> Iterator[Markup]:
         """Yield what `draw` returns in pieces; long parts are rendered only when they are requested."""
         later = self._later = DeferredMarkup()
         try:
@@ -64,56 +64,58 @@ class MarkupWriter:
             self._later = None
         return map(as_markup, later.fill(markup))
 
-    def later(self, draw: Draw) -> str:
+    def render_later(self, draw: Draw) -> str:
         """Render something long: now, or later inside `in_pieces`."""
         return "".join(draw()) if self._later is None else self._later.defer(draw)
 
-    def long(self, text: str) -> str:
+    def write_long_text(self, text: str) -> str:
         """Return a text of any length as markup."""
         return (
-            self.text(text)
+            self.write_text(text)
             if len(text) <= PIECE_SIZE
-            else self.later(lambda: self.run(split_text(text, PIECE_SIZE)))
+            else self.render_later(lambda: self.write_texts(split_text(text, PIECE_SIZE)))
         )
 
-    def run(self, texts: Iterable[str]) -> Iterator[str]:
+    def write_texts(self, texts: Iterable[str]) -> Iterator[str]:
         """Yield consecutive texts as markup that share one limit of numbered marks."""
         numbered = MAX_NUMBERED
         for text in texts:
-            shown = self.text(text, numbered)
+            shown = self.write_text(text, numbered)
             numbered -= shown.count(OPEN)
             yield shown
 
-    def many_lines(self, text: str, draw: Callable[[str], str]) -> str:
+    def write_many_lines(self, text: str, draw: Callable[[str], str]) -> str:
         """Return any number of lines, rendered by `draw`."""
         if len(text) <= PIECE_SIZE:
             return draw(text)
-        return self.later(
+        return self.render_later(
             lambda: (
                 "\n" * (number > 0) + draw(lines)
                 for number, lines in enumerate(split_lines(text, PIECE_SIZE))
             )
         )
 
-    def text(self, text: str, numbered: int = MAX_NUMBERED) -> str:
+    def write_text(self, text: str, numbered: int = MAX_NUMBERED) -> str:
         """Return a text as markup with hidden characters marked; `numbered` of them with their code point."""
         shown = mark_hidden(text, numbered)
         markup = str(escape(shown))
         return _MARK.sub(self._mark, markup) if shown is not text and "\u27e6" in markup else markup
 
-    def inline(self, text: str) -> str:
+    def write_inline(self, text: str) -> str:
         """Return a text for use inside a sentence, with its direction isolated."""
-        return f"<bdi>{self.text(text)}</bdi>"
+        return f"<bdi>{self.write_text(text)}</bdi>"
 
-    def lines(self, text: str) -> str:
+    def write_lines(self, text: str) -> str:
         """Return a text with its line breaks; a long one is folded."""
         head, rest = split_long_text(text)
-        shown = f'<div class="lines" dir="auto">{self.text(head)}</div>'
+        shown = f'<div class="lines" dir="auto">{self.write_text(head)}</div>'
         if not rest:
             return shown
-        return shown + self.fold(self.all_of(text), f'<div class="lines" dir="auto">{self.long(rest)}</div>')
+        return shown + self.write_fold(
+            self.write_fold_summary(text), f'<div class="lines" dir="auto">{self.write_long_text(rest)}</div>'
+        )
 
-    def all_of(self, text: str) -> str:
+    def write_fold_summary(self, text: str) -> str:
         """Return the summary of a fold: how many lines or characters there are."""
         count = text.count("\n") + (not text.endswith("\n"))
         if count > FOLDED_LINES // 2:
@@ -128,25 +130,26 @@ class MarkupWriter:
         """Return a translated text for a count as markup."""
         return str(escape(self._language.tn(one, many, count)))
 
-    def listing(self, *parts: str) -> str:
+    def write_list(self, *parts: str) -> str:
         """Return several parts as a list in a sentence; all of them are markup."""
         return self._language.listing(parts)
 
-    def remarks(self, text: str) -> str:
+    def write_link_warnings(self, text: str) -> str:
         """Return the warnings about the URLs in a text as markup."""
         return "".join(
-            f' <small class="remark">{self.say(remark)}</small>' for remark in links.find_remarks(text)
+            f' <small class="link-warning">{self.write_message(warning)}</small>'
+            for warning in links.find_warnings(text)
         )
 
-    def say(self, message: str) -> str:
+    def write_message(self, message: str) -> str:
         """Return a translated message as markup."""
         return str(escape(self._language.say(message)))
 
-    def fold(self, summary: str, inside: str, css: str = "fold") -> str:
+    def write_fold(self, summary: str, inside: str, css: str = "fold") -> str:
         """Return a fold that opens on demand; `summary` and `inside` are markup."""
         return f'<details class="{css}"><summary>{summary}</summary>{inside}</details>'
 
-    def scroll(self, inside: str, name: str, css: str = "") -> str:
+    def write_scrolling_text(self, inside: str, name: str, css: str = "") -> str:
         """Return preformatted text that scrolls sideways, also by keyboard."""
         return f'<pre class="code{css}" tabindex="0" role="group" aria-label="{name}">\n{inside}</pre>'
 

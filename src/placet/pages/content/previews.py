@@ -77,11 +77,11 @@ class Previews:
         draw = self._markdown.draw(text)
         if draw is None:
             return self._add_caption(
-                self._writing.t("Markdown, shown as it was written"), self._writing.lines(text)
+                self._writing.t("Markdown, shown as it was written"), self._writing.write_lines(text)
             )
         return self._add_caption(
             self._writing.t("Markdown"),
-            f'<div class="markdown" dir="auto">{self._writing.later(draw)}</div>{self._source(text)}',
+            f'<div class="markdown" dir="auto">{self._writing.render_later(draw)}</div>{self._source(text)}',
         )
 
     def _as_html(self, text: str, content_type: ContentType, alt: str) -> str | None:
@@ -91,7 +91,7 @@ class Previews:
         if not words:
             return self._add_caption(self._writing.t("HTML, shown as it was written"), self._code(text))
         return self._add_caption(
-            self._writing.t("HTML, only its words"), self._writing.lines(words) + self._source(text)
+            self._writing.t("HTML, only its words"), self._writing.write_lines(words) + self._source(text)
         )
 
     def _as_json(self, text: str, content_type: ContentType, alt: str) -> str | None:
@@ -124,7 +124,7 @@ class Previews:
             return None
         added = text.count("\n+") - text.count("\n+++ ")
         removed = text.count("\n-") - text.count("\n--- ")
-        caption = self._writing.listing(
+        caption = self._writing.write_list(
             self._writing.tn("{count} line added", "{count} lines added", added),
             self._writing.tn("{count} line removed", "{count} lines removed", removed),
         )
@@ -135,7 +135,7 @@ class Previews:
     def _as_code(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if "\n" not in text.strip("\n") and not content_type.language:
             return None
-        return self._add_caption(self._writing.text(content_type.language), self._code(text))
+        return self._add_caption(self._writing.write_text(content_type.language), self._code(text))
 
     def _as_image(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if _BASE64_IMAGE.match(text):
@@ -146,10 +146,12 @@ class Previews:
         if links.is_link(text):
             return self._writing.t("Image not shown here: {what}", what=as_markup(self._values.link(text)))
         if text.startswith("data:"):
-            media = self._writing.inline(text[5:60].partition(";")[0].partition(",")[0])
-            return self._writing.fold(
+            media = self._writing.write_inline(text[5:60].partition(";")[0].partition(",")[0])
+            return self._writing.write_fold(
                 self._writing.t("Image that cannot be shown: {what}", what=as_markup(media)),
-                self._writing.scroll(self._writing.long(text), self._writing.t("As text"), " broken"),
+                self._writing.write_scrolling_text(
+                    self._writing.write_long_text(text), self._writing.t("As text"), " broken"
+                ),
             )
         return None
 
@@ -162,25 +164,31 @@ class Previews:
 
     def _source(self, text: str) -> str:
         """Return the source text in a closed fold."""
-        inside = self._writing.scroll(self._writing.long(text), self._writing.t("As it was written"))
-        return self._writing.fold(self._writing.t("As it was written"), inside, "fold source-text")
+        inside = self._writing.write_scrolling_text(
+            self._writing.write_long_text(text), self._writing.t("As it was written")
+        )
+        return self._writing.write_fold(self._writing.t("As it was written"), inside, "fold source-text")
 
     def _code(self, text: str) -> str:
         return self._render_folded(text, self._number_lines, self._writing.t("Code"))
 
     def _render_folded(self, text: str, draw: Callable[[str], str], name: str) -> str:
         head, rest = split_long_text(text.rstrip("\n"))
-        shown = self._writing.scroll(draw(head), name, " numbered")
+        shown = self._writing.write_scrolling_text(draw(head), name, " numbered")
         if rest:
             few = rest.count("\n") <= MAX_NUMBERED_LINES
-            inside = self._writing.many_lines(rest, draw) if few else self._writing.long(rest)
+            inside = (
+                self._writing.write_many_lines(rest, draw) if few else self._writing.write_long_text(rest)
+            )
             css = " numbered" if few else ""
-            shown += self._writing.fold(self._writing.all_of(text), self._writing.scroll(inside, name, css))
+            shown += self._writing.write_fold(
+                self._writing.write_fold_summary(text), self._writing.write_scrolling_text(inside, name, css)
+            )
         return f'<div class="listing">{shown}</div>'
 
     def _number_lines(self, text: str) -> str:
         # The text is escaped, so every tag in it is ours.
-        return "<span>" + self._writing.text(text).replace("\n", "</span>\n<span>") + "</span>"
+        return "<span>" + self._writing.write_text(text).replace("\n", "</span>\n<span>") + "</span>"
 
     def _mark_lines(self, text: str) -> str:
         lines = self._number_lines(text)

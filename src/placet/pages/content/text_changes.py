@@ -39,7 +39,7 @@ def _is_worth_comparing(before: str, after: str) -> bool:
 def _render_piece(writing: MarkupWriter, piece: Piece) -> str:
     if piece.sign == "gap":
         return '<span class="gap">⋯</span>'
-    text = writing.text(str(piece.value))
+    text = writing.write_text(str(piece.value))
     if piece.sign == "same":
         return text
     text = text.replace("\n", "↵\n")

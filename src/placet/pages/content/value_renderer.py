@@ -100,7 +100,7 @@ class ValueRenderer:
 
     def pieces(self, values: Mapping[str, Any]) -> Iterator[Markup]:
         """Yield the facts in pieces for a template to loop over, so that other requests can run."""
-        return self.writing.in_pieces(lambda: self.facts(values))
+        return self.writing.iterate_pieces(lambda: self.facts(values))
 
     def artifact_pieces(
         self, value: Any, context: Mapping[str, Any], service: str | None = None
@@ -116,7 +116,7 @@ class ValueRenderer:
             drawn, hints = self._render_artifact(value, context, service)
             return drawn
 
-        pieces = self.writing.in_pieces(draw)
+        pieces = self.writing.iterate_pieces(draw)
         return pieces, hints
 
     def _render_artifact(
@@ -138,16 +138,16 @@ class ValueRenderer:
 
     def picture(self, value: Any, alt: str | None = None) -> Markup:
         """Return an image with its alternative text; empty if it may not be shown."""
-        shown = images.render_picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
+        shown = images.render_picture(value, self.writing.write_text(alt) if alt else self.writing.t("Image"))
         return as_markup(shown or "")
 
     def mark(self, text: object) -> Markup:
         """Return a foreign text as markup with its hidden characters marked."""
-        return as_markup(self.writing.text(str(text)))
+        return as_markup(self.writing.write_text(str(text)))
 
-    def remarks(self, text: object) -> Markup:
+    def link_warnings(self, text: object) -> Markup:
         """Return the warnings about the URLs in a text."""
-        return as_markup(self.writing.remarks(str(text)))
+        return as_markup(self.writing.write_link_warnings(str(text)))
 
     def fact(self, key: str, value: Any) -> tuple[str, str, bool]:
         """Return a fact's label and value as markup, and whether the value needs the full width."""
@@ -202,8 +202,8 @@ class ValueRenderer:
         if shown:
             return shown
         if look == "lines":
-            return self.writing.lines(text) + self.writing.remarks(text), True
-        return f"<bdi>{self.writing.text(text)}</bdi>{self.writing.remarks(text)}", False
+            return self.writing.write_lines(text) + self.writing.write_link_warnings(text), True
+        return f"<bdi>{self.writing.write_text(text)}</bdi>{self.writing.write_link_warnings(text)}", False
 
     def _preview(self, content_type: ContentType, text: str, alt: str) -> Shown | None:
         return self.previews.show(content_type, text, _attribute(alt) or self._image_name(None))
@@ -217,7 +217,9 @@ class ValueRenderer:
         host = links.find_host(address)
         before, found, after = address.partition(host)
         shown = f"{escape(before)}<b>{escape(found)}</b>{escape(after)}" if found else escape(address)
-        return f'<a href="{escape(address)}" {links.REL}>{shown}</a>{self.writing.remarks(address)}'
+        return (
+            f'<a href="{escape(address)}" {links.REL}>{shown}</a>{self.writing.write_link_warnings(address)}'
+        )
 
     def _date(self, text: str) -> str:
         moment = display_forms.parse_moment(text)
@@ -226,7 +228,7 @@ class ValueRenderer:
         return f'<time datetime="{escape(text)}">{escape(said)}</time>'
 
     def _make_name(self, key: str) -> KeyLabel:
-        return KeyLabel(key, self.writing.text(display_forms.format_label(key)))
+        return KeyLabel(key, self.writing.write_text(display_forms.format_label(key)))
 
     def _image_name(self, service: str | None) -> str:
         if service:
@@ -241,7 +243,7 @@ class ValueRenderer:
         shown = self._facts(values, depth, room, name.label)
         if depth >= FOLD_DEPTH and len(values) >= FOLD_PARTS:
             count = self.writing.tn("{count} field", "{count} fields", len(values))
-            return self.writing.fold(count, shown), True
+            return self.writing.write_fold(count, shown), True
         return shown, True
 
     def _facts(self, values: Mapping[str, Any], depth: int, room: RemainingParts, alt: str = "") -> str:
@@ -289,7 +291,9 @@ class ValueRenderer:
     def _caption(self, values: Mapping[str, Any]) -> str:
         """Return the text beside an image that describes it."""
         texts = (values.get(key) for key in CAPTIONS)
-        return next((self.writing.text(text) for text in texts if isinstance(text, str) and text.strip()), "")
+        return next(
+            (self.writing.write_text(text) for text in texts if isinstance(text, str) and text.strip()), ""
+        )
 
     # Lists
 
@@ -324,7 +328,7 @@ class ValueRenderer:
         return f"{start}{''.join(parts)}{end}{self._render_rest(values, shown)}"
 
     def _all(self, count: int, inside: str) -> str:
-        return self.writing.fold(self.writing.tn("Show it", "Show all {count}", count), inside)
+        return self.writing.write_fold(self.writing.tn("Show it", "Show all {count}", count), inside)
 
     def _render_rest(self, values: Sequence[Any], shown: int) -> str:
         return self._as_text(values[shown:], len(values) - shown) if shown < len(values) else ""
@@ -375,15 +379,19 @@ class ValueRenderer:
         return f'<tr role="row">{"".join(shown)}</tr>'
 
     def _all_rows(self, count: int, inside: str) -> str:
-        return self.writing.fold(self.writing.tn("Show the row", "Show all {count} rows", count), inside)
+        return self.writing.write_fold(
+            self.writing.tn("Show the row", "Show all {count} rows", count), inside
+        )
 
     # Large values
 
     def _as_text(self, value: Any, count: int) -> str:
         """Return the rest of a large value as text."""
         summary = self.writing.tn("{count} more, as text", "{count} more, as text", count)
-        inside = self.writing.scroll(format_as_json(self.writing, value), self.writing.t("As text"))
-        return self.writing.fold(summary, inside)
+        inside = self.writing.write_scrolling_text(
+            format_as_json(self.writing, value), self.writing.t("As text")
+        )
+        return self.writing.write_fold(summary, inside)
 
 
 _NUMBER = ' class="number"'
