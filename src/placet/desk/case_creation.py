@@ -139,7 +139,7 @@ class CaseCreator:
         await self._quotas.check(case.owner, len(body))
         # Reserved before anything else is awaited: requests at the same time must see each other.
         with self._quotas.reserve(case.owner, len(body)):
-            await self._schemas.check(rules, offer.context)
+            await self._schemas.check(case.owner, rules, offer.context)
             return await self._write(case, offer, body, principal, repeatable, hold)
 
     async def _write(

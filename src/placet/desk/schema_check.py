@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -16,21 +17,26 @@ MAX_REMEMBERED = 10_000
 
 
 class SchemaCheck:
-    """Checks each schema once, one at a time. An agent sends the same few schemas with every case."""
+    """Checks each schema once, one at a time. An agent sends the same few schemas with every case.
+
+    Principals take turns: one that sends many schemas delays another's by one schema of its own.
+    """
 
     def __init__(self, evaluator: RulesEvaluator) -> None:
         self._evaluator = evaluator
         self._usable: OrderedDict[bytes, None] = OrderedDict()
         self._turn = asyncio.Lock()
+        self._turns_of_owners: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def check(self, rules: ReviewRules, context: Mapping[str, Any]) -> None:
+    async def check(self, owner: str | None, rules: ReviewRules, context: Mapping[str, Any]) -> None:
         """Raise ValidationFailed if a schema of this context cannot be used."""
+        turn_of_owner = self._turns_of_owners.setdefault(owner or "", asyncio.Lock())
         for path, schema in rules.list_schemas(context):
             digest = sha256(msgspec.json.encode([rules.name, schema], order="deterministic")).digest()
             if digest in self._usable:
                 self._usable.move_to_end(digest)
                 continue
-            async with self._turn:
+            async with turn_of_owner, self._turn:
                 await self._evaluate(rules, path, schema)
             self._usable[digest] = None
             if len(self._usable) > MAX_REMEMBERED:
