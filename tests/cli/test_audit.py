@@ -212,8 +212,9 @@ def test_refusal_is_explained_in_one_sentence(audit_environment, arguments: list
     assert refusal.message.startswith(words)
 
 
-def test_invalid_time_is_a_usage_error(audit_environment):
-    done = invoke_audit(audit_environment, "list", "--since", "lately")
+@pytest.mark.parametrize("text", ["lately", "0001-01-01T00:00:00+14:00"])
+def test_invalid_time_is_a_usage_error(audit_environment, text: str):
+    done = invoke_audit(audit_environment, "list", "--since", text)
     assert (done.exit_code, "--since: use a timestamp such as" in done.stderr) == (2, True)
 
 

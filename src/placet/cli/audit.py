@@ -4,7 +4,7 @@ import itertools
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,13 @@ import click
 
 from placet.cli.client_options import join_options
 from placet.cli.command_group import CommandGroup
-from placet.cli.options import json_option, limit_option
+from placet.cli.options import json_option, limit_option, parse_time
 from placet.cli.output import print_table
 from placet.cli.relay_operations import add_location_options, run_audit
 from placet.cli.results import print_bytes, print_result
-from placet.desk import clock
-from placet.errors import CaseNotFound, PlacetError, ValidationFailed
+from placet.errors import CaseNotFound, PlacetError
 from placet.http.operations import Operations
 from placet.http.paging import MAX_SIZE
-from placet.protocol.duration import parse_duration
 from placet.relay.audit.audit_event import AUDIT_ACTIONS, TRANSPORTS
 from placet.text.characters import escape_hidden_in_json, mark_hidden
 from placet.text.truncation import to_single_line, truncate
@@ -79,14 +77,14 @@ filter_options = join_options(
 @json_option
 def list_events(limit: int, as_json: bool, **given: Any) -> None:
     """List events, newest first."""
-    query = _query(given)
+    query = _build_query(given)
     found = run_audit(given, lambda relay: list_newest(relay, query, limit))
     if as_json:
         print_result(found)
         return
     rows = [
         (
-            _moment(one["createdAt"]),
+            _format_time(one["createdAt"]),
             one["auditType"],
             one["auditAction"],
             _describe_ends(one),
@@ -135,7 +133,7 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
 @audit_options
 def export(output: Path | None, **given: Any) -> None:
     """Export events as JSON Lines, in the order they were written."""
-    query = _query(given)
+    query = _build_query(given)
 
     async def write(relay: Operations) -> int:
         pieces = relay.stream("exportAuditEvents", **query)
@@ -197,28 +195,13 @@ async def _trace(relay: Operations, correlation_id: str) -> dict[str, Any]:
     return found
 
 
-def _query(given: dict[str, Any]) -> Query:
+def _build_query(given: dict[str, Any]) -> Query:
     asked = {**given, "types": ",".join(given["types"]) or None}
     query = {name: asked[flag] for flag, name in _NAMES.items() if asked[flag] is not None}
     for flag, name in (("since", "start_time"), ("until", "end_time")):
         if given[flag] is not None:
-            query[name] = _time(flag, given[flag]).isoformat()
+            query[name] = parse_time(f"--{flag}", given[flag]).isoformat()
     return query
-
-
-def _time(flag: str, text: str) -> datetime:
-    """Parse a time, or a duration before now."""
-    try:
-        return clock.now() - parse_duration(text)
-    except ValidationFailed:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(
-            f"--{flag}: use a timestamp such as 2026-11-15T12:00:00Z, or a duration such as 2h."
-        ) from None
-    return moment.astimezone(UTC)
 
 
 def _describe_ends(event: dict[str, Any]) -> str:
@@ -227,7 +210,7 @@ def _describe_ends(event: dict[str, Any]) -> str:
     return " -> ".join(ends) or "-"
 
 
-def _moment(text: str) -> str:
+def _format_time(text: str) -> str:
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -1,9 +1,14 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+
+from placet.desk import clock
+from placet.errors import ValidationFailed
+from placet.protocol.duration import parse_duration
 
 config_option = click.option(
     "--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings."
@@ -36,3 +41,17 @@ def add_server_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def parse_time(option: str, text: str) -> datetime:
+    """Return the time that an option names, by a timestamp or a duration before now; refuse other texts."""
+    try:
+        return clock.now() - parse_duration(text)
+    except ValidationFailed:
+        pass
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise click.UsageError(
+            f"{option}: use a timestamp such as 2026-11-15T12:00:00Z, or a duration such as 2h or 7d."
+        ) from None

@@ -1,22 +1,19 @@
 """`placet policy add, list, show, bind, …`: the policies of a server or of a database."""
 
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from placet.cli.options import json_option
+from placet.cli.options import json_option, parse_time
 from placet.cli.output import print_table
 from placet.cli.policy_files import FILE, policy_to_json, read_policies
 from placet.cli.relay_operations import add_location_options, run_policies
 from placet.cli.results import print_result
-from placet.desk import clock
 from placet.errors import PlacetError, ValidationFailed
 from placet.http.operations import Operations, call_all_pages
-from placet.protocol.duration import parse_duration
 from placet.relay.policies.policy import Policy
 from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line
@@ -82,7 +79,13 @@ def list_policies(
         print_result(listed)
         return
     rows = [
-        (one["policyId"], one["version"], mark_hidden(one["name"]), _action(one), _describe_bindings(one))
+        (
+            one["policyId"],
+            one["version"],
+            mark_hidden(one["name"]),
+            _describe_action(one),
+            _describe_bindings(one),
+        )
         for one in listed
     ]
     print_table(("id", "version", "name", "action", "bound to"), rows, empty="There are no policies.")
@@ -151,7 +154,7 @@ def bind(
 
     The policies are put into a new policy group. Prints the id of the binding to standard output.
     """
-    level = {**_level(agent, source, sink), "priority": priority}
+    level = {**_choose_level(agent, source, sink), "priority": priority}
     window = {"validFrom": valid_from, "validTo": valid_to}
 
     async def work(relay: Operations) -> dict[str, Any]:
@@ -241,9 +244,9 @@ def replay(
     permissions POLICIES:READ and AUDIT:READ.
     """
     asked = {
-        "policy": _policy(policy, number),
-        "since": _moment(since, "--since"),
-        "until": None if until is None else _moment(until, "--until"),
+        "policy": _find_policy(policy, number),
+        "since": parse_time("--since", since).isoformat(),
+        "until": None if until is None else parse_time("--until", until).isoformat(),
         "limits": {"messages": messages, "seconds": seconds, "examples": examples},
     }
 
@@ -309,7 +312,7 @@ async def _find_bindings(relay: Operations) -> dict[str, list[dict[str, Any]]]:
     return bound
 
 
-def _level(agent: str | None, source: str | None, sink: str | None) -> dict[str, Any]:
+def _choose_level(agent: str | None, source: str | None, sink: str | None) -> dict[str, Any]:
     if agent is not None and source is None and sink is None:
         return {"bindingLevel": "AGENT", "agentId": agent}
     if agent is None and source is not None and sink is not None:
@@ -319,7 +322,7 @@ def _level(agent: str | None, source: str | None, sink: str | None) -> dict[str,
     raise click.UsageError("Pass --agent, or --source and --sink together, or none of them.")
 
 
-def _policy(named: str, number: str | None) -> dict[str, Any]:
+def _find_policy(named: str, number: str | None) -> dict[str, Any]:
     """Return a policy from a file, or by its id if there is no file with this name."""
     if Path(named).exists() or not re.fullmatch(r"policy_[0-9a-f]+", named):
         if number is not None:
@@ -331,21 +334,7 @@ def _policy(named: str, number: str | None) -> dict[str, Any]:
     return {"policyId": named, "version": number}
 
 
-def _moment(text: str, option: str) -> str:
-    """Parse a time, or a duration before now."""
-    try:
-        return (clock.now() - parse_duration(text)).isoformat()
-    except ValidationFailed:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError as error:
-            raise click.UsageError(
-                f"{option}: use a timestamp such as 2026-11-15T12:00:00Z, or a duration such as 7d."
-            ) from error
-        return (moment if moment.tzinfo else moment.astimezone()).isoformat()
-
-
-def _action(policy: dict[str, Any]) -> str:
+def _describe_action(policy: dict[str, Any]) -> str:
     config = policy["config"]
     within = config.get("pattern") or config.get("entity") or config
     state = " (retired)" if policy["retiredAt"] else ""
@@ -357,11 +346,12 @@ def _describe_bindings(policy: dict[str, Any], *, ids: bool = False) -> str:
     if policy["origin"] == "settings":
         return "every message, by the settings"
     return (
-        ", ".join(_scope(one) + (f" by {one['id']}" if ids else "") for one in policy["bound"]) or "nothing"
+        ", ".join(_describe_scope(one) + (f" by {one['id']}" if ids else "") for one in policy["bound"])
+        or "nothing"
     )
 
 
-def _scope(binding: dict[str, Any]) -> str:
+def _describe_scope(binding: dict[str, Any]) -> str:
     if binding["bindingLevel"] == "TENANT":
         return "every message"
     if binding["bindingLevel"] == "AGENT":
