@@ -69,12 +69,12 @@ def prepare_offer(
         prompt=draft.prompt,
         message=draft.message or draft.prompt,
         context=context,
-        actions=_actions(draft, rules),
-        affirmative_actions=_affirmative_actions(draft),
+        actions=_list_actions(draft, rules),
+        affirmative_actions=_list_affirmative_actions(draft),
         only_reviewer=draft.only_reviewer,
         four_eyes=four_eyes,
         asked_by=draft.asked_by if four_eyes else (),
-        inline_actions=_inline_actions(draft, rules, context),
+        inline_actions=_list_inline_actions(draft, rules, context),
         timeout=draft.timeout or format_duration(limits.default_timeout_for),
         surface=draft.surface,
         verification_policy=draft.verification_policy,
@@ -100,20 +100,20 @@ def build_case(
         version,
         {"inline_actions": draft.inline_actions, "verification_policy": draft.verification_policy},
     )
-    expires_at = now + _timeout(draft, limits)
+    expires_at = now + _parse_timeout(draft, limits)
     return Case(
         id=credentials.case_id,
         type=draft.type,
         spec_version=version,
         created_at=now,
         expires_at=expires_at,
-        default_action=_default_action(draft),
+        default_action=_choose_default_action(draft),
         offer_digest=offer_digest(credentials.case_id, offer),
         review_digests=(digest_token(credentials.review_token),),
         submit_digest=digest_token(credentials.submit_token) if offer.inline_actions else None,
         owner=owner,
         callback_url=draft.callback_url,
-        reminders=_reminders(draft, now, expires_at),
+        reminders=_list_reminders(draft, now, expires_at),
         previous_case_id=draft.previous_case_id,
         subject=subject,
     )
@@ -127,7 +127,7 @@ def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) 
         )
 
 
-def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
+def _parse_timeout(draft: CaseDraft, limits: Limits) -> timedelta:
     if draft.timeout is None:
         return limits.default_timeout_for
     asked = _parse_duration(draft.timeout, "timeout")
@@ -138,7 +138,7 @@ def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
     return asked
 
 
-def _default_action(draft: CaseDraft) -> DefaultAction:
+def _choose_default_action(draft: CaseDraft) -> DefaultAction:
     if draft.default_action != "approve":
         return draft.default_action or "skip"
     if not draft.allow_default_approve:
@@ -146,7 +146,7 @@ def _default_action(draft: CaseDraft) -> DefaultAction:
     return "approve"
 
 
-def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[datetime, ...]:
+def _list_reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[datetime, ...]:
     asked = draft.reminder_at
     moments = () if asked is None else (asked,) if isinstance(asked, datetime) else asked
     for moment in moments:
@@ -155,7 +155,7 @@ def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[d
     return tuple(sorted({moment.astimezone(UTC) for moment in moments}))
 
 
-def _actions(draft: CaseDraft, rules: ReviewRules) -> tuple[str, ...]:
+def _list_actions(draft: CaseDraft, rules: ReviewRules) -> tuple[str, ...]:
     custom = draft.type.startswith("x-") and not rules.actions
     if custom and not draft.actions:
         raise ValidationFailed(f"actions: a custom type declares its actions; add them for {draft.type}.")
@@ -167,7 +167,7 @@ def _actions(draft: CaseDraft, rules: ReviewRules) -> tuple[str, ...]:
     return actions
 
 
-def _affirmative_actions(draft: CaseDraft) -> tuple[str, ...]:
+def _list_affirmative_actions(draft: CaseDraft) -> tuple[str, ...]:
     for action in draft.affirmative_actions or ():
         if action not in (draft.actions or ()):
             raise ValidationFailed(
@@ -176,7 +176,9 @@ def _affirmative_actions(draft: CaseDraft) -> tuple[str, ...]:
     return tuple(dict.fromkeys(draft.affirmative_actions or ()))
 
 
-def _inline_actions(draft: CaseDraft, rules: ReviewRules, context: dict[str, Any]) -> tuple[str, ...] | None:
+def _list_inline_actions(
+    draft: CaseDraft, rules: ReviewRules, context: dict[str, Any]
+) -> tuple[str, ...] | None:
     if draft.inline_actions is None:
         return None
     possible = draft.actions or rules.inline_for(context)
@@ -190,9 +192,9 @@ def _inline_actions(draft: CaseDraft, rules: ReviewRules, context: dict[str, Any
 def _check_texts(draft: CaseDraft) -> None:
     for name in ("prompt", "message", "service", "agent"):
         if not is_storable(getattr(draft, name) or ""):
-            raise _unstorable_error(name)
+            raise _build_unstorable_error(name)
     if not all(map(is_storable, draft.asked_by)):
-        raise _unstorable_error("asked_by")
+        raise _build_unstorable_error("asked_by")
     if draft.surface is not None:
         parse_surface(msgspec.to_builtins(draft.surface))
     if draft.verification_policy is not None:
@@ -217,11 +219,11 @@ def _encode_json(name: str, value: Any) -> bytes:
     # Without these the regular expression, which takes longer, cannot match.
     suspect = b"\\u00" in encoded or b"\\b" in encoded or b"\x7f" in encoded or b"\xc2" in encoded
     if suspect and _UNSTORABLE.search(encoded):
-        raise _unstorable_error(name)
+        raise _build_unstorable_error(name)
     return encoded
 
 
-def _unstorable_error(name: str) -> ValidationFailed:
+def _build_unstorable_error(name: str) -> ValidationFailed:
     return ValidationFailed(f"{name} holds control characters or half a character; remove them.")
 
 

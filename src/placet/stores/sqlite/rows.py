@@ -48,12 +48,12 @@ def _offer_from(offer: bytes | None) -> Offer:
 
 
 @overload
-def to_micros(moment: datetime) -> int: ...
+def to_micros(at: datetime) -> int: ...
 @overload
-def to_micros(moment: datetime | None) -> int | None: ...
-def to_micros(moment: datetime | None) -> int | None:
-    """A datetime_from as whole microseconds since 1970."""
-    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
+def to_micros(at: datetime | None) -> int | None: ...
+def to_micros(at: datetime | None) -> int | None:
+    """Return a time as whole microseconds since 1970, or None for None."""
+    return None if at is None else (at - _EPOCH) // _MICROSECOND
 
 
 @overload
@@ -61,7 +61,7 @@ def datetime_from(value: int) -> datetime: ...
 @overload
 def datetime_from(value: int | None) -> datetime | None: ...
 def datetime_from(value: int | None) -> datetime | None:
-    """The moment that `micros` wrote."""
+    """Return the time that `to_micros` encoded, or None for None."""
     return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
