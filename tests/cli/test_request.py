@@ -42,6 +42,17 @@ def test_a_call_that_needs_a_person_comes_back_with_the_decision(desk: Desk, act
     assert result["submission_context"]["mode"] == "browser_submit"
 
 
+@pytest.mark.parametrize("origin", ["reviews.example", "ftp://reviews.example", "https://", "https://[", ""])
+def test_a_trusted_origin_that_is_none_is_refused_before_anything_is_sent(
+    service: StrangeService, desk: Desk, origin: str
+) -> None:
+    service.asks()
+    asking = desk.start("request", "POST", f"{service.url}/act", "--trust", origin)
+    assert asking.read_stdout(2) == b""
+    assert "is not an origin, such as https://" in asking.stderr
+    assert service.calls == []
+
+
 def test_persons_progress_is_printed(desk: Desk) -> None:
     asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", CASE, "--interval", "0.2")
     link = asking.link()

@@ -1,16 +1,24 @@
 """Wrong arguments are refused where they are passed, with a sentence that says what to pass instead."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from placet.client import PlacetClient
 from placet.errors import InvalidFeedback
 from placet.hook import (
     CheckpointRetention,
+    EmbeddedGrants,
+    EmbeddedReviews,
+    FileSaver,
     HumanInTheLoopHook,
     MemorySaver,
     ReactAgent,
+    ServerGrants,
+    ServerReviews,
+    SqliteSaver,
     Tool,
     ToolConfig,
     ToolFeedback,
@@ -83,6 +91,20 @@ def build_gate(**named: Any) -> ApprovalGate:
     return ApprovalGate(options.pop("hooks"), options.pop("saver"), **options)
 
 
+def build_reviews(**named: Any) -> ServerReviews:
+    return ServerReviews(PlacetClient("http://127.0.0.1:1", "key"), **named)
+
+
+def gate_sdk_tools(tools: Any) -> Any:
+    return OpenAIAgentsApproval(HOOK, saver=MemorySaver()).gate_tools(tools)
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Savers that are built with a text make a file or a folder of that name."""
+    monkeypatch.chdir(tmp_path)
+
+
 NOTHING: list[str] = []
 ACCEPTED: dict[tuple[Callable[..., Any], str], list[str]] = {
     (HumanInTheLoopHook, "approval_on"): ["mapping"],
@@ -131,6 +153,14 @@ ACCEPTED: dict[tuple[Callable[..., Any], str], list[str]] = {
     (build_proxy, "wait_for"): NOTHING,
     (build_proxy, "scope"): ["text"],
     (McpUpstream, "target"): ["two parameters", "no parameters", "class"],
+    (SqliteSaver, "path"): ["text"],
+    (FileSaver, "folder"): ["text"],
+    (ServerReviews, "client"): NOTHING,
+    (EmbeddedReviews, "placet"): NOTHING,
+    (build_reviews, "timeout"): NOTHING,
+    (ServerGrants, "client"): NOTHING,
+    (EmbeddedGrants, "placet"): NOTHING,
+    (gate_sdk_tools, "tools"): NOTHING,
     (CheckpointRetention, "count"): NOTHING,
     (CheckpointRetention, "age"): ["None"],
 }
@@ -172,6 +202,12 @@ def test_an_argument_of_the_wrong_type_is_refused_by_name(
         (lambda: build_agent(hooks=MemorySaver(), saver=[HOOK]), "hooks: .* not a MemorySaver"),
         (lambda: build_agent(lease_for=60), "lease_for: must be a timedelta, not 60"),
         (lambda: tool(repeatble=True), "There is no option repeatble; use .*repeatable"),  # type: ignore[call-overload]
+        (lambda: SqliteSaver(""), 'path: must be the path of a file, such as "threads.db", not the text'),
+        (lambda: ServerReviews("https://x.example"), "client: must be a PlacetClient, not the text"),  # type: ignore[arg-type]
+        (lambda: EmbeddedReviews(PlacetClient("http://127.0.0.1:1", "k")), "placet: must be a Placet, not"),  # type: ignore[arg-type]
+        (lambda: build_reviews(timeout="soon"), "timeout: must be a duration as text, such as 30m or 24h"),
+        (lambda: gate_sdk_tools(print), "tools: must be a list of the SDK's tools, such as .function_tool"),
+        (lambda: gate_sdk_tools([print]), "tools: must be a list .*, not a builtin_function"),
         (lambda: McpUpstream("x"), "target: must be a function"),  # type: ignore[arg-type]
         (lambda: resume_pending([build_agent()]), "agents: .* not a list"),  # type: ignore[arg-type]
         (lambda: requires_approval(print)("x"), "written with parentheses"),  # type: ignore[arg-type]

@@ -33,8 +33,9 @@ from placet.agent.responses import (
 from placet.agent.round_numbers import RoundNumbers, SuggestionLimit
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case
 from placet.agent.sse import EventReader
-from placet.agent.trust import TrustedOrigins
+from placet.agent.trust import TrustedOrigins, parse_origin
 from placet.errors import (
+    AddressRefused,
     CaseLost,
     KeysUnavailable,
     NotificationFailed,
@@ -43,6 +44,7 @@ from placet.errors import (
     UnreadableAnswer,
 )
 
+ORIGIN_EXAMPLE = "https://reviews.example"
 MAX_STREAMS = 32  # per agent; more would leave no connection for polls
 
 TellT = TypeVar("TellT")
@@ -155,12 +157,13 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._check_tell(tell)
+        _check_settings(interval_s, max_wait, pending)
         self._tell = tell
         self._own_http = http is None
         self._http: HttpT = http or self._client(
             timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
         )
-        self._trusted = tuple(trusted)
+        self._trusted = _read_trusted(trusted)
         self._interval_s = interval_s
         self._max_wait = max_wait
         self._streams = streams
@@ -320,6 +323,29 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             give_up_at=began + self._max_wait if self._max_wait is not None else None,
             streams=self._streams and len(self._following) < MAX_STREAMS,
         )
+
+
+def _read_trusted(trusted: Iterable[str]) -> tuple[str, ...]:
+    """Return the trusted origins. Raises SettingsError for values that are none."""
+    if isinstance(trusted, str) or not isinstance(trusted, Iterable):
+        raise SettingsError(f"trusted must be a list of origins, such as {ORIGIN_EXAMPLE}.")
+    origins = tuple(trusted)
+    for each in origins:
+        try:
+            parse_origin(each)
+        except (AddressRefused, TypeError, AttributeError):
+            raise SettingsError(f"trusted: {each!a} is not an origin, such as {ORIGIN_EXAMPLE}.") from None
+    return origins
+
+
+def _check_settings(interval_s: object, max_wait: object, pending: object) -> None:
+    """Raise SettingsError for a value that would fail only after a service has opened a case."""
+    if interval_s is not None and (isinstance(interval_s, bool) or not isinstance(interval_s, int | float)):
+        raise SettingsError("interval_s must be a number of seconds, or None.")
+    if max_wait is not None and not isinstance(max_wait, timedelta):
+        raise SettingsError("max_wait must be a timedelta, or None.")
+    if pending is not None and not isinstance(pending, PendingCases):
+        raise SettingsError('pending must be PendingCases, such as PendingCases("cases.db"), or None.')
 
 
 def is_function_of_kind(function: object, *kinds: Callable[[object], bool]) -> bool:

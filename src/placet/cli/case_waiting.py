@@ -15,14 +15,17 @@ import click
 from msgspec import Struct
 
 from placet.agent import AsyncAgent, Expired, Notice, Outcome, PendingCase, PendingCases
+from placet.agent.base_agent import ORIGIN_EXAMPLE
 from placet.agent.channel_bridge import build_closure
 from placet.agent.pending_case_store import default_path
+from placet.agent.trust import parse_origin
 from placet.channels import texts
 from placet.cli import results
 from placet.cli.notifications import VIAS, QuestionNotifier, build_targets, open_messengers
 from placet.cli.progress_line import ProgressLine
 from placet.cli.text_tables import discard_output
 from placet.errors import (
+    AddressRefused,
     CaseFileUnavailable,
     CaseNotSaved,
     KeysUnavailable,
@@ -63,6 +66,16 @@ class WaitOptions(Struct, frozen=True, kw_only=True):
     as_json: bool = False
 
 
+def _read_origins(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the origins; a usage error for others, before anything is sent."""
+    for value in values:
+        try:
+            parse_origin(value)
+        except AddressRefused:
+            raise click.BadParameter(f"{value!a} is not an origin, such as {ORIGIN_EXAMPLE}.") from None
+    return values
+
+
 _PACE = (
     click.option(
         "--interval",
@@ -81,6 +94,7 @@ _PACE = (
         "trusted",
         multiple=True,
         metavar="ORIGIN",
+        callback=_read_origins,
         help="Trust this further origin of the service. Repeatable.",
     ),
     click.option(

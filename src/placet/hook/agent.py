@@ -17,7 +17,6 @@ from placet.hook.argument_checks import (
     require_list,
     require_number,
     require_reviews,
-    require_saver,
     require_text,
     require_thread_id,
 )
@@ -27,7 +26,7 @@ from placet.hook.events import AgentEvent, AgentOutcome, Model
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.invocation import adapt_model
-from placet.hook.savers.saver import Saver
+from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tools import Tool, index_tools
 from placet.hook.workers import Workers
 

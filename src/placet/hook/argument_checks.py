@@ -1,17 +1,16 @@
 """Refusing arguments of the wrong type when an object is built, with a sentence that says what to pass."""
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, NoReturn
-
-from placet.hook.savers.saver import NO_SAVER, Saver
 
 NO_HOOKS = (
     "hooks: there is no hook, so every call would run without approval."
     ' Pass a hook, such as HumanInTheLoopHook({"send_mail": True}).'
 )
-SAVER_EXAMPLES = 'a saver, such as SqliteSaver("threads.db") or MemorySaver()'
 _SHOWN_CHARACTERS = 40
 
 
@@ -73,7 +72,7 @@ def require_names(name: str, value: object, expected: str = "a list of tool name
     return names
 
 
-def require_list(name: str, value: Any, expected: str) -> Sequence[Any]:
+def require_list(name: str, value: Any, expected: str) -> tuple[Any, ...]:
     """Return what is in a list or another collection; raises ValueError for other values."""
     if isinstance(value, str | bytes | Mapping | type) or not isinstance(value, Iterable):
         refuse(name, expected, value)
@@ -86,13 +85,11 @@ def require_methods(name: str, value: object, methods: Sequence[str], expected: 
         refuse(name, expected, value)
 
 
-def require_saver(value: object) -> Saver:
-    """Return the saver; raises ValueError for other values, and if there is none."""
-    if value is None:
-        raise ValueError(NO_SAVER)
-    if not isinstance(value, Saver):
-        refuse("saver", SAVER_EXAMPLES, value)
-    return value
+def require_path(name: str, value: object, expected: str) -> Path:
+    """Return the absolute path; raises ValueError unless the value is a path that is not empty."""
+    if not isinstance(value, str | os.PathLike) or not str(value):
+        refuse(name, expected, value)
+    return Path(value).absolute()
 
 
 def require_hooks(hooks: Iterable[object], *, allows_none: bool = False) -> None:

@@ -30,7 +30,6 @@ from placet.hook.argument_checks import (
     require_number,
     require_parameters,
     require_reviews,
-    require_saver,
 )
 from placet.hook.feedback import DecisionName, FeedbackResult, ToolFeedback
 from placet.hook.function_schema import build_schema
@@ -39,7 +38,7 @@ from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import format_error, to_text
 from placet.hook.savers.memory import MemorySaver
-from placet.hook.savers.saver import Saver
+from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.terminal import ask_in_terminal
 from placet.hook.tool_call import ToolCall
 from placet.hook.workers import Workers

@@ -22,7 +22,6 @@ from placet.hook.argument_checks import (
     require_hooks,
     require_list,
     require_reviews,
-    require_saver,
     require_text,
 )
 from placet.hook.blocking import BlockingCaller
@@ -47,7 +46,7 @@ from placet.hook.grants import GrantSource, generate_nonce, recheck_grants, sele
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_failure
-from placet.hook.savers.saver import Saver
+from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tool_call import ToolCall
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from placet.cases.grant import Grant, find_covering_grant
 from placet.effects import EffectRun
 from placet.errors import CaseNotFound, Unavailable
 from placet.hook.approval_rules import ReviewRequirement
+from placet.hook.argument_checks import require_methods
 from placet.hook.checkpoint import GrantedCalls
 from placet.hook.json_text import encode_canonical_json
 from placet.hook.tool_call import ToolCall
@@ -286,6 +287,7 @@ class ServerGrants:
     """Whether an event loop must call it in a thread."""
 
     def __init__(self, client: "PlacetClient") -> None:
+        require_methods("client", client, ["use_grant"], "a PlacetClient")
         self._client = client
 
     def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
@@ -320,6 +322,7 @@ class EmbeddedGrants:
     """Grants of a Placet embedded in this process; for agents on the same event loop."""
 
     def __init__(self, placet: RunningPlacet, *, owner: str = EMBEDDED_OWNER) -> None:
+        require_methods("placet", placet, ["parts"], "a Placet")
         self._placet = placet
         self._owner = owner
 

@@ -9,9 +9,19 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from placet.client import PlacetClient
-from placet.errors import BadRequest, CaseNotOpened, PlacetError, RequestError, ServerRefused, Unavailable
+from placet.errors import (
+    BadRequest,
+    CaseNotOpened,
+    PlacetError,
+    RequestError,
+    ServerRefused,
+    Unavailable,
+    ValidationFailed,
+)
+from placet.hook.argument_checks import refuse, require_methods, require_text
 from placet.hook.case_outcome import CaseOutcome, read_case_outcome
 from placet.hook.interruption import InterruptionMetadata
+from placet.protocol.duration import parse_duration
 from placet.reviews.tool_calls.declaration import TOOL_CALLS
 from placet.text.truncation import truncate
 
@@ -54,6 +64,8 @@ class ServerReviews:
     """Cases on a Placet server. `fields` go into every case: callback_url, reminder_at, inline_actions …"""
 
     def __init__(self, client: PlacetClient, *, timeout: str = "24h", **fields: Any) -> None:
+        require_methods("client", client, ["open", "status", "cancel"], "a PlacetClient")
+        _require_timeout(timeout)
         self._client = client
         self._timeout = timeout
         self._fields = fields
@@ -109,6 +121,8 @@ class EmbeddedReviews:
     """Cases of a Placet embedded in this process; for agents on the same event loop."""
 
     def __init__(self, placet: EmbeddedCases, *, timeout: str = "24h", **fields: Any) -> None:
+        require_methods("placet", placet, ["ask", "status", "cancel"], "a Placet")
+        _require_timeout(timeout)
         self._placet = placet
         self._timeout = timeout
         self._fields = fields
@@ -138,6 +152,16 @@ class EmbeddedReviews:
         except RequestError as refused:
             if refused.status not in _ENDED_STATUSES:
                 raise
+
+
+def _require_timeout(timeout: str) -> None:
+    """Raise ValueError unless the timeout is a duration, as a case takes it."""
+    expected = "a duration as text, such as 30m or 24h"
+    require_text("timeout", timeout, expected)
+    try:
+        parse_duration(timeout)
+    except ValidationFailed:
+        refuse("timeout", expected, timeout)
 
 
 def _case_not_opened_error(interruption: InterruptionMetadata, refused: PlacetError) -> CaseNotOpened:

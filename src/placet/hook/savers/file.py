@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from placet.errors import CheckpointConflict, SettingsError, ThreadBusy, Unavailable
+from placet.hook.argument_checks import require_path
 from placet.hook.checkpoint import Checkpoint, Stage
 from placet.hook.savers.encoding import (
     build_file_name,
@@ -51,7 +52,7 @@ class FileSaver(Saver):
         lock_timeout: timedelta = LOCK_TIMEOUT,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        self._folder = Path(folder).absolute()
+        self._folder = require_path("folder", folder, 'the path of a folder, such as "threads"')
         self._retain = retain or CheckpointRetention()
         self._lock_timeout_s = lock_timeout.total_seconds()
         self._clock = clock

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from placet.hook.argument_checks import refuse
 from placet.hook.checkpoint import Checkpoint, Stage
 
 NO_SAVER = (
     'saver: say where waiting calls are stored, such as SqliteSaver("threads.db").'
     " MemorySaver() loses them when the process ends."
 )
+SAVER_EXAMPLES = 'a saver, such as SqliteSaver("threads.db") or MemorySaver()'
 EMPTY_THREAD_ID = "A thread needs a name that is not empty."
 WRITE_UNCERTAIN = "The server did not respond; whether anything was recorded is not known."
 
@@ -99,3 +101,12 @@ class Saver(ABC):
     def close(self) -> None:
         """Free resources; the saver is not used again."""
         return
+
+
+def require_saver(value: object) -> Saver:
+    """Return the saver; raises ValueError for other values, and if there is none."""
+    if value is None:
+        raise ValueError(NO_SAVER)
+    if not isinstance(value, Saver):
+        refuse("saver", SAVER_EXAMPLES, value)
+    return value

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from placet.errors import CheckpointConflict, ThreadBusy, Unavailable
+from placet.hook.argument_checks import require_path
 from placet.hook.checkpoint import Checkpoint, Stage
 from placet.hook.savers.encoding import (
     decode_thread_id,
@@ -82,7 +83,7 @@ class SqliteSaver(Saver):
         lock_timeout: timedelta = LOCK_TIMEOUT,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        self._path = Path(path).absolute()
+        self._path = require_path("path", path, 'the path of a file, such as "threads.db"')
         retain = retain or CheckpointRetention()
         self._count = retain.count
         self._age = None if retain.age is None else duration_to_micros(retain.age)

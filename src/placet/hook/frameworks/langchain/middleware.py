@@ -28,6 +28,7 @@ from placet.errors import AlreadyDecided, HookError, InvalidFeedback, NothingToR
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules
 from placet.hook.argument_checks import (
+    refuse,
     require_hooks,
     require_known_options,
     require_methods,
@@ -570,6 +571,8 @@ def _resume_steps(
     order = "resume(agent, thread_id, feedback)"
     require_methods("agent", agent, ["invoke", "get_state"], f"an agent, as in {order}")
     require_thread_id(thread_id, order)
+    if config is not None and not isinstance(config, Mapping):
+        refuse("config", "a mapping, as agent.invoke takes it", config)
     given = dict(config or {})
     where = {**given, "configurable": {**given.get("configurable", {}), "thread_id": thread_id}}
     with translate_invalid_resume():

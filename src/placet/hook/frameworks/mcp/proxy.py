@@ -42,7 +42,6 @@ from placet.hook.argument_checks import (
     require_methods,
     require_number,
     require_reviews,
-    require_saver,
     require_text,
 )
 from placet.hook.async_values import offer_event_loop
@@ -59,7 +58,7 @@ from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.reviews import Reviews
-from placet.hook.savers.saver import Saver
+from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tool_call import ToolCall
 
 logger = logging.getLogger(__name__)

@@ -39,6 +39,7 @@ from pydantic_core import to_json, to_jsonable_python
 from placet.errors import HookError
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import ReviewRequirement, ToolConfig, check_rules
+from placet.hook.argument_checks import refuse, require_list
 from placet.hook.frameworks.approval_runs import ApprovalRuns, ThreadClaim
 from placet.hook.frameworks.openai_agents.conversion import (
     apply_decisions,
@@ -69,6 +70,7 @@ SDK_REQUIREMENT = ReviewRequirement(
 """For tools of the SDK that request approval themselves; their calls cannot be edited."""
 NOT_GATED = "Calls of {} need a review, but the tool is not gated. Pass it through gate_tools()."
 TOOL_REQUIREMENT = ReviewRequirement(description="", config=ToolConfig())
+SDK_TOOLS = "a list of the SDK's tools, such as [function_tool(send_mail)]"
 UNREADABLE_ARGUMENTS = "This call was not run: its arguments are not a JSON object."
 NO_DECISION = "This call was not run: no decision on it is stored."
 HISTORY_OPTIONS = ("session", "conversation_id", "previous_response_id")
@@ -183,7 +185,11 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
 
     def gate_tools(self, tools: Iterable[Tool]) -> list[Tool]:
         """Return the tools, gated, for the agent. Only function tools can be stopped."""
-        return [_GatedTool.copy(self, tool) if isinstance(tool, FunctionTool) else tool for tool in tools]
+        given: tuple[Tool, ...] = require_list("tools", tools, SDK_TOOLS)
+        for tool in given:
+            if not isinstance(getattr(tool, "name", None), str):
+                refuse("tools", SDK_TOOLS, tool)
+        return [_GatedTool.copy(self, tool) if isinstance(tool, FunctionTool) else tool for tool in given]
 
     def messages(self, thread_id: str) -> list[Any]:
         """Return the thread's input items so far."""
