@@ -1,5 +1,6 @@
 """A reviewer's answer, its validation, and the decision it becomes."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
@@ -7,10 +8,12 @@ from msgspec import Struct
 from placet.cases.case import Decision, Offer
 from placet.cases.review_rules import ReviewRules
 from placet.errors import ActionNotInline, InvalidAction
-from placet.ports.rules_evaluator import RulesEvaluator
 from placet.protocol.inline_submit import SubmittedBy
 from placet.protocol.poll import RespondedBy, Result, SubmissionContext
 from placet.protocol.verification import Evidence, SubmitPath, VerificationResult
+
+Evaluate = Callable[..., Awaitable[dict[str, Any]]]
+"""Runs a method of the rules that evaluates a schema of somebody else, as `RulesEvaluator.run`."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -28,7 +31,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 async def check_answer(
-    answer: Answer, offer: Offer, rules: ReviewRules, evaluator: RulesEvaluator
+    answer: Answer, offer: Offer, rules: ReviewRules, evaluate: Evaluate
 ) -> dict[str, Any]:
     """Return the data to store. Raises InvalidAction, ActionNotInline, or an error of the review type."""
     if answer.action not in offer.actions:
@@ -41,7 +44,7 @@ async def check_answer(
             raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
         data = {**rules.build_inline_data(offer, answer.action), **data}
     if rules.evaluates_schema(offer, data):
-        return await evaluator.run(rules.check, offer, answer.action, data)
+        return await evaluate(rules.check, offer, answer.action, data)
     return rules.check(offer, answer.action, data)
 
 

@@ -23,6 +23,7 @@ from placet.desk.case_limits import Limits
 from placet.desk.case_urls import CaseUrls
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
+from placet.desk.evaluation_turns import EvaluationTurns
 from placet.desk.quotas import CreationQuotas
 from placet.desk.schema_check import SchemaCheck
 from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
@@ -30,7 +31,6 @@ from placet.ports.case_store import CaseCreation, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldCreation
 from placet.ports.identity import Principal
-from placet.ports.rules_evaluator import RulesEvaluator
 
 ATTEMPTS = 16
 
@@ -68,7 +68,7 @@ class CaseCreator:
         service_name: str | None,
         four_eyes: bool,
         quotas: CreationQuotas,
-        evaluator: RulesEvaluator,
+        turns: EvaluationTurns,
         observe: Callable[[CaseCreation], None] | None = None,
     ) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class CaseCreator:
         self._service_name = service_name
         self._four_eyes = four_eyes
         self._quotas = quotas
-        self._schemas = SchemaCheck(evaluator)
+        self._schemas = SchemaCheck(turns)
         self._observe = observe
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

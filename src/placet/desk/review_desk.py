@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -35,6 +36,7 @@ from placet.desk.case_urls import CaseUrls
 from placet.desk.content_check import ContentCheck
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
+from placet.desk.evaluation_turns import EvaluationTurns
 from placet.desk.evidence import verify_evidence
 from placet.desk.four_eyes import require_second_person
 from placet.desk.grants import GrantService, build_grants
@@ -92,7 +94,7 @@ class ReviewDesk:
         self.signer = signer
         self._answer_signer = AnswerSigner(signer, jwks_url=addresses.jwks) if signer else None
         self.verifier = verifier
-        self.evaluator = evaluator or InProcessEvaluator()
+        self.turns = EvaluationTurns(evaluator or InProcessEvaluator())
         self.now = clock
         self.observe = observe
         self.service_name = service_name
@@ -112,7 +114,7 @@ class ReviewDesk:
             service_name=service_name,
             four_eyes=four_eyes,
             quotas=self.quotas,
-            evaluator=self.evaluator,
+            turns=self.turns,
             observe=observe,
         )
 
@@ -306,7 +308,7 @@ class ReviewDesk:
     async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
         require(case, Respond, now=self.now())  # a late or second answer gets this error before any other
         rules = self.find_rules(case.type, offer.context)
-        data = await check_answer(answer, offer, rules, self.evaluator)
+        data = await check_answer(answer, offer, rules, partial(self.turns.run, case.owner))
         require_second_person(case, offer, answer)
         if data:
             self.quotas.count_answer(case.owner, len(msgspec.json.encode(data)))

@@ -5,38 +5,32 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
-from weakref import WeakValueDictionary
 
 import msgspec
 
 from placet.cases.review_rules import ReviewRules
+from placet.desk.evaluation_turns import EvaluationTurns
 from placet.errors import InvalidSubmission, ValidationFailed
-from placet.ports.rules_evaluator import RulesEvaluator
 
 MAX_REMEMBERED = 10_000
 
 
 class SchemaCheck:
-    """Checks each schema once, one at a time. An agent sends the same few schemas with every case.
+    """Checks each schema once, one at a time. An agent sends the same few schemas with every case."""
 
-    Principals take turns: one that sends many schemas delays another's by one schema of its own.
-    """
-
-    def __init__(self, evaluator: RulesEvaluator) -> None:
-        self._evaluator = evaluator
+    def __init__(self, turns: EvaluationTurns) -> None:
+        self._turns = turns
         self._usable: OrderedDict[bytes, None] = OrderedDict()
         self._turn = asyncio.Lock()
-        self._turns_of_owners: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, owner: str | None, rules: ReviewRules, context: Mapping[str, Any]) -> None:
         """Raise ValidationFailed if a schema of this context cannot be used."""
-        turn_of_owner = self._turns_of_owners.setdefault(owner or "", asyncio.Lock())
         for path, schema in rules.list_schemas(context):
             digest = sha256(msgspec.json.encode([rules.name, schema], order="deterministic")).digest()
             if digest in self._usable:
                 self._usable.move_to_end(digest)
                 continue
-            async with turn_of_owner, self._turn:
+            async with self._turns.lock_owner(owner), self._turn:
                 await self._evaluate(rules, path, schema)
             self._usable[digest] = None
             if len(self._usable) > MAX_REMEMBERED:
@@ -44,7 +38,7 @@ class SchemaCheck:
 
     async def _evaluate(self, rules: ReviewRules, path: str, schema: Mapping[str, Any]) -> None:
         try:
-            await self._evaluator.run(rules.check_schema, path, schema)
+            await self._turns.evaluator.run(rules.check_schema, path, schema)
         except InvalidSubmission:  # the evaluator stopped it
             raise ValidationFailed(
                 f"{path} cannot be used: checking it takes too long or too much memory.", path=path

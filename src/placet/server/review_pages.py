@@ -184,7 +184,9 @@ class ReviewPages(HttpApi):
         rules = self._load_type(post.offer)
         if rules.post_evaluates_schema(post.offer, post.typed):
             try:
-                turn = await self._desk.evaluator.run(rules.handle_post, post.offer, move, post.typed, saved)
+                turn = await self._desk.turns.run(
+                    post.case.owner, rules.handle_post, post.offer, move, post.typed, saved
+                )
             except InvalidSubmission as error:
                 turn = rules.read_draft(post.offer, post.typed, saved)
                 return await self._views.show_again(
