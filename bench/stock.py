@@ -114,7 +114,7 @@ async def create_case_factory(parts: ServerParts) -> CaseFactory:
     await parts.desk.submit_inline(opened[0].case_id, token, msgspec.convert(ANSWER, SubmitRequest))
     answered = await parts.desk.get_owned_case(opened[0].case_id, principal)
     sample, offer = await parts.desk.get_case_and_offer(opened[1].case_id)
-    (created,) = await parts.desk.events(sample.id)
+    (created,) = await parts.desk.list_events(sample.id)
     assert answered.decision is not None
     return CaseFactory(sample, offer, answered.decision, created)
 

@@ -200,7 +200,9 @@ class Placet:
     ) -> PollResponse:
         """Return the state of a case for its owner; raise CaseNotFound for anyone else."""
         parts = await self.parts()
-        return poll_response(await parts.desk.current(case_id, await self._principal(request, owner)))
+        return poll_response(
+            await parts.desk.get_current_case(case_id, await self._principal(request, owner))
+        )
 
     async def cancel(
         self,

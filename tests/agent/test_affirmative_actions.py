@@ -8,7 +8,7 @@ import pytest
 
 from placet.agent import Agent, AsyncAgent, AsyncFollowingTransport, Decided, FollowedCase, FollowingTransport
 from placet.agent.service_responses import read_case
-from placet.cli.results import build_outcome_view, exit_code
+from placet.cli.results import build_outcome_view, get_exit_code
 from tests.agent.test_flow import NOW, make_flow, poll_body
 
 SERVICE = "https://ci.example"
@@ -68,7 +68,7 @@ def decide(case: FollowedCase, action: str) -> Decided:
 @pytest.mark.parametrize("type", [*BY_TYPE, "x-photo-usage", "approvals", "Approval"])
 def test_unlisted_action_is_not_a_yes(type: str, action: str) -> None:
     outcome = decide(parse_case(type), action)
-    assert (outcome.is_affirmative, outcome.against, exit_code(outcome)) == (False, True, 10)
+    assert (outcome.is_affirmative, outcome.against, get_exit_code(outcome)) == (False, True, 10)
     assert build_outcome_view(outcome)["is_affirmative"] is False
 
 
@@ -76,8 +76,8 @@ def test_unlisted_action_is_not_a_yes(type: str, action: str) -> None:
 def test_only_the_affirmative_actions_of_the_type_are_a_yes(type: str) -> None:
     yes, no = BY_TYPE[type]
     case = parse_case(type)
-    assert [exit_code(decide(case, action)) for action in yes] == [0] * len(yes)
-    assert [exit_code(decide(case, action)) for action in no] == [10] * len(no)
+    assert [get_exit_code(decide(case, action)) for action in yes] == [0] * len(yes)
+    assert [get_exit_code(decide(case, action)) for action in no] == [10] * len(no)
 
 
 def test_custom_type_declares_its_affirmative_actions() -> None:

@@ -95,7 +95,7 @@ async def test_a_changed_offer_is_neither_shown_nor_signed_under_the_old_digest(
         lambda: human.press("approve"),
         lambda: kit.desk.require_submitter(opened.id, human.submit_token),
         lambda: kit.desk.pass_on(opened.id, actor="person"),
-        lambda: kit.desk.current(opened.id, ACME),
+        lambda: kit.desk.get_current_case(opened.id, ACME),
     ]
     for attempt in attempts:
         with pytest.raises(ContentAltered) as refused:
@@ -135,7 +135,7 @@ async def test_a_marked_case_is_never_answered_even_when_the_offer_is_put_back(
     with pytest.raises(ContentAltered):
         await kit.human(opened).press("approve")
     with pytest.raises(ContentAltered):
-        await kit.desk.current(opened.id, ACME)
+        await kit.desk.get_current_case(opened.id, ACME)
 
 
 async def test_offers_swapped_between_two_cases_are_noticed(kit: DeskForTests, path: Path) -> None:

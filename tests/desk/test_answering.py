@@ -119,7 +119,7 @@ async def test_form_draft_is_saved_reported_and_deleted_with_the_answer(kit: Des
 async def test_form_draft_never_reaches_the_log(kit: DeskForTests) -> None:
     opened = await kit.open()
     await kit.human(opened).type({"feedback": "my secret"}, progress=Progress(completed_fields=1))
-    for event in await kit.desk.events(opened.id):
+    for event in await kit.desk.list_events(opened.id):
         assert b"secret" not in (event.data or b"")
 
 
@@ -128,7 +128,7 @@ async def test_saving_at_every_pause_does_not_fill_the_log(kit: DeskForTests) ->
     human = kit.human(opened)
     for length in range(20):
         await human.type({"feedback": "x" * length}, progress=Progress(completed_fields=min(length, 1)))
-    assert len(await kit.desk.events(opened.id)) == 4
+    assert len(await kit.desk.list_events(opened.id)) == 4
 
 
 async def test_form_draft_after_the_end_is_not_saved(kit: DeskForTests) -> None:
@@ -168,7 +168,7 @@ async def test_of_sixty_four_answers_at_once_one_wins(kit: DeskForTests) -> None
     (winner,) = set(outcomes) - {"duplicate_submission"}
     assert (await kit.poll(opened.id))["result"]["action"] == winner
     case = await kit.desk.get_owned_case(opened.id, ACME)
-    events = await kit.desk.events(opened.id)
+    events = await kit.desk.list_events(opened.id)
     assert [event.type for event in events].count("review.completed") == 1
     assert find_broken_link(events, head=case.chain) is None
     assert len(await kit.store.list_deliveries()) == 1
@@ -238,7 +238,7 @@ async def test_a_passed_on_link_works_beside_the_first(kit: DeskForTests) -> Non
     assert colleague.token != human.token
     assert (await colleague.look())[0] == (await human.look())[0]
     await colleague.answer("approve")
-    events = await kit.desk.events(opened.id)
+    events = await kit.desk.list_events(opened.id)
     assert [event.type for event in events] == ["review.created", "review.passed_on", "review.completed"]
     assert events[1].actor != events[2].actor
     assert colleague.token.encode() not in (events[1].data or b"")

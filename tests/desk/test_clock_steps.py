@@ -40,7 +40,7 @@ async def test_every_step_of_a_case_is_at_or_after_the_one_before(kit: DeskForTe
     assert case.opened_at is not None
     assert case.closed_at is not None
     assert case.created_at <= case.opened_at <= case.handed_back[0].at <= case.closed_at
-    times = [event.at for event in await kit.desk.events(opened.id)]
+    times = [event.at for event in await kit.desk.list_events(opened.id)]
     assert all(earlier <= later for earlier, later in pairwise(times))
 
 
@@ -53,7 +53,7 @@ async def test_no_event_is_dated_before_a_link_was_passed_on_or_progress_was_mad
     await human.type({"a": "b"})
     kit.clock.advance(timedelta(minutes=-1))
     await human.answer("approve")
-    times = [event.at for event in await kit.desk.events(opened.id)]
+    times = [event.at for event in await kit.desk.list_events(opened.id)]
     assert times == sorted(times)
 
 

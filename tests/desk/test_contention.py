@@ -90,7 +90,7 @@ async def test_people_at_once_do_not_lose_each_others_steps(kit: DeskForTests) -
         human.pass_on(),
         kit.open(previous_case_id=opened.id),
     )
-    names = [event.type for event in await kit.desk.events(opened.id)]
+    names = [event.type for event in await kit.desk.list_events(opened.id)]
     assert names.count("review.passed_on") == 2
     assert names.count("review.linked") == 1
     assert names.count("review.opened") == names.count("review.in_progress") == 1

@@ -163,7 +163,7 @@ async def test_raw_proofs_are_not_stored(kit: DeskForTests, verifier: Verifier) 
     opened = await open_with_policy(kit, policy())
     await attempt(kit, opened, "inline_submit", build_bound_evidence(opened, presentation="the-proof-itself"))
     case = await kit.desk.get_owned_case(opened.id, ACME)
-    told = repr([case, await kit.desk.events(opened.id)])
+    told = repr([case, await kit.desk.list_events(opened.id)])
     assert len(verifier.asked) == 1
     assert "the-proof-itself" not in told
 

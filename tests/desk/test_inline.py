@@ -44,7 +44,7 @@ async def test_submitted_by_is_context_and_never_identity(kit: DeskForTests) -> 
         "submitted_via": "telegram_inline_button",
         "submitted_by": {"platform": "telegram", "platform_user_id": "42", "display_name": "Ada"},
     }
-    assert [event.actor for event in await kit.desk.events(opened.id)] == ["key:acme", "inline:telegram"]
+    assert [event.actor for event in await kit.desk.list_events(opened.id)] == ["key:acme", "inline:telegram"]
 
 
 async def test_an_inline_cancel_is_a_decision_and_not_a_withdrawal(kit: DeskForTests) -> None:
@@ -188,7 +188,7 @@ async def test_the_same_key_and_body_again_get_the_same_receipt(kit: DeskForTest
     assert await human.press("approve", replay_digest=digest) == first
     kit.clock.advance(timedelta(days=8))
     assert await human.press("approve", replay_digest=digest) == first
-    assert len(await kit.desk.events(opened.id)) == 2
+    assert len(await kit.desk.list_events(opened.id)) == 2
 
 
 async def test_the_same_key_with_another_body_is_a_second_answer(kit: DeskForTests) -> None:

@@ -150,7 +150,7 @@ class Scene:
         assert polled["status"] in ("pending", "expired", "cancelled")
         assert "result" not in polled
         case = await self.kit.desk.get_owned_case(self.opened.id, ACME)
-        events = await self.kit.desk.events(self.opened.id)
+        events = await self.kit.desk.list_events(self.opened.id)
         assert case.decision is None
         assert find_broken_link(events, head=case.chain) is None
         assert "review.completed" not in {event.type for event in events}

@@ -80,5 +80,5 @@ async def test_a_reminder_two_seconds_late_does_not_lose_an_hour(
     opened = await kit.open(timeout="48h", reminder_at=(kit.clock() + wait).isoformat())
     kit.clock.advance(wait)
     await kit.sweep.run_once()
-    event = (await kit.desk.events(opened.id))[-1]
+    event = (await kit.desk.list_events(opened.id))[-1]
     assert msgspec.json.decode(event.data or b"")["message"] == f"Review expires in {said}"

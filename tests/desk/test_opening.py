@@ -146,7 +146,7 @@ async def test_reminders_in_other_time_zones_are_the_same_moments(kit: DeskForTe
 async def test_the_first_event_names_who_asked_and_what_was_shown(kit: DeskForTests) -> None:
     opened = await kit.open()
     case = await kit.desk.get_owned_case(opened.id, ACME)
-    (event,) = await kit.desk.events(opened.id)
+    (event,) = await kit.desk.list_events(opened.id)
     assert (event.type, event.actor, event.seq) == ("review.created", "key:acme", 1)
     assert case.offer_digest.encode() in (event.data or b"")
     assert find_broken_link([event], head=case.chain) is None
@@ -154,7 +154,7 @@ async def test_the_first_event_names_who_asked_and_what_was_shown(kit: DeskForTe
 
 async def test_an_anonymous_case_is_opened_by_nobody_in_particular(kit: DeskForTests) -> None:
     opened = await kit.open(principal=ANONYMOUS)
-    (event,) = await kit.desk.events(opened.id)
+    (event,) = await kit.desk.list_events(opened.id)
     assert event.actor == "anonymous"
     assert (await kit.desk.get_owned_case(opened.id, ANONYMOUS)).owner is None
 

@@ -29,7 +29,7 @@ async def test_a_follow_up_is_linked_both_ways_at_once(kit: DeskForTests) -> Non
     assert second.hitl["previous_case_id"] == first.id
     assert (await kit.poll(first.id))["next_case_id"] == second.id
     assert after.version == before.version + 1
-    events = await kit.desk.events(first.id)
+    events = await kit.desk.list_events(first.id)
     assert events[-1].type == "review.linked"
     assert find_broken_link(events, head=after.chain) is None
 
@@ -43,7 +43,7 @@ async def test_any_number_of_follow_ups_may_be_opened_at_once(kit: DeskForTests,
     assert len(ids) == 64
     case = await kit.desk.get_owned_case(first.id, ACME)
     assert case.next_case_id in ids
-    assert find_broken_link(await kit.desk.events(first.id), head=case.chain) is None
+    assert find_broken_link(await kit.desk.list_events(first.id), head=case.chain) is None
 
 
 async def test_the_link_changes_nothing_else_about_a_closed_case(kit: DeskForTests) -> None:
@@ -100,11 +100,11 @@ async def test_four_rounds_are_listed_in_order_from_any_of_them(kit: DeskForTest
     for _ in range(3):
         rounds.append(await request_changes(kit, previous_case_id=rounds[-1].id))
     for one in rounds:
-        chain = await kit.desk.rounds(await kit.desk.get_owned_case(one.id, ACME))
+        chain = await kit.desk.list_rounds(await kit.desk.get_owned_case(one.id, ACME))
         assert [case.id for case in chain] == [opened.id for opened in rounds]
     for one in rounds:
         case = await kit.desk.get_owned_case(one.id, ACME)
-        assert find_broken_link(await kit.desk.events(one.id), head=case.chain) is None
+        assert find_broken_link(await kit.desk.list_events(one.id), head=case.chain) is None
 
 
 async def test_a_long_chain_is_listed_up_to_the_limit(kit: DeskForTests) -> None:
@@ -112,7 +112,7 @@ async def test_a_long_chain_is_listed_up_to_the_limit(kit: DeskForTests) -> None
     for _ in range(4):
         rounds.append(await kit.open(previous_case_id=rounds[-1].id))
     middle = await kit.desk.get_owned_case(rounds[2].id, ACME)
-    assert len(await kit.desk.rounds(middle, limit=2)) == 2
+    assert len(await kit.desk.list_rounds(middle, limit=2)) == 2
 
 
 async def test_a_second_follow_up_takes_the_place_of_the_first(kit: DeskForTests) -> None:
@@ -120,16 +120,16 @@ async def test_a_second_follow_up_takes_the_place_of_the_first(kit: DeskForTests
     first = await request_changes(kit)
     second, third = [await kit.open(previous_case_id=first.id) for _ in range(2)]
     assert (await kit.poll(first.id))["next_case_id"] == third.id
-    chain = await kit.desk.rounds(await kit.desk.get_owned_case(second.id, ACME))
+    chain = await kit.desk.list_rounds(await kit.desk.get_owned_case(second.id, ACME))
     assert [case.id for case in chain] == [first.id, second.id]
-    assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 2
+    assert [event.type for event in await kit.desk.list_events(first.id)].count("review.linked") == 2
 
 
 async def test_follow_ups_at_the_same_time_leave_a_whole_log(kit: DeskForTests) -> None:
     first = await request_changes(kit)
     followers = await asyncio.gather(*(kit.open(previous_case_id=first.id) for _ in range(8)))
     case = await kit.desk.get_owned_case(first.id, ACME)
-    events = await kit.desk.events(first.id)
+    events = await kit.desk.list_events(first.id)
     assert case.next_case_id in {one.id for one in followers}
     assert len(events) == case.version
     assert find_broken_link(events, head=case.chain) is None
@@ -139,7 +139,7 @@ async def test_follow_ups_at_the_same_time_leave_a_whole_log(kit: DeskForTests) 
 async def test_a_follow_up_under_an_idempotency_key_is_linked_once(kit: DeskForTests) -> None:
     first = await request_changes(kit)
     await asyncio.gather(*(kit.open(previous_case_id=first.id, idempotency_key="again") for _ in range(8)))
-    assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 1
+    assert [event.type for event in await kit.desk.list_events(first.id)].count("review.linked") == 1
 
 
 class LossyStore(InMemorySqliteStore):
@@ -159,5 +159,5 @@ async def test_a_chain_with_a_hole_ends_at_the_hole() -> None:
         rounds.append(await kit.open(previous_case_id=rounds[-1].id))
     first, second, _, fourth, last = [await kit.desk.get_owned_case(opened.id, ACME) for opened in rounds]
     store.lost = rounds[2].id
-    assert await kit.desk.rounds(first) == await kit.desk.rounds(second) == [first, second]
-    assert await kit.desk.rounds(last) == [fourth, last]
+    assert await kit.desk.list_rounds(first) == await kit.desk.list_rounds(second) == [first, second]
+    assert await kit.desk.list_rounds(last) == [fourth, last]

@@ -22,7 +22,7 @@ TICK = timedelta(microseconds=1)
 
 
 async def names(kit: DeskForTests, case_id: str) -> list[str]:
-    return [event.type.removeprefix("review.") for event in await kit.desk.events(case_id)]
+    return [event.type.removeprefix("review.") for event in await kit.desk.list_events(case_id)]
 
 
 async def test_reminders_go_out_one_by_one_and_then_the_case_expires(kit: DeskForTests) -> None:
@@ -46,19 +46,19 @@ async def test_reminders_go_out_one_by_one_and_then_the_case_expires(kit: DeskFo
 async def test_the_first_read_after_the_deadline_expires_the_case(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="3h")
     kit.clock.advance(3 * HOUR - TICK)
-    assert (await kit.desk.current(opened.id, ACME)).live
+    assert (await kit.desk.get_current_case(opened.id, ACME)).live
     kit.clock.advance(TICK)
-    assert (await kit.desk.current(opened.id, ACME)).status == "expired"
+    assert (await kit.desk.get_current_case(opened.id, ACME)).status == "expired"
     assert await names(kit, opened.id) == ["created", "expired"]
     with pytest.raises(CaseNotFound):
-        await kit.desk.current(opened.id, OTHER)
+        await kit.desk.get_current_case(opened.id, OTHER)
 
 
 async def test_a_reminder_says_how_much_time_is_left(kit: DeskForTests) -> None:
     opened = await kit.open(timeout="13h", reminder_at=(kit.clock() + HOUR).isoformat())
     kit.clock.advance(HOUR)
     await kit.sweep.run_once()
-    event = (await kit.desk.events(opened.id))[-1]
+    event = (await kit.desk.list_events(opened.id))[-1]
     assert msgspec.json.decode(event.data or b"") == {
         "case_id": opened.id,
         "reminder_at": "2026-01-01T07:00:00Z",
@@ -183,7 +183,7 @@ async def test_after_its_retention_a_case_is_gone_and_its_chain_still_holds(
             await attempt
     bare = await kit.store.get_case(opened.id)
     assert bare is not None
-    events = await kit.desk.events(opened.id)
+    events = await kit.desk.list_events(opened.id)
     assert find_broken_link(events, head=bare.chain) is None
     assert events[-1].type == "review.erased"
     deliveries = await kit.store.list_deliveries()
@@ -252,6 +252,6 @@ async def test_an_erased_round_keeps_its_place_in_the_chain(kit: DeskForTests) -
     second = await kit.open(previous_case_id=first.id)
     kit.clock.advance(2 * HOUR)
     await kit.sweep.run_once()
-    chain = await kit.desk.rounds(await kit.desk.get_owned_case(second.id, ACME))
+    chain = await kit.desk.list_rounds(await kit.desk.get_owned_case(second.id, ACME))
     assert [case.id for case in chain] == [first.id, second.id]
     assert chain[0].erased_at is not None

@@ -279,7 +279,7 @@ async def test_the_event_and_the_callback_carry_every_decision(kit: DeskForTests
     opened = await kit.open(context=context(), callback_url="https://agent.example/hooks")
     decisions = {"a": {"decision": "approve"}, "b": {"decision": "reject", "reason": "No."}}
     await kit.human(opened).answer("edit", {"decisions": decisions})
-    events = await kit.desk.events(opened.id)
+    events = await kit.desk.list_events(opened.id)
     completed = msgspec.json.decode(events[-1].data or b"{}")
     assert completed["result"]["data"]["decisions"] == decisions
     assert (await kit.poll(opened.id)).get("next_case_id") is None

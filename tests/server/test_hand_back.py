@@ -28,7 +28,7 @@ def client(server: RunningServer) -> Iterator[httpx.Client]:
 
 
 def list_events(server: RunningServer, hitl: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    events = server.run(server.parts.desk.events(hitl["case_id"]))
+    events = server.run(server.parts.desk.list_events(hitl["case_id"]))
     return [(one.type, msgspec.json.decode(one.data or b"{}")) for one in events]
 
 

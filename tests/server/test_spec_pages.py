@@ -140,7 +140,7 @@ def test_passing_on_makes_a_link_of_its_own_and_the_log_knows_who_answered(serve
     assert link != hitl["review_url"]
     with server.page({**hitl, "review_url": link}) as colleague:
         colleague.post("respond", {"action": "confirm"})
-    log = server.run(server.parts.desk.events(hitl["case_id"]))
+    log = server.run(server.parts.desk.list_events(hitl["case_id"]))
     events = {event.type: event for event in log}
     passed, answered = events["review.passed_on"], events["review.completed"]
     assert b"To Bea" in passed.data

@@ -62,7 +62,7 @@ def test_of_many_answers_at_once_exactly_one_wins(server, client):
         assert sorted(codes) == [200] + [409] * (CONTENDERS - 1)
         poll = client.get(hitl["poll_url"]).json()
         assert poll["result"]["action"] == actions[codes.index(200)]
-        log = server.run(server.parts.desk.events(hitl["case_id"]))
+        log = server.run(server.parts.desk.list_events(hitl["case_id"]))
         assert [event.type for event in log].count("review.completed") == 1
 
 
@@ -153,7 +153,7 @@ def test_thirty_days_after_its_end_a_case_is_forgotten_and_its_chain_still_holds
         with server.client(follow_redirects=True) as visitor:
             assert visitor.get(hitl["review_url"]).status_code == 404
         assert client.get("/v1/reviews").json()["cases"] == []
-        log = server.run(server.parts.desk.events(hitl["case_id"]))
+        log = server.run(server.parts.desk.list_events(hitl["case_id"]))
         assert find_broken_link(log) is None
         assert all(secret.encode() not in (event.data or b"") for event in log)
 
@@ -175,7 +175,7 @@ def test_the_log_says_who_did_what_in_a_chain_that_cannot_be_rewritten(server, c
     with server.page(hitl) as page:
         page.post("opened", {})
     server.press(hitl, "confirm")
-    log = server.run(server.parts.desk.events(hitl["case_id"]))
+    log = server.run(server.parts.desk.list_events(hitl["case_id"]))
     assert [event.type for event in log] == ["review.created", "review.opened", "review.completed"]
     created, opened, completed = (event.actor for event in log)
     assert created == "key:acme"

@@ -251,7 +251,7 @@ async def follow(pending: PendingCase, waiting: CaseWait) -> NoReturn:
     try:
         outcome = await waiting.follow(pending)
     except StillWaiting:
-        results.print_result(results.open_view(pending.case, waiting.last))
+        results.print_result(results.build_open_view(pending.case, waiting.last))
         waiting.line.say(*explain_resume(waiting, pending))
         raise click.exceptions.Exit(results.STILL_OPEN) from None
     except asyncio.CancelledError:
@@ -277,7 +277,7 @@ def report(outcome: Outcome) -> NoReturn:
     """Print the outcome as a sentence and as JSON, and exit."""
     click.echo(describe_outcome(outcome), err=True)
     results.print_result(results.build_outcome_view(outcome))
-    raise click.exceptions.Exit(results.exit_code(outcome))
+    raise click.exceptions.Exit(results.get_exit_code(outcome))
 
 
 def describe_outcome(outcome: Outcome) -> str:

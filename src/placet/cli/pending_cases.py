@@ -33,7 +33,7 @@ def list_pending(as_json: bool) -> None:
     """List pending cases, most urgent first."""
     found = _all()
     if as_json:
-        results.print_result([results.open_view(one.case, None) for one in found])
+        results.print_result([results.build_open_view(one.case, None) for one in found])
         return
     rows = [
         (
@@ -100,7 +100,7 @@ async def _resume(waiting: CaseWait, one: PendingCase) -> int:
     try:
         outcome: Outcome = await waiting.follow(one)
     except StillWaiting:
-        results.print_result(results.open_view(one.case, None))
+        results.print_result(results.build_open_view(one.case, None))
         return results.STILL_OPEN
     except PlacetError as error:
         waiting.line.say(f"placet: {to_single_line(one.case.case_id)}: {error.message}")
@@ -108,7 +108,7 @@ async def _resume(waiting: CaseWait, one: PendingCase) -> int:
         return results.FAILED
     waiting.line.say(f"{to_single_line(one.case.case_id)}: {describe_outcome(outcome)}")
     results.print_result(results.build_outcome_view(outcome))
-    return results.exit_code(outcome)
+    return results.get_exit_code(outcome)
 
 
 def _renotify_if_requested(one: PendingCase, how: WaitOptions) -> PendingCase:

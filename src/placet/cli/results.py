@@ -37,7 +37,7 @@ def build_outcome_view(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def open_view(case: FollowedCase, last: Notice | None) -> dict[str, Any]:
+def build_open_view(case: FollowedCase, last: Notice | None) -> dict[str, Any]:
     """Return a case that is still open as JSON. What a poll URL alone does not tell is null."""
     is_known = case.review_url != case.poll_url
     return {
@@ -55,7 +55,7 @@ def build_error_view(error: PlacetError) -> dict[str, Any]:
     return {"status": "error", **error.body()}
 
 
-def exit_code(outcome: Outcome) -> int:
+def get_exit_code(outcome: Outcome) -> int:
     """Return the exit code of an outcome: 0 only for an affirmative action without an invalid signature."""
     if isinstance(outcome, Expired):
         return EXPIRED

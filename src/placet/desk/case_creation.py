@@ -106,7 +106,7 @@ class CaseCreator:
         # The digest includes the key: without it, a guess of the erased content could be confirmed.
         repeatable = IdempotentRequest(key=key, request_digest=idempotency.digest(key, asked))
         for _ in range(ATTEMPTS):
-            if first := await self._first_response(repeatable, principal):
+            if first := await self._find_first_response(repeatable, principal):
                 return first
             try:
                 return await self._create(draft, principal, subject, repeatable, None)
@@ -114,7 +114,9 @@ class CaseCreator:
                 continue
         raise Unavailable()
 
-    async def _first_response(self, request: IdempotentRequest, principal: Principal) -> CreatedCase | None:
+    async def _find_first_response(
+        self, request: IdempotentRequest, principal: Principal
+    ) -> CreatedCase | None:
         replay = await self._store.get_idempotency_record(
             principal.name or "", idempotency.digest(request.key)
         )
@@ -132,10 +134,10 @@ class CaseCreator:
         hold: BuildHold | None,
     ) -> CreatedCase:
         rules = self._find_rules(draft.type, draft.context)
-        case, offer, credentials = self._case(draft, rules, principal, subject)
+        case, offer, credentials = self._build_case(draft, rules, principal, subject)
         if case.callback_url is not None:
             await self.require_callable(case.callback_url)
-        body = self._body(case, offer, credentials, rules)
+        body = self._build_body(case, offer, credentials, rules)
         await self._quotas.check(case.owner, len(body))
         # Reserved before anything else is awaited: requests at the same time must see each other.
         with self._quotas.reserve(case.owner, len(body)):
@@ -159,7 +161,7 @@ class CaseCreator:
             events=(event,),
             due_at=get_due_at(new_case, keep_for=self._limits.keep_for),
             idempotency=self._replay(repeatable, new_case, body) if repeatable else None,
-            endpoint=await self._endpoint(new_case) if new_case.callback_url else None,
+            endpoint=await self._build_endpoint(new_case) if new_case.callback_url else None,
             hold=hold(new_case.id) if hold is not None else None,
         )
         if new_case.previous_case_id is None:
@@ -185,7 +187,7 @@ class CaseCreator:
                     return linked
         raise Unavailable()
 
-    def _case(
+    def _build_case(
         self, draft: CaseDraft, rules: ReviewRules, principal: Principal, subject: Subject
     ) -> tuple[Case, Offer, CaseCredentials]:
         check_policy(draft.verification_policy, self._verifiable)
@@ -209,9 +211,11 @@ class CaseCreator:
         )
         return case, offer, credentials
 
-    def _body(self, case: Case, offer: Offer, credentials: CaseCredentials, rules: ReviewRules) -> bytes:
+    def _build_body(
+        self, case: Case, offer: Offer, credentials: CaseCredentials, rules: ReviewRules
+    ) -> bytes:
         submit_token = credentials.submit_token if case.submit_digest else None
-        links = self._addresses.links(
+        links = self._addresses.build_links(
             case.id, review_token=credentials.review_token, submit_token=submit_token
         )
         warnings = rules.list_warnings(offer.context)
@@ -235,7 +239,7 @@ class CaseCreator:
         command = Link(actor=get_actor(principal), next_case_id=case.id)
         return apply(previous, command, now=case.created_at, salt=random_values.generate_salt())
 
-    async def _endpoint(self, case: Case) -> Endpoint | None:
+    async def _build_endpoint(self, case: Case) -> Endpoint | None:
         """Return a new endpoint with a new secret, or None if the owner has an endpoint with this URL."""
         owner, url = case.owner or "", case.callback_url or ""
         if await self._store.get_endpoint(owner, url) is not None:

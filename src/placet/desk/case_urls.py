@@ -18,18 +18,18 @@ class CaseUrls:
         self._events = f"{self.base}{FOLLOW_CASE.path}"
         self._submit = f"{self.base}{RESPOND.path}"
 
-    def page(self, case_id: str) -> str:
+    def build_page_url(self, case_id: str) -> str:
         """Return the URL of the review page, without a token."""
         return f"{self._pages}{case_id}"
 
-    def review(self, case_id: str, token: str) -> str:
+    def build_review_url(self, case_id: str, token: str) -> str:
         """Return the review link, which contains its token."""
         return f"{self._pages}{case_id}?token={token}"
 
-    def links(self, case_id: str, *, review_token: str, submit_token: str | None) -> CaseLinks:
+    def build_links(self, case_id: str, *, review_token: str, submit_token: str | None) -> CaseLinks:
         """Return all URLs of a new case."""
         return CaseLinks(
-            review_url=self.review(case_id, review_token),
+            review_url=self.build_review_url(case_id, review_token),
             poll_url=self._poll.replace(CASE_ID, case_id),
             events_url=self._events.replace(CASE_ID, case_id),
             submit_url=self._submit.replace(CASE_ID, case_id) if submit_token else None,

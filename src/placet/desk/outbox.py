@@ -103,7 +103,7 @@ class Outbox:
 
     async def _attempt(self, delivery: Delivery) -> None:
         try:
-            request, courier = await self._prepare(delivery), self._courier(delivery)
+            request, courier = await self._prepare(delivery), self._get_courier(delivery)
         except ValidationFailed as error:
             await self._store.save_delivery_attempt(self._fail(delivery, error.message))
             return
@@ -128,7 +128,7 @@ class Outbox:
         )
         return {"Content-Type": "application/json", **signed}
 
-    def _courier(self, delivery: Delivery) -> Courier:
+    def _get_courier(self, delivery: Delivery) -> Courier:
         if delivery.courier not in self._couriers:
             raise ValidationFailed(f"there is no courier {delivery.courier!r} here")
         return self._couriers[delivery.courier]

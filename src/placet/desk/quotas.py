@@ -29,7 +29,7 @@ class RateQuota:
         self._per_second = per_minute / 60
         self._full_at: dict[str, float] = {}
 
-    def wait_s(self, owner: str, now: float) -> int:
+    def get_wait_s(self, owner: str, now: float) -> int:
         """Return 0 if the principal may go on now, or after how many seconds it may."""
         over = self._full_at.get(owner, 0.0) - now - 60
         return max(1, ceil(over)) if self._per_second and over > -1e-9 else 0
@@ -114,9 +114,9 @@ class CreationQuotas:
     async def check(self, owner: str | None, size: int) -> None:
         """Raise QuotaExceeded if this principal may not create a case of this many bytes now."""
         name, limits, now = owner or "", self._limits, self._monotonic()
-        if wait := self._cases.wait_s(name, now):
+        if wait := self._cases.get_wait_s(name, now):
             self.refuse("cases_per_minute", limits.max_cases_per_minute, wait)
-        if wait := self._bytes.wait_s(name, now):
+        if wait := self._bytes.get_wait_s(name, now):
             self.refuse("case_bytes_per_minute", limits.max_case_bytes_per_minute, wait)
         if not (limits.max_open_cases or limits.max_stored_bytes):
             return
@@ -153,7 +153,7 @@ class CreationQuotas:
         Only their own rate limits answers: new cases and stored content must not keep people from deciding.
         """
         name, now = owner or "", self._monotonic()
-        if wait := self._answer_bytes.wait_s(name, now):
+        if wait := self._answer_bytes.get_wait_s(name, now):
             self.refuse("answer_bytes_per_minute", self._limits.max_case_bytes_per_minute, wait)
         self._answer_bytes.spend(name, size, now)
 

@@ -146,7 +146,7 @@ class ReviewDesk:
         """Return a case of this principal. Raises CaseNotFound for a case of another one."""
         return require_owner(await self.store.get_case(case_id), principal)
 
-    async def current(self, case_id: str, principal: Principal) -> Case:
+    async def get_current_case(self, case_id: str, principal: Principal) -> Case:
         """Return the current state of a case of this principal. A case past its deadline is expired first.
 
         Raises ContentAltered for an open case that can no longer be answered.
@@ -179,11 +179,11 @@ class ReviewDesk:
         """Return whether a listed offer is the one that the case was created with. If not, mark the case."""
         return await self._content.is_intact(case, offer)
 
-    async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
+    async def list_events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
         """Return the case's events with a sequence number above `after`."""
         return await self.store.list_events(case_id, after=after)
 
-    async def rounds(self, case: Case, *, limit: int = 50) -> list[Case]:
+    async def list_rounds(self, case: Case, *, limit: int = 50) -> list[Case]:
         """Return the case with its previous and next cases, oldest first."""
         chain = [case]
         while chain[0].previous_case_id and len(chain) < limit:
@@ -238,7 +238,7 @@ class ReviewDesk:
             )
             raise ValidationFailed(most)
         await self._order(case_id, command)
-        return self.addresses.review(case_id, token)
+        return self.addresses.build_review_url(case_id, token)
 
     async def hand_back(
         self, case_id: str, *, actor: str, reason: str | None, by: RespondedBy | None = None
@@ -299,7 +299,7 @@ class ReviewDesk:
         except RequestError as error:
             error.details.setdefault("case_id", case_id)
             if error.status == 403:  # spec 0.7: the page to open instead, without a token
-                error.details.setdefault("review_url", self.addresses.page(case_id))
+                error.details.setdefault("review_url", self.addresses.build_page_url(case_id))
             raise
         return SubmitReceipt(
             status=case.status.value, case_id=case.id, completed_at=cast(datetime, case.closed_at)

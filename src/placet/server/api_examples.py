@@ -30,7 +30,7 @@ _TYPE = next(iter(REVIEW_TYPES.values()))
 _OPENING = _TYPE.example()
 RESULT = Result(action="approve", data={"feedback": "Kind and clear."})
 _PRESSED_BY = SubmittedBy(platform="telegram", platform_user_id="481516", display_name="Mara")
-_LINKS = CaseUrls(BASE).links(CASE, review_token=_token("review"), submit_token=_token("submit"))
+_LINKS = CaseUrls(BASE).build_links(CASE, review_token=_token("review"), submit_token=_token("submit"))
 
 _HITL = HitlObject(
     spec_version="0.9",

@@ -275,7 +275,7 @@ class CaseApi(HttpApi):
         query = request.read_query(CaseListQuery)
         if query.chain is not None:
             case = await self._desk.get_owned_case(query.chain, request.principal)
-            rounds = await self._desk.rounds(case)
+            rounds = await self._desk.list_rounds(case)
             return CaseList(cases=tuple(_summarize(one) for one in rounds if one.erased_at is None))
         found = await self._desk.list_cases(
             request.principal, status=query.status, before=query.before, limit=query.limit
@@ -352,7 +352,7 @@ class CaseApi(HttpApi):
         """
         principal = await self._authenticate(scope)
         check = partial(self._check_same_principal, scope, principal.name)
-        case = await self._poll.current(case_id, principal)
+        case = await self._poll.get_current_case(case_id, principal)
         await self._streams.serve(scope, receive, send, case, check=check)
 
     @cases.declare(

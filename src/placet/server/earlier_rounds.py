@@ -26,7 +26,7 @@ async def load_earlier_rounds(
     """Return the rounds before this case, oldest first, without those that retention has erased."""
     if case.previous_case_id is None:
         return ()
-    chain = await desk.rounds(case)
+    chain = await desk.list_rounds(case)
     earlier = chain[: [one.id for one in chain].index(case.id)]
     asked = [await desk.get_case_and_offer(one.id) for one in earlier if one.erased_at is None]
     compared = await compare_values(

@@ -43,7 +43,7 @@ class StatusPoll:
 
     async def __call__(self, scope: Scope, case_id: str, principal: Principal) -> RawReply:
         """Return 200 with the state, or 304 if the ETag matches; both 304s and closed cases are unlimited."""
-        case = await self.current(case_id, principal)
+        case = await self.get_current_case(case_id, principal)
         etag = b'"%d"' % case.version
         asked = read_header(scope, b"if-none-match")
         if asked is not None:
@@ -66,10 +66,10 @@ class StatusPoll:
         reply = build_json_reply(200, body, (b"etag", etag), *more)
         return reply if scope["method"] != "HEAD" else reply._replace(body=b"")
 
-    async def current(self, case_id: str, principal: Principal) -> Case:
+    async def get_current_case(self, case_id: str, principal: Principal) -> Case:
         """Return the principal's case in its current state; raise NotPermitted without the read scope."""
         require_reading(principal)
-        return await self._desk.current(case_id, principal)
+        return await self._desk.get_current_case(case_id, principal)
 
     def _spend(self, case: Case, principal: Principal) -> int | None:
         """Return how many polls remain after this one; a closed case takes none."""

@@ -72,7 +72,7 @@ class Stream:
 
     async def _write_new(self, desk: ReviewDesk) -> None:
         frames, final = [], False
-        for event in await desk.events(self.case_id, after=self.seen):
+        for event in await desk.list_events(self.case_id, after=self.seen):
             self.seen = event.seq
             if event.type in STREAMED and event.data is not None:
                 data = b"{}" if self.bare else event.data
