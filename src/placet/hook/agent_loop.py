@@ -184,12 +184,12 @@ class AgentLoop:
         refused = refuse_unusable_calls(self.tools, calls, unreadable)
         usable = [call for call in calls if call.id not in refused]
         state, turn = {"messages": checkpoint.messages}, count_replies(checkpoint)
-        gates = yield from evaluate_calls(self.hooks, usable, state)
+        requirements = yield from evaluate_calls(self.hooks, usable, state)
         covered: Mapping[str, str] = {}
-        if self.uses_grants and (asked := select_grantable(usable, gates)):
+        if self.uses_grants and (asked := select_grantable(usable, requirements)):
             covered = yield effects.UseGrants(asked, checkpoint.thread_id, turn)
         interruption = interrupt_turn(
-            gates,
+            requirements,
             usable,
             thread_id=checkpoint.thread_id,
             turn=turn,
@@ -199,7 +199,7 @@ class AgentLoop:
             covered=covered,
         )
         if interruption is not None:
-            granted = record_granted_calls(gates, usable, covered, self.schemas) if covered else {}
+            granted = record_granted_calls(requirements, usable, covered, self.schemas) if covered else {}
             return (yield from self._pause(checkpoint, interruption, results=refused, granted=granted))
         checkpoint = checkpoint.next(stage="running", interruption=None, started=(), results=refused)
         checkpoint = self._mark_first_started(checkpoint)

@@ -63,12 +63,12 @@ def evaluate_calls(
     `schemas` are given if the calls have not been checked against their tools' schemas yet.
     """
     hooks, known = tuple(hooks), schemas or {}
-    gates: dict[str, ReviewRequirement] = {}
+    requirements: dict[str, ReviewRequirement] = {}
     for call in calls:
-        gate = yield from evaluate_call(hooks, call, state, known.get(call.name))
-        if gate is not None:
-            gates[call.id] = gate
-    return gates
+        requirement = yield from evaluate_call(hooks, call, state, known.get(call.name))
+        if requirement is not None:
+            requirements[call.id] = requirement
+    return requirements
 
 
 def evaluate_call(
@@ -79,9 +79,9 @@ def evaluate_call(
     Frameworks convert arguments to what a tool takes ("true" to True), which no condition has seen. So a
     call that does not match its schema is reviewed if any rule names its tool.
     """
-    gate = yield from _find_first(hook.evaluate(call, state) for hook in hooks)
-    if gate is not None:
-        return gate
+    requirement = yield from _find_first(hook.evaluate(call, state) for hook in hooks)
+    if requirement is not None:
+        return requirement
     doubt = yield from _find_first(
         hook.evaluate_invalid(call, state) for hook in hooks if hasattr(hook, "evaluate_invalid")
     )
@@ -113,7 +113,7 @@ def _matches_schema(schema: Mapping[str, Any] | None, call: ToolCall) -> bool:
 
 
 def interrupt_turn(
-    gates: Mapping[str, ReviewRequirement],
+    requirements: Mapping[str, ReviewRequirement],
     calls: Sequence[ToolCall],
     *,
     thread_id: str,
@@ -128,17 +128,21 @@ def interrupt_turn(
     Calls in `covered` are covered by a grant and need no review.
     """
     if covered:
-        gates = {call_id: gate for call_id, gate in gates.items() if call_id not in covered}
-    if not gates:
+        requirements = {
+            call_id: requirement for call_id, requirement in requirements.items() if call_id not in covered
+        }
+    if not requirements:
         return None
-    waits = [gate.config.timeout_duration for gate in gates.values()]
+    waits = [requirement.config.timeout_duration for requirement in requirements.values()]
     shortest = min((wait for wait in waits if wait is not None), default=None)
-    holds = any(gate.config.default == "hold" for gate in gates.values())
+    holds = any(requirement.config.default == "hold" for requirement in requirements.values())
     return create_interruption(
         thread_id=thread_id,
         turn=turn,
-        feedbacks=[_build_feedback(call, gates[call.id], schemas) for call in calls if call.id in gates],
-        automatic=[call for call in calls if call.id not in gates],
+        feedbacks=[
+            _build_feedback(call, requirements[call.id], schemas) for call in calls if call.id in requirements
+        ],
+        automatic=[call for call in calls if call.id not in requirements],
         now=now,
         state=state,
         expires_at=None if shortest is None else now + shortest,
@@ -147,14 +151,17 @@ def interrupt_turn(
 
 
 def record_granted_calls(
-    gates: Mapping[str, ReviewRequirement],
+    requirements: Mapping[str, ReviewRequirement],
     calls: Sequence[ToolCall],
     covered: Mapping[str, str],
     schemas: Schemas,
 ) -> dict[str, dict[str, Any]]:
     """Return the granted calls as they are shown to a reviewer if their grant ends while they wait."""
     return {
-        call.id: {"grant": covered[call.id], "call": _build_feedback(call, gates[call.id], schemas).to_dict()}
+        call.id: {
+            "grant": covered[call.id],
+            "call": _build_feedback(call, requirements[call.id], schemas).to_dict(),
+        }
         for call in calls
         if call.id in covered
     }
@@ -205,9 +212,9 @@ def reinterrupt_edits(
         if verdict is None or waiting.path or verdict.name in (None, waiting.name):
             continue
         call = apply_verdict(waiting.call, verdict)
-        gate = yield from _find_first(hook.evaluate(call, interruption.state) for hook in hooks)
-        if gate is not None:
-            again[waiting.id] = _build_feedback(call, gate, schemas)
+        requirement = yield from _find_first(hook.evaluate(call, interruption.state) for hook in hooks)
+        if requirement is not None:
+            again[waiting.id] = _build_feedback(call, requirement, schemas)
     if not again:
         return interruption, verdicts
     renewed = create_interruption(
@@ -227,18 +234,18 @@ def _find_first(
     evaluated: Iterable[MaybeAwaitable[ReviewRequirement | None]],
 ) -> EvaluationSteps[ReviewRequirement | None]:
     """Return the first requirement; later hooks are not evaluated."""
-    for gate in evaluated:
-        found = (yield AwaitValue(gate)) if inspect.isawaitable(gate) else gate
+    for given in evaluated:
+        found = (yield AwaitValue(given)) if inspect.isawaitable(given) else given
         if found is not None:
             return found
     return None
 
 
-def _build_feedback(call: ToolCall, gate: ReviewRequirement, schemas: Schemas) -> ToolFeedback:
+def _build_feedback(call: ToolCall, requirement: ReviewRequirement, schemas: Schemas) -> ToolFeedback:
     return ToolFeedback.for_call(
         call,
-        description=gate.description,
-        allowed_decisions=gate.config.decisions,
+        description=requirement.description,
+        allowed_decisions=requirement.config.decisions,
         schema=schemas.get(call.name),
-        high_risk=gate.config.high_risk,
+        high_risk=requirement.config.high_risk,
     )

@@ -60,9 +60,13 @@ class GrantSource(Protocol):
         ...
 
 
-def select_grantable(calls: Iterable[ToolCall], gates: Mapping[str, ReviewRequirement]) -> list[ToolCall]:
+def select_grantable(
+    calls: Iterable[ToolCall], requirements: Mapping[str, ReviewRequirement]
+) -> list[ToolCall]:
     """Return the gated calls that a grant may cover: those that are not high-risk."""
-    return [call for call in calls if call.id in gates and gates[call.id].config.high_risk is False]
+    return [
+        call for call in calls if call.id in requirements and requirements[call.id].config.high_risk is False
+    ]
 
 
 def generate_nonce() -> str:

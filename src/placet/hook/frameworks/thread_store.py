@@ -185,7 +185,7 @@ class FrameworkThreads:
         held: ClaimedThread,
         state: str,
         calls: Sequence[ToolCall],
-        gates: ReviewRequirements,
+        evaluated: ReviewRequirements,
         schemas: Schemas,
     ) -> InterruptionMetadata | None:
         """Freeze the calls as evaluated, and pause the thread for a reviewer.
@@ -196,7 +196,7 @@ class FrameworkThreads:
         thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
         digest = digest_json([call.to_dict() for call in calls])[:TURN_DIGEST]
         turn = f"{thread_id}{TURN_SEPARATOR}{number}-{digest}"
-        requirements = {call_id: gate for call_id, gate in gates.items() if gate is not None}
+        requirements = {call_id: needed for call_id, needed in evaluated.items() if needed is not None}
         members = {"state": state, "turn": turn}
         try:
             interruption = self.gate.stop(

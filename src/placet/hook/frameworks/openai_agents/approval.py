@@ -216,11 +216,11 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
                     ended = {"messages": result.to_input_list(), "output": output}
                     yield partial(self.threads.finish, held, to_json(ended).decode())
                     return result
-                calls, gates = _collect_waiting_calls(state, run)
+                calls, requirements = _collect_waiting_calls(state, run)
                 said, inside = result.to_input_list(), run.inside
                 paused = to_json({"messages": said, "run": state.to_json(), "inside": inside}).decode()
                 pausing = partial(
-                    self.threads.pause, held, paused, calls, gates, _collect_schemas(result, calls)
+                    self.threads.pause, held, paused, calls, requirements, _collect_schemas(result, calls)
                 )
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
@@ -336,20 +336,20 @@ class _GatedTool:
     ) -> bool:
         run = _current.get() or _RunContext()
         call = ToolCall(id=call_id, name=self.tool.name, arguments=arguments)
-        gate = await self.evaluate_once(run, call, None, context)
-        return gate is not None or call_id in run.waits
+        requirement = await self.evaluate_once(run, call, None, context)
+        return requirement is not None or call_id in run.waits
 
     async def evaluate_once(
         self, run: _RunContext, call: ToolCall, agent: Any, context: RunContextWrapper[Any]
     ) -> ReviewRequirement | None:
         """Evaluate the call, once; a tool's own `needs_approval` counts too."""
         if (key := build_call_key(call)) not in run.evaluated:
-            gate = await self.approval.evaluate(call, agent, context, self.tool)
+            requirement = await self.approval.evaluate(call, agent, context, self.tool)
             own = self.tool.needs_approval
-            if gate is None and own is not False:
+            if requirement is None and own is not False:
                 asks = own if isinstance(own, bool) else await own(context, call.arguments, call.id)
-                gate = TOOL_REQUIREMENT if asks else None
-            run.evaluated.setdefault(key, gate)
+                requirement = TOOL_REQUIREMENT if asks else None
+            run.evaluated.setdefault(key, requirement)
         return run.evaluated[key]
 
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
@@ -531,19 +531,20 @@ def _collect_waiting_calls(
 ) -> tuple[list[ToolCall], dict[str, ReviewRequirement | None]]:
     """Return the waiting calls and how each was evaluated; unreadable calls are rejected at once."""
     calls: list[ToolCall] = []
-    gates: dict[str, ReviewRequirement | None] = {}
+    requirements: dict[str, ReviewRequirement | None] = {}
     for item in state.get_interruptions():
         call = read_waiting_call(item)
         if call is None:
             state.reject(item, rejection_message=UNREADABLE_ARGUMENTS)
             continue
-        gate = run.evaluated.get(build_call_key(call), SDK_REQUIREMENT)
-        if call.id not in gates:  # inner agents may reuse ids: only one such call can be decided at a time
+        requirement = run.evaluated.get(build_call_key(call), SDK_REQUIREMENT)
+        # Inner agents may reuse ids: only one such call can be decided at a time.
+        if call.id not in requirements:
             calls.append(call)
-            gates[call.id] = gate
-        elif SDK_REQUIREMENT in (gate, gates[call.id]):
+            requirements[call.id] = requirement
+        elif SDK_REQUIREMENT in (requirement, requirements[call.id]):
             raise HookError(f"Two calls have the id {call.id}, and the SDK would apply one decision to both.")
-    return calls, gates
+    return calls, requirements
 
 
 def _approve_waiting_calls(state: RunState[Any], run: _RunContext) -> RunState[Any]:

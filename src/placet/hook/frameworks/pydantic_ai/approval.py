@@ -264,10 +264,10 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Pydanti
                     yield partial(self.threads.finish, held, ended)
                     return result
                 waiting = sort_by_call(requests.approvals, result.all_messages())
-                gates = {call.tool_call_id: self._gate(requests, call) for call in waiting}
+                requirements = {call.tool_call_id: self._gate(requests, call) for call in waiting}
                 calls = [to_tool_call(call) for call in waiting]
                 pausing = partial(
-                    self.threads.pause, held, encode_paused_run(result), calls, gates, dict(schemas)
+                    self.threads.pause, held, encode_paused_run(result), calls, requirements, dict(schemas)
                 )
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
@@ -395,12 +395,14 @@ class ApprovalToolset(WrapperToolset[DepsT]):
             return await self._run_decided(mark, to_tool_call(part), ctx, tool)
         if mark is self.approval.passed:
             return await self._call(to_tool_call(part), ctx, tool, edited=False)
-        gates = await self._evaluate_turn(response, calls, ctx)
-        if any(gates.values()) or await self._was_stopped(ctx):
-            raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gates.get(ctx.tool_call_id or ""))})
-        if (gate := await self._evaluate_given(part, tool_args, ctx)) is not None:
+        requirements = await self._evaluate_turn(response, calls, ctx)
+        if any(requirements.values()) or await self._was_stopped(ctx):
+            raise ApprovalRequired(
+                {METADATA_KEY: requirement_to_dict(requirements.get(ctx.tool_call_id or ""))}
+            )
+        if (requirement := await self._evaluate_given(part, tool_args, ctx)) is not None:
             # A review is needed after all: the call runs as it is shown to the reviewer.
-            raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gate)})
+            raise ApprovalRequired({METADATA_KEY: requirement_to_dict(requirement)})
         return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
     async def _evaluate_given(
@@ -432,15 +434,15 @@ class ApprovalToolset(WrapperToolset[DepsT]):
     ) -> dict[str, ReviewRequirement | None]:
         """Return the evaluations of this turn's calls without a result."""
         state = {"messages": ctx.messages, "deps": ctx.deps}
-        gates: dict[str, ReviewRequirement | None] = {}
+        requirements: dict[str, ReviewRequirement | None] = {}
         async with self.evaluating:  # the calls of a turn may start at the same time
             for part in calls:
                 key = f"{response}/{part.tool_call_id}"
                 if part.tool_name in self.schemas and key not in self.evaluated:
                     call, schema = to_tool_call(part), self.schemas[part.tool_name]
                     self.evaluated[key] = await self.approval.threads.evaluate(call, state, schema)
-                gates[part.tool_call_id] = self.evaluated.get(key)
-        return gates
+                requirements[part.tool_call_id] = self.evaluated.get(key)
+        return requirements
 
     async def _was_stopped(self, ctx: RunContext[DepsT]) -> bool:
         """Return whether the call was stopped before: a turn of an earlier run is not evaluated again."""
