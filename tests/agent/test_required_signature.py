@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from placet.agent import Agent, AsyncAgent, Decided, Expired, FollowingTransport, Outcome, PendingCases
-from placet.errors import FollowFailed, KeysUnavailable, SignatureRequired
+from placet.errors import FollowFailed, KeysUnavailable, PlacetError, SignatureRequired
 from placet.signing.jws_signer import JwsSigner
 from tests.signing.polls import ring, signed_poll
 
@@ -60,6 +60,14 @@ def follow_async(transport: httpx.MockTransport, **options: Any) -> Any:
             return await agent.request("POST", f"{SERVICE}/deploy")
 
     return anyio.run(run)
+
+
+def resume(transport: httpx.MockTransport, cases: PendingCases) -> Outcome | PlacetError:
+    """Resume the one pending case with an agent that requires nothing."""
+    http = httpx.Client(transport=transport)
+    with Agent(tell=lambda notice: None, http=http, streams=False, pending=cases) as agent:
+        [(_, outcome)] = agent.resume_all()
+        return outcome
 
 
 AGENTS = pytest.mark.parametrize("drive", [follow, follow_async], ids=["sync", "async"])
@@ -161,6 +169,23 @@ def test_keys_that_cannot_be_fetched_raise_and_the_case_is_kept(
             drive(make_handler(signed_poll(signer()), keys), pending=cases)
         (kept,) = cases.list_pending()
         assert kept.is_notified
+    finally:
+        cases.close()
+
+
+@AGENTS
+def test_a_case_that_required_a_signature_requires_it_of_every_agent_that_resumes_it(
+    drive: Drive, tmp_path: Any
+) -> None:
+    poll = signed_poll(signer())
+    cases = PendingCases(tmp_path / "agent.db")
+    try:
+        with pytest.raises(KeysUnavailable):
+            drive(make_handler(poll, httpx.Response(503)), pending=cases)
+        assert isinstance(resume(make_handler(poll, httpx.Response(503)), cases), KeysUnavailable)
+        outcome = resume(make_handler(poll, None), cases)
+        assert isinstance(outcome, Decided)
+        assert (outcome.verified, outcome.is_affirmative) == (True, True)
     finally:
         cases.close()
 

@@ -320,6 +320,20 @@ def test_unreachable_keys_fail_the_command_if_a_signature_is_required_and_the_de
     assert "still open" not in asking.stderr
 
 
+@pytest.mark.parametrize(
+    "command", [("pending", "resume", "case-1"), ("pending", "resume"), ("wait", "/poll")]
+)
+def test_a_required_signature_is_required_of_later_commands_too(
+    service: StrangeService, desk: Desk, command: tuple[str, ...]
+) -> None:
+    service.asks()
+    service.answer_polls_with(status="pending")
+    desk.start("request", "POST", f"{service.url}/act", "--require-signature", "--max-wait", "0").end(13)
+    service.answer_polls_with(**completed_poll("confirm"))
+    later = desk.start(*(f"{service.url}{each}" if each == "/poll" else each for each in command), "--json")
+    assert later.end(1)["error"] == "signature_required"
+
+
 def test_valid_signature_satisfies_the_requirement(desk: Desk) -> None:
     asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", CASE, "--require-signature")
     desk.answer(asking.link(), "confirm")

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import httpx
+from msgspec.structs import replace
 
 from placet.agent.flow import Done, Flow, Notice, Poll, Wait
 from placet.agent.outcomes import Decided, Outcome
@@ -210,6 +211,8 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         case = pending.case
         trust = TrustedOrigins(case.service_url, self._trusted)
         trust.check(case)
+        requires_signature = self._require_signature or pending.requires_signature
+        pending = replace(pending, requires_signature=requires_signature)
         saved, began = SavedCase(self._pending, pending), self._now()
         if not pending.is_notified:
             yield RunBlocking(saved.begin)
@@ -227,7 +230,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             self._following.remove(listener)
             yield StopListening(listener)
         verified = yield from self._verify(case, outcome, trust)
-        if self._require_signature and isinstance(verified, Decided) and verified.verified is not True:
+        if requires_signature and isinstance(verified, Decided) and verified.verified is not True:
             unproven = explain_missing_signature(verified)
             if not isinstance(unproven, KeysUnavailable):  # the keys may be there later
                 yield from self._end(saved, Notice(name="lost", case=case, text=unproven.message))

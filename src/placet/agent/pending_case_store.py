@@ -66,6 +66,8 @@ class PendingCase(Struct, frozen=True, kw_only=True):
     """Whether the person has received the link."""
     reminded_up_to: datetime | None = None
     """The last reminder that was sent to the person."""
+    requires_signature: bool = False
+    """Whether the decision counts only with a valid signature, for every agent that resumes the case."""
 
 
 class ButtonAudience(Struct, frozen=True, kw_only=True):
