@@ -92,13 +92,13 @@ def _changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
 
 
 def _list_replacements(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
-    gone, come = list(_leaves(path, before)), list(_leaves(path, after))
-    if len(gone) == len(come) == 1 and gone[0][0] == come[0][0]:
-        yield _leaf_change(path, Piece("removed", gone[0][1]), Piece("added", come[0][1]))
+    removed, added = list(_leaves(path, before)), list(_leaves(path, after))
+    if len(removed) == len(added) == 1 and removed[0][0] == added[0][0]:
+        yield _leaf_change(path, Piece("removed", removed[0][1]), Piece("added", added[0][1]))
         return
-    for place, leaf in gone:
+    for place, leaf in removed:
         yield _leaf_change(place, Piece("removed", leaf))
-    for place, leaf in come:
+    for place, leaf in added:
         yield _leaf_change(place, Piece("added", leaf))
 
 
@@ -120,7 +120,7 @@ def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
 
 def _changes_in_list(path: ValuePath, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = ([_encode(value) for value in values] for values in (before, after))
-    for _, (a, b), (c, d) in _stretches(find_matching_blocks(old, new), len(old), len(new)):
+    for _, (a, b), (c, d) in _pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         numbered = zip_longest(range(a, b), range(c, d))
         for i, j in numbered:
             yield from _changes(
@@ -134,7 +134,7 @@ def _encode(value: Any) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _stretches(
+def _pair_ranges(
     blocks: list[Block], old: int, new: int
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
     """Yield every common range with what follows it: the common range, the range in old, the range in new."""
@@ -153,7 +153,7 @@ def _stretches(
 
 def _text_change(path: ValuePath, before: str, after: str) -> Change:
     runs = _move_spaces_out(_join_splinters(_text_runs(before, after)))
-    words = sum(max(_words(gone), _words(come)) for _, gone, come in runs)
+    words = sum(max(_words(removed), _words(added)) for _, removed, added in runs)
     return Change(path=path, pieces=tuple(_pieces(runs)), words=words)
 
 
@@ -166,19 +166,19 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
         yield "", before[head:], after[head:]
         return
     room = MAX_COMPARED_LENGTH
-    for (start, end), (a, b), (c, d) in _stretches(find_matching_blocks(old, new), len(old), len(new)):
+    for (start, end), (a, b), (c, d) in _pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "", ""
-        gone, come = "".join(old[a:b]), "".join(new[c:d])
-        head = _find_difference(" ", gone, come)
-        tail = _find_difference(" ", gone[head:][::-1], come[head:][::-1])
-        yield gone[:head], "", ""
-        gone, come, rest = (
-            gone[head : len(gone) - tail],
-            come[head : len(come) - tail],
-            come[len(come) - tail :],
+        removed, added = "".join(old[a:b]), "".join(new[c:d])
+        head = _find_difference(" ", removed, added)
+        tail = _find_difference(" ", removed[head:][::-1], added[head:][::-1])
+        yield removed[:head], "", ""
+        removed, added, rest = (
+            removed[head : len(removed) - tail],
+            added[head : len(added) - tail],
+            added[len(added) - tail :],
         )
-        room -= len(gone) + len(come)
-        yield from _word_runs(gone, come) if room > 0 else [("", gone, come)]
+        room -= len(removed) + len(added)
+        yield from _word_runs(removed, added) if room > 0 else [("", removed, added)]
         yield rest, "", ""
 
 
@@ -191,54 +191,54 @@ def _find_difference(end: str, before: str, after: str) -> int:
     return before.rfind(end, 0, low) + 1
 
 
-def _word_runs(gone: str, come: str) -> Iterator[Run]:
-    old, new = _PARTS.findall(gone), _PARTS.findall(come)
-    for (start, end), (a, b), (c, d) in _stretches(find_matching_blocks(old, new), len(old), len(new)):
+def _word_runs(removed: str, added: str) -> Iterator[Run]:
+    old, new = _PARTS.findall(removed), _PARTS.findall(added)
+    for (start, end), (a, b), (c, d) in _pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "".join(old[a:b]), "".join(new[c:d])
 
 
 def _join_splinters(runs: Iterable[Run]) -> list[Run]:
     """Join two changes if the common text between them is too short to read separately."""
     tidy: list[Run] = []
-    for same, gone, come in runs:
-        if tidy and _is_splinter(tidy[-1], same, gone, come):
+    for same, removed, added in runs:
+        if tidy and _is_splinter(tidy[-1], same, removed, added):
             kept, was, is_now = tidy.pop()
-            tidy.append((kept, was + same + gone, is_now + same + come))
+            tidy.append((kept, was + same + removed, is_now + same + added))
         elif tidy and not (tidy[-1][1] or tidy[-1][2]):
-            tidy.append((tidy.pop()[0] + same, gone, come))
+            tidy.append((tidy.pop()[0] + same, removed, added))
         else:
-            tidy.append((same, gone, come))
+            tidy.append((same, removed, added))
     return tidy
 
 
 def _move_spaces_out(runs: list[Run]) -> list[Run]:
     """Move a space that ends both sides of a change out of the change."""
     kept, carried = [], ""
-    for same, gone, come in runs:
-        end = gone[-1:] if gone[-1:] == come[-1:] and gone[-1:].isspace() else ""
+    for same, removed, added in runs:
+        end = removed[-1:] if removed[-1:] == added[-1:] and removed[-1:].isspace() else ""
         cut = len(end)
-        kept.append((carried + same, gone[: len(gone) - cut], come[: len(come) - cut]))
+        kept.append((carried + same, removed[: len(removed) - cut], added[: len(added) - cut]))
         carried = end
     return [*kept, (carried, "", "")] if carried else kept
 
 
-def _is_splinter(last: Run, same: str, gone: str, come: str) -> bool:
-    before, after = max(len(last[1]), len(last[2])), max(len(gone), len(come))
+def _is_splinter(last: Run, same: str, removed: str, added: str) -> bool:
+    before, after = max(len(last[1]), len(last[2])), max(len(removed), len(added))
     if not before or not after:
         return before > 0 and not same
     return LINE_END not in same and (len(same) <= min(before, after) or not _IS_WORD.search(same))
 
 
 def _pieces(runs: list[Run]) -> Iterator[Piece]:
-    for number, (same, gone, come) in enumerate(runs):
-        yield from _in_common(same, first=number == 0, last=not (gone or come))
-        if gone:
-            yield Piece("removed", gone)
-        if come:
-            yield Piece("added", come)
+    for number, (same, removed, added) in enumerate(runs):
+        yield from _shorten_common_text(same, first=number == 0, last=not (removed or added))
+        if removed:
+            yield Piece("removed", removed)
+        if added:
+            yield Piece("added", added)
 
 
-def _in_common(text: str, *, first: bool, last: bool) -> Iterator[Piece]:
+def _shorten_common_text(text: str, *, first: bool, last: bool) -> Iterator[Piece]:
     """Yield a common text; of a long one, only the parts next to a change."""
     head, tail = 0 if first else CONTEXT_LENGTH, 0 if last else CONTEXT_LENGTH
     if len(text) <= head + tail + CONTEXT_LENGTH:

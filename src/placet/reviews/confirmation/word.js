@@ -1,4 +1,4 @@
-// Says when the word that confirms is typed right. Pasting it is fine.
+// Announces when the confirmation word is typed correctly. It may be pasted.
 export default function compare(input) {
   const said = document.createElement("p");
   said.className = "match";

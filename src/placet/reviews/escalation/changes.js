@@ -1,4 +1,4 @@
-// Marks a value that is no longer what it was.
+// Marks a value that differs from its original.
 export default function mark(control) {
   const note = control.closest(".field").querySelector(".was");
   const tell = () => (note.hidden = control.value === control.dataset.was);

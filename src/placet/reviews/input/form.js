@@ -1,6 +1,6 @@
-// The form while it is filled in: questions come and go as the server decides, problems stand beside their
-// field once it is left, and small helps: counts, sliders, a look at what is masked.
-export default function liven(box) {
+// Updates a form while it is filled in: shows the questions that the server asks for and the problems of a
+// field once it is left; adds counters, sliders, and buttons that show masked values.
+export default function enhanceForm(box) {
   const form = box.closest("form");
   const words = box.dataset;
   const heard = form.querySelector(".heard") ?? document.createElement("p");
@@ -12,7 +12,7 @@ export default function liven(box) {
   box.querySelectorAll("[data-most]").forEach(count);
   box.querySelectorAll("[data-from]").forEach(slide);
   box.querySelectorAll("input[type=password], textarea.masked").forEach(unmask);
-  // Each step has an address, so that the browser's own Back and Reload find it again.
+  // Each step has an address, so that the browser's Back and Reload work.
   const address = `${location.pathname.replace(/\/respond$/, "")}?step=${words.step}`;
   if (words.step) history.replaceState(null, "", address);
 
@@ -21,7 +21,7 @@ export default function liven(box) {
     if (!key) return;
     typed.add(key);
     left.delete(key);
-    delete latest[key]; // what was said is about an earlier answer
+    delete latest[key]; // this problem is about an earlier answer
   });
 
   box.addEventListener("focusout", ({ target, relatedTarget }) => {
@@ -43,7 +43,7 @@ export default function liven(box) {
     });
   });
 
-  // Nothing moves under a finger that is about to press something.
+  // Nothing moves while a person presses something.
   let pressed = false;
   const waiting = [];
   const release = () => setTimeout(() => {
@@ -63,7 +63,7 @@ export default function liven(box) {
     return element.closest?.("[data-field]");
   }
 
-  // Questions that come and go
+  // Conditional questions
 
   function unfold(template) {
     const key = template.dataset.when;
@@ -137,7 +137,7 @@ export default function liven(box) {
     else control.removeAttribute("aria-invalid");
   }
 
-  // Helps
+  // Counters, sliders and masked values
 
   function count(line) {
     const control = line.parentElement.querySelector("input, textarea");
@@ -165,7 +165,7 @@ export default function liven(box) {
     const slider = document.createElement("input");
     const whole = Number.isInteger(from) && Number.isInteger(to) && to - from > 1;
     Object.assign(slider, { type: "range", min: from, max: to, step: whole ? 1 : 0.01 });
-    slider.tabIndex = -1; // for hands: the box beside it says and takes the same
+    slider.tabIndex = -1; // for pointers: the box beside it has the same value
     slider.setAttribute("aria-hidden", "true");
     slider.value = control.value || from;
     const row = document.createElement("div");
@@ -199,7 +199,7 @@ export default function liven(box) {
       else control.type = masked ? "password" : "text";
       word.textContent = masked ? words.show : words.hide;
     });
-    // An empty box leaves what was saved, unless it was typed here and taken back.
+    // An empty box keeps the saved value, unless something was typed here and deleted again.
     Object.assign(emptied, { type: "hidden", name: "emptied", value: key });
     control.addEventListener("input", () => (control.value ? emptied.remove() : row.append(emptied)));
   }

@@ -1,6 +1,6 @@
-// Calls decided one by one: what was changed shows while one types, and how many are decided while one reads.
+// Shows the changes to each call while a person types, and how many calls are decided.
 import { follow } from "./edit.js";
-import "./diff.js"; // named here too, so that the page asks for it at once
+import "./diff.js"; // also imported here, so that the browser loads it at once
 
 export default function decide(box) {
   const calls = [...box.querySelectorAll(".call")];
@@ -14,7 +14,7 @@ export default function decide(box) {
     told.textContent = box.dataset.tally.replace("{count}", count.toLocaleString(document.documentElement.dataset.locale));
   }
 
-  // Boxes that nobody has touched yet come without a place for their changes.
+  // Boxes without changes have no element for them yet.
   const blank = box.querySelector("template").content.firstElementChild;
   for (const control of box.querySelectorAll(".edits :is(textarea, select, [type=text])")) {
     const field = control.closest(".field");

@@ -1,4 +1,4 @@
-// Keeps "in 2 hours" true, calmly; says it aloud only ten minutes and one minute before the end.
+// Updates texts such as "in 2 hours". Screen readers announce only ten minutes and one minute before the end.
 import { close, isClosed, isSending, say } from "./live.js";
 
 const MINUTE = 60;
@@ -7,8 +7,8 @@ const DAY = 24 * HOUR;
 const ALOUD = [MINUTE, 10 * MINUTE];
 const words = () => new Intl.RelativeTimeFormat(document.documentElement.dataset.locale, { numeric: "always" });
 
-// The number and unit that people would say: seconds only at the very end, and then by tens.
-function spoken(seconds) {
+// Return a distance in words, such as "in 2 hours": seconds only in the last minute, rounded to tens.
+function formatDistance(seconds) {
   const far = Math.abs(seconds);
   const [size, unit] =
     far >= 1.5 * DAY ? [DAY, "day"] : far >= 1.5 * HOUR ? [HOUR, "hour"] : far >= MINUTE ? [MINUTE, "minute"] : [1, "second"];
@@ -26,15 +26,15 @@ export default function count(element) {
 
   function warn(now) {
     const mark = ALOUD.find((each) => last > each && now <= each);
-    if (mark) say("soon", (text) => (text.textContent = text.textContent.replace("{when}", spoken(mark))));
+    if (mark) say("soon", (text) => (text.textContent = text.textContent.replace("{when}", formatDistance(mark))));
     if (now <= 0 && !isSending()) close("expired");
   }
 
   function tick() {
     if (!element.isConnected || (deadline && isClosed())) return;
     const now = left();
-    const text = spoken(deadline ? Math.max(now, 0) : now);
-    const isNew = isPast && !deadline && now > -MINUTE; // "just now" stands for a while
+    const text = formatDistance(deadline ? Math.max(now, 0) : now);
+    const isNew = isPast && !deadline && now > -MINUTE; // show "just now" for a minute
     if (!isNew && element.textContent !== text) element.textContent = text;
     if (deadline) warn(now);
     last = now;

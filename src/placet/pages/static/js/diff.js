@@ -1,4 +1,4 @@
-// What changed between two texts, as pieces ["same" | "added" | "removed" | "gap", text]; as the server does it.
+// Compares two texts as the server does. Returns pieces: ["same" | "added" | "removed" | "gap", text].
 const PUNCTUATION = "!-/:-@\\[-\\^`{-~\\u00a1-\\u00bf\\u2010-\\u205e\\u3001-\\u301f\\uff01-\\uff0f";
 const SINGLE = "\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
 const PARTS = new RegExp(`\\s+|[${PUNCTUATION}]|[${SINGLE}]|[^\\s${PUNCTUATION}${SINGLE}]+`, "gu");
@@ -9,8 +9,8 @@ const KEPT = 80;
 const parts = (text) => text.match(PARTS) ?? [];
 export const countWords = (text) => parts(text).filter((part) => WORD.test(part)).length;
 
-// Runs of [in common, removed, added] from two lists of texts.
-function runs(old, now) {
+// Return runs of [common, removed, added] from two lists of texts.
+function findRuns(old, now) {
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   let tail = 0;
@@ -19,12 +19,12 @@ function runs(old, now) {
   const b = now.slice(head, now.length - tail);
   const found = [[old.slice(0, head).join(""), "", ""]];
   if (a.length * b.length > MAX_CELLS) found.push(["", a.join(""), b.join("")]);
-  else found.push(...common(a, b));
+  else found.push(...findCommonRuns(a, b));
   found.push([old.slice(old.length - tail).join(""), "", ""]);
   return found;
 }
 
-function common(a, b) {
+function findCommonRuns(a, b) {
   const width = b.length + 1;
   const table = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--)
@@ -48,14 +48,14 @@ function common(a, b) {
   return found;
 }
 
-function isSplinter(last, [same, gone, come]) {
+function isSplinter(last, [same, removed, added]) {
   const before = Math.max(last[1].length, last[2].length);
-  const after = Math.max(gone.length, come.length);
+  const after = Math.max(removed.length, added.length);
   if (!before || !after) return before > 0 && !same;
   return !same.includes("\n") && (same.length <= Math.min(before, after) || !WORD.test(same));
 }
 
-function tidied(found) {
+function joinSplinters(found) {
   const tidy = [["", "", ""]];
   for (const run of found) {
     const last = tidy.at(-1);
@@ -68,19 +68,19 @@ function tidied(found) {
   return tidy;
 }
 
-// A space that both sides of a change end with did not change.
-function spacesKept(found) {
+// Move a space that ends both sides of a change out of the change.
+function moveSpacesOut(found) {
   let carried = "";
-  const kept = found.map(([same, gone, come]) => {
-    const end = /\s$/.test(gone) && gone.at(-1) === come.at(-1) ? gone.at(-1) : "";
-    const run = [carried + same, ...[gone, come].map((text) => text.slice(0, text.length - end.length))];
+  const kept = found.map(([same, removed, added]) => {
+    const end = /\s$/.test(removed) && removed.at(-1) === added.at(-1) ? removed.at(-1) : "";
+    const run = [carried + same, ...[removed, added].map((text) => text.slice(0, text.length - end.length))];
     carried = end;
     return run;
   });
   return [...kept, [carried, "", ""]];
 }
 
-function inCommon(text, first, last) {
+function shortenCommonText(text, first, last) {
   const [head, tail] = [first ? 0 : KEPT, last ? 0 : KEPT];
   if (text.length <= head + tail + KEPT) return [["same", text]];
   return [["same", text.slice(0, head)], ["gap", "⋯"], ["same", tail ? text.slice(-tail) : ""]];
@@ -88,16 +88,16 @@ function inCommon(text, first, last) {
 
 export function compare(before, now) {
   const lines = (text) => text.match(/[^\n]*\n|[^\n]+/g) ?? [];
-  const found = runs(lines(before), lines(now)).flatMap(([same, gone, come]) => [
+  const found = findRuns(lines(before), lines(now)).flatMap(([same, removed, added]) => [
     [same, "", ""],
-    ...(gone && come ? runs(parts(gone), parts(come)) : [["", gone, come]]),
+    ...(removed && added ? findRuns(parts(removed), parts(added)) : [["", removed, added]]),
   ]);
-  const tidy = spacesKept(tidied(found));
-  const words = tidy.reduce((sum, [, gone, come]) => sum + Math.max(countWords(gone), countWords(come)), 0);
-  const pieces = tidy.flatMap(([same, gone, come], at) => [
-    ...inCommon(same, at === 0, !gone && !come),
-    ["removed", gone],
-    ["added", come],
+  const tidy = moveSpacesOut(joinSplinters(found));
+  const words = tidy.reduce((sum, [, removed, added]) => sum + Math.max(countWords(removed), countWords(added)), 0);
+  const pieces = tidy.flatMap(([same, removed, added], at) => [
+    ...shortenCommonText(same, at === 0, !removed && !added),
+    ["removed", removed],
+    ["added", added],
   ]);
   return { words, pieces: pieces.filter(([, text]) => text) };
 }

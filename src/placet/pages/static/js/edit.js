@@ -1,9 +1,9 @@
-// Shows what a person changes while they type, and says how much once they pause.
+// Shows changes while a person types, and announces how much changed when they pause.
 import { compare } from "./diff.js";
 
 const TAGS = { added: "ins", removed: "del", gap: "span" };
 
-// The characters that the server marks as hidden, except joiners and emoji styles, whose place decides.
+// The characters that the server marks as hidden, except joiners and emoji styles, which depend on their neighbours.
 const HIDDEN = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\u{f0000}-\u{10ffff}]/gu;
 const visible = (text) =>
   text.replace(HIDDEN, (sign) => `⟦U+${sign.codePointAt().toString(16).toUpperCase().padStart(4, "0")}⟧`);
@@ -47,12 +47,12 @@ export function follow(place, words, changed) {
     cost = performance.now() - start;
   }
 
-  // A browser may have put back what was typed before this script came.
+  // A browser may have restored earlier input before this script was loaded.
   if (chosen ? !chosen.selected : control.value !== control.defaultValue) draw();
   control.addEventListener("input", () => {
     changed();
     clearTimeout(drawing);
-    // Long texts are compared when the person pauses, so that typing stays quick.
+    // Long texts are compared when the person pauses, so that typing stays fast.
     drawing = setTimeout(draw, cost < 10 ? 0 : 300);
   });
   return {

@@ -1,4 +1,4 @@
-// Copies the link for a colleague, or hands it to the phone's own way of sending things.
+// Copies the link for a colleague, or opens the device's share dialog with it.
 export default function offer(group) {
   const box = document.getElementById(group.dataset.handover);
   const [copy, share, said] = ["[data-copy]", "[data-share]", "[role=status]"].map((each) => group.querySelector(each));

@@ -1,4 +1,4 @@
-// Keeps what is typed in this tab until it is sent, so that a bad network or a reload loses nothing.
+// Stores what is typed in this tab until it is sent, so that a network failure or a reload loses nothing.
 import { say } from "./live.js";
 
 const OURS = '[type="hidden"], [type="file"]';
@@ -29,10 +29,10 @@ function tell(field) {
   field.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
-// What stands in a form at this moment.
+// Return the current values of a form.
 export const look = (form) => new Map(filledIn(form).map((field) => [place(field), typed(field)]));
 
-// Puts it into another copy of the form, and gives back what tells the other scripts so.
+// Write values into another copy of the form; return a function that notifies the other scripts.
 export function put(form, entries) {
   const values = new Map(entries);
   const changed = filledIn(form).filter((field) => values.has(place(field)) && values.get(place(field)) !== typed(field));
@@ -44,7 +44,7 @@ export function forget(form) {
   try {
     sessionStorage.removeItem(id(form));
   } catch {
-    // No storage, nothing kept.
+    // Without storage, nothing was stored.
   }
 }
 
@@ -71,7 +71,7 @@ export default function keep(form) {
       if (changed.length) sessionStorage.setItem(id(form), JSON.stringify(kept));
       else forget(form);
     } catch {
-      // Full or forbidden: the server's own page still keeps what was sent.
+      // Storage is full or forbidden. The page that the server returns still has the values that were sent.
     }
   };
   try {

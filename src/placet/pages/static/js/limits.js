@@ -1,4 +1,4 @@
-// Counts what is ticked, aloud, and refuses what would be one too many right where it was ticked.
+// Announces how many options are ticked, and refuses one more than the maximum at the option itself.
 export default function keepCount(group) {
   const { tally, most, excess } = group.dataset;
   const count = document.createElement("p");

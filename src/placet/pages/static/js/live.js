@@ -1,14 +1,14 @@
-// Tells what becomes of the question while its page is open, and says one thing at a time.
+// Shows changes of the case while its page is open, one message at a time.
 const CLOSED = ["completed", "cancelled", "expired"];
 
-// Shows the text of this name in place of any other, and gives back its element.
+// Show the message of this name instead of any other, and return its element.
 export function say(name, fill) {
   const live = document.querySelector("[data-live]");
   const text = document.querySelector("[data-sayings]")?.content.querySelector(`[data-saying="${name}"]`);
   if (!live || !text) return null;
   const shown = text.cloneNode(true);
   if (fill) fill(shown);
-  // That time runs short is only heard; it must not hide what else is to be read.
+  // The warning that time runs out is only announced: it must not hide another message.
   live.querySelector('[data-saying="soon"]')?.remove();
   if (name === "soon") live.append(shown);
   else live.replaceChildren(shown);
@@ -17,7 +17,7 @@ export function say(name, fill) {
 
 export const hush = () => document.querySelector("[data-live]")?.replaceChildren();
 
-// The question takes no answer any more: what was typed stays, to be read and copied.
+// Close the form: the case takes no answer any more. What was typed can still be read and copied.
 export function close(name, fill) {
   document.body.dataset.closed = name;
   for (const button of document.querySelectorAll("main button")) button.disabled = true;
@@ -27,14 +27,14 @@ export function close(name, fill) {
 
 export const isClosed = () => Boolean(document.body.dataset.closed);
 
-// An answer of our own is under way, or may have arrived: its reply tells more than any news.
+// While an answer of this page is being sent, or may have arrived, its reply is shown instead of events.
 export const isSending = () => Boolean(document.body.dataset.sending || document.body.dataset.unsure);
 
 let source = null;
 const leave = () => source?.close();
 window.addEventListener("pagehide", leave);
 
-// Without a stream the page works as ever; a lost one comes back by itself.
+// Without a stream the page still works. The browser reconnects a lost stream.
 export default function follow(live) {
   if (!live.dataset.eventsUrl || !window.EventSource) return;
   leave();

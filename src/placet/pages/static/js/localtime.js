@@ -1,4 +1,4 @@
-// Says moments in the person's own time zone, as their region writes them; the exact one in UTC stays at hand.
+// Shows times in the person's time zone and format; the exact time in UTC is in the tooltip.
 export const region = () => {
   const language = document.documentElement.lang || "en";
   const spoken = navigator.languages?.find((each) => each.split("-")[0] === language);

@@ -1,4 +1,4 @@
-// Tells the server once that a person has this page before them.
+// Reports to the server, once, that a person sees this page.
 export default function tellWhenSeen(body) {
   const csrf = document.querySelector('input[name="csrf"]');
 

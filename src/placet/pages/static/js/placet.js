@@ -1,5 +1,5 @@
-// The entry: every page works without scripts, and each module makes one thing of it nicer.
-// A module is fetched only where its selector finds something, and gets each element that it finds.
+// The entry point. Every page works without scripts; each module improves one part of it.
+// A module is loaded only if its selector finds elements, and is called with each of them.
 const MODULES = {
   "[data-opened-url]": "./opened.js",
   "[data-draft-url]": "./autosave.js",

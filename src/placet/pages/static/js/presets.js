@@ -1,4 +1,4 @@
-// Suggested reasons become buttons that fill the box, where a person sees and can change what will be sent.
+// Turns suggested reasons into buttons that fill the box, so that a person can change the text before sending.
 export default function fillBox(group) {
   const box = group.form.elements[group.dataset.fills];
   if (!box) return;
@@ -19,7 +19,7 @@ export default function fillBox(group) {
   const buttons = choices.map((choice) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.className = choice.className; // what we suggest is in our face
+    button.className = choice.className; // our suggestions have our font, those of the service have its own
     button.append(choice.querySelector("bdi"));
     button.addEventListener("click", () => fill(choice.dataset.text));
     return button;

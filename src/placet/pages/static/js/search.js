@@ -1,4 +1,4 @@
-// Finds and sorts among many cards. What is chosen stays in view; the form sends the same either way.
+// Filters and sorts many cards. Chosen cards stay visible; what the form sends does not change.
 const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 
 export default function offerSearch(template) {
@@ -57,7 +57,7 @@ function sorted(cards, column, way) {
   return keyed.map(({ card }) => card);
 }
 
-// What to sort a card by: its title, or the exact value of the fact under this label.
+// Return the sort key of a card: its title, or the exact value of the fact with this label.
 function key(card, column) {
   if (!column) return card.querySelector("label").textContent;
   const label = [...card.querySelectorAll(".facts > div > dt")].find((dt) => dt.textContent === column);
@@ -66,7 +66,7 @@ function key(card, column) {
   return exact ? exact.value || exact.dateTime : label.nextElementSibling.textContent.trim();
 }
 
-// The first number of a text such as "1,200.50 EUR"; moments by their time. NaN where there is none.
+// Return the first number of a text such as "1,200.50 EUR", or a time as a number; NaN if there is none.
 function amount(text) {
   if (/^\d{4}-\d\d-\d\d/.test(text)) return Date.parse(text);
   const [written] = text.match(/^\D{0,4}?(-?\d[\d.,'’\s]*)/)?.slice(1) ?? [];
