@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import django
+import httpx
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.test import Client
@@ -36,6 +37,7 @@ def find_flights(request: HttpRequest) -> JsonResponse:
         "Which flight shall be booked?",
         context={"options": flights, "multiple": False},
         timeout="2h",
+        agent_request=request,
     )
     return JsonResponse(asked, status=202)
 
@@ -59,9 +61,13 @@ def main() -> None:
     agent: Any = Client()
     with run_placet_server() as (url, key), PlacetClient(url, key) as client:
         settings.PLACET_CLIENT = client
-        asked = agent.post("/flights", json.dumps({"flights": FLIGHTS}), content_type="application/json")
+        credential = {"Authorization": "Bearer key-of-the-agent"}
+        wanted = json.dumps({"flights": FLIGHTS})
+        asked = agent.post("/flights", wanted, content_type="application/json", headers=credential)
         assert asked.status_code == 202
         hitl = asked.json()["hitl"]
+        poll = httpx.get(hitl["poll_url"], headers=credential).json()
+        assert poll["status"] == "pending"
         answer(hitl["review_url"], "select", {"selected": "late"})
         assert agent.get(f"/bookings/{hitl['case_id']}").json() == {"booked": ["late"]}
     print("chosen and booked")

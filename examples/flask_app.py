@@ -5,6 +5,7 @@ python -m examples.flask_app
 
 from typing import Any
 
+import httpx
 from flask import Flask, current_app, request
 
 from examples.stage import answer, run_placet_server
@@ -32,6 +33,7 @@ def delete_backups() -> Any:
         f"Delete {len(names)} backups?",
         context={"items": [{"id": name, "title": name} for name in names], "irreversible": True},
         default_action="abort",
+        agent_request=request,
     ), 202
 
 
@@ -46,9 +48,12 @@ def main() -> None:
     with run_placet_server() as (url, key), PlacetClient(url, key) as client:
         app.extensions["placet"] = client
         agent = app.test_client()
-        asked = agent.post("/backups/deletion", json={"names": ["2019", "2020"]})
+        credential = {"Authorization": "Bearer key-of-the-agent"}
+        asked = agent.post("/backups/deletion", json={"names": ["2019", "2020"]}, headers=credential)
         assert asked.status_code == 202
         hitl = asked.get_json()["hitl"]
+        poll = httpx.get(hitl["poll_url"], headers=credential).json()
+        assert poll["status"] == "pending"
         assert agent.get(f"/backups/deletion/{hitl['case_id']}").get_json() == {"deleted": []}
 
         answer(hitl["review_url"], "confirm", {"confirmed_items": ["2019", "2020"]})

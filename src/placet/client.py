@@ -7,6 +7,7 @@ from typing import Any, Self
 import httpx
 
 from placet.errors import PlacetError, ServerRefused, Unavailable
+from placet.http.agent_requests import read_agent_request
 from placet.http.client_operations import (
     CANCEL_CASE,
     LIST_CASES,
@@ -40,16 +41,26 @@ class PlacetClient:
         )
 
     def open(
-        self, type: str, prompt: str, *, idempotency_key: str | None = None, **fields: Any
+        self,
+        type: str,
+        prompt: str,
+        *,
+        idempotency_key: str | None = None,
+        agent_request: Any = None,
+        **fields: Any,
     ) -> dict[str, Any]:
         """Open a case; return the 202 body, to be passed to the agent unchanged.
 
+        `agent_request` is the request that the agent sent to you: of Flask or Django, or a WSGI environ. With
+        the credential in it, the agent may poll and stream the case; the server gets its digest only. The
+        `hitl_callback_url` of its JSON body is called back if that is possible; a WSGI body is not read.
         Raises PlacetError for an `idempotency_key` that is not valid in a header.
         """
         if idempotency_key and not _fits_in_a_header(idempotency_key):
             raise PlacetError("idempotency_key must be printable ASCII characters: it is sent as a header.")
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        body = {"type": type, "prompt": prompt, **fields}
+        asked = {} if agent_request is None else read_agent_request(agent_request)
+        body = {"type": type, "prompt": prompt, **asked, **fields}
         return self._call(OPEN_CASE, json=body, headers=headers)
 
     def status(self, case_id: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 PlacetError
 ├── RequestError               the caller can fix it
 │   ├── InvalidToken           401  invalid_token
-│   │   └── SessionEnded       401  invalid_token
+│   │   ├── SessionEnded       401  invalid_token
+│   │   └── KeyEnded           401  invalid_token
 │   ├── NotPermitted           403  not_permitted
 │   ├── ActionNotInline        403  action_not_inline
 │   ├── VerificationRequired   403  verification_required
@@ -108,6 +109,10 @@ class InvalidToken(RequestError):
 
 class SessionEnded(InvalidToken):
     """Your session has ended. Open your link again."""
+
+
+class KeyEnded(InvalidToken):
+    """This API key has expired or was revoked."""
 
 
 class NotPermitted(RequestError):

@@ -92,7 +92,8 @@ class AsyncAgent(BaseAgent[NotifyAsync, httpx.AsyncClient, AsyncListener]):
         self, method: str, url: str, *, reference: str | None = None, **options: Any
     ) -> httpx.Response | Outcome:
         """Make a call; if the service requires a person, wait for the decision."""
-        return await self.follow(await self._http.request(method, url, **options), reference=reference)
+        response = await self._http.request(method, url, **self._ask_for_callback(options))
+        return await self.follow(response, reference=reference)
 
     async def follow(
         self, response: httpx.Response, *, reference: str | None = None

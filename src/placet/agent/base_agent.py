@@ -155,6 +155,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         streams: bool = True,
         pending: PendingCases | None = None,
         require_signature: bool = False,
+        callback_url: str | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._check_tell(tell)
@@ -170,6 +171,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         self._streams = streams
         self._pending = pending
         self._require_signature = require_signature
+        self._callback_url = _check_callback_url(callback_url)
         self._now = clock or (lambda: datetime.now(UTC))
         self._rounds = RoundNumbers()
         self._advice = SuggestionLimit()
@@ -183,6 +185,13 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             raise SettingsError(
                 "tell is a generator function, which does not run when it is called. Remove its yield."
             )
+
+    def _ask_for_callback(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a call with `hitl_callback_url` in its JSON object, unless it has one."""
+        body = options.get("json")
+        if self._callback_url is None or not isinstance(body, dict):
+            return options
+        return {**options, "json": {"hitl_callback_url": self._callback_url, **body}}
 
     def nudge(self, case_id: str) -> bool:
         """Poll this case now; return whether it is being followed here. May be called from any thread."""
@@ -349,6 +358,12 @@ def _check_settings(interval_s: object, max_wait: object, pending: object) -> No
         raise SettingsError("max_wait must be a timedelta, or None.")
     if pending is not None and not isinstance(pending, PendingCases):
         raise SettingsError('pending must be PendingCases, such as PendingCases("cases.db"), or None.')
+
+
+def _check_callback_url(url: object) -> str | None:
+    if url is None or (isinstance(url, str) and url.startswith(("https://", "http://"))):
+        return url
+    raise SettingsError("callback_url must be the http(s) address at which this agent takes callbacks.")
 
 
 def is_function_of_kind(function: object, *kinds: Callable[[object], bool]) -> bool:

@@ -111,7 +111,8 @@ class Agent(BaseAgent[Notify, httpx.Client, ThreadListener]):
         self, method: str, url: str, *, reference: str | None = None, **options: Any
     ) -> httpx.Response | Outcome:
         """Make a call; if the service requires a person, wait for the decision."""
-        return self.follow(self._http.request(method, url, **options), reference=reference)
+        response = self._http.request(method, url, **self._ask_for_callback(options))
+        return self.follow(response, reference=reference)
 
     def follow(self, response: httpx.Response, *, reference: str | None = None) -> httpx.Response | Outcome:
         """Return the response unchanged, or the outcome of its case; raises as `AsyncAgent.follow` does."""

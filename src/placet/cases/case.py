@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from placet.cases.case_reader import CaseReader
 from placet.cases.grant import Grant
 from placet.protocol.hitl_object import DefaultAction
 from placet.protocol.poll import Progress, RespondedBy, Result, Status, SubmissionContext
@@ -82,6 +83,7 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     chain: str = NO_EVENT
     submit_digest: str | None = None
     callback_url: str | None = None
+    reader: CaseReader | None = None
     reminders: tuple[datetime, ...] = ()
     reminder_sent_at: datetime | None = None
     previous_case_id: str | None = None

@@ -346,7 +346,14 @@ def _mark_altered(case: Case, command: Command, now: datetime) -> ChangesAndFact
 def _erase(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     if case.erased_at is not None:
         return {}, []
-    bare = {"decision": None, "reason": None, "handed_back": (), "callback_url": None, "erased_at": now}
+    bare = {
+        "decision": None,
+        "reason": None,
+        "handed_back": (),
+        "callback_url": None,
+        "reader": None,
+        "erased_at": now,
+    }
     return bare, [(log.ERASED, {"erased_at": now})]
 
 

@@ -28,6 +28,14 @@ def require_owner(case: Case | None, principal: Principal) -> Case:
     return case
 
 
+def require_reader(case: Case | None, principal: Principal) -> Case:
+    """Return the case if this principal opened it, or if the case names this principal as its reader."""
+    named = case.reader.principal if case is not None and case.reader is not None else None
+    if case is not None and named is not None and named == principal.name:
+        return case
+    return require_owner(case, principal)
+
+
 def require_review_token(case: Case | None, token: str) -> str:
     """Return the digest of the review link that this token belongs to. Raises InvalidToken."""
     digest = find_matching_digest(token, case.review_digests) if case else None

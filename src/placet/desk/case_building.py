@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from placet.cases.case import Case, Offer, Subject, offer_digest
+from placet.cases.case_reader import CaseReader
 from placet.cases.review_rules import ReviewRules
 from placet.cases.tokens import digest_token
 from placet.desk.case_limits import Limits
@@ -112,7 +113,8 @@ def build_case(
         review_digests=(digest_token(credentials.review_token),),
         submit_digest=digest_token(credentials.submit_token) if offer.inline_actions else None,
         owner=owner,
-        callback_url=draft.callback_url,
+        callback_url=draft.callback_url or draft.hitl_callback_url,
+        reader=_check_reader(draft.reader),
         reminders=_list_reminders(draft, now, expires_at),
         previous_case_id=draft.previous_case_id,
         subject=subject,
@@ -144,6 +146,12 @@ def _choose_default_action(draft: CaseDraft) -> DefaultAction:
     if not draft.allow_default_approve:
         raise ValidationFailed("default_action: approve needs allow_default_approve: true beside it.")
     return "approve"
+
+
+def _check_reader(reader: CaseReader | None) -> CaseReader | None:
+    if reader is not None and reader.bearer_sha256 is None and reader.principal is None:
+        raise ValidationFailed("reader: name the agent by bearer_sha256 or by principal.")
+    return reader
 
 
 def _list_reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[datetime, ...]:

@@ -135,9 +135,16 @@ class CaseCreator:
     ) -> CreatedCase:
         rules = self._find_rules(draft.type, draft.context)
         case, offer, credentials = self._build_case(draft, rules, principal, subject)
+        warnings = rules.list_warnings(offer.context)
         if case.callback_url is not None:
-            await self.require_callable(case.callback_url)
-        body = self._build_body(case, offer, credentials, rules)
+            try:
+                await self.require_callable(case.callback_url)
+            except ValidationFailed as refusal:
+                if draft.callback_url is not None:
+                    raise
+                case = replace(case, callback_url=None)  # the agent asked for it, not the service
+                warnings += (f"hitl_{refusal.message} Poll instead.",)
+        body = self._build_body(case, offer, credentials, warnings)
         await self._quotas.check(case.owner, len(body))
         # Reserved before anything else is awaited: requests at the same time must see each other.
         with self._quotas.reserve(case.owner, len(body)):
@@ -212,13 +219,12 @@ class CaseCreator:
         return case, offer, credentials
 
     def _build_body(
-        self, case: Case, offer: Offer, credentials: CaseCredentials, rules: ReviewRules
+        self, case: Case, offer: Offer, credentials: CaseCredentials, warnings: tuple[str, ...]
     ) -> bytes:
         submit_token = credentials.submit_token if case.submit_digest else None
         links = self._addresses.build_links(
             case.id, review_token=credentials.review_token, submit_token=submit_token
         )
-        warnings = rules.list_warnings(offer.context)
         return msgspec.json.encode(build_human_input_required(case, offer, links, warnings=warnings))
 
     def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> IdempotencyRecord:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
+from placet.cases.case_reader import CaseReader
 from placet.errors import ValidationFailed
 from placet.protocol import duration
 from placet.protocol.conversion import anchor_pattern, convert_input
@@ -70,6 +71,17 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     ] = False
     callback_url: Annotated[
         CallbackUrl | None, _about("Where to POST the outcome: a public https address of yours.")
+    ] = None
+    hitl_callback_url: Annotated[
+        CallbackUrl | None,
+        _about(
+            "The field of this name in the agent's request: used if there is no `callback_url`. An address "
+            "that cannot be called is left out, with a warning in the 202."
+        ),
+    ] = None
+    reader: Annotated[
+        CaseReader | None,
+        _about("Who else may poll and stream this case: the agent that called you."),
     ] = None
     reminder_at: Annotated[
         Timestamp | Reminders | None, _about("When to remind the person, between now and the deadline.")

@@ -27,7 +27,13 @@ from placet.cases.review_rules import ReviewRules
 from placet.cases.tokens import digest_token
 from placet.desk import clock as system_clock
 from placet.desk import random_values
-from placet.desk.access import get_actor, require_owner, require_review_token, require_submit_token
+from placet.desk.access import (
+    get_actor,
+    require_owner,
+    require_reader,
+    require_review_token,
+    require_submit_token,
+)
 from placet.desk.answer import Answer, check_answer, decide
 from placet.desk.answer_signing import AnswerSigner
 from placet.desk.case_creation import BuildHold, CaseCreator, CreatedCase
@@ -147,19 +153,28 @@ class ReviewDesk:
         return require_owner(await self.store.get_case(case_id), principal)
 
     async def get_current_case(self, case_id: str, principal: Principal) -> Case:
-        """Return the current state of a case of this principal. A case past its deadline is expired first.
+        """Return the current state of a case that this principal may read, expired first if it is due.
 
         Raises ContentAltered for an open case that can no longer be answered.
         """
-        case = require_owner(await self.store.get_case(case_id), principal)
+        return await self._get_current(require_reader(await self.store.get_case(case_id), principal))
+
+    async def find_case_of_reader(self, case_id: str, credential: str) -> Case | None:
+        """Return the current state of the case if its draft named this credential as that of its reader."""
+        case = await self.store.get_case(case_id)
+        if case is None or case.reader is None or not case.reader.matches_credential(credential):
+            return None
+        return await self._get_current(case)
+
+    async def _get_current(self, case: Case) -> Case:
         if not case.live:
             return case
         if self.now() >= case.expires_at:
-            return await self._order(case_id, Expire(actor=SYSTEM))
+            return await self._order(case.id, Expire(actor=SYSTEM))
         if case.altered_at is not None:
-            raise ContentAltered(case_id=case_id)
+            raise ContentAltered(case_id=case.id)
         if not self._content.is_known(case):
-            case, _ = await self.get_case_and_offer(case_id)
+            case, _ = await self.get_case_and_offer(case.id)
         return case
 
     async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:

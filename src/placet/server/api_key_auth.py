@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from placet.cases.tokens import digest_token
-from placet.errors import InvalidToken
+from placet.errors import InvalidToken, KeyEnded
 from placet.http.asgi import Scope, read_bearer_token
 from placet.ports.identity import Principal
 from placet.ports.key_store import ApiKey, KeyStore
@@ -12,6 +12,7 @@ from placet.ports.key_store import ApiKey, KeyStore
 ANONYMOUS = Principal(name=None, scopes=frozenset())
 CACHE_FOR = timedelta(seconds=2)  # how long a revoked key may still work
 CACHE_SIZE = 10_000
+REFUSED = "This API key is not known, has expired or was revoked."
 
 
 class ApiKeyAuthenticator:
@@ -47,6 +48,8 @@ class ApiKeyAuthenticator:
 
 def get_principal(key: ApiKey | None, now: datetime) -> Principal:
     """Return the principal of a valid key; raise InvalidToken for any other."""
-    if key is None or not key.is_valid(now):
-        raise InvalidToken("This API key is not known, has expired or was revoked.")
+    if key is None:
+        raise InvalidToken(REFUSED)
+    if not key.is_valid(now):
+        raise KeyEnded(REFUSED)
     return Principal(name=key.name, scopes=frozenset(key.scopes))

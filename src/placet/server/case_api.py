@@ -25,6 +25,7 @@ from placet.errors import (
     InvalidSelection,
     InvalidSubmission,
     InvalidToken,
+    KeyEnded,
     RateLimited,
     VerificationFailed,
     VerificationRequired,
@@ -53,7 +54,7 @@ from placet.http.route import (
     RouteReply,
 )
 from placet.http.routing import Authenticate
-from placet.ports.identity import Principal
+from placet.ports.identity import CASES_READ, Principal
 from placet.protocol.event_data import EventData
 from placet.protocol.hitl_object import HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
@@ -63,6 +64,8 @@ from placet.server import api_examples as examples
 from placet.server.polling import StatusPoll, require_reading
 from placet.server.streams import EventStreams
 
+READER = Principal(name=None, scopes=frozenset({CASES_READ}))
+"""The agent that called a service, known to Placet only by the digest of its credential."""
 POLL_AGAIN = (b"retry-after", b"2")
 CASE_ID = Parameter(name="case_id", location="path", type=CaseId, description="The case's id, from the 202.")
 IDEMPOTENCY_KEY = Parameter(
@@ -318,7 +321,8 @@ class CaseApi(HttpApi):
         Poll as often as `Retry-After` says. Send the last `ETag` as `If-None-Match`: a 304 does not count
         against the rate limit, and neither does a closed case.
         """
-        return await self._poll(scope, case_id, await self._authenticate(scope))
+        case, principal = await self._authorize_reading(scope, case_id)
+        return await self._poll.reply(scope, case, principal)
 
     @cases.declare(
         FOLLOW_CASE,
@@ -350,9 +354,9 @@ class CaseApi(HttpApi):
         Reconnect with `Last-Event-ID` to get the events you missed. The stream also ends when your key
         expires or is revoked.
         """
-        principal = await self._authenticate(scope)
-        check = partial(self._check_same_principal, scope, principal.name)
-        case = await self._poll.get_current_case(case_id, principal)
+        case, principal = await self._authorize_reading(scope, case_id)
+        is_reader = principal is READER  # Placet does not learn when the service revokes that credential
+        check = None if is_reader else partial(self._check_same_principal, scope, principal.name)
         await self._streams.serve(scope, receive, send, case, check=check)
 
     @cases.declare(
@@ -404,6 +408,20 @@ class CaseApi(HttpApi):
         receipt = await self._desk.submit_inline(case_id, token, request, replay_digest=replay_digest)
         return build_json_reply(200, _encode(receipt))
 
+    async def _authorize_reading(self, scope: Scope, case_id: str) -> tuple[Case, Principal]:
+        """Return the case, and who reads it: a principal that may, or the reader whom the draft named."""
+        try:
+            principal = await self._authenticate(scope)
+            return await self._poll.get_current_case(case_id, principal), principal
+        except KeyEnded:  # a key that was revoked here ends everywhere
+            raise
+        except (InvalidToken, CaseNotFound):
+            credential = read_reader_credential(scope)
+            case = await self._desk.find_case_of_reader(case_id, credential) if credential else None
+            if case is None:
+                raise
+            return case, READER
+
     async def _check_same_principal(self, scope: Scope, name: str | None) -> None:
         """Raise unless the credential still belongs to this principal, who may still read."""
         principal = await self._authenticate(scope)
@@ -417,6 +435,13 @@ async def authorize_caller(route: Route, request: ApiRequest) -> ApiRequest:
     if route.scope is not None:
         require_caller(request.principal, route.scope)
     return request
+
+
+def read_reader_credential(scope: Scope) -> str | None:
+    """Return the credential of a request, as services usually take it: Bearer token or X-API-Key."""
+    scheme, _, token = (read_text_header(scope, b"authorization") or "").partition(" ")
+    credential = token.strip() if scheme.lower() == "bearer" else read_text_header(scope, b"x-api-key")
+    return credential or None
 
 
 def require_caller(principal: Principal, scope: str) -> None:

@@ -41,16 +41,15 @@ class StatusPoll:
         self._desk = desk
         self._limiter = limiter
 
-    async def __call__(self, scope: Scope, case_id: str, principal: Principal) -> RawReply:
+    async def reply(self, scope: Scope, case: Case, principal: Principal) -> RawReply:
         """Return 200 with the state, or 304 if the ETag matches; both 304s and closed cases are unlimited."""
-        case = await self.get_current_case(case_id, principal)
         etag = b'"%d"' % case.version
         asked = read_header(scope, b"if-none-match")
         if asked is not None:
             matched = find_match(asked, etag, b'"%d-gzip"' % case.version)
             if matched is not None:
                 # RFC 9110, 8.6: a 304 must not send another length than the 200, so it sends none
-                left = self._limiter.count_remaining(principal.name, case_id)
+                left = self._limiter.count_remaining(principal.name, case.id)
                 kept = [(b"etag", matched), NO_STORE, VARY, *self._budget(left), *self._pace(case)]
                 return RawReply(304, kept, b"")
         try:
