@@ -8,6 +8,7 @@ import httpx
 import msgspec
 import pytest
 
+from placet.protocol.inline_submit import VIA_OF_PLATFORM
 from tests.server.running import PRESSED, RunningServer
 
 BOTH = {"inline_actions": ["confirm", "cancel"]}
@@ -281,3 +282,14 @@ def test_each_type_takes_its_own_actions_inline(
     assert server.press(hitl, action, data=data).status_code == 200
     result = client.get(hitl["poll_url"]).json()["result"]
     assert (result["action"], result["data"]) == (action, data)
+
+
+@pytest.mark.parametrize(("platform", "via"), VIA_OF_PLATFORM.items())
+def test_the_platform_alone_is_read_as_the_protocols_skill_writes_it(
+    server: RunningServer, client: httpx.Client, platform: str, via: str
+) -> None:
+    hitl = server.open(client, inline_actions=["confirm", "cancel"])
+    by = {"platform": platform, "platform_user_id": "7"}
+    assert server.press(hitl, "confirm", submitted_via=platform, submitted_by=by).status_code == 200
+    context = client.get(hitl["poll_url"]).json()["submission_context"]
+    assert context == {"mode": "inline_submit", "submitted_via": via, "submitted_by": by}

@@ -304,7 +304,7 @@ class ReviewDesk:
             data=request.data,
             path="inline_submit",
             actor=f"inline:{request.submitted_by.platform}",
-            submitted_via=request.submitted_via,
+            submitted_via=request.via,
             submitted_by=request.submitted_by,
             evidence=request.verification_evidence,
             replay_digest=replay_digest,

@@ -18,7 +18,13 @@ SUBMITTED_VIA = (
 )
 PLATFORMS = ("telegram", "slack", "discord", "whatsapp", "teams")
 
-Via = Annotated[str, Meta(pattern=anchor_pattern(f"{'|'.join(SUBMITTED_VIA)}|x-.+"), max_length=100)]
+VIA_OF_PLATFORM = dict(zip(PLATFORMS, SUBMITTED_VIA, strict=True))
+"""The protocol's skill document writes the platform: `submitted_via: "telegram"`."""
+
+Via = Annotated[
+    str,
+    Meta(pattern=anchor_pattern(f"{'|'.join((*SUBMITTED_VIA, *PLATFORMS))}|x-.+"), max_length=100),
+]
 Platform = Annotated[str, Meta(pattern=anchor_pattern(f"{'|'.join(PLATFORMS)}|x-.+"), max_length=100)]
 ActionName = Annotated[str, Meta(min_length=1, max_length=100)]
 
@@ -45,6 +51,11 @@ class SubmitRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
     def __post_init__(self) -> None:
         _check_traceable(self.submitted_via)
+
+    @property
+    def via(self) -> str:
+        """How the person answered, in the words of the specification."""
+        return VIA_OF_PLATFORM.get(self.submitted_via, self.submitted_via)
 
 
 class SubmitReceipt(Struct, frozen=True, kw_only=True):
