@@ -162,7 +162,9 @@ def test_the_agents_callback_address_is_called_if_the_service_names_none(
         assert both["hitl"]["callback_url"] == "http://127.0.0.1:9/own"
 
 
-@pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.1/", "ftp://x", "nonsense"])
+@pytest.mark.parametrize(
+    "url", ["", "http://169.254.169.254/latest", "https://10.0.0.1/", "ftp://x", "nonsense"]
+)
 def test_a_callback_address_of_the_agent_that_cannot_be_called_is_left_out_with_a_warning(
     client: httpx.Client, url: str
 ) -> None:

@@ -207,7 +207,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"agent": {}}, "agent"),
     ({"allow_default_approve": "yes"}, "allow_default_approve"),
     ({"surprise": 1}, "surprise"),
-    ({"hitl_callback_url": "https://agent.example/hook"}, "hitl_callback_url"),
     ({"case_id": "review_mine"}, "case_id"),
     ({"type": "selection", "context": {"options": []}}, "options"),
     ({"type": "selection", "context": {"options": [{"title": "no id"}]}}, "options"),

@@ -113,7 +113,7 @@ def build_case(
         review_digests=(digest_token(credentials.review_token),),
         submit_digest=digest_token(credentials.submit_token) if offer.inline_actions else None,
         owner=owner,
-        callback_url=draft.callback_url or draft.hitl_callback_url,
+        callback_url=draft.hitl_callback_url if draft.callback_url is None else draft.callback_url,
         reader=_check_reader(draft.reader),
         reminders=_list_reminders(draft, now, expires_at),
         previous_case_id=draft.previous_case_id,
