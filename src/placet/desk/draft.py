@@ -37,6 +37,7 @@ Prompt = Annotated[
 ]
 TimeoutText = Annotated[str, Meta(max_length=50, extra_json_schema={"pattern": duration.PATTERN})]
 CallbackUrl = Annotated[str, Meta(max_length=2048, extra_json_schema={"pattern": "^https?://"})]
+AgentCallbackUrl = Annotated[str, Meta(max_length=2048)]
 SpecVersion = Annotated[str, Meta(max_length=20, extra_json_schema={"enum": list(SPEC_VERSIONS)})]
 
 
@@ -73,7 +74,7 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
         CallbackUrl | None, _about("Where to POST the outcome: a public https address of yours.")
     ] = None
     hitl_callback_url: Annotated[
-        CallbackUrl | None,
+        AgentCallbackUrl | None,
         _about(
             "The field of this name in the agent's request: used if there is no `callback_url`. An address "
             "that cannot be called is left out, with a warning in the 202."
