@@ -1,0 +1,338 @@
+"""The policy of `placet gate`: allow, ask and deny rules over tool, command, path and working directory.
+
+Deny wins over ask, and ask over allow. A shell command is allowed only if every part of it is: each program,
+each command inside `$(…)`, and each file that it redirects to or from. In doubt, nothing is allowed and a
+person is asked.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from placet.errors import SettingsError
+from placet.hook.coding_agents.host_calls import PROBE_TOOL, HostCall, resolve_path
+from placet.hook.coding_agents.shell_commands import (
+    ShellCommand,
+    ShellWord,
+    find_program_starts,
+    get_program_name,
+    parse_command,
+)
+
+RuleEffect = Literal["allow", "ask", "deny"]
+RuleMatch = Literal["yes", "maybe", "no"]
+EFFECTS: tuple[RuleEffect, ...] = ("deny", "ask", "allow")
+TEXT_MEMBERS = ("server", "key_file")
+RULE_MEMBERS = ("tool", "command", "path", "cwd", "reason")
+WRITE_TOOL, READ_TOOL = "Write", "Read"
+"""The tools that a redirection of a shell command counts as."""
+
+
+class GateRule(Struct, frozen=True, kw_only=True):
+    """One rule. A call matches if it matches every member that is not empty, by one of its patterns."""
+
+    effect: RuleEffect
+    number: int
+    """Its place among the rules of this effect, from 1."""
+    tools: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def title(self) -> str:
+        """What people call this rule, such as `deny rule 2`."""
+        return f"{self.effect} rule {self.number}"
+
+
+class GatePolicy(Struct, frozen=True, kw_only=True):
+    """All rules of one file, and how a person is reached."""
+
+    rules: tuple[GateRule, ...] = ()
+    server: str | None = None
+    key_file: str | None = None
+
+
+class GateVerdict(Struct, frozen=True, kw_only=True):
+    """What the policy says about a call; without an effect it says nothing."""
+
+    effect: RuleEffect | None = None
+    reason: str = ""
+
+
+def parse_gate_policy(text: str, *, source: str = "policy") -> GatePolicy:
+    """Return the policy in a TOML text. Raises SettingsError that names the rule and the member."""
+    try:
+        document = tomllib.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"{source} is not valid TOML: {error}.") from error
+    if unknown := sorted(set(document) - {*EFFECTS, *TEXT_MEMBERS}):
+        expected = ", ".join([*TEXT_MEMBERS, *(f"[[{effect}]]" for effect in EFFECTS)])
+        raise SettingsError(f"{source}: unknown {', '.join(unknown)}. Use {expected}.")
+    texts = {
+        name: _read_text(document[name], f"{source}: {name}") for name in TEXT_MEMBERS if name in document
+    }
+    rules = [rule for effect in EFFECTS for rule in _read_rules(document.get(effect, []), effect, source)]
+    return GatePolicy(rules=tuple(rules), **texts)
+
+
+def evaluate(
+    policy: GatePolicy, call: HostCall, *, home: str = "", find_real_path: Callable[[str], str] = str
+) -> GateVerdict:
+    """Return what the policy says about a call.
+
+    `home` is the folder that `~` stands for. `find_real_path` follows symbolic links: an allow rule has to
+    match the real path too, and for deny and ask rules either path counts.
+    """
+    if call.tool == PROBE_TOOL:
+        return GateVerdict(effect="ask", reason="A probe of the gate.")
+    facts = _CallFacts(call, home, find_real_path)
+    unsure: GateRule | None = None
+    for effect in ("deny", "ask"):
+        for rule in (rule for rule in policy.rules if rule.effect == effect):
+            match = facts.match_any_part(rule)
+            if match == "yes":
+                return GateVerdict(
+                    effect=rule.effect, reason=rule.reason or f"By {rule.title} of the policy."
+                )
+            if match == "maybe":
+                unsure = unsure or rule
+    if unsure is not None:
+        return GateVerdict(effect="ask", reason=f"This may match {unsure.title} of the policy.")
+    allowing = [rule for rule in policy.rules if rule.effect == "allow"]
+    if call.kind == "tool" and facts.is_allowed(allowing):
+        return GateVerdict(effect="allow", reason="Allowed by the policy.")
+    return GateVerdict()
+
+
+class _CallFacts:
+    """What the rules compare a call with."""
+
+    def __init__(self, call: HostCall, home: str, find_real_path: Callable[[str], str]) -> None:
+        self.call = call
+        self.home = home
+        self._find_real_path = find_real_path
+        self._real_paths: dict[str, str] = {}
+        self.shell: ShellCommand | None = None if call.command is None else parse_command(call.command)
+
+    # Deny and ask: one part that matches is enough, and doubt counts.
+
+    def match_any_part(self, rule: GateRule) -> RuleMatch:
+        if not self._is_in_folder(rule):
+            return "no"
+        if self.shell is None:
+            return (
+                "yes"
+                if not rule.commands
+                and self._names_tool(rule, self.call.tool)
+                and self._names_path(rule, self.call.paths)
+                else "no"
+            )
+        return self._match_shell_part(rule, self.shell)
+
+    def _match_shell_part(self, rule: GateRule, shell: ShellCommand) -> RuleMatch:
+        found: RuleMatch = "no"
+        if self._names_tool(rule, self.call.tool):
+            if not rule.commands and not rule.paths:
+                return "yes"
+            if not shell.is_clear:
+                found = "maybe"
+            for words in shell.programs:
+                match = self._match_program(rule, words)
+                if match == "yes":
+                    return match
+                found = match if match == "maybe" else found
+        if rule.commands:
+            return found
+        for one in shell.redirections:
+            if self._names_tool(rule, WRITE_TOOL if one.writes else READ_TOOL):
+                if not one.file.is_literal:
+                    found = "maybe"
+                elif self._names_path(rule, (resolve_path(one.file.text, self.call.folder),)):
+                    return "yes"
+        return found
+
+    def _match_program(self, rule: GateRule, words: Sequence[ShellWord]) -> RuleMatch:
+        found: RuleMatch = "yes"
+        if rule.commands:
+            found = _strongest(
+                match_words(pattern, variant)
+                for pattern in rule.commands
+                for variant in _list_variants(words)
+            )
+        if rule.paths and found != "no":
+            named = [resolve_path(word.text, self.call.folder) for word in words if word.text]
+            if not any(self._names_path(rule, (path,)) for path in named):
+                return "no" if all(word.is_literal for word in words) else "maybe"
+        return found
+
+    # Allow: every part has to match, and doubt does not count.
+
+    def is_allowed(self, rules: Sequence[GateRule]) -> bool:
+        rules = [rule for rule in rules if self._is_in_folder(rule)]
+        if self.shell is None:
+            return any(
+                not rule.commands
+                and self._names_tool(rule, self.call.tool)
+                and self._names_every_path(rule, self.call.paths)
+                for rule in rules
+            )
+        named = [rule for rule in rules if self._names_tool(rule, self.call.tool)]
+        if any(not rule.commands and not rule.paths for rule in named):
+            return True
+        return (
+            self.shell.is_clear
+            and bool(self.shell.programs)
+            and all(self._is_program_allowed(named, words) for words in self.shell.programs)
+            and all(self._is_file_allowed(rules, one.file, one.writes) for one in self.shell.redirections)
+        )
+
+    def _is_program_allowed(self, rules: Iterable[GateRule], words: Sequence[ShellWord]) -> bool:
+        return any(
+            match_words(pattern, words) == "yes"
+            for rule in rules
+            if not rule.paths
+            for pattern in rule.commands
+        )
+
+    def _is_file_allowed(self, rules: Iterable[GateRule], file: ShellWord, writes: bool) -> bool:
+        if not file.is_literal:
+            return False
+        path = resolve_path(file.text, self.call.folder)
+        tool = WRITE_TOOL if writes else READ_TOOL
+        return any(
+            not rule.commands and self._names_tool(rule, tool) and self._names_every_path(rule, (path,))
+            for rule in rules
+        )
+
+    # One member of a rule
+
+    def _is_in_folder(self, rule: GateRule) -> bool:
+        return not rule.folders or self._fits_path(rule.folders, resolve_path(self.call.folder, "/"))
+
+    def _names_tool(self, rule: GateRule, tool: str) -> bool:
+        return not rule.tools or any(_compile_glob(pattern, False).fullmatch(tool) for pattern in rule.tools)
+
+    def _names_path(self, rule: GateRule, paths: Iterable[str]) -> bool:
+        return not rule.paths or any(self._fits_path(rule.paths, one) for one in self._with_real_paths(paths))
+
+    def _names_every_path(self, rule: GateRule, paths: Sequence[str]) -> bool:
+        found = self._with_real_paths(paths)
+        return not rule.paths or (bool(found) and all(self._fits_path(rule.paths, one) for one in found))
+
+    def _with_real_paths(self, paths: Iterable[str]) -> list[str]:
+        found = list(paths)
+        for path in found:
+            if path not in self._real_paths:
+                self._real_paths[path] = self._find_real_path(path)
+        return [*found, *(self._real_paths[path] for path in found)]
+
+    def _fits_path(self, patterns: Iterable[str], path: str) -> bool:
+        for pattern in patterns:
+            start, rest = self._split_pattern(pattern)
+            if path.startswith(start) and _compile_glob(rest, True).fullmatch(path[len(start) :]):
+                return True
+        return False
+
+    def _split_pattern(self, pattern: str) -> tuple[str, str]:
+        """Return the folder that a pattern begins in, as text without stars, and the rest of the pattern."""
+        if pattern == "~" or pattern.startswith("~/"):
+            return self.home, pattern[1:]
+        if pattern.startswith(("/", "**")):
+            return "", pattern
+        return f"{self.call.folder.rstrip('/')}/", pattern.removeprefix("./")
+
+
+def match_words(pattern: str, words: Sequence[ShellWord]) -> RuleMatch:
+    """Return whether a program with its arguments matches a pattern such as `git diff *`.
+
+    A star in a word stands for any text in that word; a star as the last word for any further words. A word
+    that only the shell knows may be any words.
+    """
+    expected = pattern.split()
+    has_rest = bool(expected) and expected[-1] == "*"
+    wanted = expected[:-1] if has_rest else expected
+    for number, one in enumerate(wanted):
+        if number >= len(words):
+            return "no"
+        if not words[number].is_literal:
+            return "maybe"
+        if not _compile_glob(one, False).fullmatch(words[number].text):
+            return "no"
+    rest = words[len(wanted) :]
+    if has_rest or not rest:
+        return "yes"
+    return "no" if any(word.is_literal for word in rest) else "maybe"
+
+
+def _list_variants(words: Sequence[ShellWord]) -> Iterator[Sequence[ShellWord]]:
+    """Yield the program as written, by its file name alone, and what a wrapper such as `sudo` would run."""
+    yield words
+    for start in find_program_starts(words):
+        if start < len(words):
+            yield (ShellWord(get_program_name(words[start]), words[start].is_literal), *words[start + 1 :])
+
+
+def _strongest(found: Iterable[RuleMatch]) -> RuleMatch:
+    matches = set(found)
+    return "yes" if "yes" in matches else "maybe" if "maybe" in matches else "no"
+
+
+@lru_cache(maxsize=1024)
+def _compile_glob(pattern: str, is_path: bool) -> re.Pattern[str]:
+    """Return the expression of a pattern: in a path, `*` stays within one folder and `**` does not."""
+    parts = re.split(r"(\*+)", pattern)
+    signs = {"*": "[^/]*"} if is_path else {}
+    return re.compile(
+        "".join(signs.get(part, ".*") if part.startswith("*") else re.escape(part) for part in parts),
+        re.DOTALL,
+    )
+
+
+# Reading the file
+
+
+def _read_rules(raw: Any, effect: RuleEffect, source: str) -> Iterator[GateRule]:
+    if not isinstance(raw, list) or not all(isinstance(one, Mapping) for one in raw):
+        raise SettingsError(f"{source}: write rules as [[{effect}]] tables.")
+    for number, one in enumerate(raw, start=1):
+        where = f"{source}: {effect} rule {number}"
+        if unknown := sorted(set(one) - set(RULE_MEMBERS)):
+            raise SettingsError(f"{where}: unknown {', '.join(unknown)}. Use {', '.join(RULE_MEMBERS)}.")
+        rule = GateRule(
+            effect=effect,
+            number=number,
+            tools=_read_patterns(one, "tool", where),
+            commands=_read_patterns(one, "command", where),
+            paths=_read_patterns(one, "path", where),
+            folders=_read_patterns(one, "cwd", where),
+            reason=_read_text(one.get("reason", ""), f"{where}: reason"),
+        )
+        if not (rule.tools or rule.commands or rule.paths or rule.folders):
+            raise SettingsError(f'{where} is about nothing. Name a tool; tool = "*" means every tool.')
+        if rule.commands and rule.paths and effect == "allow":
+            raise SettingsError(f"{where}: use command or path, not both. Write one rule for each.")
+        yield rule
+
+
+def _read_patterns(rule: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
+    if name not in rule:
+        return ()
+    raw = rule[name]
+    patterns = [raw] if isinstance(raw, str) else raw
+    if not isinstance(patterns, list) or not patterns:
+        raise SettingsError(f"{where}: {name} must be a text or a list of texts.")
+    if not all(isinstance(one, str) and one.strip() for one in patterns):
+        raise SettingsError(f"{where}: {name} must hold texts that are not empty.")
+    return tuple(patterns)
+
+
+def _read_text(raw: Any, where: str) -> str:
+    if not isinstance(raw, str):
+        raise SettingsError(f"{where} must be a text.")
+    return raw

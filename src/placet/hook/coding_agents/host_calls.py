@@ -1,0 +1,132 @@
+"""A tool call as a coding agent reports it, the decision about it, and what each host provides."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+CallKind = Literal["tool", "question", "plan"]
+HostSettings = dict[str, Any]
+PROBE_TOOL = "PlacetGateProbe"
+"""The tool that `placet gate doctor` names. A person is always asked about it, whatever the policy says."""
+
+
+class HostCall(Struct, frozen=True, kw_only=True):
+    """One tool call of a coding agent, with the members that a policy and a reviewer need."""
+
+    host: str
+    """The name of the coding agent, as people read it."""
+    event: str
+    """The hook event: what the host asks for."""
+    tool: str
+    arguments: dict[str, Any]
+    kind: CallKind = "tool"
+    session: str = ""
+    folder: str = ""
+    """The working directory of the agent."""
+    mode: str = ""
+    """The permission mode of the host, in its own words."""
+    call_id: str = ""
+    transcript: str = ""
+    """The file to which the host writes what happens in the session."""
+    agents: tuple[str, ...] = ()
+    """The agent and its subagents, outermost first."""
+    command: str | None = None
+    """The shell command, if the tool runs one."""
+    paths: tuple[str, ...] = ()
+    """The files that the arguments name: absolute and normalised."""
+    editable: Mapping[str, Any] | None = None
+    """The JSON Schema of the arguments, if a reviewer may change them."""
+    is_prompted: bool = False
+    """Whether the host itself would ask a person now."""
+
+
+class HostDecision(Struct, frozen=True, kw_only=True):
+    """What the host is told about a call. Without a decision, the host goes on as if it had no hook."""
+
+    verdict: Literal["allow", "deny"]
+    message: str = ""
+    arguments: dict[str, Any] | None = None
+    """The arguments to use instead of those of the call."""
+
+
+class HookEntry(Struct, frozen=True, kw_only=True):
+    """One hook of ours in the settings of a host."""
+
+    event: str
+    command: str
+    timeout_s: float | None
+
+
+class UnreadableCall(ValueError):
+    """What the host sent is not a call of this event. The message says why."""
+
+
+class CodingAgent(Protocol):
+    """A coding agent: converts its JSON, and writes our hooks into its settings. Pure."""
+
+    name: str
+    """The word on the command line."""
+    title: str
+    events: tuple[str, ...]
+
+    def read_call(self, event: str, content: bytes) -> HostCall:
+        """Return the call that the host reports; raise UnreadableCall."""
+        ...
+
+    def change_arguments(self, call: HostCall, arguments: dict[str, Any]) -> HostCall:
+        """Return the same call with other arguments."""
+        ...
+
+    def format_decision(self, event: str, decision: HostDecision | None, call: HostCall | None) -> str:
+        """Return what the hook prints; an empty text means no decision."""
+        ...
+
+    def is_denial(self, event: str, output: bytes) -> bool:
+        """Return whether the host takes this output of a hook for a denial."""
+        ...
+
+    def find_settings_file(self, home: PurePosixPath, environ: Mapping[str, str]) -> PurePosixPath:
+        """Return the file of the user's settings."""
+        ...
+
+    def add_hooks(self, settings: HostSettings, commands: Mapping[str, str], timeout_s: int) -> HostSettings:
+        """Return the settings with our hooks, one command for each event; earlier ones are replaced."""
+        ...
+
+    def remove_hooks(self, settings: HostSettings) -> HostSettings:
+        """Return the settings without our hooks."""
+        ...
+
+    def find_hooks(self, settings: HostSettings) -> list[HookEntry]:
+        """Return our hooks in the settings."""
+        ...
+
+    def find_problems(self, settings: HostSettings) -> list[str]:
+        """Return what in the settings keeps our hooks from running."""
+        ...
+
+    def is_settled(self, call: HostCall, before: Sequence[str], after: Sequence[str]) -> bool:
+        """Return whether the call has ended, by the transcript's lines before and since the hook began."""
+        ...
+
+    def read_transcript(self, lines: Iterator[str]) -> Iterator[HostCall]:
+        """Yield the calls in the transcript of a session."""
+        ...
+
+
+def deny(message: str) -> HostDecision:
+    """Return a denial with this message for the agent."""
+    return HostDecision(verdict="deny", message=message)
+
+
+def resolve_path(path: str, folder: str) -> str:
+    """Return a path of a call as an absolute one without `.` and `..`, by its text alone."""
+    steps: list[str] = []
+    for step in PurePosixPath(folder or "/", path).parts[1:]:
+        if step == "..":
+            del steps[-1:]
+        else:
+            steps.append(step)
+    return "/" + "/".join(steps)

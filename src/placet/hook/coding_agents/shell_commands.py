@@ -1,0 +1,308 @@
+"""Split a shell command into the programs it runs and the files it redirects to or from.
+
+The parser knows the common part of bash, dash and zsh. What it does not know makes a command unclear, and an
+unclear command is never allowed by a policy.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+MAX_COMMAND_LENGTH = 20_000
+MAX_DEPTH = 8
+KEYWORDS = frozenset(
+    (
+        *(
+            "if",
+            "then",
+            "else",
+            "elif",
+            "fi",
+            "for",
+            "while",
+            "until",
+            "do",
+            "done",
+            "case",
+            "esac",
+            "select",
+        ),
+        *("function", "coproc", "repeat", "foreach", "end", "always", "[[", "]]", "{", "}", "!"),
+    )
+)
+HARMLESS_FILES = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
+FOLDER_COMMANDS = frozenset(("cd", "pushd", "popd", "chdir"))
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
+WRAPPERS = frozenset(
+    (
+        *("sudo", "doas", "env", "nohup", "nice", "time", "command", "exec", "builtin"),
+        *("xargs", "stdbuf", "setsid", "timeout", "watch"),
+    )
+)
+"""Programs that run the program in their arguments."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9?*@#$!-]")
+_BRACED_NAME = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
+_REDIRECTION = re.compile(r"&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<|>")
+_SEPARATOR = re.compile(r"&&|\|\||\|&|[|;&\n]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_RUNS_SCRIPT = re.compile(r"-[a-z]*c[a-z]*")
+_DESCRIPTOR = re.compile(r"[0-9]+-?|-")
+
+
+class ShellWord(Struct, frozen=True):
+    """One word. A word that is not literal stands for text that only the shell knows."""
+
+    text: str
+    is_literal: bool = True
+
+
+class Redirection(Struct, frozen=True):
+    """A file that a command writes to or reads from."""
+
+    file: ShellWord
+    writes: bool
+
+
+class ShellCommand(Struct, frozen=True, kw_only=True):
+    """The parts of a command line: every program that it may run, in `$(…)` too, and every file."""
+
+    programs: tuple[tuple[ShellWord, ...], ...] = ()
+    redirections: tuple[Redirection, ...] = ()
+    is_clear: bool = True
+    """Whether the parser understood every part."""
+
+
+def parse_command(text: str) -> ShellCommand:
+    """Return the parts of a command line. It is not clear if there may be more than these."""
+    reader = _CommandReader(text, 0)
+    if len(text) > MAX_COMMAND_LENGTH or "\0" in text:
+        return ShellCommand(is_clear=False)
+    reader.read(0, closing="")
+    programs, redirections = tuple(reader.programs), tuple(reader.redirections)
+    if any(_changes_folder(words) for words in programs):
+        redirections = tuple(
+            one if one.file.text.startswith("/") else Redirection(ShellWord(one.file.text, False), one.writes)
+            for one in redirections
+        )
+    return ShellCommand(programs=programs, redirections=redirections, is_clear=not reader.unclear)
+
+
+def find_program_starts(words: Sequence[ShellWord]) -> Iterator[int]:
+    """Yield the places in a program's words where a program may begin: after assignments and wrappers too."""
+    start = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word.text)), len(words))
+    yield from dict.fromkeys((0, start))
+    if start < len(words) and get_program_name(words[start]) in WRAPPERS:
+        yield from range(start + 1, len(words))
+
+
+def get_program_name(word: ShellWord) -> str:
+    """Return the file name of a program, without its folder."""
+    return word.text.rpartition("/")[2]
+
+
+def _changes_folder(words: tuple[ShellWord, ...]) -> bool:
+    return bool(words) and (
+        not words[0].is_literal or words[0].text in {*FOLDER_COMMANDS, "builtin", "command"}
+    )
+
+
+class _CommandReader:
+    """Reads one command line, and the command lines inside it."""
+
+    def __init__(self, text: str, depth: int) -> None:
+        self.text = text
+        self.depth = depth
+        self.programs: list[tuple[ShellWord, ...]] = []
+        self.redirections: list[Redirection] = []
+        self.unclear = depth > MAX_DEPTH
+        self._words: list[ShellWord] = []
+        self._raw: list[str] = []
+        self._literal = True
+        self._started = self._quoted = False
+        self._pending: str | None = None
+
+    def read(self, at: int, closing: str) -> int:
+        """Read up to the closing character or the end; return the position after it."""
+        text = self.text
+        while at < len(text) and not self.unclear:
+            sign = text[at]
+            if sign == closing:
+                self._end_program()
+                return at + 1
+            if sign in " \t":
+                self._end_word()
+                at += 1
+            elif sign == "#" and not self._started:
+                self.unclear = True  # a comment in some shells, words of the program in others
+            elif match := self._match_redirection(at):
+                at = self._read_redirection(match)
+            elif match := _SEPARATOR.match(text, at):
+                self._end_program()
+                at = match.end()
+            else:
+                at = self._read_sign(at)
+        if closing:
+            self.unclear = True
+        self._end_program()
+        return at
+
+    # Words
+
+    def _read_sign(self, at: int) -> int:
+        sign = self.text[at]
+        if sign == "\\":
+            return self._read_escape(at)
+        if sign == "'":
+            end = self.text.find("'", at + 1)
+            self.unclear |= end < 0
+            self._add(self.text[at + 1 : end], quoted=True)
+            return end + 1
+        if sign == '"':
+            return self._read_double_quoted(at + 1)
+        if sign == "$":
+            return self._read_expansion(at)
+        if sign == "`":
+            return self._read_backticks(at)
+        if sign in "()":
+            self.unclear = True
+        expands = sign in "*?[{^" or (not self._started and sign in "~=") or (sign == "!" and self._started)
+        self._add(sign, literal=not expands)
+        return at + 1
+
+    def _read_escape(self, at: int) -> int:
+        if self.text[at + 1 : at + 2] == "\n":
+            return at + 2
+        self.unclear |= at + 1 >= len(self.text)
+        self._add(self.text[at + 1 : at + 2], quoted=True)
+        return at + 2
+
+    def _read_double_quoted(self, at: int) -> int:
+        self._add("", quoted=True)
+        while at < len(self.text) and not self.unclear:
+            sign = self.text[at]
+            if sign == '"':
+                return at + 1
+            if sign == "\\" and self.text[at + 1 : at + 2] in tuple('$`"\\'):
+                self._add(self.text[at + 1], quoted=True)
+                at += 2
+            elif sign == "\\" and self.text[at + 1 : at + 2] == "\n":
+                at += 2
+            elif sign == "$":
+                at = self._read_expansion(at, inside_quotes=True)
+            elif sign == "`":
+                at = self._read_backticks(at)
+            else:
+                self._add(sign, quoted=True)
+                at += 1
+        self.unclear = True
+        return at
+
+    def _read_expansion(self, at: int, *, inside_quotes: bool = False) -> int:
+        after = self.text[at + 1 : at + 2]
+        if after == "(":
+            self.unclear |= self.text.startswith("((", at + 1)  # arithmetic
+            self._add("$(…)", literal=False)
+            return self._read_inside(at + 2)
+        match = (_BRACED_NAME if after == "{" else _NAME).match(self.text, at + 1)
+        if match is not None:
+            self._add("$" + match[0], literal=False)
+            return match.end()
+        if not after or after in " \t\n" or (inside_quotes and after == '"'):
+            self._add("$")
+            return at + 1
+        self.unclear = True
+        return at + 1
+
+    def _read_inside(self, at: int) -> int:
+        """Read a command in parentheses that begins here; return the position after it."""
+        inner = _CommandReader(self.text, self.depth + 1)
+        end = inner.read(at, closing=")")
+        self._take_over(inner)
+        return end
+
+    def _read_backticks(self, at: int) -> int:
+        end = self.text.find("`", at + 1)
+        content = self.text[at + 1 : end]
+        if end < 0 or "\\" in content:
+            self.unclear = True
+        inner = _CommandReader(content, self.depth + 1)
+        inner.read(0, closing="")
+        self._take_over(inner)
+        self._add("`…`", literal=False)
+        return end + 1
+
+    def _take_over(self, inner: "_CommandReader") -> None:
+        self.programs += inner.programs
+        self.redirections += inner.redirections
+        self.unclear |= inner.unclear
+
+    def _add(self, text: str, *, literal: bool = True, quoted: bool = False) -> None:
+        self._raw.append(text)
+        self._started = True
+        self._literal &= literal
+        self._quoted |= quoted
+
+    def _end_word(self) -> None:
+        if not self._started:
+            return
+        word = ShellWord("".join(self._raw), self._literal)
+        is_keyword = not self._words and not self._quoted and word.text in KEYWORDS
+        self._raw, self._literal, self._started, self._quoted = [], True, False, False
+        if self._pending is not None:
+            self._end_redirection(self._pending, word)
+            return
+        self.unclear |= is_keyword
+        self._words.append(word)
+
+    def _end_program(self) -> None:
+        self._end_word()
+        self.unclear |= self._pending is not None
+        if self._words:
+            self.programs.append(tuple(self._words))
+            self._read_inner_scripts(self._words)
+            self._words = []
+
+    def _read_inner_scripts(self, words: list[ShellWord]) -> None:
+        """Read the scripts that `eval` and `sh -c` run, as further parts of this command."""
+        for start in find_program_starts(words):
+            name = get_program_name(words[start]) if start < len(words) else ""
+            rest = words[start + 1 :]
+            if name == "eval":
+                self._read_script(rest)
+            elif name in SHELLS and any(_RUNS_SCRIPT.fullmatch(word.text) for word in rest):
+                self._read_script([word for word in rest if not word.text.startswith("-")][:1])
+
+    def _read_script(self, script: list[ShellWord]) -> None:
+        inner = _CommandReader(" ".join(word.text for word in script), self.depth + 1)
+        inner.read(0, closing="")
+        self._take_over(inner)
+        self.unclear |= not all(word.is_literal for word in script)
+
+    # Redirections
+
+    def _match_redirection(self, at: int) -> Any:
+        if self.text[at] == "&" and not self.text.startswith("&>", at):
+            return None
+        return _REDIRECTION.match(self.text, at)
+
+    def _read_redirection(self, match: re.Match[str]) -> int:
+        sign, end = match[0], match.end()
+        if sign in ("<", ">") and self.text.startswith("(", end):
+            self._add(f"{sign}(…)", literal=False)
+            return self._read_inside(end + 1)
+        if self._started and not self._quoted and "".join(self._raw).isdecimal():
+            self._raw, self._started = [], False  # the number of a file descriptor, as in 2>&1
+        self._end_word()
+        self.unclear |= sign in ("<<", "<<-") or self._pending is not None
+        self._pending = sign
+        return end
+
+    def _end_redirection(self, sign: str, word: ShellWord) -> None:
+        self._pending = None
+        if sign == "<<<" or (sign in (">&", "<&") and word.is_literal and _DESCRIPTOR.fullmatch(word.text)):
+            return
+        if not (word.is_literal and word.text in HARMLESS_FILES):
+            self.redirections.append(Redirection(word, writes=sign not in ("<", "<&")))
