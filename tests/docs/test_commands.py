@@ -16,6 +16,7 @@ from tests.cli.forked_command import search_path
 from tests.cli.process import ServerProcess, placet, serving
 from tests.docs.markdown import ROOT, blocks
 
+GATE_PAGE = ROOT / "docs" / "howto" / "approve-claude-code.md"
 PAGE = ROOT / "docs" / "howto" / "agents-that-run-commands.md"
 SKILL = ROOT / "src" / "placet" / "cli" / "agent_skill.md"
 PATIENCE_S = 90
@@ -43,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
 
 
-def run(script: str, folder: Path) -> None:
+def run(script: str, folder: Path, **env: str) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     own = {
         "PATH": search_path(),
@@ -54,12 +55,19 @@ def run(script: str, folder: Path) -> None:
         ["bash", "-c", STRICT + script.replace("8400", "$PLACET_PORT")],
         check=False,
         cwd=folder,
-        env={**inherited, **own},
+        env={**inherited, **own, **env},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def test_the_page_about_claude_code_leads_to_a_gate_that_denies(tmp_path: Path):
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": "", "CLAUDE_CONFIG_DIR": ""}
+    serve, policy, install = blocks(GATE_PAGE, "bash")
+    run(serve + policy.replace("<<'END'", "<<END") + install, tmp_path, **home)  # fails if doctor does
+    assert "gate run claude-code" in (tmp_path / ".claude" / "settings.json").read_text()
 
 
 def test_the_page_leads_to_an_answer(tmp_path: Path):

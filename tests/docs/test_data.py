@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from placet.hook import ToolCall
+from placet.hook.coding_agents.gate_policy import parse_gate_policy
 from placet.hook.frameworks.mcp.policy import read_policy
 from placet.pages.theme import read_theme
 from placet.settings import Settings, build_settings
@@ -21,7 +22,9 @@ TOML = [(page, text) for page in PAGES for text in blocks(page, "toml")]
 THEMES = [(page, text) for page, text in TOML if page.name == "theme.md"]
 GATES = [(page, text) for page, text in TOML if page.name == "approve-mcp-tools.md"]
 POLICIES = [(page, text) for page, text in TOML if page.name == "relay-policies.md"]  # tried in tests/relay
-SETTINGS = [(page, text) for page, text in TOML if (page, text) not in [*THEMES, *GATES, *POLICIES]]
+CODING_AGENTS = [(page, text) for page, text in TOML if page.name == "approve-claude-code.md"]
+OTHERS = [*THEMES, *GATES, *POLICIES, *CODING_AGENTS]
+SETTINGS = [(page, text) for page, text in TOML if (page, text) not in OTHERS]
 
 
 def ids(found: list[tuple[Path, Any]]) -> list[str]:
@@ -53,6 +56,11 @@ def test_what_waits_behind_a_gate_is_told_as_the_gate_reads_it(page: Path, text:
     hook = read_policy(tomllib.loads(text))
     calls = [ToolCall(id="c", name=name) for name in ("read_file", "write_file", "move_file", "other")]
     assert [hook.evaluate(call, {}) is not None for call in calls] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(("page", "text"), CODING_AGENTS, ids=ids(CODING_AGENTS))
+def test_rules_for_a_coding_agent_are_rules(page: Path, text: str):
+    assert parse_gate_policy(text).rules
 
 
 def test_a_gate_goes_before_a_server_by_its_command_alone():

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "pending": ("placet.cli.pending_cases", "List, resume and forget cases whose command stopped waiting."),
     "mcp": ("placet.cli.mcp", "Run an MCP server with tools for asking a person."),
     "mcp-gate": ("placet.cli.mcp_gate", "Require approval for the tool calls of any MCP server."),
+    "gate": ("placet.cli.gate", "Require approval for the actions of a coding agent, such as Claude Code."),
     "serve": ("placet.cli.serve", "Run the server."),
     "settings": ("placet.cli.settings", "Show the effective settings and where each comes from."),
     "key": ("placet.cli.keys", "Create, list and revoke API keys."),
