@@ -32,6 +32,7 @@ ALLOWED = {
     "protocol/patterns.py options.log_errors": "re2's options have no arguments",
     "protocol/patterns.py options.max_mem": "as above",
     "protocol/patterns.py options.never_capture": "as above",
+    "relay/a2a/text_normalization.py options.max_mem": "re2's options have no arguments",
     "relay/a2a/text_normalization.py options.never_capture": "re2's options have no arguments",
     "relay/a2a/lazy_property.py holder.*": "a descriptor stores the value that it has computed",
     "relay/detectors/patterns.py options.log_errors": "re2's options have no arguments",

@@ -9,7 +9,7 @@ import re
 import unicodedata
 
 _SPACES = re.compile(r"\s+")
-_LETTERS = str.maketrans(
+LETTERS = str.maketrans(
     "АВЕЅІЈКМНОРСТУХҮԌԚԜаеѕіјоԛрсухԝһӏԁѵүАΑΒΕΖΗΙΚΜΝΟΡΤΥΧορναιıɑɡ‐–—−‘’ʼ“”"  # noqa: RUF001
     "ςкмтнՕօսհոցզՍ∕⁄∶꞉⁃˗`ʹ℮"  # noqa: RUF001
     "ᎠᎡᎢᎥᎪᎫᎬᎳᎷᎻᎽᏀᏃᏒᏔᏕᏙᏚᏞᏟᏢᏦᏴ"  # noqa: RUF001
@@ -21,6 +21,7 @@ _LETTERS = str.maketrans(
     "BPDTGKJCZFMNLSRVHWXYAEIOU"
     "abcdefghijklmnoprstuvwyz",
 )
+"""Maps code points to the code points of the Latin letters or ASCII signs that they look like."""
 _DIGITS = str.maketrans("I1|0", "lllO")
 
 
@@ -40,4 +41,4 @@ def _read(name: str) -> set[str]:
 
 
 def _to_latin(name: str) -> str:
-    return _SPACES.sub(" ", unicodedata.normalize("NFKC", name).strip()).translate(_LETTERS)
+    return _SPACES.sub(" ", unicodedata.normalize("NFKC", name).strip()).translate(LETTERS)

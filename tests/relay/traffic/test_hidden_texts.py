@@ -169,7 +169,7 @@ def test_headers_and_query_are_inspected(connection: CallersAndAgent, path: str,
 def test_charset_of_the_request_cannot_change_the_inspected_text(connection: CallersAndAgent, charset: str):
     connection.agent.behave = answer_with(200, encode({"task": build_task("asks")}))
     coded = {
-        "message": build_message(parts=[{"text": "+AHQAdQBsAGkAcA-"}])
+        "message": build_message(parts=[{"text": "+AHQ-ulip"}])
     }  # the word that is looked for, in UTF-7
     kind = {"Content-Type": f"application/json; charset={charset}"}
     assert connection.call("asks", coded, "/message:send", kind).status_code == 200

@@ -1,14 +1,25 @@
-"""Find alternate readings of a text: without hidden characters, with folded characters, with escapes decoded.
+r"""Find alternate readings of a text: in plain characters, decoded, and without what breaks words up.
 
-A detector searches for exact characters. An agent or a person also understands full-width digits, digits with
-hidden characters between them, and digits written as escapes.
+A detector searches for exact characters. An agent or a person also understands full-width digits, keycaps,
+`\u0035`, base64 and `5 3 6`. A reading is the text after up to `MAX_STEPS` of these transformations:
+
+- fold: characters of the alphabet below become ASCII;
+- decode: escapes, base64, base32 and character codes become the text that they stand for;
+- compact: markup, spaces and line breaks inside a word or number are removed, letters that look like digits
+  become digits inside a number, and text that is shown from right to left is read so.
+
+What folds to ASCII: digits and Latin letters of every kind that Unicode names as such (full width,
+mathematical, circled, squared, superscript, of other scripts, tags), letters of other scripts that look like
+Latin letters in a word with Latin letters or digits, dashes, spaces, slashes and colons. Hidden characters
+disappear, and combining marks that Unicode has no composed letter for.
 """
 
 import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html.entities import html5
 from typing import Any, NamedTuple
 
 import re2
@@ -16,69 +27,130 @@ from msgspec.structs import replace
 
 from placet.ports.detector import Match, Scannable
 from placet.text.characters import CONTROLS, is_hidden
+from placet.text.lookalikes import LETTERS
 
-_ENCODED = (
-    r"%[0-9A-Fa-f]{2}|&#|(?i:;base64,)|[A-Za-z0-9+/]{21}|[A-Za-z0-9+/_-]{37}|[A-Za-z0-9+/_-]{7}="
-    r"|\\(?:u(?:\{|[0-9A-Fa-f]{4})|x[0-9A-Fa-f]{2})"
-)
-# Characters that folding does not change. The ranges cover most texts: Latin, Greek, Cyrillic, Chinese,
-# Japanese and Korean letters, quotation marks, arrows and emoji.
+MAX_STEPS = 3
+"""The maximum number of transformations of one reading, such as base64 within an escape."""
+MAX_READINGS = 12
+"""The maximum number of readings of one text."""
+
+_OVERRIDE = "\u202e"
+"""From here on, text is shown from right to left."""
+
+Span = tuple[int, int]
+Edit = tuple[int, int, str]
+"""Start, end and replacement of a part of a text."""
+NO_PIECE = -1
+
+# Characters that folding does not change wherever they are. The ranges cover most texts: Latin, Greek,
+# Cyrillic, Chinese, Japanese and Korean letters, quotation marks, arrows and emoji.
 ORDINARY = (
     *((0x00, 0x7E), (0xC0, 0x131), (0x134, 0x13E), (0x141, 0x148), (0x14A, 0x17E), (0x180, 0x1C3)),
     *((0x38E, 0x3A1), (0x3A3, 0x3CF), (0x400, 0x482), (0x48A, 0x52F), (0x2018, 0x201F), (0x2190, 0x2211)),
-    *((0x2600, 0x2795), (0x3001, 0x3003), (0x3008, 0x3011), (0x3041, 0x3096), (0x30A1, 0x30FE)),
-    *((0x3400, 0xA48C), (0xAC00, 0xD7A3), (0x1F300, 0x1F6D7), (0x1F900, 0x1FA53)),
+    *((0x2600, 0x2775), (0x2794, 0x2795), (0x3001, 0x3003), (0x3008, 0x3011), (0x3041, 0x3096)),
+    *((0x30A1, 0x30FE), (0x3400, 0xA48C), (0xAC00, 0xD7A3), (0x1F300, 0x1F51E), (0x1F520, 0x1F6D7)),
+    (0x1F900, 0x1FA53),
 )
-_UNUSUAL_CHARACTER = "[^{}]".format("".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ORDINARY))
-_CONTROLS = re.compile(f"(?!\r)[{CONTROLS}]")
-_ESCAPES = re.compile(
-    r"(?<!\\)\\+u\{(?P<braced>[0-9A-Fa-f]{1,6})\}"
-    r"|(?<!\\)\\+(?:u(?P<four>[0-9A-Fa-f]{4})|x(?P<two>[0-9A-Fa-f]{2}))"
-    r"|%(?P<percent>[0-9A-Fa-f]{2})"
-    r"|&\#(?:[xX](?P<hex>[0-9A-Fa-f]{1,6})|(?P<decimal>[0-9]{1,7}));?"
-    r"|(?P<base64>[A-Za-z0-9+/_-]{21,}={0,2}|[A-Za-z0-9+/_-]{7,20}={1,2})"
+_LOOKALIKE_LETTERS = "".join(
+    chr(code) for code, letter in LETTERS.items() if chr(code).isalpha() and chr(letter).isalpha()
 )
-_STANDARD = str.maketrans("-_", "+/")
-_MINUS = frozenset({0x2212, 0x2043, 0x2796})
+_EQUAL_LETTERS = "".join(letter for letter in _LOOKALIKE_LETTERS if letter not in "ςкмтнКМНТВРОСУХ")
+_LATIN_LOOKALIKES = {ord(letter): chr(LETTERS[ord(letter)]) for letter in _LOOKALIKE_LETTERS}
+# Signs that are a dash or a dot between two ASCII letters or digits, and something else elsewhere.
+_DASHES = "ー一㇐ㅡᅳ─━┄┅┈┉╌╍╴╶╸╺╼╾⎯⏤⎺⎻⎼⎽ˉˍ۔Ⲻ"  # noqa: RUF001
+_DOTS = "。・·•‧∙⋅٫"  # noqa: RUF001
+_BETWEEN_WORDS = {**{ord(sign): "-" for sign in _DASHES}, **{ord(sign): "." for sign in _DOTS}}
 _TAG_CHARACTERS = range(0xE0020, 0xE007F)
 """Invisible counterparts of ASCII characters, which language models understand."""
 
-Span = tuple[int, int]
-NO_PIECE = -1
+# One byte of base64 or hexadecimal text in ASCII. Three quads or eight pairs of such bytes are hardly ever
+# chance: the first character of a quad is one of 31, and so on.
+_QUAD = ("[ACDI-Za-f]", "[AC-HQS-Xgi-nwyz0-3]", "[ABEFIJMNQRUVYZcdghklopstwx014589]", "[A-Za-z0-9+/_-]")
+_BASE64_GAP = "[^A-Za-z0-9+/=_-]{0,3}"
+_MIN_QUADS = 3
+_HEX_GAP = r"(?:0x|[\s,;:|_-]){0,4}"
+_HEX_PAIR = "[2-7][0-9A-Fa-f]"
+_CODE = "(?:3[2-9]|[4-9][0-9]|1[01][0-9]|12[0-6])"
+_BINARY = "0[01]{7}"
+_MIN_CODES = 8
+_CODES = (
+    rf"(?:{_HEX_PAIR}{_HEX_GAP}){{{_MIN_CODES},}}"
+    rf"|(?:{_CODE}[\s,;:|.]{{1,2}}){{{_MIN_CODES},}}"
+    rf"|(?:{_BINARY}[\s,;:|_-]{{0,2}}){{{_MIN_CODES},}}"
+    r"|[A-Z2-7]{16,}"
+)
+_ENCODED = (
+    r"%[0-9A-Fa-f]{2}|&#|&[A-Za-z][A-Za-z0-9]{1,31};|(?i:;base64,)|[A-Za-z0-9+/]{21}|[A-Za-z0-9+/_-]{37}"
+    r"|[A-Za-z0-9+/_-]{7}=|=[2-7][0-9A-Fa-f]|=\r?\n|\\|U\+[0-9A-Fa-f]{4}"
+)
+_SINGLE = "[0-9A-Za-z-]"
+_SINGLE_GAP = r"[\s.,_|/]{1,3}"
+_MIN_SINGLES = 6
+_BROKEN = (
+    rf"[0-9A-Za-z-](?:[*`]{{1,3}}|~~|__|\|\|)[0-9A-Za-z-]|[0-9A-Za-z-]<[!/A-Za-z]"
+    rf"|[0-9]\s+-\s*[0-9]|[0-9]-\s+[0-9]|[0-9-][ \t]*[\r\n]\s*[0-9-]"
+    rf"|(?:{_SINGLE}{_SINGLE_GAP}){{{_MIN_SINGLES - 1}}}{_SINGLE}"
+    r"|[0-9][OoIl]{1,3}[0-9-]|[0-9]-[OoIl]{1,3}[0-9]"
+)
+_SPACED_BASE64 = "".join(f"{part}{_BASE64_GAP}" for part in _QUAD * _MIN_QUADS)
+
+
+def _list_ranges(ranges: Iterable[Span]) -> str:
+    return "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges)
+
+
+_UNUSUAL_CHARACTER = (
+    f"[^{_list_ranges(ORDINARY)}]"
+    f"|[0-9A-Za-z][{_LOOKALIKE_LETTERS}]|[{_LOOKALIKE_LETTERS}][0-9A-Za-z]"
+    rf"|(?:^|[^\pL\pN])[{_EQUAL_LETTERS}]{{4,}}(?:[^\pL\pN]|$)"
+    f"|[0-9A-Za-z][{_DASHES}{_DOTS}][0-9A-Za-z]"
+)
 
 
 def _compile_re2(pattern: str) -> Any:
     options = re2.Options()
     options.never_capture = True
+    options.max_mem = 32 << 20
     return re2.compile(pattern, options)
 
 
-_encoded_search = _compile_re2(_ENCODED)
-_alternate_search = _compile_re2(f"{_ENCODED}|{_UNUSUAL_CHARACTER}")
-
-
-class _FoldTable(dict[int, str]):
-    """Maps a code point to its folded characters."""
-
-    def __missing__(self, code: int) -> str:
-        self[code] = folded = _fold_character(code)
-        return folded
+_alternate_search = _compile_re2(f"{_ENCODED}|{_CODES}|{_BROKEN}|{_SPACED_BASE64}|{_UNUSUAL_CHARACTER}")
 
 
 class AlternateReading(NamedTuple):
-    """An alternate reading of a text: folded characters, or decoded escapes and base64."""
+    """An alternate reading of a text, with the steps that led to it."""
 
     piece: int
     text: str
-    decoded: str
+    steps: "tuple[_Step, ...]"
 
-    def spans(self, source: str) -> list[Span]:
+    @property
+    def is_folded(self) -> bool:
+        """Whether the reading differs from the text only by its characters."""
+        return len(self.steps) == 1 and self.steps[0].transformation is None
+
+    def spans(self) -> list[Span]:
         """Return the span in the source of each character of the reading."""
-        folded = _map_folded_spans(self.decoded, self.text)
-        if self.decoded == source:
+        spans = self.steps[0].map_spans()
+        for step in self.steps[1:]:
+            spans = [(spans[start][0], spans[end - 1][1]) for start, end in step.map_spans()]
+        return spans
+
+
+class _Step(NamedTuple):
+    """One transformation of a text, followed by folding. `None` stands for folding alone."""
+
+    source: str
+    transformation: "Callable[[str], Iterator[Edit]] | None"
+    changed: str
+    result: str
+
+    def map_spans(self) -> list[Span]:
+        folded = _map_folded_spans(self.changed, self.result)
+        if self.transformation is None:
             return folded
-        decoded = _map_decoded_spans(source)
-        return [(decoded[start][0], decoded[end - 1][1]) for start, end in folded]
+        edited = _map_edited_spans(self.source, self.transformation(self.source))
+        return [(edited[start][0], edited[end - 1][1]) for start, end in folded]
 
 
 def has_single_reading(encoded: bytes) -> bool:
@@ -90,21 +162,56 @@ def find_alternate_readings(pieces: Sequence[Scannable]) -> list[AlternateReadin
     """Return all alternate readings of the texts. Most texts have none."""
     readings: list[AlternateReading] = []
     for index, piece in enumerate(pieces):
-        text = piece.text
-        folded = _fold(text)
-        if folded != text:
-            readings.append(AlternateReading(index, folded, text))
-        if _encoded_search.search(text.encode("utf-8", "replace")) is not None:
-            decoded = _ESCAPES.sub(_replace_escape, text)
-            if decoded != text:
-                readings.append(AlternateReading(index, _fold(decoded), decoded))
+        if _may_have_readings(piece.text):
+            readings += _find_readings(index, piece.text)
     return readings
+
+
+def _may_have_readings(text: str) -> bool:
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        return True
+    return _alternate_search.search(encoded) is not None or _CONTROL.search(text) is not None
 
 
 def normalize_text(text: str) -> str | None:
     """Return the last alternate reading of a text, or None if it has none."""
     readings = find_alternate_readings([Scannable("", text)])
     return readings[-1].text if readings else None
+
+
+def _find_readings(index: int, text: str) -> list[AlternateReading]:
+    readings: list[AlternateReading] = []
+    known = {text}
+    folded = _fold(text)
+    steps: tuple[_Step, ...] = ()
+    if folded != text:
+        known.add(folded)
+        steps = (_Step(text, None, text, folded),)
+        readings.append(AlternateReading(index, folded, steps))
+    bases = [(folded, steps)]
+    if _OVERRIDE in text:
+        bases.append((text, ()))
+    for _ in range(MAX_STEPS):
+        further: list[tuple[str, tuple[_Step, ...]]] = []
+        for base, steps in bases:
+            encoded = base.encode("utf-8", "replace")
+            for transformation in _TRANSFORMATIONS:
+                if not transformation.applies(encoded):
+                    continue
+                changed = _apply(base, transformation.list_edits(base))
+                result = base if changed is None else _fold(changed)
+                if result in known or not result or changed is None:
+                    continue
+                known.add(result)
+                if len(readings) >= MAX_READINGS:
+                    return readings
+                taken = (*steps, _Step(base, transformation.list_edits, changed, result))
+                readings.append(AlternateReading(index, result, taken))
+                further.append((result, taken))
+        bases = further
+    return readings
 
 
 class ScanTexts(NamedTuple):
@@ -121,11 +228,11 @@ def append_readings(pieces: Sequence[Scannable], readings: Sequence[AlternateRea
 
 
 def substitute_readings(pieces: Sequence[Scannable], readings: Sequence[AlternateReading]) -> ScanTexts:
-    """Return the folded texts followed by the decoded readings, without duplicates.
+    """Return the folded texts followed by the other readings, without duplicates.
 
     For slow detectors that do not search for hidden characters.
     """
-    folded = {reading.piece: reading for reading in readings if reading.decoded == pieces[reading.piece].text}
+    folded = {reading.piece: reading for reading in readings if reading.is_folded}
     texts = [
         Scannable(piece.path, folded[index].text if index in folded else piece.text)
         for index, piece in enumerate(pieces)
@@ -149,7 +256,7 @@ def map_matches_to_source(
         match, reading = scanned_match, scanned.readings.get(scanned_match.piece)
         if reading is not None:
             if scanned_match.piece not in spans:
-                spans[scanned_match.piece] = reading.spans(pieces[reading.piece].text)
+                spans[scanned_match.piece] = reading.spans()
             match = _map_match(scanned_match, reading, spans[scanned_match.piece])
         key = (match.rule, match.piece, match.start, match.end, match.entity)
         if key not in mapped or mapped[key].score < match.score:
@@ -166,33 +273,113 @@ def _map_match(match: Match, reading: AlternateReading, spans: Sequence[Span]) -
     return replace(match, piece=reading.piece, start=start, end=end)
 
 
-# Characters
+# Folding
+
+_CONTROL = re.compile(f"(?!\r)[{CONTROLS}]")
+_LETTER_NAME = re.compile(
+    r"(?:.* )?LATIN (?:(?P<case>CAPITAL|SMALL) )?LETTER (?P<small>SMALL CAPITAL )?(?P<letter>[A-Z])"
+    r"|REGIONAL INDICATOR SYMBOL LETTER (?P<flag>[A-Z])|SQUARED LATIN (?:CAPITAL|SMALL) LETTER (?P<box>[A-Z])"
+)
+_DASH_NAME = re.compile(r"(?!.*\bPLUS\b).*\b(?:MINUS|HYPHEN|DASH)\b")
+_MARK_BLOCKS = ((0x300, 0x30FF), (0xA600, 0xABFF), (0xFE20, 0xFE2F))
+_MARKS = "".join(
+    chr(code)
+    for first, last in _MARK_BLOCKS
+    for code in range(first, last + 1)
+    if unicodedata.category(chr(code))[0] == "M"
+)
+_MARK = re.compile(f"[{_MARKS}]")
+_MARKED_ASCII = re.compile(f"(?<=[!-~])[{_MARKS}]+")
+_MARKED_LETTER = re.compile(
+    r"([^\x00-\x7f])[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
+_BETWEEN = re.compile(f"(?<=[0-9A-Za-z])[{_DASHES}{_DOTS}](?=[0-9A-Za-z])")
+_LOOKALIKE = re.compile(f"[{_LOOKALIKE_LETTERS}]")
+_MAY_BE_LATIN = re.compile(
+    f"[0-9A-Za-z][{_LOOKALIKE_LETTERS}]|[{_LOOKALIKE_LETTERS}][0-9A-Za-z]"
+    rf"|(?<![^\W_])[{_EQUAL_LETTERS}]{{4,}}(?![^\W_])"
+)
+_WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD_CHARACTER = re.compile("[0-9A-Za-z]")
+_WHOLE_WORD = re.compile(f"[{_EQUAL_LETTERS}]{{4,}}")
+"""A word that is read as Latin without Latin letters. Shorter ones are often words of their language."""
+_KEYCAP_TEN = 0x1F51F
+_SIGNS = {0xAF: "-", 0x203E: "-", 0x2044: "/", 0x2215: "/", 0x2236: ":", 0xA789: ":", _KEYCAP_TEN: "10"}
+
+
+class _FoldTable(dict[int, str]):
+    """Maps a code point to its folded characters."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = folded = _fold_character(code)
+        return folded
 
 
 def _fold_character(code: int) -> str:
     character = chr(code)
     if code < 0x80:
-        return "" if _CONTROLS.match(character) else character
+        return "" if _CONTROL.match(character) else character
     if code in _TAG_CHARACTERS:
         return chr(code - 0xE0000)
+    if code in _SIGNS:
+        return _SIGNS[code]
     category = unicodedata.category(character)
-    if is_hidden(character) or category == "Cf":  # includes format characters that are visible
+    if is_hidden(character) or category in ("Cf", "Me"):  # visible format characters and enclosing marks too
         return ""
-    digit = unicodedata.decimal(character, None)
-    if digit is not None:
-        return str(digit)
-    if category == "Pd" or code in _MINUS:
+    number = unicodedata.numeric(character, None) if category in ("Nd", "No") else None
+    if number is not None and number == int(number) and number < 100:
+        return str(int(number))
+    if category == "Pd":
         return "-"
-    return " " if category == "Zs" else unicodedata.normalize("NFKC", character)
+    if category == "Zs":
+        return " "
+    if category[0] == "L" and 0xC0 <= code < 0x250:
+        return character if unicodedata.normalize("NFKC", character) == character else _fold_compatible(code)
+    name = unicodedata.name(character, "")
+    if category[0] in "SL" and (letter := _LETTER_NAME.fullmatch(name)):
+        plain = letter["letter"] or letter["flag"] or letter["box"]
+        return plain.lower() if letter["case"] == "SMALL" or letter["small"] else plain
+    if category[0] in "SP" and _DASH_NAME.match(name):
+        return "-"
+    return _fold_compatible(code)
+
+
+def _fold_compatible(code: int) -> str:
+    """Return the compatibility form of a character, folded."""
+    compatible = unicodedata.normalize("NFKC", chr(code))
+    if len(compatible) == 1 and ord(compatible) == code:
+        return compatible
+    return "".join(_FOLD_TABLE[ord(one)] for one in compatible)
 
 
 _FOLD_TABLE = _FoldTable()
 
 
 def _fold(text: str) -> str:
-    if text.isascii() and _CONTROLS.search(text) is None:
+    if text.isascii():
+        return text if _CONTROL.search(text) is None else text.translate(_FOLD_TABLE)
+    folded = unicodedata.normalize("NFC", text.translate(_FOLD_TABLE))
+    if folded.isascii():
+        return folded
+    if _MARK.search(folded) is not None:
+        folded = _MARKED_LETTER.sub(_strip_letter, _MARKED_ASCII.sub("", folded))
+    folded = _BETWEEN.sub(lambda sign: _BETWEEN_WORDS[ord(sign[0])], folded)
+    return folded if _MAY_BE_LATIN.search(folded) is None else _WORD.sub(_read_as_latin, folded)
+
+
+def _strip_letter(marked: "re.Match[str]") -> str:
+    base = unicodedata.normalize("NFD", marked[1])[0]
+    return base if base.isascii() else marked[1]
+
+
+def _read_as_latin(word: "re.Match[str]") -> str:
+    """Return a word with lookalikes as Latin letters, if it is partly Latin or could be wholly Latin."""
+    text = word[0]
+    if text.isascii() or _LOOKALIKE.search(text) is None:
         return text
-    return unicodedata.normalize("NFC", text.translate(_FOLD_TABLE))
+    if _ASCII_WORD_CHARACTER.search(text) is None and _WHOLE_WORD.fullmatch(text) is None:
+        return text
+    return text.translate(_LATIN_LOOKALIKES)
 
 
 def _map_folded_spans(source: str, folded: str) -> list[Span]:
@@ -205,7 +392,9 @@ def _map_folded_spans(source: str, folded: str) -> list[Span]:
     start, length = 0, len(source)
     while start < length:
         end = start + 1
-        while end < length and (unicodedata.combining(source[end]) or not _FOLD_TABLE[ord(source[end])]):
+        while end < length and (
+            not _FOLD_TABLE[ord(source[end])] or unicodedata.category(source[end])[0] == "M"
+        ):
             end += 1
         spans += [(start, end)] * len(_fold(source[start:end]))
         start = end
@@ -213,35 +402,81 @@ def _map_folded_spans(source: str, folded: str) -> list[Span]:
     return spans if len(spans) == len(folded) else [(0, length)] * len(folded)
 
 
-# Escapes
+# Decoding
+
+_BYTES = (
+    r"(?:%[0-9A-Fa-f]{2})+|(?:=[0-9A-Fa-f]{2}|=\r?\n)+"
+    r"|(?<!\\)(?:\\++x[0-9A-Fa-f]{2})+|(?<!\\)(?:\\++[0-3][0-7]{2})+"
+)
+_ESCAPES = re.compile(
+    rf"(?P<bytes>{_BYTES})"
+    r"|(?<!\\)(?P<units>(?:\\++u[0-9A-Fa-f]{4})+)"
+    r"|(?<!\\)\\++(?:u\{(?P<braced>[0-9A-Fa-f]{1,6})\}|x\{(?P<perl>[0-9A-Fa-f]{1,6})\}|U(?P<eight>[0-9A-Fa-f]{8}))"
+    r"|U\+(?P<plus>[0-9A-Fa-f]{4,6})(?![0-9A-Fa-f])"
+    r"|(?<!\\)\\++N\{(?P<name>[A-Z0-9 -]{2,80})\}"
+    r"|(?<!\\)\\++(?P<sign>[!-/:-@\[\]^_`{|}~])"
+    r"|&\#(?:[xX](?P<hex>[0-9A-Fa-f]{1,6})|(?P<decimal>[0-9]{1,7}));?"
+    r"|&(?P<entity>[A-Za-z][A-Za-z0-9]{1,31};)"
+    r"|(?P<base64>[A-Za-z0-9+/_-]{21,}={0,2}|[A-Za-z0-9+/_-]{7,20}={1,2})"
+)
+_ESCAPED_BYTE = re.compile(r"[%=]([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\([0-3][0-7]{2})")
+_STANDARD = str.maketrans("-_", "+/")
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
+_QUADS = re.compile(f"(?:{''.join(_QUAD)}){{{_MIN_QUADS},}}")
+_LOWERCASE = re.compile("[a-z]+")
+_HEX_RUN = re.compile(rf"(?:{_HEX_PAIR}{_HEX_GAP}){{{_MIN_CODES - 1},}}{_HEX_PAIR}")
+_CODE_RUN = re.compile(
+    rf"(?<![0-9])(?P<decimal>(?:{_CODE}[\s,;:|.]{{1,2}}){{{_MIN_CODES - 1},}}{_CODE})(?![0-9])"
+    rf"|(?<![0-9])(?P<binary>(?:{_BINARY}[\s,;:|_-]{{0,2}}){{{_MIN_CODES},}})"
+    r"|(?<![0-9A-Za-z])(?P<base32>[A-Z2-7]{16,}={0,6})(?![0-9A-Za-z])"
+)
+_HEX_DIGITS = re.compile(_HEX_PAIR)
 
 
-def _replace_escape(escape: "re.Match[str]") -> str:
-    """Return the decoded escape, or the escape unchanged if it is not valid."""
-    decoded = _decode_escape(escape)
-    return escape[0] if decoded is None else decoded
-
-
-def _map_decoded_spans(text: str) -> list[Span]:
-    """Return the span in the text of each character of its decoded reading."""
-    spans: list[Span] = []
-    position = 0
+def _decode_escapes(text: str) -> Iterator[Edit]:
     for escape in _ESCAPES.finditer(text):
         decoded = _decode_escape(escape)
         if decoded is not None:
-            start, end = escape.span()
-            spans += [(index, index + 1) for index in range(position, start)]
-            spans += [(start, end)] * len(decoded)
-            position = end
-    return [*spans, *((index, index + 1) for index in range(position, len(text)))]
+            yield (*escape.span(), decoded)
 
 
 def _decode_escape(escape: "re.Match[str]") -> str | None:
-    if escape["base64"] is not None:
-        return _decode_base64(escape["base64"])
-    number = escape["braced"] or escape["four"] or escape["two"] or escape["percent"] or escape["hex"]
-    value = int(number, 16) if number is not None else int(escape["decimal"])
+    """Return the decoded escape, or None if it is not valid."""
+    kind = escape.lastgroup
+    content = escape[kind] if kind is not None else ""
+    if kind == "bytes":
+        return _decode_bytes(content)
+    if kind == "units":
+        units = b"".join(
+            int(unit[-4:], 16).to_bytes(2, "big") for unit in re.findall(r"u[0-9A-Fa-f]{4}", content)
+        )
+        return units.decode("utf-16-be", "replace")
+    if kind == "base64":
+        return _decode_base64(content)
+    if kind == "sign":
+        return content
+    if kind == "entity":
+        return html5.get(content)
+    if kind == "name":
+        try:
+            return unicodedata.lookup(content)
+        except KeyError:
+            return None
+    value = int(content, 10 if kind == "decimal" else 16)
     return chr(value) if value < 0x110000 and not 0xD800 <= value < 0xE000 else None
+
+
+def _decode_bytes(escaped: str) -> str | None:
+    """Return the text of escaped bytes. For quoted-printable, it must be printable: `a=12` is no escape."""
+    content = bytes(
+        int(one or two, 16) if one or two else int(three, 8) & 0xFF
+        for one, two, three in _ESCAPED_BYTE.findall(escaped)
+    )
+    try:
+        text = content.decode()
+    except ValueError:
+        text = content.decode("latin-1")
+    return text if escaped[0] != "=" or "".join(text.split()).isprintable() else None
 
 
 def _decode_base64(encoded: str) -> str | None:
@@ -252,3 +487,143 @@ def _decode_base64(encoded: str) -> str | None:
     except (binascii.Error, ValueError):
         return None
     return text if text and "".join(text.split()).isprintable() else None
+
+
+def _decode_spaced_base64(text: str) -> Iterator[Edit]:
+    """Yield texts in base64 that is short, broken up by other characters, or surrounded by binary data."""
+    plain = _NOT_BASE64.sub("", text)
+    places: list[int] | None = None
+    end = 0
+    for quads in _QUADS.finditer(plain):
+        if _LOWERCASE.fullmatch(quads[0]) or quads.start() < end:
+            continue
+        if places is None:
+            places = [index for index, sign in enumerate(text) if not _NOT_BASE64.match(sign)]
+        start = quads.start()
+        if start >= end + 4 and places[start] - places[start - 4] == 4:
+            start -= 4  # these bytes may be partly text
+        end = quads.end()
+        is_broken_up = places[end - 1] - places[start] >= end - start
+        while end < min(len(plain), quads.end() + 4) and (is_broken_up or places[end] - places[end - 1] == 1):
+            end += 1
+        encoded = plain[start:end].translate(_STANDARD)
+        encoded = encoded[: len(encoded) - (len(encoded) % 4 == 1)]
+        content = base64.b64decode(encoded + "=" * (-len(encoded) % 4))
+        yield places[start], places[start + len(encoded) - 1] + 1, _show_bytes(content)
+
+
+def _decode_hex(text: str) -> Iterator[Edit]:
+    for run in _HEX_RUN.finditer(text):
+        pairs = _HEX_DIGITS.findall(run[0].replace("0x", " "))
+        yield (*run.span(), bytes.fromhex("".join(pairs)).decode("ascii"))
+
+
+def _decode_codes(text: str) -> Iterator[Edit]:
+    for codes in _CODE_RUN.finditer(text):
+        kind, content = codes.lastgroup, codes[0]
+        if kind == "base32":
+            decoded = _decode_base32(content)
+        else:
+            base = 2 if kind == "binary" else 10
+            numbers = re.findall("[01]{8}" if base == 2 else "[0-9]+", content)
+            decoded = "".join(chr(int(number, base)) for number in numbers)
+        if decoded:
+            yield (*codes.span(), decoded)
+
+
+def _decode_base32(encoded: str) -> str:
+    plain = encoded.rstrip("=")
+    try:
+        content = base64.b32decode(plain + "=" * (-len(plain) % 8))
+    except binascii.Error:
+        return ""
+    return content.decode("ascii", "replace") if content.isascii() else ""
+
+
+def _show_bytes(content: bytes) -> str:
+    """Return bytes as text, without NUL (as in UTF-16), and with a space for what is no text."""
+    content = content.replace(b"\0", b"")
+    try:
+        text = content.decode()
+    except ValueError:
+        text = content.decode("latin-1")
+    return "".join(sign if sign.isprintable() or sign in "\r\n\t" else " " for sign in text)
+
+
+# Compacting
+
+_MARKUP = r"(?:<!--.{0,200}?-->|</?[A-Za-z][^<>]{0,200}>|\*{1,3}|`{1,3}|~~|__|\|\|)+"
+_BREAKS = re.compile(
+    rf"(?<=\S){_MARKUP}(?=\S)"
+    r"|(?<=[0-9])(?P<dash>\s+-\s*|-\s+)(?=[0-9])"
+    r"|(?<=[0-9-])[ \t]*[\r\n]\s*(?=[0-9-])"
+    rf"|(?<![0-9A-Za-z])(?P<singles>(?:{_SINGLE}{_SINGLE_GAP}){{{_MIN_SINGLES - 1},}}{_SINGLE})"
+    r"(?![0-9A-Za-z])"
+    r"|(?P<digits>(?<=[0-9])[OoIl]{1,3}(?=[0-9-])|(?<=[0-9]-)[OoIl]{1,3}(?=[0-9]))",
+    re.DOTALL,
+)
+_LOOKALIKE_DIGITS = str.maketrans("OoIl", "0011")
+_GAPS = re.compile(_SINGLE_GAP)
+_OVERRIDDEN = re.compile(f"{_OVERRIDE}([^\u202c\n]+)")
+
+
+def _drop_breaks(text: str) -> Iterator[Edit]:
+    """Yield what breaks up a word or number: markup, line breaks, and spaces between single characters."""
+    for found in _BREAKS.finditer(text):
+        start, end = found.span()
+        if found["dash"] is not None:
+            yield start, end, "-"
+        elif found["singles"] is not None:
+            for gap in _GAPS.finditer(text, start, end):
+                yield (*gap.span(), "")
+        elif found["digits"] is not None:
+            yield start, end, found["digits"].translate(_LOOKALIKE_DIGITS)
+        else:
+            yield start, end, ""
+
+
+def _reverse_overrides(text: str) -> Iterator[Edit]:
+    """Yield what is shown from right to left, in the order in which it is shown."""
+    for found in _OVERRIDDEN.finditer(text):
+        yield (*found.span(), found[1][::-1])
+
+
+class _Transformation(NamedTuple):
+    """A transformation, and a quick search for what it may change."""
+
+    applies: Callable[[bytes], Any]
+    list_edits: Callable[[str], Iterator[Edit]]
+
+
+_TRANSFORMATIONS = (
+    _Transformation(_compile_re2(_OVERRIDE).search, _reverse_overrides),
+    _Transformation(_compile_re2(_ENCODED).search, _decode_escapes),
+    _Transformation(_compile_re2(_SPACED_BASE64).search, _decode_spaced_base64),
+    _Transformation(_compile_re2(_CODES).search, _decode_hex),
+    _Transformation(_compile_re2(_CODES).search, _decode_codes),
+    _Transformation(_compile_re2(_BROKEN).search, _drop_breaks),
+)
+
+
+# Edits
+
+
+def _apply(text: str, edits: Iterable[Edit]) -> str | None:
+    """Return the text with the edits, or None without any."""
+    parts: list[str] = []
+    position = 0
+    for start, end, replacement in edits:
+        parts += (text[position:start], replacement)
+        position = end
+    return "".join((*parts, text[position:])) if parts else None
+
+
+def _map_edited_spans(text: str, edits: Iterable[Edit]) -> list[Span]:
+    """Return the span in the text of each character of the edited text."""
+    spans: list[Span] = []
+    position = 0
+    for start, end, replacement in edits:
+        spans += [(index, index + 1) for index in range(position, start)]
+        spans += [(start, end)] * len(replacement)
+        position = end
+    return [*spans, *((index, index + 1) for index in range(position, len(text)))]
