@@ -32,6 +32,7 @@ PlacetError
 ├── CaseConflict               409  conflict: the case changed while it was written; the desk retries
 ├── RelayConflict              409  conflict: a record of the relay changed while it was written
 ├── Unavailable                503  unavailable
+│   ├── DetectorBusy           503  unavailable
 │   ├── ContentAltered         503  unavailable
 │   └── Unreachable            503  unavailable
 ├── SettingsError              the operator can fix it
@@ -282,6 +283,10 @@ class Unavailable(PlacetError):
 
     code = "unavailable"
     status = 503
+
+
+class DetectorBusy(Unavailable):
+    """Too many messages wait to be checked. Try again later."""
 
 
 class ContentAltered(Unavailable):

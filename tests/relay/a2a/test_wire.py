@@ -231,7 +231,7 @@ def test_every_text_of_a_message_is_listed_with_its_path() -> None:
     call = recognise_call(
         "POST", "", build_envelope("SendMessage", message=MESSAGE, metadata={"ten": "eleven"})
     )
-    values = [(piece.path, piece.text) for piece in call.pieces() if piece.role == "value"]
+    values = [(piece.path, piece.text) for piece in call.pieces() if piece.role in ("value", "number")]
     assert values == [
         ("message.parts[0].text", "one"),
         ("message.parts[1].data.name", "two"),
@@ -318,7 +318,7 @@ def test_pieces_of_a_reply_exclude_the_callers_history() -> None:
         "metadata": {"k": "v"},
     }
     reply = A2AReply(dialect=REST_1_0, operation="get", document=found)
-    assert [(piece.path, piece.text) for piece in reply.pieces() if piece.role == "value"] == [
+    assert [(piece.path, piece.text) for piece in reply.pieces() if piece.role in ("value", "number")] == [
         ("status.message.parts[0].text", "agent"),
         ("artifacts[0].name", "n"),
         ("artifacts[0].parts[0].text", "work"),

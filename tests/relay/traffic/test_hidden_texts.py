@@ -27,6 +27,7 @@ DRAFTS: dict[str, dict[str, Any]] = {
     "hears": build_regex_draft("tuli[p]", "BLOCK", legs=RESPONSES),
     "hears-masked": build_regex_draft("tuli[p]", "MASK", legs=RESPONSES),
     "hears-halves": build_regex_draft("tuli[p]", "HUMAN_REVIEW_REQUIRED", legs=RESPONSES),
+    "counts": build_regex_draft("[0-9]{9}", "BLOCK", legs=REQUESTS),
     "hears-late": UNCHECKED | {"config": UNCHECKED["config"] | {"enabledLegs": RESPONSES}},
 }
 
@@ -168,9 +169,7 @@ def test_headers_and_query_are_inspected(connection: CallersAndAgent, path: str,
 @pytest.mark.parametrize("charset", ["utf-7", "utf-16", "shift_jis"])
 def test_charset_of_the_request_cannot_change_the_inspected_text(connection: CallersAndAgent, charset: str):
     connection.agent.behave = answer_with(200, encode({"task": build_task("asks")}))
-    coded = {
-        "message": build_message(parts=[{"text": "+AHQ-ulip"}])
-    }  # the word that is looked for, in UTF-7
+    coded = {"message": build_message(parts=[{"text": "+AHQ-ulip"}])}  # the word that is looked for, in UTF-7
     kind = {"Content-Type": f"application/json; charset={charset}"}
     assert connection.call("asks", coded, "/message:send", kind).status_code == 200
     [(head_of_request, _)] = connection.agent.requests
@@ -196,6 +195,87 @@ def test_audit_omits_ids_with_matches(connection: CallersAndAgent):
         told = connection.trail.of(place.replace(" ", "-"))
         assert len(told) == 2
         assert SAID not in repr(told)
+
+
+TEXT = {"text": "tu"}
+SPLIT: dict[str, list[dict[str, Any]]] = {
+    "text and data": [TEXT, {"data": {"more": "lip"}}],
+    "text and the name of a member": [TEXT, {"data": {"lip": 1}}],
+    "text and file name": [TEXT, {"url": "https://files.example/1", "filename": "lip"}],
+    "text and file": [TEXT, {"raw": "bGlw", "filename": "a.txt"}],
+    "data and text": [{"data": {"more": ["tu"]}}, {"text": "lip"}],
+    "two members": [{"data": {"a": "tu", "b": "lip"}}],
+}
+
+
+@pytest.mark.parametrize("split", SPLIT)
+def test_word_split_over_parts_is_found_in_requests(connection: CallersAndAgent, split: str):
+    connection.agent.behave = answer_with(200, encode(build_rpc_answer(task=build_task("asks"))))
+    answer = connection.call("asks", build_send_call(message=build_message(parts=SPLIT[split])))
+    assert "A policy blocked" in answer.text
+    assert connection.reached == "[]"
+
+
+def build_artifact(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"artifactId": "a", "parts": [*parts], **more}
+
+
+SPOKEN = {"messageId": "m-2", "role": "ROLE_AGENT"}
+SPLIT_ANSWERS: dict[str, dict[str, Any]] = {
+    **{name: {"artifacts": [build_artifact(*parts)]} for name, parts in SPLIT.items()},
+    "two artifacts": {"artifacts": [build_artifact(TEXT), build_artifact({"text": "lip"}, artifactId="b")]},
+    "the name of an artifact and its text": {"artifacts": [build_artifact({"text": "lip"}, name="tu")]},
+    "text and metadata": {"artifacts": [build_artifact(TEXT)], "metadata": {"x": "lip"}},
+    "status and artifact": {
+        "status": {"state": "TASK_STATE_COMPLETED", "message": {**SPOKEN, "parts": [TEXT]}},
+        "artifacts": [build_artifact({"text": "lip"})],
+    },
+    "artifact and status": {
+        "status": {"state": "TASK_STATE_COMPLETED", "message": {**SPOKEN, "parts": [{"text": "lip"}]}},
+        "artifacts": [build_artifact(TEXT)],
+    },
+    "an earlier message and status": {
+        "status": {"state": "TASK_STATE_COMPLETED", "message": {**SPOKEN, "parts": [{"text": "lip"}]}},
+        "history": [{**SPOKEN, "parts": [TEXT]}],
+    },
+}
+
+
+@pytest.mark.parametrize("split", SPLIT_ANSWERS)
+def test_word_split_over_an_answer_is_found(connection: CallersAndAgent, split: str):
+    for caller in ("hears", "hears-masked"):
+        task = {**build_task(caller), **SPLIT_ANSWERS[split]}
+        connection.agent.behave = answer_with(200, encode(build_rpc_answer(task=task)))
+        answer = connection.call(caller, build_send_call()).text
+        assert "A policy blocked" in answer if caller == "hears" else "[MASKED:REGEX]" in answer
+        assert "lip" not in answer.replace("tuli[p]", "")
+
+
+def test_word_split_over_kinds_of_events_is_found(connection: CallersAndAgent):
+    spoken = {"state": "TASK_STATE_WORKING", "message": {**SPOKEN, "parts": [TEXT]}}
+    events = (
+        {"statusUpdate": {"taskId": "t-hears", "contextId": "c-hears", "status": spoken}},
+        {
+            "artifactUpdate": {
+                "taskId": "t-hears",
+                "contextId": "c-hears",
+                "artifact": build_artifact({"text": "lip"}),
+            }
+        },
+        {"task": build_task("hears")},
+    )
+    body = b"".join(b"data: " + encode(build_rpc_answer(**event)) + b"\n\n" for event in events)
+    connection.agent.behave = write_bytes(build_head(200, content_type="text/event-stream") + body)
+    answer = connection.call("hears", build_send_call("SendStreamingMessage"))
+    assert "A policy blocked" in answer.text
+
+
+def test_numbers_of_a_table_are_not_one_number(connection: CallersAndAgent):
+    connection.agent.behave = answer_with(200, encode(build_rpc_answer(task=build_task("counts"))))
+    for values, status in (([1234, 56789], True), (["1234", "56789"], False)):
+        message = build_message(parts=[{"data": {"values": values}}])
+        answer = connection.call("counts", build_send_call(message=message))
+        assert ("result" in answer.json()) is status
 
 
 @pytest.mark.parametrize(

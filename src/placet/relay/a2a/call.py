@@ -28,7 +28,7 @@ from placet.relay.a2a.lazy_property import lazy_property
 from placet.relay.a2a.text_extraction import (
     FIELD_NAMES,
     TextCollector,
-    is_plain_json,
+    build_plain_json,
     is_routine_value,
 )
 
@@ -224,9 +224,9 @@ class A2ACall(A2ADocument, frozen=True, kw_only=True, dict=True):
 
     @property
     def plain(self) -> bytes | None:
-        """The whole document as JSON if it can be scanned in one piece (see `is_plain_json`), else None."""
+        """Bytes that can be scanned instead of each text (see `build_plain_json`), or None."""
         has_extra_text = self.headers or self.query or self.tenant or self.path_task or self.path_push
-        return self.json_bytes if not has_extra_text and is_plain_json(self.json_bytes) else None
+        return None if has_extra_text else build_plain_json(self.json_bytes)
 
     @property
     def path(self) -> str:

@@ -24,7 +24,7 @@ from placet.relay.a2a.json_fields import (
 from placet.relay.a2a.lazy_property import lazy_property
 from placet.relay.a2a.text_extraction import (
     TextCollector,
-    is_plain_json,
+    build_plain_json,
     is_routine_value,
 )
 
@@ -176,8 +176,8 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
 
     @property
     def plain(self) -> bytes | None:
-        """The whole document as JSON if it can be scanned in one piece (see `is_plain_json`), else None."""
-        return self.json_bytes if len(self.result) == 1 and is_plain_json(self.json_bytes) else None
+        """Bytes that can be scanned instead of each text (see `build_plain_json`), or None."""
+        return build_plain_json(self.json_bytes) if len(self.result) == 1 else None
 
     def copy(self) -> "A2AReply":
         """Return a shallow copy with the values that are already computed."""

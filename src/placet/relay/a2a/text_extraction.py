@@ -15,7 +15,7 @@ from placet.relay.a2a.file_content import (
     is_page_description,
 )
 from placet.relay.a2a.json_fields import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
-from placet.relay.a2a.text_normalization import has_single_reading
+from placet.relay.a2a.text_normalization import ALTERNATE_READING, compile_re2
 
 MAX_DEPTH = 64
 MAX_TEXTS = 50_000
@@ -29,6 +29,10 @@ STRUCTURE_FIELDS = frozenset(
 )
 FILE_FIELDS = frozenset({"bytes", "raw", "fileWithBytes", "file_with_bytes"})
 FREE_FORM_FIELDS = frozenset({"data", "metadata"})
+# Fields of a message or artifact with content, besides the free-form ones.
+CONTENT_FIELDS = frozenset(
+    {"text", "name", "filename", "description", "uri", "url", "fileWithUri", "file_with_uri", *FILE_FIELDS}
+)
 # Every field name that a dialect defines in a message, reply or error. Other names are content.
 FIELD_NAMES = frozenset(
     {"message", "msg", "request", "parts", "content", "text", "file", "filename", "name", "description"}
@@ -66,13 +70,18 @@ MAX_PLAIN_BYTES = 16_384
 _FILE_FIELD_PATTERN = "|".join(sorted(FILE_FIELDS))
 UNUSUAL_JSON = rf"\\|(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{{100}})|\"(?i:data):|\"(?:{_FILE_FIELD_PATTERN})\""
 """Matches escapes, numbers other than ordinary integers, data URLs, and names of file fields."""
+_find_name_and_text: Any = compile_re2(r'"(?:name|text)":"([^"]*)"', captures=True).findall
+_find_unplain: Any = compile_re2(
+    rf'{ALTERNATE_READING}|"(?:data|filename|description|uri|url|fileWithUri|file_with_uri)":'
+    r'|"metadata":(?:[^n{]|\{[^}])'
+).search
 CANNOT_MASK = "A finding is in a field that cannot be masked, such as an id."
 
-PieceRole = Literal["value", "key", "file", "fixed"]
+PieceRole = Literal["value", "number", "key", "file", "fixed"]
 
 
 class TextPiece(Scannable, frozen=True):
-    """One text of a message with its path and role: a value, a key, a file, or fixed.
+    """One text of a message with its path and role: a value, a JSON number, a key, a file, or fixed.
 
     A `fixed` text, such as an id, is scanned but cannot be replaced.
     """
@@ -161,7 +170,8 @@ class TextCollector:
                     self._collect_data_url(value, holder, key, path)
         elif isinstance(value, int | float):
             if not isinstance(value, bool):  # a card number may be sent as a JSON number
-                self._add(TextLocation(TextPiece(path, format_number(value), role), holder, key))
+                of_number: PieceRole = "number" if role == "value" else role
+                self._add(TextLocation(TextPiece(path, format_number(value), of_number), holder, key))
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 location = _extend_path(path, f"[{index}]")
@@ -261,19 +271,26 @@ def _rewrite(value: Any, values: dict[int, dict[str | int, str]], names: dict[in
     return rewritten
 
 
-def is_plain_json(encoded: bytes) -> bool:
-    """Whether a detector can scan the JSON as a whole instead of each text.
+def build_plain_json(encoded: bytes) -> bytes | None:
+    """Return bytes that a detector can scan instead of each text of this JSON, or None if it cannot.
 
-    The JSON must be small, not nested too deep, have at most one text part, and no text with an alternate
-    reading. The caller must also check that `UNUSUAL_JSON` does not match. It does so in the same pass as its
-    own scan, because a second pass would double the time.
+    The JSON must be small, not nested too deep, have at most one text part and one name, no other
+    contents that are scanned joined, and no text with an alternate reading. The name and the text are
+    appended, joined in both orders. The caller must also check that `UNUSUAL_JSON` does not match. It does so in the same
+    pass as its own scan, because a second pass would double the time.
     """
-    return (
-        len(encoded) <= MAX_PLAIN_BYTES
-        and encoded.count(b'"text"') < 2
-        and encoded.count(b"{") + encoded.count(b"[") <= MAX_DEPTH
-        and has_single_reading(encoded)
-    )
+    if (
+        len(encoded) > MAX_PLAIN_BYTES
+        or encoded.count(b'"text"') > 1
+        or encoded.count(b"{") + encoded.count(b"[") > MAX_DEPTH
+        or _find_unplain(encoded) is not None
+    ):
+        return None
+    names = encoded.count(b'"name"')
+    if not names:
+        return encoded
+    contents = _find_name_and_text(encoded)
+    return None if names > 1 else b'%b"%b","%b"' % (encoded, b"".join(contents), b"".join(contents[::-1]))
 
 
 def is_routine_value(value: Any) -> bool:

@@ -107,14 +107,17 @@ _UNUSUAL_CHARACTER = (
 )
 
 
-def _compile_re2(pattern: str) -> Any:
+def compile_re2(pattern: str, *, captures: bool = False) -> Any:
+    """Compile a pattern for RE2."""
     options = re2.Options()
-    options.never_capture = True
+    options.never_capture = not captures
     options.max_mem = 32 << 20
     return re2.compile(pattern, options)
 
 
-_alternate_search = _compile_re2(f"{_ENCODED}|{_CODES}|{_BROKEN}|{_SPACED_BASE64}|{_UNUSUAL_CHARACTER}")
+ALTERNATE_READING = f"{_ENCODED}|{_CODES}|{_BROKEN}|{_SPACED_BASE64}|{_UNUSUAL_CHARACTER}"
+"""A pattern for RE2 that matches every text with an alternate reading, and few others."""
+_alternate_search = compile_re2(ALTERNATE_READING)
 
 
 class AlternateReading(NamedTuple):
@@ -596,12 +599,12 @@ class _Transformation(NamedTuple):
 
 
 _TRANSFORMATIONS = (
-    _Transformation(_compile_re2(_OVERRIDE).search, _reverse_overrides),
-    _Transformation(_compile_re2(_ENCODED).search, _decode_escapes),
-    _Transformation(_compile_re2(_SPACED_BASE64).search, _decode_spaced_base64),
-    _Transformation(_compile_re2(_CODES).search, _decode_hex),
-    _Transformation(_compile_re2(_CODES).search, _decode_codes),
-    _Transformation(_compile_re2(_BROKEN).search, _drop_breaks),
+    _Transformation(compile_re2(_OVERRIDE).search, _reverse_overrides),
+    _Transformation(compile_re2(_ENCODED).search, _decode_escapes),
+    _Transformation(compile_re2(_SPACED_BASE64).search, _decode_spaced_base64),
+    _Transformation(compile_re2(_CODES).search, _decode_hex),
+    _Transformation(compile_re2(_CODES).search, _decode_codes),
+    _Transformation(compile_re2(_BROKEN).search, _drop_breaks),
 )
 
 

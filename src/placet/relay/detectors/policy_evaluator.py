@@ -44,7 +44,7 @@ class PlainMessage(Protocol):
 
     @property
     def plain(self) -> bytes | None:
-        """The JSON of the message if it can be scanned as a whole, else None. See `is_plain_json`."""
+        """Bytes that can be scanned instead of each text (see `build_plain_json`), or None."""
         ...
 
 

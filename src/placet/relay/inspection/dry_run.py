@@ -49,7 +49,7 @@ def sample_from_text(text: str) -> SampleMessage:
 def extract_pieces(carrier: SampleCarrier) -> list[Scannable]:
     """Return the texts to scan. Raises `ValidationFailed` if the relay would not forward the message."""
     try:
-        return [Scannable(piece.path, piece.text) for piece in carrier.pieces()]
+        return [*carrier.pieces()]
     except (A2AError, RecursionError) as problem:
         raise ValidationFailed(f"The message cannot be inspected: {problem}") from problem
 

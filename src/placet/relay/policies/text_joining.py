@@ -1,7 +1,9 @@
-"""Join the text parts of a message or artifact, so that detectors find matches that span two parts.
+"""Join the texts of a message, so that detectors find matches that span two of them.
 
-Detectors scan each text, and additionally the joined texts of each message or artifact. Findings in a joined
-text are mapped back to its parts, so that they can be masked there.
+Detectors scan each text, and additionally these views: the joined text parts of each message or artifact, all
+contents of the document, the same with the names of members, without files, with artifacts before statuses,
+and with names of artifacts before everything else.
+Findings in a view are mapped back to its texts, so that they can be masked there.
 """
 
 import re
@@ -12,9 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.ports.detector import Scannable
+from placet.relay.a2a.text_extraction import CONTENT_FIELDS, TextPiece
 from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.finding import Finding
 
+_CONTENT = ("message.", "status.", "artifact.", "artifacts[", "history[", "metadata.", "params.metadata.")
+_ADDRESSES = (".uri", ".url", ".fileWithUri", ".file_with_uri")
+_NAMES = (".name", ".description")
+_TASK = re.compile(r"tasks\[\d+\]\.")
+_NUMBER_SEPARATOR = ";"
+"""Stands between two JSON numbers, because a table of numbers is not one long number."""
 _TEXT_PART = re.compile(r"(.*)\.(?:parts|content)\[\d+\]\.text\Z", re.DOTALL)
 
 
@@ -43,49 +52,118 @@ def get_text_group(path: str) -> TextGroupMember | None:
 
 
 def join_texts(pieces: Sequence[Scannable], members: Sequence[TextGroupMember | None]) -> JoinedTexts:
-    """Return the texts to scan. Texts with the same group are also joined."""
-    if sum(member is not None for member in members) < 2:
-        return JoinedTexts(scannables=pieces, numbers=range(len(pieces)), spans=[])
+    """Return the texts to scan: the texts, the joined texts of each group, and the views of all contents."""
     groups: dict[Hashable, list[int]] = {}
     for number, member in enumerate(members):
         if member is not None:
             groups.setdefault(member.group, []).append(number)
     several = [group for group in groups.values() if len(group) > 1]
-    if not several:
-        return JoinedTexts(scannables=pieces, numbers=range(len(pieces)), spans=[])
     left_out = {
         number
         for group in several
         for number in group
         if (member := members[number]) is not None and member.only_joined
     }
+    if len(pieces) > 1:
+        several += [view for view in _list_views(pieces) if view not in several]
+    if not several:
+        return JoinedTexts(scannables=pieces, numbers=range(len(pieces)), spans=[])
     numbers = [number for number in range(len(pieces)) if number not in left_out]
     scannables = [pieces[number] for number in numbers]
+    spans: list[tuple[list[int], list[int]]] = []
     for group in several:
-        text = "".join(pieces[number].text for number in group)
+        text, starts = _join_group(pieces, group)
         scannables.append(Scannable(pieces[group[0]].path, text))
+        spans.append((group, starts))
     return JoinedTexts(
         scannables=scannables,
         numbers=[*numbers, *(-1 - index for index in range(len(several)))],
-        spans=[(group, _compute_starts(pieces, group)) for group in several],
+        spans=spans,
     )
 
 
+def _list_views(pieces: Sequence[Scannable]) -> list[list[int]]:
+    """Return the indexes of the texts of each view that joins all contents of a message, task or stream."""
+    tasks: dict[str, list[int]] = {}
+    for index, piece in enumerate(pieces):
+        task = _TASK.match(piece.path) if piece.path.startswith("tasks[") else None
+        start = "" if task is None else task[0]
+        if _is_content(piece, len(start)):
+            tasks.setdefault(start, []).append(index)
+    return [view for start, contents in tasks.items() for view in _vary_view(pieces, contents, len(start))]
+
+
+def _vary_view(pieces: Sequence[Scannable], contents: list[int], start: int) -> list[list[int]]:
+    """Return the contents of one task in each order and selection in which somebody may read them.
+
+    `start` is the length of the prefix that their paths share.
+    """
+    views: list[list[int]] = []
+    contents = sorted(contents, key=lambda index: not pieces[index].path.startswith("history[", start))
+    values = [index for index in contents if _get_role(pieces[index]) != "key"]
+    without_files = [index for index in values if not _is_file(pieces[index])]
+    artifacts_first = sorted(values, key=lambda index: not pieces[index].path.startswith("artifact", start))
+    names_first = sorted(values, key=lambda index: not pieces[index].path.endswith(_NAMES))
+    for view in (values, contents, without_files, artifacts_first, names_first):
+        if len(view) > 1 and view not in views:
+            views.append(view)
+    return views
+
+
+def _is_file(piece: Scannable) -> bool:
+    """Whether a text is the content or address of a file, which stands between its part and its name."""
+    return _get_role(piece) == "file" or piece.path.endswith(_ADDRESSES)
+
+
+def _is_content(piece: Scannable, start: int) -> bool:
+    """Whether a text is content of a message or artifact: text, data, metadata, or a name or address."""
+    path = piece.path
+    if _get_role(piece) == "fixed" or not path.startswith(_CONTENT, start):
+        return False
+    return path.rpartition(".")[2] in CONTENT_FIELDS or ".data" in path or "metadata" in path
+
+
+def _get_role(piece: Scannable) -> str:
+    return piece.role if isinstance(piece, TextPiece) else "value"
+
+
+def _join_group(pieces: Sequence[Scannable], group: Sequence[int]) -> tuple[str, list[int]]:
+    """Return the joined text of a group, and the offset at which each text begins."""
+    parts: list[str] = []
+    starts: list[int] = []
+    offset, follows_number = 0, False
+    for number in group:
+        piece = pieces[number]
+        is_number = _get_role(piece) == "number"
+        if follows_number and is_number:
+            parts.append(_NUMBER_SEPARATOR)
+            offset += len(_NUMBER_SEPARATOR)
+        starts.append(offset)
+        parts.append(piece.text)
+        offset += len(piece.text)
+        follows_number = is_number
+    return "".join(parts), starts
+
+
 def find_spanning_texts(found: Evaluation, joined: JoinedTexts) -> dict[str, list[int]]:
-    """Return the joined texts with a finding that spans several members, with the members' indexes."""
+    """Return the joined texts with a finding that spans several members, with the members' indexes.
+
+    A finding counts for the first joined text that has all of its members.
+    """
     across: dict[str, list[int]] = {}
     for one in found.findings:
         number = joined.numbers[one.piece]
         if number < 0:
             group, starts = joined.spans[-1 - number]
-            touched = _get_spanned(one, starts)
-            if len(touched) > 1:
+            touched = {group[index] for index in _get_spanned(one, starts)}
+            is_known = any(touched.issubset(earlier) for earlier, _ in joined.spans[: -1 - number])
+            if len(touched) > 1 and not is_known:
                 across[joined.scannables[one.piece].text] = group
     return across
 
 
 def list_joined_texts(pieces: Sequence[Scannable]) -> list[str]:
-    """Return the joined text of each message and artifact with several text parts."""
+    """Return the joined text of each message and artifact with several text parts, and of all contents."""
     joined = join_texts(pieces, [get_text_group(piece.path) for piece in pieces])
     pairs = zip(joined.numbers, joined.scannables, strict=True)
     return [one.text for number, one in pairs if number < 0]
@@ -144,12 +222,3 @@ def _get_spanned(finding: Finding, starts: Sequence[int]) -> range:
         return range(len(starts))
     first = max(0, bisect_right(starts, finding.start) - 1)
     return range(first, bisect_right(starts, finding.end - 1))
-
-
-def _compute_starts(pieces: Sequence[Scannable], group: Sequence[int]) -> list[int]:
-    starts: list[int] = []
-    offset = 0
-    for number in group:
-        starts.append(offset)
-        offset += len(pieces[number].text)
-    return starts
