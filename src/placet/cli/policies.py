@@ -89,7 +89,7 @@ async def _evaluate_in_force(
     found = await relay.call("evaluatePolicies", asked)
     return [
         {
-            **{name: view[name] for name in ("leg", "outcome", "reason", "findings")},
+            **{name: view[name] for name in ("leg", "outcome", "reason", "findings", "nearMisses")},
             "decidedBy": view["decidedBy"]["name"] if view["decidedBy"] else None,
             **{name: [one["name"] for one in view[name]] for name in ("matched", "clean", "notReached")},
             "unchecked": [{"policy": one["name"], "reason": one["reason"]} for one in view["unchecked"]],
@@ -108,6 +108,10 @@ def _print(views: list[dict[str, Any]]) -> None:
             click.echo(
                 f"  {mark_hidden(one['policyName'])}: {what} at {place}: {mark_hidden(one['text'][:60])}"
             )
+        for one in view["nearMisses"]:
+            what = f"{mark_hidden(one['entity'])} {one['score']:.2f} is below {one['threshold']:.2f}"
+            place = f"{one['start']}-{one['end']}: {mark_hidden(one['text'][:60])}"
+            click.echo(f"  {mark_hidden(one['policyName'])}: no match, {what} at {place}. {one['hint']}")
         for one in view["unchecked"]:
             click.echo(f"  {mark_hidden(one['policy'])}: could not be checked, {mark_hidden(one['reason'])}")
         for name in view["notReached"]:

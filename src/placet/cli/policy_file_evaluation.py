@@ -58,6 +58,7 @@ def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
         "unchecked": [{"policy": one.applied.policy.name, "reason": one.reason} for one in found.unchecked],
         "notReached": _names(found.not_reached),
         "findings": [_view_finding(msgspec.to_builtins(one)) for one in found.findings],
+        "nearMisses": [_view_finding(msgspec.to_builtins(one)) for one in found.near_misses],
         "text": _encodable(piece.text),
     }
 

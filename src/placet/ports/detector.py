@@ -36,6 +36,8 @@ class Match(Struct, frozen=True, kw_only=True):
     end: int
     entity: str
     score: float = 1.0
+    hint: str = ""
+    """For a near miss: why its score is below the threshold, and what would raise it."""
 
 
 class Scan(Struct, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class Scan(Struct, frozen=True, kw_only=True):
     matches: Sequence[Match] = ()
     unchecked: Mapping[int, str] = field(default_factory=dict)
     """Rule -> why it could not be checked. The message is then held."""
+    near_misses: Sequence[Match] = ()
+    """What a rule almost found. Only dry runs show it."""
 
 
 CLEAN = Scan()
@@ -55,7 +59,8 @@ class PreparedRules(Protocol):
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Look for the wanted rules, or for all, in every piece.
 
-        Every failure is reported in `unchecked`, or raised.
+        Every failure is reported in `unchecked`, or raised. After `DetectorBusy`, the message is not held:
+        its sender is asked to try again.
         """
         ...
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import spacy
 
-from placet.errors import Unavailable, ValidationFailed
+from placet.errors import DetectorBusy, Unavailable, ValidationFailed
 from placet.ports.detector import Rule, Scannable
 from placet.relay.detectors import presidio_worker
 from placet.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
@@ -34,6 +34,12 @@ def shared_detector() -> Iterator[PresidioDetector]:
     detector = PresidioDetector(within=START_UP)
     yield detector
     asyncio.run(detector.aclose())
+
+
+def kill_processes(detector: PresidioDetector) -> None:
+    for process in detector._processes:
+        if process._process is not None:
+            os.killpg(process._process.pid, signal.SIGKILL)
 
 
 class TestPresidio(DetectorContract):
@@ -104,6 +110,96 @@ async def test_the_seeds_policy_holds_a_message_with_a_social_security_number(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"ssn":"536-22-8764"}',
+        "my SSN:536-22-8764",
+        "SSN=536-22-8764;",
+        "customer_ssn|536-22-8764",
+        "<ssn>536-22-8764</ssn>",
+        "ssn,536-22-8764",
+        "SSN\n536-22-8764",
+        "536-22-8764 (SSN)",
+        "536-22-8764 is my SSN",
+        "socialSecurityNumber:'536-22-8764'",
+    ],
+)
+async def test_seeds_policy_finds_a_number_whose_name_is_glued_to_it(
+    shared_detector: PresidioDetector, text: str
+):
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN", 0.7))], shared_detector)
+    evaluation = await evaluate_texts(found, text)
+    assert evaluation.outcome is Outcome.HOLD
+    assert {one.text for one in evaluation.findings} == {"536-22-8764"}
+
+
+@pytest.mark.anyio
+async def test_dry_run_says_what_would_raise_the_score(shared_detector: PresidioDetector):
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN", 0.7))], shared_detector)
+    evaluation = await evaluate_texts(found, "order 536-22-8764")
+    [near] = evaluation.near_misses
+    assert (evaluation.outcome, near.score, near.threshold) == (Outcome.PASS, 0.5, 0.7)
+    assert (near.text, near.start) == ("536-22-8764", 6)
+    assert near.hint.startswith("One of these words next to it raises the score: social, security, ssn")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("sample", ["123-45-6789", "078-05-1120", "666-12-3456"])
+async def test_dry_run_says_that_presidio_ignores_sample_numbers(
+    shared_detector: PresidioDetector, sample: str
+):
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN", 0.7))], shared_detector)
+    evaluation = await evaluate_texts(found, f"my SSN is {sample}")
+    [near] = evaluation.near_misses
+    assert (near.text, near.score) == (sample, 0.0)
+    assert "known as a sample" in near.hint
+
+
+@pytest.mark.anyio
+async def test_same_text_is_analyzed_once(shared_detector: PresidioDetector):
+    prepared = shared_detector.prepare([SSN])
+    pieces = [Scannable("p", "my SSN is 536-22-8764, once")]
+    first = await prepared.scan(pieces)
+    kill_processes(shared_detector)
+    assert await prepared.scan(pieces) == first
+    for _ in shared_detector._processes:
+        with pytest.raises(Unavailable):
+            await prepared.scan([Scannable("p", "another text")])
+
+
+@pytest.mark.anyio
+async def test_overload_is_busy_and_not_doubt(shared_detector: PresidioDetector):
+    await scan(shared_detector, [SSN], "warm")
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN"))], shared_detector)
+    shared_detector.max_wait, wait = timedelta(), shared_detector.max_wait
+    try:
+        with pytest.raises(DetectorBusy):
+            await evaluate_texts(found, "a text that nobody has seen")
+    finally:
+        shared_detector.max_wait = wait
+
+
+@pytest.mark.anyio
+async def test_many_clean_messages_at_once_pass(shared_detector: PresidioDetector):
+    found = build_evaluator([build_policy(build_entity_draft("US_SSN"))], shared_detector)
+    texts = [f"clean message {number}: " + "nothing of note here. " * 40 for number in range(64)]
+    evaluations = await asyncio.gather(*(evaluate_texts(found, text) for text in texts))
+    assert {evaluation.outcome for evaluation in evaluations} == {Outcome.PASS}
+
+
+@pytest.mark.anyio
+async def test_detector_is_starting_until_a_process_has_loaded_presidio():
+    detector = PresidioDetector(within=START_UP)
+    assert not detector.is_starting
+    prepared = detector.prepare([SSN])
+    assert detector.is_starting
+    await prepared.scan([Scannable("p", "hello")])
+    assert not detector.is_starting
+    await detector.aclose()
+
+
+@pytest.mark.anyio
 async def test_member_name_is_context_for_its_value(shared_detector: PresidioDetector):
     found = build_evaluator([build_policy(build_entity_draft("US_SSN", 0.7))], shared_detector)
     for path, outcome in (
@@ -159,13 +255,13 @@ async def test_an_analysis_that_takes_too_long_is_ended_and_the_next_one_follows
 ):
     await scan(shared_detector, [SSN], "hello")
     found = build_evaluator([build_policy(build_entity_draft("US_SSN"))], shared_detector)
-    for _ in range(3):
+    for attempt in range(3):
         shared_detector.within = timedelta(milliseconds=50)
-        seen = await evaluate_texts(found, "my SSN is 536-22-8764, " * 8_000)
+        seen = await evaluate_texts(found, f"try {attempt}: " + "my SSN is 536-22-8764, " * 8_000)
         assert (seen.outcome, seen.unchecked[0].reason) == (Outcome.HOLD, "PRESIDIO_DETECTION took too long")
         shared_detector.within = START_UP
         started = time.monotonic()
-        assert (await scan(shared_detector, [SSN], "my SSN is 536-22-8764")).matches
+        assert (await scan(shared_detector, [SSN], f"my SSN is 536-22-8764 ({attempt})")).matches
         assert time.monotonic() - started < PATIENCE_S
 
 
@@ -174,12 +270,12 @@ async def test_dead_worker_process_is_logged_and_restarted(shared_detector: Pres
     prepared = shared_detector.prepare([SSN])
     pieces = [Scannable("p", "my SSN is 536-22-8764")]
     assert (await prepared.scan(pieces)).matches
-    process = shared_detector._process
-    assert process._process is not None
-    os.killpg(process._process.pid, signal.SIGKILL)
-    with pytest.raises(Unavailable):
-        await prepared.scan(pieces)
-    assert (await prepared.scan(pieces)).matches
+    kill_processes(shared_detector)
+    other = [Scannable("p", "my other SSN is 536-22-8764")]
+    for _ in shared_detector._processes:
+        with pytest.raises(Unavailable):
+            await prepared.scan(other)
+    assert (await prepared.scan(other)).matches
 
 
 @pytest.mark.anyio

@@ -276,8 +276,8 @@ def build_plain_json(encoded: bytes) -> bytes | None:
 
     The JSON must be small, not nested too deep, have at most one text part and one name, no other
     contents that are scanned joined, and no text with an alternate reading. The name and the text are
-    appended, joined in both orders. The caller must also check that `UNUSUAL_JSON` does not match. It does so in the same
-    pass as its own scan, because a second pass would double the time.
+    appended, joined in both orders. The caller must also check that `UNUSUAL_JSON` does not match. It does
+    so in the same pass as its own scan, because a second pass would double the time.
     """
     if (
         len(encoded) > MAX_PLAIN_BYTES

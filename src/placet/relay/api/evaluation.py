@@ -28,7 +28,7 @@ from placet.relay.inspection.dry_run import (
     sample_from_text,
 )
 from placet.relay.policies.binding import BindingId, BindingLevel
-from placet.relay.policies.evaluation import Evaluation, FailedCheck, Outcome
+from placet.relay.policies.evaluation import Evaluation, FailedCheck, NearMiss, Outcome
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import (
     Leg,
@@ -110,6 +110,9 @@ class LegView(Struct, frozen=True, kw_only=True, rename="camel"):
     unchecked: tuple[UncheckedPolicy, ...]
     not_reached: tuple[NamedPolicy, ...]
     findings: tuple[Finding, ...]
+    near_misses: Annotated[
+        tuple[NearMiss, ...], Meta(description="What policies almost found, and what would raise the score.")
+    ]
     unreadable_paths: Annotated[
         tuple[str, ...], Meta(description="The paths of content that is not text and was not scanned.")
     ]
@@ -236,6 +239,7 @@ class EvaluationApi(HttpApi):
             unchecked=tuple(map(view_unchecked, evaluation.unchecked)),
             not_reached=tuple(map(view_policy, evaluation.not_reached)),
             findings=evaluation.findings,
+            near_misses=evaluation.near_misses,
             unreadable_paths=tuple(carrier.unreadable_paths()),
             forwarded=build_forwarded(carrier, masked) if is_forwarded else None,
             text=masked[0].text if is_forwarded and body.text else None,

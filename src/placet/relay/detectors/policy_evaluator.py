@@ -3,21 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from placet.errors import DetectorBusy
 from placet.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannable
 from placet.relay.a2a.text_normalization import (
     AlternateReading,
+    ScanTexts,
     append_readings,
     find_alternate_readings,
     map_matches_to_source,
     substitute_readings,
 )
+from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.regex_detector import INLINE_CHARACTERS, PreparedPatterns
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.message_inspector import QuickCheck
@@ -25,6 +28,7 @@ from placet.relay.policies.evaluation import (
     DetectorResult,
     Evaluation,
     build_clean_evaluation,
+    build_near_misses,
     evaluate_scans,
     is_final,
 )
@@ -96,7 +100,10 @@ class PolicyEvaluator:
     async def inspect(
         self, pieces: Sequence[Scannable], *, source: str, sink: str, leg: Leg, at: datetime
     ) -> Evaluation:
-        """Evaluate the texts of a message. If a detector fails, the outcome is to hold the message."""
+        """Evaluate the texts of a message. If a detector fails, the outcome is to hold the message.
+
+        Raises DetectorBusy if a detector has no time to check them.
+        """
         view = self._get_view(source, sink, leg, at)
         applied = view.applicable.policies
         scans: list[tuple[_Step, Scan]] = []
@@ -109,9 +116,10 @@ class PolicyEvaluator:
                 is_clean = False
                 if is_final(applied, _build_result(step, scan), pieces):
                     break
-        if is_clean:
-            return view.clean
-        return evaluate_scans(applied, [_build_result(step, scan) for step, scan in scans], pieces)
+        results = [_build_result(step, scan) for step, scan in scans]
+        evaluation = view.clean if is_clean else evaluate_scans(applied, results, pieces)
+        near_misses = build_near_misses(applied, results, pieces)
+        return replace(evaluation, near_misses=near_misses) if near_misses else evaluation
 
     def check_quickly(
         self, message: PlainMessage, *, source: str, sink: str, leg: Leg, now: Callable[[], datetime]
@@ -193,12 +201,19 @@ async def _scan_readings(
     is_slow = step.bundle.detector_type in SLOW_DETECTORS
     scanned = (substitute_readings if is_slow else append_readings)(pieces, readings)
     scan = _scan_inline(step, scanned.texts) or await _scan_async(step, scanned.texts)
-    if not scan.matches:
+    if not scan.matches and not scan.near_misses:
         return scan
     if sum(len(text.text) for text in scanned.texts) <= INLINE_CHARACTERS:
-        return replace(scan, matches=map_matches_to_source(scan.matches, pieces, scanned))
+        return _map_scan(scan, pieces, scanned)
+    return await asyncio.to_thread(_map_scan, scan, pieces, scanned)
+
+
+def _map_scan(scan: Scan, pieces: Sequence[Scannable], scanned: ScanTexts) -> Scan:
+    """Return the scan with matches in the original texts."""
     return replace(
-        scan, matches=await asyncio.to_thread(map_matches_to_source, scan.matches, pieces, scanned)
+        scan,
+        matches=map_matches_to_source(scan.matches, pieces, scanned),
+        near_misses=map_matches_to_source(scan.near_misses, pieces, scanned),
     )
 
 
@@ -229,16 +244,24 @@ async def _scan_async(step: _Step, pieces: Sequence[Scannable]) -> Scan:
     if bundle.detector is None or bundle.prepared is None:
         return _build_failed_scan(step, f"no detector for {name} is ready")
     try:
-        async with asyncio.timeout(bundle.detector.within.total_seconds()):
+        async with asyncio.timeout(_get_time_limit(bundle.detector)):
             scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
     except TimeoutError:
         return _build_failed_scan(step, f"{name} took too long")
+    except DetectorBusy:
+        raise
     except Exception as error:  # a plug-in may raise anything
         logger.error("detector_failed detector=%s effect=hold error=%s", name, redact_traceback(error))
         return _build_failed_scan(step, f"{name} failed ({type(error).__name__})")
     if scan is CLEAN or _is_valid_scan(scan):
         return scan
     return _build_failed_scan(step, f"{name} returned an invalid result")
+
+
+def _get_time_limit(detector: Detector) -> float:
+    """Return the time limit of a scan in seconds, with the time in which Presidio waits for a process."""
+    wait = detector.max_wait if isinstance(detector, PresidioDetector) else timedelta()
+    return (wait + detector.within).total_seconds()
 
 
 def _is_valid_scan(scan: object) -> bool:

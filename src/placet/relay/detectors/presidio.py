@@ -1,17 +1,26 @@
-"""Detect entities with Presidio in a child process that is killed when it takes too long."""
+"""Detect entities with Presidio in child processes that are killed when they take too long."""
 
 import asyncio
+import hashlib
+import logging
+import os
 import re
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
+from queue import SimpleQueue
+from typing import NamedTuple
 
-from placet.errors import MissingExtra, ValidationFailed
+import msgspec
+
+from placet.errors import DetectorBusy, MissingExtra, PlacetError, ValidationFailed
 from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.conversion import quote
-from placet.relay.detectors.presidio_frames import AnalysisRequest, AnalysisResult, TextPart
+from placet.relay.detectors.presidio_frames import AnalysisRequest, AnalysisResult, FoundEntity, TextPart
 from placet.relay.detectors.presidio_process import PresidioProcess
 from placet.relay.detectors.text_windows import deduplicate_matches, split_windows
 from placet.text.characters import replace_surrogates
@@ -44,6 +53,15 @@ PATTERN_ENTITIES = frozenset(
 """The entity types that Presidio detects with patterns and context words."""
 MODEL_ENTITIES = frozenset({"AGE", "EMAIL", "ID", "LOCATION", "NRP", "ORGANIZATION", "PERSON"})
 """The entity types that Presidio detects only with a language model."""
+MAX_WAITING = 128
+"""The maximum number of messages that wait for a process. Further ones are refused as busy at once."""
+MAX_CACHED_RESULTS = 4_096
+DEFAULT_WORKERS = max(1, min(4, (os.cpu_count() or 2) // 2))
+START_TIMEOUT_S = 120
+_REJECTED = (
+    "It is known as a sample, or its check digit is wrong. Presidio does not report it. Try another one."
+)
+logger = logging.getLogger(__name__)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NEAR_NAMES = 3
 
@@ -52,15 +70,30 @@ class PresidioDetector:
     """Detects entities for policies of type `PRESIDIO_DETECTION`. Needs the extra `placet[presidio]`.
 
     `model` is a spaCy package or folder. Without it, only the types in `PATTERN_ENTITIES` are supported.
+    `workers` processes analyze side by side. A text may wait for one of them for `max_wait`, and its analysis
+    may then take `within`.
     """
 
     type = "PRESIDIO_DETECTION"
 
-    def __init__(self, *, model: str | None = None, within: timedelta = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        within: timedelta = DEFAULT_TIMEOUT,
+        workers: int = DEFAULT_WORKERS,
+    ) -> None:
         self.within = within
+        self.max_wait = max(within, DEFAULT_TIMEOUT)
         self.model = model
-        self._thread = ThreadPoolExecutor(1, "placet-presidio")
-        self._process = PresidioProcess(model)
+        self._threads = ThreadPoolExecutor(workers, "placet-presidio")
+        self._processes = [PresidioProcess(model) for _ in range(workers)]
+        self._idle: SimpleQueue[PresidioProcess] = SimpleQueue()
+        for process in self._processes:
+            self._idle.put(process)
+        self._warm_ups: list[Future[None]] = []
+        self._waiting = 0
+        self._results: OrderedDict[bytes, _PartResult] = OrderedDict()
 
     def check(self, rule: Rule) -> None:
         """Raise ValidationFailed for an entity type that is unknown, or needs a model that is not set."""
@@ -79,21 +112,101 @@ class PresidioDetector:
             )
 
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
-        """Return the rules, ready to scan. Starts the process before the first message arrives."""
-        if rules:
-            self._process.start()
+        """Return the rules, ready to scan. Starts the processes before the first message arrives."""
+        if rules and not self._warm_ups:
+            for process in self._processes:
+                process.start()
+            self._warm_ups = [self._threads.submit(self._warm_up) for _ in self._processes]
         return _PreparedEntities(self, rules)
 
-    async def analyze(self, request: AnalysisRequest) -> AnalysisResult:
-        """Analyze one message. Raises `TimeoutError`, or `Unavailable` if the process fails."""
-        deadline = time.monotonic() + self.within.total_seconds()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._process.analyze, request, deadline)
+    @property
+    def is_starting(self) -> bool:
+        """Whether a policy needs Presidio and no process has loaded it yet."""
+        return bool(self._warm_ups) and not any(warm_up.done() for warm_up in self._warm_ups)
+
+    async def analyze(self, entities: list[str], parts: Sequence[TextPart]) -> list["_PartResult"]:
+        """Analyze the parts of one message, each once while its result is cached.
+
+        Raises `DetectorBusy` if no process has time, `TimeoutError` if the analysis takes too long, or
+        `Unavailable` if the process fails.
+        """
+        keys = [_build_key(entities, part) for part in parts]
+        new = {key: part for key, part in zip(keys, parts, strict=True) if key not in self._results}
+        found = {key: self._results[key] for key in keys if key not in new}
+        if new:
+            request = AnalysisRequest(entities=entities, parts=list(new.values()))
+            found.update(zip(new, _split_result(await self._request(request), len(new)), strict=True))
+        for key, result in found.items():
+            self._results[key] = result
+            self._results.move_to_end(key)
+        while len(self._results) > MAX_CACHED_RESULTS:
+            self._results.popitem(last=False)
+        return [found[key] for key in keys]
 
     async def aclose(self) -> None:
-        """Stop the process."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        self._process.stop()
+        """Stop the processes."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.stop()
+
+    async def _request(self, request: AnalysisRequest) -> AnalysisResult:
+        if self._waiting >= MAX_WAITING:
+            raise DetectorBusy
+        begun = threading.Event()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout((self.max_wait + self.within).total_seconds()):
+                deadline = time.monotonic() + self.max_wait.total_seconds()
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._threads, self._analyze, request, deadline, begun)
+        except TimeoutError as timeout:
+            if begun.is_set():
+                raise
+            raise DetectorBusy from timeout
+        finally:
+            self._waiting -= 1
+
+    def _analyze(self, request: AnalysisRequest, deadline: float, begun: threading.Event) -> AnalysisResult:
+        if time.monotonic() > deadline:
+            raise DetectorBusy
+        process = self._idle.get()
+        try:
+            process.wait_until_ready(deadline)
+            begun.set()
+            return process.analyze(request, self.within.total_seconds())
+        finally:
+            self._idle.put(process)
+
+    def _warm_up(self) -> None:
+        process = self._idle.get()
+        try:
+            process.wait_until_ready(time.monotonic() + START_TIMEOUT_S)
+        except PlacetError as error:
+            logger.error("presidio_start_failed effect=hold error=%s", error.message)
+        finally:
+            self._idle.put(process)
+
+
+class _PartResult(NamedTuple):
+    """What was found and what was rejected in one part."""
+
+    entities: tuple[FoundEntity, ...]
+    rejected: tuple[FoundEntity, ...]
+
+
+def _build_key(entities: Sequence[str], part: TextPart) -> bytes:
+    """Return the key of a part's cached result. It does not contain the text."""
+    return hashlib.sha256(msgspec.msgpack.encode((entities, part.text, part.context))).digest()
+
+
+def _split_result(result: AnalysisResult, parts: int) -> list[_PartResult]:
+    return [
+        _PartResult(
+            tuple(one for one in result.entities if one.part == index),
+            tuple(one for one in result.rejected if one.part == index),
+        )
+        for index in range(parts)
+    ]
 
 
 class _PreparedEntities:
@@ -111,21 +224,44 @@ class _PreparedEntities:
         parts = [part for index, piece in enumerate(pieces) for part in _split_piece(index, piece)]
         if not parts or not entities:
             return CLEAN
-        result = await self._detector.analyze(AnalysisRequest(entities=entities, parts=parts))
-        matches = [
-            Match(
-                rule=rule,
-                piece=parts[found.part].piece,
-                start=parts[found.part].offset + found.start,
-                end=parts[found.part].offset + found.end,
-                entity=found.entity,
-                score=found.score,
-            )
-            for found in result.entities
-            for rule in rules
-            if self._rules[rule].what == found.entity and found.score >= self._rules[rule].threshold
-        ]
-        return Scan(matches=deduplicate_matches(matches)) if matches else CLEAN
+        matches: list[Match] = []
+        near_misses: list[Match] = []
+        results = await self._detector.analyze(entities, parts)
+        for part, result in zip(parts, results, strict=True):
+            for found in result.entities:
+                for rule in rules:
+                    if self._rules[rule].what == found.entity:
+                        is_match = found.score >= self._rules[rule].threshold
+                        hint = "" if is_match else _describe_context(found)
+                        (matches if is_match else near_misses).append(_build_match(rule, part, found, hint))
+            for found in result.rejected:
+                near_misses += (
+                    _build_match(rule, part, found, _REJECTED)
+                    for rule in rules
+                    if self._rules[rule].what == found.entity
+                )
+        if not matches and not near_misses:
+            return CLEAN
+        return Scan(matches=deduplicate_matches(matches), near_misses=deduplicate_matches(near_misses))
+
+
+def _build_match(rule: int, part: TextPart, found: FoundEntity, hint: str) -> Match:
+    return Match(
+        rule=rule,
+        piece=part.piece,
+        start=part.offset + found.start,
+        end=part.offset + found.end,
+        entity=found.entity,
+        score=found.score,
+        hint=hint,
+    )
+
+
+def _describe_context(found: FoundEntity) -> str:
+    """Return which words near a text would raise its score."""
+    if not found.context:
+        return ""
+    return f"One of these words next to it raises the score: {', '.join(found.context)}."
 
 
 def _split_piece(index: int, piece: Scannable) -> list[TextPart]:

@@ -34,12 +34,16 @@ class FoundEntity(Struct, frozen=True, kw_only=True):
     end: int
     entity: str
     score: float
+    context: list[str] = []
+    """The words that would have raised the score, if none of them is near."""
 
 
 class AnalysisResult(Struct, frozen=True, kw_only=True):
     """The entities of one request, or an error. The first frame of a worker has its pid instead."""
 
     entities: list[FoundEntity] = []
+    rejected: list[FoundEntity] = []
+    """What has the form of an entity, but not its check digit, or is known as a sample."""
     error: str | None = None
     pid: int = 0
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
-from placet.errors import Unavailable
+from placet.errors import DetectorBusy, Unavailable
 from placet.relay.detectors.presidio_frames import (
     HEAD_BYTES,
     READY_MARK,
@@ -52,12 +52,24 @@ class PresidioProcess:
                     start_new_session=True,
                 )
 
-    def analyze(self, request: AnalysisRequest, deadline: float) -> AnalysisResult:
-        """Return the result of one request. Raises `TimeoutError`, or `Unavailable` with the reason."""
-        self.start()
-        process = self._process
-        if process is None:
-            raise Unavailable("The detector is closed.")
+    def wait_until_ready(self, deadline: float) -> None:
+        """Wait until Presidio is loaded. Raises `DetectorBusy` at the deadline, or `Unavailable`."""
+        process = self._get_process()
+        try:
+            self._wait_until_ready(process, deadline)
+        except TimeoutError as timeout:
+            raise DetectorBusy("Presidio is starting. Try again later.") from timeout
+        except (OSError, ValueError, EOFError, msgspec.MsgspecError) as error:
+            self._kill_process()
+            raise Unavailable(f"The Presidio process failed: {error}.") from error
+
+    def analyze(self, request: AnalysisRequest, within_s: float) -> AnalysisResult:
+        """Return the result of one request. Raises `TimeoutError`, or `Unavailable` with the reason.
+
+        Call `wait_until_ready` before.
+        """
+        process = self._get_process()
+        deadline = time.monotonic() + within_s
         try:
             self._wait_until_ready(process, deadline)
             if process.stdin is not None:
@@ -70,6 +82,13 @@ class PresidioProcess:
         except (OSError, ValueError, EOFError, msgspec.MsgspecError) as error:
             self._kill_process()
             raise Unavailable(f"The Presidio process failed: {error}.") from error
+
+    def _get_process(self) -> "subprocess.Popen[bytes]":
+        self.start()
+        process = self._process
+        if process is None:
+            raise Unavailable("The detector is closed.")
+        return process
 
     def stop(self) -> None:
         """Stop the process. It cannot be started again."""

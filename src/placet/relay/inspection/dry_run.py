@@ -102,6 +102,7 @@ def combine_evaluations(first: Evaluation, second: Evaluation) -> Evaluation:
         not_reached=first.not_reached + second.not_reached,
         findings=first.findings + second.findings,
         unreadable_paths=first.unreadable_paths or second.unreadable_paths,
+        near_misses=first.near_misses + second.near_misses,
     )
 
 

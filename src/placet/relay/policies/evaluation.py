@@ -16,6 +16,8 @@ from placet.relay.policies.policy_set import AppliedPolicy
 MAX_FINDINGS = 1_000
 """Limit of findings per policy and text. The last finding extends to the end of the text."""
 
+MAX_NEAR_MISSES = 20
+
 UNREADABLE_FILE = "the message contains a file that is not text"
 
 MAX_SHOWN_LENGTH = 1_000
@@ -68,6 +70,22 @@ class DetectorResult(Struct, frozen=True, kw_only=True):
     scan: Scan
 
 
+class NearMiss(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a policy almost found: its score is below the policy's threshold."""
+
+    policy_id: str
+    policy_name: str
+    entity: str
+    score: float
+    threshold: float
+    path: str
+    start: int
+    end: int
+    text: str
+    hint: str
+    """What would raise the score."""
+
+
 class Evaluation(Struct, frozen=True, kw_only=True):
     """The outcome for a message, and the result of each applied policy.
 
@@ -86,6 +104,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     unreadable_paths: tuple[str, ...] = ()
     """Paths of content that is not text, such as files. Detectors do not check it."""
+    near_misses: tuple[NearMiss, ...] = ()
+    """What policies almost found, for dry runs."""
 
     def mask(self, pieces: Sequence[Scannable]) -> tuple[Scannable, ...]:
         """Return the texts with the findings of MASK policies masked. Released messages are masked too."""
@@ -147,6 +167,32 @@ def evaluate_scans(
         not_reached=tuple(applied[index] for index in sorted(not_reached)),
         findings=tuple(finding for index in sorted(found) for finding in found[index]),
     )
+
+
+def build_near_misses(
+    applied: Sequence[AppliedPolicy], results: Iterable[DetectorResult], pieces: Sequence[Scannable]
+) -> tuple[NearMiss, ...]:
+    """Return what policies almost found, each once."""
+    near_misses: dict[tuple[int, str, int, int], NearMiss] = {}
+    for result in results:
+        for match in result.scan.near_misses:
+            index = result.rules.get(match.rule)
+            if index is None or not _is_valid_match(match, pieces) or len(near_misses) >= MAX_NEAR_MISSES:
+                continue
+            policy, piece = applied[index].policy, pieces[match.piece]
+            near_misses[index, piece.path, match.start, match.end] = NearMiss(
+                policy_id=policy.policy_id,
+                policy_name=policy.name,
+                entity=match.entity,
+                score=match.score,
+                threshold=build_rule(policy.config).threshold,
+                path=piece.path,
+                start=match.start,
+                end=match.end,
+                text=piece.text[match.start : min(match.end, match.start + MAX_SHOWN_LENGTH)],
+                hint=match.hint,
+            )
+    return tuple(near_misses.values())
 
 
 def exempt_approved(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -> Evaluation:

@@ -178,7 +178,9 @@ def split_findings(found: Evaluation, joined: JoinedTexts, pieces: Sequence[Scan
             known = findings.get(key)
             if known is None or known.score < part.score:
                 findings[key] = part
-    return replace(found, findings=tuple(findings.values()))
+    single = {piece.path for piece in pieces if piece.text}
+    near_misses = tuple(one for one in found.near_misses if one.path in single)
+    return replace(found, findings=tuple(findings.values()), near_misses=near_misses)
 
 
 def _drop_duplicates(findings: Iterable[Finding], joined: JoinedTexts) -> Iterator[Finding]:
