@@ -283,9 +283,14 @@ class ServerParts:
             streams=self.streams,
         )
 
+    async def _check_ready(self) -> None:
+        await self.store.check_ready()
+        if self.relay is not None:
+            self.relay.check_ready()
+
     def _build_public_api(self) -> PublicApi:
         return PublicApi(
-            check_ready=self.store.check_ready,
+            check_ready=self._check_ready,
             card=build_service_card(self.settings),
             meter=self.meter,
             jwks=self._read_jwks,

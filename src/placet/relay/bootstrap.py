@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from placet.desk.new_deliveries import RELAY
 from placet.desk.review_desk import ReviewDesk
-from placet.errors import NotPermitted
+from placet.errors import NotPermitted, Unavailable
 from placet.http.route import Route
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
@@ -35,6 +35,7 @@ from placet.relay.audit.retention_job import RetentionJob
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.audit.tenant_retention import TenantRetention
 from placet.relay.call_limits import limits_from_settings
+from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.holds.assembly import HoldSubsystem
 from placet.relay.holds.hold_notifier import HoldNotifier
@@ -102,7 +103,8 @@ class Relay:
             dependencies.store, now=dependencies.now, get_payload_mode=self.tenant_retention.get_payload_mode
         )
         self.retention = RetentionJob(dependencies.store, self.tenant_retention, now=dependencies.now)
-        self.detectors = load_detectors()
+        self.presidio = PresidioDetector()
+        self.detectors = load_detectors(presidio=self.presidio)
         settings_policies = _read_settings_policies(dependencies)
         self.policy_repository = PolicyRepository(
             dependencies.store,
@@ -252,6 +254,11 @@ class Relay:
         if self.audit_log.is_behind:
             found.append("The audit log cannot be written. The relay refuses calls when its queue is full.")
         return found
+
+    def check_ready(self) -> None:
+        """Raise Unavailable while a detector that policies need is starting."""
+        if self.presidio.is_starting:
+            raise Unavailable("Presidio is starting. Messages with policies that need it cannot pass yet.")
 
     async def start(self) -> None:
         """Load the stored state, and start the background tasks and the gRPC server."""

@@ -149,7 +149,7 @@ class PublicApi(HttpApi):
         errors=(Unavailable,),
     )
     async def check_readiness(self, request: Request) -> Response:
-        """Check that the server can read and write.
+        """Check that the server can read and write, and that its detectors are loaded.
 
         For a load balancer.
         """

@@ -1,6 +1,7 @@
 """Files that no policy can read wait for a person, wherever a policy could have stopped what is in them."""
 
 import base64
+import gzip
 import json
 import uuid
 from collections.abc import Iterator
@@ -83,6 +84,9 @@ def call_agent(
         {"url": f"data:image/png;base64,{PICTURE}"},
         {"text": f"look: ![scan](data:image/png;base64,{PICTURE}) and tell"},
         {"data": {"page": f"<img src='DATA:application/pdf;BASE64,{PAGE}'>"}},
+        {"text": f"unpack {PAGE}"},
+        {"text": f"unpack {base64.b64encode(gzip.compress(b'536-22-8764', mtime=0)).decode()} please"},
+        {"text": base64.encodebytes(bytes(range(128, 256)) * 8).decode()},
         {"raw": base64.b64encode("536-22-8764".encode("utf-16")).decode(), "filename": "a.txt"},
     ],
 )

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from placet.bootstrap.storage import open_memory_store
-from placet.ports.detector import PreparedRules, Rule, Scan, Scannable
+from placet.errors import DetectorBusy
+from placet.ports.detector import CLEAN, PreparedRules, Rule, Scan, Scannable
 from placet.ports.store import Store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
@@ -47,9 +48,17 @@ class UnreliableDetector:
 class _UnreliableScanner:
     def __init__(self, moods: list[str]) -> None:
         self.moods = moods
+        self.asked = 0
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         moods = {self.moods[number] for number in wanted or range(len(self.moods))}
+        if "is busy" in moods:
+            raise DetectorBusy
+        if "is busy once" in moods:
+            self.asked += 1
+            if self.asked % 2:
+                raise DetectorBusy
+            return CLEAN
         if "fails" in moods:
             raise RuntimeError(pieces[0].text)
         if "sleeps" in moods:
@@ -59,9 +68,15 @@ class _UnreliableScanner:
         return "nonsense"  # type: ignore[return-value]
 
 
+ANSWERS = {"enabledLegs": {"responseFromSink": True}}
 MOODS = ("fails", "sleeps", "doubts", "babbles")
 DRAFTS: dict[str, dict[str, Any]] = {
     **{mood: build_plugin_draft("x-moody", "LOG", mood=mood) for mood in MOODS},
+    "busy": build_plugin_draft("x-moody", mood="is busy"),
+    **{
+        caller: {**(draft := build_plugin_draft("x-moody", mood=mood)), "config": draft["config"] | ANSWERS}
+        for caller, mood in (("busy-once", "is busy once"), ("always-busy", "is busy"))
+    },
     "masked": build_regex_draft(
         r"SECRET-\d+", "MASK", legs={"requestFromSource": True, "responseToSource": True}
     ),
@@ -126,6 +141,24 @@ def test_detector_failure_holds_the_message_even_for_a_log_policy(
     assert event["auditAction"] == "ERROR"
     assert len(event["metadata"]["unchecked"]) == 1
     assert "hello" not in repr(event)
+
+
+def test_detector_without_time_is_busy_and_nothing_is_held(
+    relay: InspectedRelay, client: httpx.Client, agent: SdkAgent
+) -> None:
+    answer = call(client, "busy", build_text_part("echo not checked"), id="busy").json()
+    assert answer["error"]["data"][0]["reason"] == "RELAY_BUSY"
+    assert "busy" not in relay.holder.held
+    assert "echo not checked" not in agent.executor.texts
+
+
+def test_detector_without_time_is_asked_again_about_a_response(
+    relay: InspectedRelay, client: httpx.Client
+) -> None:
+    assert "result" in call(client, "busy-once", build_text_part("echo hello"), id="busy-once").json()
+    refused = call(client, "always-busy", build_text_part("echo hello"), id="always-busy").json()
+    assert refused["error"]["data"][0]["reason"] == "RELAY_REFUSED"
+    assert not {"busy-once", "always-busy"} & relay.holder.held.keys()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import httpx
@@ -85,6 +86,20 @@ def test_unreadable_policies_leave_the_earlier_ones_in_force_and_are_reported(
     assert told["concerns"] == ["The newest policies of 1 tenants are not in force. See the log."]
     assert "error" in send(server, KEY).json()
     assert "policy_load_failed" in caplog.text
+
+
+def test_server_is_not_ready_while_presidio_starts(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay = server.parts.relay
+    assert relay is not None
+    loading: Future[None] = Future()
+    monkeypatch.setattr(relay.presidio, "_warm_ups", [loading])
+    with server.client() as anyone:
+        refused = anyone.get("/readyz")
+        loading.set_result(None)
+        assert anyone.get("/readyz").status_code == 200
+    assert (refused.status_code, "Presidio is starting" in refused.json()["message"]) == (503, True)
 
 
 @pytest.mark.parametrize("content", ["", "[[policies]]\nname = 'x'", POLICIES.replace("-----BEGIN", "(")])

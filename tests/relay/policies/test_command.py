@@ -63,6 +63,15 @@ def test_the_pages_policies_hold_mask_and_block_as_it_says(tmp_path: Path):
     done = placet(tmp_path, "policy", "test", "policies.toml", "--text", "my SSN is 536-22-8764")
     assert done.returncode == 11, done.stderr
     assert "US_SSN 0.85 at 10-21: 536-22-8764" in done.stdout
+    for text, said in (
+        ("order 536-22-8764", "no match, US_SSN 0.50 is below 0.70 at 6-17: 536-22-8764. One of these words"),
+        (
+            "my SSN is 123-45-6789",
+            "no match, US_SSN 0.00 is below 0.70 at 10-21: 123-45-6789. It is known as a",
+        ),
+    ):
+        done = placet(tmp_path, "policy", "test", "policies.toml", "--text", text)
+        assert (done.returncode, said in done.stdout) == (0, True), done.stdout
     without_presidio = tomllib.loads(policies)["policies"][1:]
     for text, code in (
         ("call key-0123456789abcdef", 10),

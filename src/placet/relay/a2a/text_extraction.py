@@ -12,6 +12,7 @@ from placet.relay.a2a.file_content import (
     decode_text_file,
     encode_text_file,
     find_data_urls,
+    find_embedded_files,
     is_page_description,
 )
 from placet.relay.a2a.json_fields import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
@@ -19,6 +20,8 @@ from placet.relay.a2a.text_normalization import ALTERNATE_READING, compile_re2
 
 MAX_DEPTH = 64
 MAX_TEXTS = 50_000
+MIN_EMBEDDED_LENGTH = 24
+"""The minimum length of a text that may contain a file in base64."""
 MAX_PATH_LENGTH = 300
 MAX_PATH_STEP_LENGTH = 60
 
@@ -225,7 +228,11 @@ class TextCollector:
         self.locations.append(location)
         piece = location.piece
         if piece.text[:5].lower() != "data:":  # `_collect_data_url` decodes a text that is a data URL
-            for content in find_data_urls(piece.text):
+            urls = find_data_urls(piece.text)
+            if not urls and len(piece.text) >= MIN_EMBEDDED_LENGTH:
+                files = find_embedded_files(piece.text)
+                self.unreadable += (UnreadableContent(piece.path, content) for content in files)
+            for content in urls:
                 if (text := decode_text_file(content)) is None or is_page_description(text):
                     self.unreadable.append(UnreadableContent(piece.path, content))
 

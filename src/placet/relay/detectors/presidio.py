@@ -93,6 +93,7 @@ class PresidioDetector:
             self._idle.put(process)
         self._warm_ups: list[Future[None]] = []
         self._waiting = 0
+        self._is_closed = False
         self._results: OrderedDict[bytes, _PartResult] = OrderedDict()
 
     def check(self, rule: Rule) -> None:
@@ -145,6 +146,7 @@ class PresidioDetector:
 
     async def aclose(self) -> None:
         """Stop the processes."""
+        self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.stop()
@@ -182,6 +184,8 @@ class PresidioDetector:
         try:
             process.wait_until_ready(time.monotonic() + START_TIMEOUT_S)
         except PlacetError as error:
+            if self._is_closed:
+                return
             logger.error("presidio_start_failed effect=hold error=%s", error.message)
         finally:
             self._idle.put(process)

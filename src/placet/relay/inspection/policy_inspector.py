@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from placet.errors import DetectorBusy
 from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Operation
@@ -15,6 +16,7 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.stream_merging import ARTIFACT_ID, merge_events
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.holds.message_holder import MessageHolder, digest_file, digest_text
 from placet.relay.inspection.detection_events import build_detection_events
 from placet.relay.inspection.message_inspector import (
@@ -52,6 +54,8 @@ NOT_READY = "The relay cannot load its policies, so no messages pass. Try again 
 HOLDABLE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})
 """The operations that belong to one task or start one, so that the caller can poll a held message."""
 FLUSH_WITHIN_S = 5.0
+RESPONSE_ATTEMPTS = 5
+"""How often detectors that have no time are asked about a response."""
 PASS_EVALUATION = Evaluation(outcome=Outcome.PASS)
 _RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 
@@ -164,9 +168,7 @@ class PolicyInspector:
         evaluation = PASS_EVALUATION
         if pieces:
             joined = join_texts(pieces, members)
-            evaluation = await evaluator.inspect(
-                joined.scannables, source=source, sink=sink.id, leg=leg, at=self._now()
-            )
+            evaluation = await self._scan(evaluator, leg, request, joined.scannables)
             if evaluation.outcome is not Outcome.PASS:
                 evaluation = await self._refine(request, pieces, joined, evaluation)
         if unreadable:
@@ -177,6 +179,28 @@ class PolicyInspector:
         if request.findings_record is not None and (unreadable or evaluation.outcome is not Outcome.PASS):
             request.findings_record.add(leg, evaluation)
         return evaluation
+
+    async def _scan(
+        self, evaluator: PolicyEvaluator, leg: Leg, request: InspectionRequest, texts: Sequence[Scannable]
+    ) -> Evaluation:
+        """Return the evaluation. If detectors have no time, refuse a call, and ask again about a response.
+
+        After "busy" a caller sends the same call again. If the agent has already responded, it would do its
+        work twice.
+        """
+        has_response = request.reply is not None and not request.pushed
+        for _ in range(RESPONSE_ATTEMPTS if has_response else 1):
+            try:
+                return await evaluator.inspect(
+                    texts,
+                    source=request.subscription.source.name,
+                    sink=request.subscription.sink.id,
+                    leg=leg,
+                    at=self._now(),
+                )
+            except DetectorBusy as busy:
+                message = busy.message
+        raise A2AError("refused" if has_response else "busy", message)
 
     async def _hold_unreadable(
         self,
