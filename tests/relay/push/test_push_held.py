@@ -124,6 +124,20 @@ def test_text_blocked_in_replies_is_not_pushed(pushed_task: PushedTask) -> None:
     ]
 
 
+def test_text_split_over_two_pushes_is_found(pushed_task: PushedTask) -> None:
+    for text in ("a clo", "ver leaf", "and a net", "tle"):
+        assert pushed_task.push("WORKING", text) == 204
+    told = [one.body["statusUpdate"]["status"]["message"]["parts"][0]["text"] for one in pushed_task.told()]
+    assert told == ["a clo", "[MASKED:REGEX] leaf", "and a net"]
+
+
+def test_second_half_of_a_held_text_waits_for_a_person(pushed_task: PushedTask) -> None:
+    assert pushed_task.push("WORKING", "a mari") == 204
+    assert pushed_task.push("COMPLETED", "gold") == 204
+    assert '"gold"' not in json.dumps([one.body for one in pushed_task.told()])
+    assert find_pending_hold(pushed_task.server, pushed_task.task_id).detection_source == "POLICY_ESCALATION"
+
+
 @pytest.mark.parametrize("flower", ["marigold", "snowdrop"])
 def test_held_push_is_delivered_after_approval(pushed_task: PushedTask, flower: str) -> None:
     assert pushed_task.push("COMPLETED", f"a {flower}") == 204

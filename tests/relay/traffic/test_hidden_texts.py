@@ -86,8 +86,8 @@ def build_rpc_answer(**result: Any) -> dict[str, Any]:
 
 
 def build_task(caller: str, **more: Any) -> dict[str, Any]:
-    status = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:00:00Z"}
-    return {"id": f"t-{caller}", "contextId": f"c-{caller}", "status": status, **more}
+    status: dict[str, Any] = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:00:00Z"}
+    return {"id": f"t-{caller}", "contextId": f"c-{caller}", "status": status} | more
 
 
 def build_message(**more: Any) -> dict[str, Any]:
@@ -220,23 +220,23 @@ def build_artifact(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"artifactId": "a", "parts": [*parts], **more}
 
 
-SPOKEN = {"messageId": "m-2", "role": "ROLE_AGENT"}
+AGENT_MESSAGE = {"messageId": "m-2", "role": "ROLE_AGENT"}
 SPLIT_ANSWERS: dict[str, dict[str, Any]] = {
     **{name: {"artifacts": [build_artifact(*parts)]} for name, parts in SPLIT.items()},
     "two artifacts": {"artifacts": [build_artifact(TEXT), build_artifact({"text": "lip"}, artifactId="b")]},
     "the name of an artifact and its text": {"artifacts": [build_artifact({"text": "lip"}, name="tu")]},
     "text and metadata": {"artifacts": [build_artifact(TEXT)], "metadata": {"x": "lip"}},
     "status and artifact": {
-        "status": {"state": "TASK_STATE_COMPLETED", "message": {**SPOKEN, "parts": [TEXT]}},
+        "status": {"state": "TASK_STATE_COMPLETED", "message": {**AGENT_MESSAGE, "parts": [TEXT]}},
         "artifacts": [build_artifact({"text": "lip"})],
     },
     "artifact and status": {
-        "status": {"state": "TASK_STATE_COMPLETED", "message": {**SPOKEN, "parts": [{"text": "lip"}]}},
+        "status": {"state": "TASK_STATE_COMPLETED", "message": {**AGENT_MESSAGE, "parts": [{"text": "lip"}]}},
         "artifacts": [build_artifact(TEXT)],
     },
     "an earlier message and status": {
-        "status": {"state": "TASK_STATE_COMPLETED", "message": {**SPOKEN, "parts": [{"text": "lip"}]}},
-        "history": [{**SPOKEN, "parts": [TEXT]}],
+        "status": {"state": "TASK_STATE_COMPLETED", "message": {**AGENT_MESSAGE, "parts": [{"text": "lip"}]}},
+        "history": [{**AGENT_MESSAGE, "parts": [TEXT]}],
     },
 }
 
@@ -252,8 +252,8 @@ def test_word_split_over_an_answer_is_found(connection: CallersAndAgent, split: 
 
 
 def test_word_split_over_kinds_of_events_is_found(connection: CallersAndAgent):
-    spoken = {"state": "TASK_STATE_WORKING", "message": {**SPOKEN, "parts": [TEXT]}}
-    events = (
+    spoken = {"state": "TASK_STATE_WORKING", "message": {**AGENT_MESSAGE, "parts": [TEXT]}}
+    events: tuple[dict[str, Any], ...] = (
         {"statusUpdate": {"taskId": "t-hears", "contextId": "c-hears", "status": spoken}},
         {
             "artifactUpdate": {
@@ -268,6 +268,17 @@ def test_word_split_over_kinds_of_events_is_found(connection: CallersAndAgent):
     connection.agent.behave = write_bytes(build_head(200, content_type="text/event-stream") + body)
     answer = connection.call("hears", build_send_call("SendStreamingMessage"))
     assert "A policy blocked" in answer.text
+
+
+def test_word_split_over_two_answers_of_a_task_is_found(connection: CallersAndAgent):
+    for text, is_blocked in (("tu", False), ("tu", False), ("lip", True)):
+        spoken = {"state": "TASK_STATE_WORKING", "message": {**AGENT_MESSAGE, "parts": [{"text": text}]}}
+        task = build_task("hears", status=spoken)
+        connection.agent.behave = answer_with(200, encode(build_rpc_answer(**task)))
+        answer = connection.call("hears", build_task_call("GetTask", id="t-hears"))
+        assert ("A policy blocked" in answer.text) is is_blocked, answer.text
+    connection.agent.behave = answer_with(200, encode(build_rpc_answer(**build_task("hears"))))
+    assert connection.call("hears", build_task_call("GetTask", id="t-hears")).status_code == 200
 
 
 def test_numbers_of_a_table_are_not_one_number(connection: CallersAndAgent):

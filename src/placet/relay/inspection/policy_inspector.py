@@ -19,6 +19,7 @@ from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.holds.message_holder import MessageHolder, digest_file, digest_text
 from placet.relay.inspection.detection_events import build_detection_events
+from placet.relay.inspection.earlier_texts import EarlierTexts
 from placet.relay.inspection.message_inspector import (
     PASS,
     ChangeVerdict,
@@ -35,6 +36,7 @@ from placet.relay.policies.evaluation import (
     UNREADABLE_FILE,
     Evaluation,
     Outcome,
+    add_findings,
     exempt_approved,
     hold_unchecked,
 )
@@ -45,7 +47,10 @@ from placet.relay.policies.text_joining import (
     TextGroupMember,
     find_spanning_texts,
     get_text_group,
+    join_contents,
     join_texts,
+    join_to_earlier,
+    keep_continuing_findings,
     split_findings,
 )
 from placet.relay.registry.subscriptions import Subscription
@@ -54,6 +59,7 @@ NOT_READY = "The relay cannot load its policies, so no messages pass. Try again 
 HOLDABLE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})
 """The operations that belong to one task or start one, so that the caller can poll a held message."""
 FLUSH_WITHIN_S = 5.0
+STREAM_OPERATIONS: frozenset[Operation] = frozenset({"stream", "subscribe"})
 RESPONSE_ATTEMPTS = 5
 """How often detectors that have no time are asked about a response."""
 PASS_EVALUATION = Evaluation(outcome=Outcome.PASS)
@@ -75,6 +81,7 @@ class PolicyInspector:
         self._holder = holder
         self._audit_log = audit_log
         self._now = now
+        self._earlier_texts = EarlierTexts()
 
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         """Whether a policy applies to the leg. True if the policies are not loaded."""
@@ -92,9 +99,12 @@ class PolicyInspector:
         evaluator = self._policy_cache.find(subscription.tenant)
         if evaluator is None:
             return QuickCheck.UNSURE
-        return evaluator.check_quickly(
+        check = evaluator.check_quickly(
             message, source=subscription.source.name, sink=subscription.sink.id, leg=leg, now=self._now
         )
+        if check is QuickCheck.CLEAR and self._may_continue(leg, subscription, message):
+            return QuickCheck.UNSURE
+        return check
 
     async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
         """See `MessageInspector`."""
@@ -144,6 +154,15 @@ class PolicyInspector:
             return ReleaseVerdict(tuple(changed))
         return PASS
 
+    def _may_continue(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> bool:
+        """Whether a text may begin before this reply, or end after it."""
+        if not isinstance(message, A2AReply):
+            return False
+        # Events of a stream that a policy may change are read together, so this is a notification.
+        is_pushed = message.operation in STREAM_OPERATIONS and self.must_withhold(subscription)
+        key = _get_task_key(leg, subscription, message, is_pushed=is_pushed)
+        return key is not None and (not message.final or key in self._earlier_texts)
+
     def _strictest(self, leg: Leg, subscription: Subscription) -> PolicyAction | None:
         evaluator = self._policy_cache.find(subscription.tenant)
         if evaluator is None:
@@ -169,8 +188,10 @@ class PolicyInspector:
         if pieces:
             joined = join_texts(pieces, members)
             evaluation = await self._scan(evaluator, leg, request, joined.scannables)
-            if evaluation.outcome is not Outcome.PASS:
-                evaluation = await self._refine(request, pieces, joined, evaluation)
+            continued = await self._scan_continued(evaluator, leg, request, pieces)
+            if evaluation.outcome is not Outcome.PASS or continued.findings:
+                evaluation = await self._refine(request, pieces, joined, evaluation, continued)
+            self._remember(leg, request, pieces, evaluation)
         if unreadable:
             evaluation = replace(evaluation, unreadable_paths=tuple(content.path for content in unreadable))
             if sink.unreadable_files == "hold" and request.call.operation != "extended_card":
@@ -189,6 +210,7 @@ class PolicyInspector:
         work twice.
         """
         has_response = request.reply is not None and not request.pushed
+        reason = ""
         for _ in range(RESPONSE_ATTEMPTS if has_response else 1):
             try:
                 return await evaluator.inspect(
@@ -199,8 +221,34 @@ class PolicyInspector:
                     at=self._now(),
                 )
             except DetectorBusy as busy:
-                message = busy.message
-        raise A2AError("refused" if has_response else "busy", message)
+                reason = busy.message
+        raise A2AError("refused" if has_response else "busy", reason)
+
+    async def _scan_continued(
+        self, evaluator: PolicyEvaluator, leg: Leg, request: InspectionRequest, pieces: Sequence[Scannable]
+    ) -> Evaluation:
+        """Return the findings that begin in an earlier reply of the task and end in this one."""
+        key = _get_task_key(leg, request.subscription, request.reply, is_pushed=request.pushed)
+        earlier = self._earlier_texts.get(key) if key is not None else ""
+        if not earlier or earlier in join_contents(pieces):
+            return PASS_EVALUATION
+        joined = join_to_earlier(pieces, earlier)
+        if joined is None:
+            return PASS_EVALUATION
+        found = await self._scan(evaluator, leg, request, joined.scannables)
+        return split_findings(keep_continuing_findings(found, earlier), joined, pieces)
+
+    def _remember(
+        self, leg: Leg, request: InspectionRequest, pieces: Sequence[Scannable], evaluation: Evaluation
+    ) -> None:
+        """Remember the end of what is forwarded for an unfinished task."""
+        key = _get_task_key(leg, request.subscription, request.reply, is_pushed=request.pushed)
+        if key is None or request.reply is None or not evaluation.outcome.is_forwarded:
+            return
+        if request.reply.final:
+            self._earlier_texts.forget(key)
+        else:
+            self._earlier_texts.remember(key, join_contents(evaluation.mask(pieces)))
 
     async def _hold_unreadable(
         self,
@@ -223,11 +271,16 @@ class PolicyInspector:
         pieces: Sequence[Scannable],
         joined: JoinedTexts,
         evaluation: Evaluation,
+        continued: Evaluation,
     ) -> Evaluation:
-        """Assign findings in joined texts to their pieces, and exempt approved texts from a hold."""
+        """Assign findings in joined texts to their pieces, and exempt approved texts from a hold.
+
+        `continued` has the findings that begin in an earlier reply of the task.
+        """
         spanning = find_spanning_texts(evaluation, joined)
         if joined.spans:
             evaluation = split_findings(evaluation, joined, pieces)
+        evaluation = add_findings(evaluation, continued)
         if evaluation.outcome is not Outcome.HOLD:
             return evaluation
         return await self._exempt_approved(request, pieces, evaluation, spanning)
@@ -272,6 +325,17 @@ class PolicyInspector:
         if isinstance(verdict, ChangeVerdict):
             return ReleaseVerdict((replace(merged, document=verdict.document),))
         return ReleaseVerdict((merged,)) if isinstance(verdict, PassVerdict) else verdict
+
+
+def _get_task_key(
+    leg: Leg, subscription: Subscription, reply: A2AReply | None, *, is_pushed: bool = False
+) -> Hashable | None:
+    """Return the key of the earlier texts of a reply's task. Streams are read as a whole and have none."""
+    if reply is None or leg not in _RESPONSE_LEGS or reply.task_id is None:
+        return None
+    if reply.operation in STREAM_OPERATIONS and not is_pushed:
+        return None
+    return leg, subscription.tenant, subscription.source.name, subscription.sink.id, reply.task_id
 
 
 def _is_echoed_rpc_id(piece: Scannable, request: InspectionRequest) -> bool:

@@ -231,6 +231,25 @@ def exempt_approved(evaluation: Evaluation, approved: Set[int], *, all_approved:
     )
 
 
+def add_findings(evaluation: Evaluation, other: Evaluation) -> Evaluation:
+    """Return the evaluation with the findings of another evaluation by the same policies."""
+    if not other.findings:
+        return evaluation
+    keys = {(one.policy_id, one.policy_version) for one in other.findings}
+    matched = [one for one in other.matched if _get_version_key(one) in keys]
+    new = [one for one in matched if one not in evaluation.matched]
+    decided_by, outcome = _choose_strictest(matched, range(len(matched)), ())
+    is_stricter = outcome.strictness > evaluation.outcome.strictness
+    return replace(
+        evaluation,
+        outcome=outcome if is_stricter else evaluation.outcome,
+        decided_by=decided_by if is_stricter else evaluation.decided_by,
+        matched=(*evaluation.matched, *new),
+        clean=tuple(one for one in evaluation.clean if one not in new),
+        findings=(*evaluation.findings, *other.findings),
+    )
+
+
 def hold_unchecked(evaluation: Evaluation, failed: Sequence[AppliedPolicy], reason: str) -> Evaluation:
     """Return the evaluation with these policies as failed checks, which hold the message."""
     if not failed or evaluation.outcome is Outcome.BLOCK:

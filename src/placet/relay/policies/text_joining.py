@@ -82,6 +82,34 @@ def join_texts(pieces: Sequence[Scannable], members: Sequence[TextGroupMember | 
     )
 
 
+def join_contents(pieces: Sequence[Scannable]) -> str:
+    """Return all contents of a message or task as one text."""
+    views = _list_views(pieces)
+    group = views[0] if views else [index for index, piece in enumerate(pieces) if _is_content(piece, 0)]
+    return _join_group(pieces, group)[0]
+
+
+def join_to_earlier(pieces: Sequence[Scannable], earlier: str) -> JoinedTexts | None:
+    """Return the contents of a message or task after an earlier text, or None if it has none."""
+    views = _list_views(pieces) or [[index for index, piece in enumerate(pieces) if _is_content(piece, 0)]]
+    texts: list[Scannable] = []
+    spans: list[tuple[list[int], list[int]]] = []
+    for group in views:
+        text, starts = _join_group(pieces, group)
+        if text:
+            texts.append(Scannable(pieces[group[0]].path, earlier + text))
+            spans.append((group, [len(earlier) + start for start in starts]))
+    if not texts:
+        return None
+    return JoinedTexts(scannables=texts, numbers=[-1 - index for index in range(len(texts))], spans=spans)
+
+
+def keep_continuing_findings(found: Evaluation, earlier: str) -> Evaluation:
+    """Return the evaluation with the findings that begin in the earlier text and end after it."""
+    kept = tuple(one for one in found.findings if one.start < len(earlier) < one.end)
+    return replace(found, findings=kept)
+
+
 def _list_views(pieces: Sequence[Scannable]) -> list[list[int]]:
     """Return the indexes of the texts of each view that joins all contents of a message, task or stream."""
     tasks: dict[str, list[int]] = {}
