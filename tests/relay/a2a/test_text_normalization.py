@@ -13,6 +13,7 @@ from placet.relay.a2a.text_normalization import (
     ORDINARY,
     append_readings,
     find_alternate_readings,
+    find_open_form,
     has_single_reading,
     map_matches_to_source,
     substitute_readings,
@@ -116,6 +117,23 @@ def test_number_is_found_in_every_spelling(written: str) -> None:
 def test_word_is_found_in_every_alphabet(written: str) -> None:
     assert any("secret" in one.lower() for one in list_readings(f"the {written} is out"))
     assert not has_single_reading(written.encode())
+
+
+@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+def test_growing_text_is_open_where_another_reading_begins(written: str) -> None:
+    text = f"please note that it is {written}"
+    numbers = [one for one in find_alternate_readings([Scannable("", text)]) if NUMBER in one.text]
+    start = min(one.spans()[one.text.index(NUMBER)][0] for one in numbers)
+    for end in range(start + 1, len(text)):
+        readings = find_alternate_readings([Scannable("", text[:end])])
+        firsts = [one.spans()[-len(NUMBER)][0] for one in readings if len(one.text) >= len(NUMBER)]
+        assert min(find_open_form(text[:end]) - len(NUMBER), *firsts, end) <= start
+
+
+def test_prose_is_hardly_ever_open() -> None:
+    prose = "The quick report about weather in several cities was prepared by the agent yesterday. " * 2
+    lengths = [end - find_open_form(prose[:end]) for end in range(20, len(prose))]
+    assert max(lengths) < 12
 
 
 def test_word_of_nothing_but_lookalikes_is_read_as_latin() -> None:

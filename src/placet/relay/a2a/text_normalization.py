@@ -608,6 +608,36 @@ _TRANSFORMATIONS = (
 )
 
 
+# Growing texts
+
+MAX_OPEN_LENGTH = 240
+"""The maximum length of the beginning of a form."""
+_OPEN_FORM = re.compile(
+    rf"(?:{''.join(f'{part}{_BASE64_GAP}' for part in _QUAD)})*"
+    rf"(?:{_QUAD[0]}{_BASE64_GAP}(?:{_QUAD[1]}{_BASE64_GAP}(?:{_QUAD[2]}{_BASE64_GAP})?)?)?\Z"
+    rf"|(?:0x)?(?:{_HEX_PAIR}{_HEX_GAP})*(?:[2-7]|0x?)?\Z"
+    rf"|(?:{_CODE}[\s,;:|.]{{1,2}})*[0-9]{{0,3}}\Z|(?:{_BINARY}[\s,;:|_-]{{0,2}})*[01]{{0,8}}\Z|[A-Z2-7]+\Z"
+    rf"|(?:{_SINGLE}{_SINGLE_GAP})+{_SINGLE}?\Z"
+    rf"|[0-9A-Za-z-]*[0-9-]\s*-?\s*\Z"
+    rf"|[0-9A-Za-z-]+(?:<[!/A-Za-z][^<>]{{0,200}}|<!--.{{0,200}}|<|[*`~_|]{{1,3}}|>)+\Z"
+    rf"|{_OVERRIDE}[^\u202c\n]*\Z",
+    re.DOTALL,
+)
+
+
+def find_open_form(text: str) -> int:
+    """Return where the end of a text begins that further text may turn into something with another reading.
+
+    An encoding or a spaced word is only recognised from a certain length.
+    """
+    tail = max(0, len(text) - MAX_OPEN_LENGTH)
+    override = text.rfind(_OVERRIDE)
+    if override >= 0 and not text[override:].count("\u202c"):
+        return override
+    found = _OPEN_FORM.search(text, tail)
+    return len(text) if found is None else found.start()
+
+
 # Edits
 
 
