@@ -1,7 +1,8 @@
 r"""Find alternate readings of a text: in plain characters, decoded, and without what breaks words up.
 
 A detector searches for exact characters. An agent or a person also understands full-width digits, keycaps,
-`\u0035`, base64 and `5 3 6`. A reading is the text after up to `MAX_STEPS` of these transformations:
+`\u0035`, base64 and `5 3 6`. A reading is the text after one of these transformations, or after up to
+`MAX_ROUNDS` rounds of all of them:
 
 - fold: characters of the alphabet below become ASCII;
 - decode: escapes, base64, base32 and character codes become the text that they stand for;
@@ -29,10 +30,8 @@ from placet.ports.detector import Match, Scannable
 from placet.text.characters import CONTROLS, is_hidden
 from placet.text.lookalikes import LETTERS
 
-MAX_STEPS = 3
-"""The maximum number of transformations of one reading, such as base64 within an escape."""
-MAX_READINGS = 12
-"""The maximum number of readings of one text."""
+MAX_ROUNDS = 3
+"""How often all transformations are applied one after the other, for base64 within base64 and the like."""
 
 _OVERRIDE = "\u202e"
 """From here on, text is shown from right to left."""
@@ -185,36 +184,51 @@ def normalize_text(text: str) -> str | None:
 
 
 def _find_readings(index: int, text: str) -> list[AlternateReading]:
-    readings: list[AlternateReading] = []
-    known = {text}
+    readings: dict[str, AlternateReading] = {}
     folded = _fold(text)
-    steps: tuple[_Step, ...] = ()
-    if folded != text:
-        known.add(folded)
-        steps = (_Step(text, None, text, folded),)
-        readings.append(AlternateReading(index, folded, steps))
-    bases = [(folded, steps)]
-    if _OVERRIDE in text:
-        bases.append((text, ()))
-    for _ in range(MAX_STEPS):
-        further: list[tuple[str, tuple[_Step, ...]]] = []
-        for base, steps in bases:
-            encoded = base.encode("utf-8", "replace")
-            for transformation in _TRANSFORMATIONS:
-                if not transformation.applies(encoded):
-                    continue
-                changed = _apply(base, transformation.list_edits(base))
-                result = base if changed is None else _fold(changed)
-                if result in known or not result or changed is None:
-                    continue
-                known.add(result)
-                if len(readings) >= MAX_READINGS:
-                    return readings
-                taken = (*steps, _Step(base, transformation.list_edits, changed, result))
-                readings.append(AlternateReading(index, result, taken))
-                further.append((result, taken))
-        bases = further
-    return readings
+    fold: tuple[_Step, ...] = () if folded == text else (_Step(text, None, text, folded),)
+    if fold:
+        readings[folded] = AlternateReading(index, folded, fold)
+    starts = [(folded, fold)]
+    if (reversal := _take_step(text, _OVERRIDES)) is not None:
+        starts.append((reversal.result, (reversal,)))
+        readings[reversal.result] = AlternateReading(index, reversal.result, (reversal,))
+    for start in starts:
+        current = start
+        for _ in range(MAX_ROUNDS):
+            following = _run_round(index, *current, readings)
+            if following[1] is current[1]:
+                break
+            current = following
+    readings.pop(text, None)
+    return list(readings.values())
+
+
+def _run_round(
+    index: int, base: str, steps: "tuple[_Step, ...]", readings: dict[str, AlternateReading]
+) -> "tuple[str, tuple[_Step, ...]]":
+    """Add the readings after each transformation alone and after all of them, and return the last one."""
+    result, taken = base, steps
+    for transformation in _TRANSFORMATIONS:
+        alone = _take_step(base, transformation)
+        if alone is not None:
+            readings.setdefault(alone.result, AlternateReading(index, alone.result, (*steps, alone)))
+        further = alone if result is base else _take_step(result, transformation)
+        if further is not None:
+            result, taken = further.result, (*taken, further)
+    if taken is not steps:
+        readings.setdefault(result, AlternateReading(index, result, taken))
+    return result, taken
+
+
+def _take_step(text: str, transformation: "_Transformation") -> _Step | None:
+    """Return the transformation of a text, or None if it changes nothing or nothing is left."""
+    if not transformation.applies(text.encode("utf-8", "replace")):
+        return None
+    changed = _apply(text, transformation.list_edits(text))
+    if changed is None or not (result := _fold(changed)) or result == text:
+        return None
+    return _Step(text, transformation.list_edits, changed, result)
 
 
 class ScanTexts(NamedTuple):
@@ -598,8 +612,8 @@ class _Transformation(NamedTuple):
     list_edits: Callable[[str], Iterator[Edit]]
 
 
+_OVERRIDES = _Transformation(compile_re2(_OVERRIDE).search, _reverse_overrides)
 _TRANSFORMATIONS = (
-    _Transformation(compile_re2(_OVERRIDE).search, _reverse_overrides),
     _Transformation(compile_re2(_ENCODED).search, _decode_escapes),
     _Transformation(compile_re2(_SPACED_BASE64).search, _decode_spaced_base64),
     _Transformation(compile_re2(_CODES).search, _decode_hex),
