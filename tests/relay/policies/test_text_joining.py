@@ -62,6 +62,23 @@ def test_a_match_without_width_masks_all_that_is_read_together() -> None:
     assert mask_texts(["a sec", "ret b"], [ahead]) == ["[MASKED:REGEX]", "[MASKED:REGEX]"]
 
 
+def test_long_texts_are_joined_at_their_edges() -> None:
+    pieces = [
+        Scannable("message.parts[0].text", "a" * 50_000 + " 536-"),
+        Scannable("message.parts[1].data.x", "22-8764 " + "b" * 50_000 + " 123-"),
+        Scannable("message.parts[2].filename", "45-6789"),
+    ]
+    joined = join_texts(pieces, [None] * 3)
+    assert sum(len(piece.text) for piece in joined.scannables) < 110_000
+    found = asyncio.run(build_evaluator([SSN], RegexDetector()).inspect(joined.scannables, **WAY))
+    masked = [piece.text for piece in split_findings(found, joined, pieces).mask(pieces)]
+    assert masked == [
+        "a" * 50_000 + " [MASKED:REGEX]",
+        "[MASKED:REGEX] " + "b" * 50_000 + " [MASKED:REGEX]",
+        "[MASKED:REGEX]",
+    ]
+
+
 def test_texts_that_do_not_belong_together_are_not_joined() -> None:
     pieces = [Scannable("a", "536-22"), Scannable("b", "-8764")]
     assert join_texts(pieces, [None, None]).scannables == pieces

@@ -9,6 +9,7 @@ Findings in a view are mapped back to its texts, so that they can be masked ther
 import re
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +23,9 @@ _CONTENT = ("message.", "status.", "artifact.", "artifacts[", "history[", "metad
 _ADDRESSES = (".uri", ".url", ".fileWithUri", ".file_with_uri")
 _NAMES = (".name", ".description")
 _TASK = re.compile(r"tasks\[\d+\]\.")
+MAX_EDGE = 1_000
+"""How many characters of the beginning and the end of a long text are joined with other texts."""
+_CUT_SEPARATOR = "\n\n"
 _NUMBER_SEPARATOR = ";"
 """Stands between two JSON numbers, because a table of numbers is not one long number."""
 _TEXT_PART = re.compile(r"(.*)\.(?:parts|content)\[\d+\]\.text\Z", re.DOTALL)
@@ -35,14 +39,26 @@ class TextGroupMember(Struct, frozen=True):
     """Whether the text is not scanned on its own, only as part of the joined text."""
 
 
+class JoinedPart(NamedTuple):
+    """A text, or the beginning or end of a long one, within a joined text."""
+
+    number: int
+    """The index of the text."""
+    start: int
+    """Where the part begins in the joined text."""
+    offset: int
+    """Where the part begins in its text."""
+    length: int
+
+
 class JoinedTexts(Struct, frozen=True, kw_only=True):
     """The texts to scan: single texts, followed by joined texts."""
 
     scannables: Sequence[Scannable]
     numbers: Sequence[int]
     """For each scannable, the index of its text, or -1 - i for the i-th joined text."""
-    spans: list[tuple[list[int], list[int]]]
-    """For each joined text, the indexes of its members and the offset at which each begins."""
+    spans: list[list[JoinedPart]]
+    """The parts of each joined text."""
 
 
 def get_text_group(path: str) -> TextGroupMember | None:
@@ -64,17 +80,18 @@ def join_texts(pieces: Sequence[Scannable], members: Sequence[TextGroupMember | 
         for number in group
         if (member := members[number]) is not None and member.only_joined
     }
+    groups_of_parts = len(several)
     if len(pieces) > 1:
         several += [view for view in _list_views(pieces) if view not in several]
     if not several:
         return JoinedTexts(scannables=pieces, numbers=range(len(pieces)), spans=[])
     numbers = [number for number in range(len(pieces)) if number not in left_out]
     scannables = [pieces[number] for number in numbers]
-    spans: list[tuple[list[int], list[int]]] = []
-    for group in several:
-        text, starts = _join_group(pieces, group)
+    spans: list[list[JoinedPart]] = []
+    for index, group in enumerate(several):
+        text, parts = _join_group(pieces, group, whole=index < groups_of_parts)
         scannables.append(Scannable(pieces[group[0]].path, text))
-        spans.append((group, starts))
+        spans.append(parts)
     return JoinedTexts(
         scannables=scannables,
         numbers=[*numbers, *(-1 - index for index in range(len(several)))],
@@ -86,19 +103,19 @@ def join_contents(pieces: Sequence[Scannable]) -> str:
     """Return all contents of a message or task as one text."""
     views = _list_views(pieces)
     group = views[0] if views else [index for index, piece in enumerate(pieces) if _is_content(piece, 0)]
-    return _join_group(pieces, group)[0]
+    return _join_group(pieces, group, whole=False)[0]
 
 
 def join_to_earlier(pieces: Sequence[Scannable], earlier: str) -> JoinedTexts | None:
     """Return the contents of a message or task after an earlier text, or None if it has none."""
     views = _list_views(pieces) or [[index for index, piece in enumerate(pieces) if _is_content(piece, 0)]]
     texts: list[Scannable] = []
-    spans: list[tuple[list[int], list[int]]] = []
+    spans: list[list[JoinedPart]] = []
     for group in views:
-        text, starts = _join_group(pieces, group)
+        text, parts = _join_group(pieces, group, whole=False)
         if text:
             texts.append(Scannable(pieces[group[0]].path, earlier + text))
-            spans.append((group, [len(earlier) + start for start in starts]))
+            spans.append([part._replace(start=len(earlier) + part.start) for part in parts])
     if not texts:
         return None
     return JoinedTexts(scannables=texts, numbers=[-1 - index for index in range(len(texts))], spans=spans)
@@ -155,22 +172,38 @@ def _get_role(piece: Scannable) -> str:
     return piece.role if isinstance(piece, TextPiece) else "value"
 
 
-def _join_group(pieces: Sequence[Scannable], group: Sequence[int]) -> tuple[str, list[int]]:
-    """Return the joined text of a group, and the offset at which each text begins."""
-    parts: list[str] = []
-    starts: list[int] = []
-    offset, follows_number = 0, False
+def _join_group(
+    pieces: Sequence[Scannable], group: Sequence[int], *, whole: bool
+) -> tuple[str, list[JoinedPart]]:
+    """Return the joined text of a group and its parts.
+
+    Unless it needs the `whole` texts, only the beginning and the end of a long text are joined with others,
+    because every text is also scanned by itself.
+    """
+    texts: list[str] = []
+    parts: list[JoinedPart] = []
+    length, follows_number = 0, False
     for number in group:
         piece = pieces[number]
         is_number = _get_role(piece) == "number"
         if follows_number and is_number:
-            parts.append(_NUMBER_SEPARATOR)
-            offset += len(_NUMBER_SEPARATOR)
-        starts.append(offset)
-        parts.append(piece.text)
-        offset += len(piece.text)
+            texts.append(_NUMBER_SEPARATOR)
+            length += len(_NUMBER_SEPARATOR)
         follows_number = is_number
-    return "".join(parts), starts
+        is_cut = not whole and len(piece.text) > 2 * MAX_EDGE
+        for offset, text in _cut_text(piece.text) if is_cut else ((0, piece.text),):
+            if offset:
+                texts.append(_CUT_SEPARATOR)
+                length += len(_CUT_SEPARATOR)
+            parts.append(JoinedPart(number, length, offset, len(text)))
+            texts.append(text)
+            length += len(text)
+    return "".join(texts), parts
+
+
+def _cut_text(text: str) -> tuple[tuple[int, str], tuple[int, str]]:
+    """Return the beginning and the end of a long text, each with its offset."""
+    return (0, text[:MAX_EDGE]), (len(text) - MAX_EDGE, text[-MAX_EDGE:])
 
 
 def find_spanning_texts(found: Evaluation, joined: JoinedTexts) -> dict[str, list[int]]:
@@ -182,11 +215,13 @@ def find_spanning_texts(found: Evaluation, joined: JoinedTexts) -> dict[str, lis
     for one in found.findings:
         number = joined.numbers[one.piece]
         if number < 0:
-            group, starts = joined.spans[-1 - number]
-            touched = {group[index] for index in _get_spanned(one, starts)}
-            is_known = any(touched.issubset(earlier) for earlier, _ in joined.spans[: -1 - number])
+            parts = joined.spans[-1 - number]
+            touched = {parts[index].number for index in _get_spanned(one, parts)}
+            is_known = any(
+                touched.issubset(part.number for part in earlier) for earlier in joined.spans[: -1 - number]
+            )
             if len(touched) > 1 and not is_known:
-                across[joined.scannables[one.piece].text] = group
+                across[joined.scannables[one.piece].text] = [part.number for part in parts]
     return across
 
 
@@ -234,21 +269,27 @@ def _split_finding(finding: Finding, joined: JoinedTexts, pieces: Sequence[Scann
     if number >= 0:
         yield replace(finding, piece=number)
         return
-    group, starts = joined.spans[-1 - number]
-    for index in _get_spanned(finding, starts):
-        piece = pieces[group[index]]
-        start = max(0, finding.start - starts[index])
-        end = min(len(piece.text), finding.end - starts[index])
+    parts = joined.spans[-1 - number]
+    for index in _get_spanned(finding, parts):
+        part = parts[index]
+        start = max(0, finding.start - part.start)
+        end = min(part.length, finding.end - part.start)
+        at = part.offset
         if finding.start == finding.end:
-            start = end = 0  # zero width: the position is not known
+            start = end = at = 0  # zero width: the position is not known
         elif start >= end:
             continue
-        text = finding.text[starts[index] + start - finding.start :][: end - start]
-        yield replace(finding, piece=group[index], path=piece.path, start=start, end=end, text=text)
+        text = finding.text[part.start + start - finding.start :][: end - start]
+        piece = pieces[part.number]
+        yield replace(finding, piece=part.number, path=piece.path, start=at + start, end=at + end, text=text)
 
 
-def _get_spanned(finding: Finding, starts: Sequence[int]) -> range:
+def _get_spanned(finding: Finding, parts: Sequence[JoinedPart]) -> range:
     if finding.start == finding.end:
-        return range(len(starts))
-    first = max(0, bisect_right(starts, finding.start) - 1)
-    return range(first, bisect_right(starts, finding.end - 1))
+        return range(len(parts))
+    first = max(0, bisect_right(parts, finding.start, key=_get_start) - 1)
+    return range(first, bisect_right(parts, finding.end - 1, key=_get_start))
+
+
+def _get_start(part: JoinedPart) -> int:
+    return part.start
