@@ -35,10 +35,15 @@ class ScratchHome:
         return text.encode()
 
     def gate(
-        self, command: str, *arguments: str, answer: str = "", env: dict[str, str] | None = None
+        self,
+        command: str,
+        *arguments: str,
+        answer: str = "",
+        agent: str = "claude-code",
+        env: dict[str, str] | None = None,
     ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [INSTALLED, "gate", command, "claude-code", *arguments],
+            [INSTALLED, "gate", command, agent, *arguments],
             cwd=self.folder,
             env=environment({**self.env, **(env or {})}),
             input=answer,
@@ -150,6 +155,18 @@ def test_install_needs_a_policy_file(home: ScratchHome) -> None:
     assert refused.returncode == 1
     assert f"{home.policy} does not exist. Write it first" in refused.stderr
     assert not home.settings.exists()
+
+
+def test_codex_has_a_file_of_its_own_and_a_step_that_only_its_user_can_take(home: ScratchHome) -> None:
+    claude = home.write(json.dumps(OTHERS))
+    installed = home.gate("install", "--yes", agent="codex", env={"CODEX_HOME": ""})
+    assert "enter /hooks, and trust both hooks" in installed.stderr
+    found = list_results(home.gate("doctor", agent="codex", env={"CODEX_HOME": ""}).stdout)
+    assert found.pop("the server accepts the key") == "FAILED"
+    assert set(found.values()) == {"ok"}
+    assert home.gate("uninstall", "--yes", agent="codex", env={"CODEX_HOME": ""}).returncode == 0
+    assert not (home.folder / ".codex" / "hooks.json").exists()
+    assert home.settings.read_bytes() == claude
 
 
 # Doctor

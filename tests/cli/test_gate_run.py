@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
 from placet.hook.coding_agents.claude_code import CODING_AGENT
+from placet.hook.coding_agents.registry import load_coding_agent
 from tests.cli.forked_command import INSTALLED
 from tests.cli.process import ServerProcess, environment, placet, serving
 from tests.hook.coding_agents.hook_input import build_input
@@ -31,6 +32,7 @@ class GatedHost:
         self.home = home
         self.server = server
         self.env = {"HOME": str(home), "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "CLAUDE_CONFIG_DIR": ""}
+        self.env["CODEX_HOME"] = ""
         self.policy = home / ".config" / "placet" / "gate.toml"
         self.policy.parent.mkdir(parents=True)
         key_file = home / "key"
@@ -54,18 +56,19 @@ class GatedHost:
         """Add rules to the policy."""
         self.policy.write_text(f"{self._common}\n{rules}")
 
-    def install(self, wait: str = "9m") -> dict[str, str]:
+    def install(self, wait: str = "9m", agent: str = "claude-code") -> dict[str, str]:
         """The commands in the host's settings, by event."""
         ended = subprocess.run(
-            [INSTALLED, "gate", "install", "claude-code", "--wait", wait, "--yes"],
+            [INSTALLED, "gate", "install", agent, "--wait", wait, "--yes"],
             env=environment(self.env),
             capture_output=True,
             timeout=PATIENCE_S,
             check=False,
         )
         assert ended.returncode == 0, ended.stderr
-        settings = json.loads((self.home / ".claude" / "settings.json").read_text())
-        return {hook.event: hook.command for hook in CODING_AGENT.find_hooks(settings)}
+        host = load_coding_agent(agent)
+        settings = json.loads(Path(host.find_settings_file(PurePosixPath(self.home), {})).read_text())
+        return {hook.event: hook.command for hook in host.find_hooks(settings)}
 
     def start(
         self,
@@ -74,11 +77,12 @@ class GatedHost:
         arguments: dict[str, Any],
         *,
         wait: str = "9m",
+        agent: str = "claude-code",
         env: Mapping[str, str] | None = None,
         **others: Any,
     ) -> "subprocess.Popen[bytes]":
         """The hook, running as the host runs it."""
-        command = self.install(wait)[event]
+        command = self.install(wait, agent)[event]
         process = subprocess.Popen(
             ["/bin/sh", "-c", command],
             env=environment({**self.env, **(env or {})}),
@@ -218,6 +222,22 @@ def test_a_pre_approved_call_asks_nobody(host: GatedHost) -> None:
     host.answer(action="approve", **{"decision.1": "approve"}, **terms)
     assert end_request(asking) == {"behavior": "allow"}
     assert end_request(host.ask("WebFetch", page)) == {"behavior": "allow"}
+
+
+def test_codex_gets_a_yes_or_a_no_and_nothing_else(host: GatedHost) -> None:
+    asking = host.ask("Bash", {"command": "make", "description": "Need it"}, agent="codex")
+    page = host.open_page().text
+    assert "Codex wants to run: make" in page
+    assert "Approve with changes" not in page
+    host.answer(action="approve")
+    assert end_request(asking) == {"behavior": "allow"}
+    host.allow('[[ask]]\ntool = "Bash"')
+    approved = host.start("PreToolUse", "Bash", {"command": "make"}, agent="codex")
+    host.answer(action="approve")
+    assert end(approved) is None
+    changed = host.start("PreToolUse", "Bash", {"command": "make"}, agent="codex")
+    host.answer(**CHANGE, **{"edit.1.command": "make -n"})
+    assert end(changed)["updatedInput"] == {"command": "make -n"}
 
 
 # The policy decides

@@ -70,6 +70,14 @@ def test_the_page_about_claude_code_leads_to_a_gate_that_denies(tmp_path: Path):
     assert "gate run claude-code" in (tmp_path / ".claude" / "settings.json").read_text()
 
 
+def test_the_page_about_codex_leads_to_a_gate_that_denies(tmp_path: Path):
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": "", "CODEX_HOME": ""}
+    serve, policy, _ = blocks(GATE_PAGE, "bash")
+    (install,) = blocks(GATE_PAGE.with_name("approve-codex.md"), "bash")
+    run(serve + policy.replace("<<'END'", "<<END") + install, tmp_path, **home)
+    assert "gate run codex" in (tmp_path / ".codex" / "hooks.json").read_text()
+
+
 def test_the_page_leads_to_an_answer(tmp_path: Path):
     ask, pending, skill = blocks(PAGE, "bash")
     run(ask.replace("> answer.json &", "> answer.json 2> told.txt &") + APPROVE + pending + skill, tmp_path)

@@ -22,7 +22,9 @@ TOML = [(page, text) for page in PAGES for text in blocks(page, "toml")]
 THEMES = [(page, text) for page, text in TOML if page.name == "theme.md"]
 GATES = [(page, text) for page, text in TOML if page.name == "approve-mcp-tools.md"]
 POLICIES = [(page, text) for page, text in TOML if page.name == "relay-policies.md"]  # tried in tests/relay
-CODING_AGENTS = [(page, text) for page, text in TOML if page.name == "approve-claude-code.md"]
+CODING_AGENTS = [
+    (page, text) for page, text in TOML if page.name in ("approve-claude-code.md", "approve-codex.md")
+]
 OTHERS = [*THEMES, *GATES, *POLICIES, *CODING_AGENTS]
 SETTINGS = [(page, text) for page, text in TOML if (page, text) not in OTHERS]
 

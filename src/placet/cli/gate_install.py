@@ -86,6 +86,8 @@ def install(host: str, file: Path | None, wait: str, config: Path | None, yes: b
     _write_text(copy_path, msgspec.json.encode(copy).decode())
     _write_text(path, after)
     click.echo(f"Installed. Check it: placet gate doctor {host}", err=True)
+    if agent.next_step:
+        click.echo(agent.next_step, err=True)
 
 
 @click.command()

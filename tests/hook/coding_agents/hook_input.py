@@ -1,4 +1,4 @@
-"""What Claude Code writes to its hooks, and the exchanges recorded with version 2.1.197."""
+"""What a coding agent writes to its hooks, and the exchanges recorded with real ones."""
 
 import json
 from pathlib import Path

@@ -70,6 +70,8 @@ class CodingAgent(Protocol):
     """The word on the command line."""
     title: str
     events: tuple[str, ...]
+    next_step: str
+    """What the user has to do after `install`; may be empty."""
 
     def read_call(self, event: str, content: bytes) -> HostCall:
         """Return the call that the host reports; raise UnreadableCall."""

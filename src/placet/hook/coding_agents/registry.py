@@ -5,7 +5,10 @@ from importlib import import_module
 
 from placet.hook.coding_agents.host_calls import CodingAgent
 
-CODING_AGENTS: Mapping[str, str] = {"claude-code": "placet.hook.coding_agents.claude_code"}
+CODING_AGENTS: Mapping[str, str] = {
+    "claude-code": "placet.hook.coding_agents.claude_code",
+    "codex": "placet.hook.coding_agents.codex",
+}
 """Name on the command line -> the module that defines it."""
 
 
