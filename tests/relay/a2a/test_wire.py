@@ -35,6 +35,7 @@ from placet.relay.a2a.dialects import (
     format_state,
 )
 from placet.relay.a2a.errors import A2AError, build_error_body, get_error_status
+from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply, parse_reply
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.a2a.task_id_replacement import replace_task_id
@@ -306,18 +307,20 @@ def test_event_arriving_byte_by_byte_is_parsed_in_linear_time(line_end: bytes) -
     assert len(splitter.feed(2 * line_end)) == 1
 
 
-def test_pieces_of_a_reply_exclude_the_callers_history() -> None:
+def test_pieces_of_a_reply_exclude_only_forwarded_messages() -> None:
     said = {"role": "ROLE_AGENT", "parts": [{"text": "agent"}]}
     asked = {"role": "ROLE_USER", "parts": [{"text": "user"}]}
+    pretended = {"role": "ROLE_USER", "parts": [{"text": "not the user"}]}
     unsigned = {"parts": [{"text": "anybody"}]}
     found = {
         "id": "t",
         "status": {"state": "TASK_STATE_COMPLETED", "message": said},
         "artifacts": [{"name": "n", "parts": [{"text": "work"}]}],
-        "history": [asked, said, unsigned],
+        "history": [{**asked, "taskId": "t"}, said, unsigned, pretended],
         "metadata": {"k": "v"},
     }
-    reply = A2AReply(dialect=REST_1_0, operation="get", document=found)
+    forwarded = {"t": {digest_message(asked)}, "other": {digest_message(pretended)}}
+    reply = A2AReply(dialect=REST_1_0, operation="get", document=found, forwarded=forwarded)
     assert [(piece.path, piece.text) for piece in reply.pieces() if piece.role in ("value", "number")] == [
         ("status.message.parts[0].text", "agent"),
         ("artifacts[0].name", "n"),
@@ -325,6 +328,7 @@ def test_pieces_of_a_reply_exclude_the_callers_history() -> None:
         ("metadata.k", "v"),
         ("history[1].parts[0].text", "agent"),
         ("history[2].parts[0].text", "anybody"),
+        ("history[3].parts[0].text", "not the user"),
     ]
 
 

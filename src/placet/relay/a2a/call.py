@@ -115,6 +115,13 @@ class A2ACall(A2ADocument, frozen=True, kw_only=True, dict=True):
         """The first task that the call names, or None."""
         return next(iter(self.task_ids), None)
 
+    @property
+    def target_task_id(self) -> str | None:
+        """The id of the task that the call is about. Tasks that a message only refers to do not count."""
+        if self.message is None:
+            return self.task_id
+        return get_text(self.message, TASK_ID) or self.path_task or get_text(self.params, TASK_ID)
+
     @lazy_property
     def task_ids(self) -> list[str]:
         """Every task id in any field that an agent may read, without duplicates."""

@@ -1,6 +1,7 @@
 """A parsed reply, whole or one event of a stream: a view over the raw JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -17,11 +18,11 @@ from placet.relay.a2a.json_fields import (
     TASK_ID,
     Json,
     get_object,
-    get_role,
     get_state,
     get_text,
 )
 from placet.relay.a2a.lazy_property import lazy_property
+from placet.relay.a2a.message_digest import CALL_FIELDS, digest_message
 from placet.relay.a2a.text_extraction import (
     TextCollector,
     build_plain_json,
@@ -48,6 +49,11 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
 
     document: Json
     """The parsed body, or the parsed data of one event."""
+    forwarded: Mapping[str, AbstractSet[str]] = {}
+    """The digests (`digest_message`) of the messages that the relay forwarded, by the id of their task.
+
+    An agent may repeat these messages in `history`. They are not inspected again.
+    """
 
     @property
     def error(self) -> Any:
@@ -127,11 +133,11 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
         return self.state in TERMINAL
 
     def _collect_texts(self) -> TextCollector:
-        """Collect the texts of the agent, without the caller's messages in `history`."""
+        """Collect the texts of the agent, without the messages in `history` that the relay forwarded."""
         collector, document, result = TextCollector(), self.document, self.result
         if len(result) == 1 and self.operation != "list" and isinstance(result.get("task"), dict):
             # Fast path for the most common reply: one task and nothing else.
-            _collect_task(collector, result["task"], "")
+            _collect_task(collector, result["task"], "", self.forwarded)
             if self.dialect.rpc:
                 _collect_envelope(collector, document)
             return collector
@@ -151,7 +157,8 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
                 collector.collect(update, "metadata", "metadata")
                 collector.collect_other_members(update, "update", except_for=UPDATE_FIELDS)
         for index, task in enumerate(self.tasks):
-            _collect_task(collector, task, f"tasks[{index}]." if self.operation == "list" else "")
+            path = f"tasks[{index}]." if self.operation == "list" else ""
+            _collect_task(collector, task, path, self.forwarded)
         collected.update(self._collect_invalid_tasks(collector))
         members = (*self.tasks, self.message, self.status_update, self.artifact_update)
         if not any(result is member for member in members):
@@ -181,7 +188,12 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
 
     def copy(self) -> "A2AReply":
         """Return a shallow copy with the values that are already computed."""
-        copied = A2AReply(dialect=self.dialect, operation=self.operation, document=self.document)
+        copied = A2AReply(
+            dialect=self.dialect,
+            operation=self.operation,
+            document=self.document,
+            forwarded=self.forwarded,
+        )
         copied.__dict__.update(self.__dict__)
         return copied
 
@@ -208,7 +220,9 @@ def _collect_envelope(collector: TextCollector, document: Json) -> None:
         collector.collect(document, "result", "result")
 
 
-def _collect_task(collector: TextCollector, task: Json, path: str) -> None:
+def _collect_task(
+    collector: TextCollector, task: Json, path: str, forwarded: Mapping[str, AbstractSet[str]]
+) -> None:
     if not is_routine_value(task.get("id")):
         collector.collect_identifier(task, "id", f"{path}id")
     collector.collect(task, "status", f"{path}status", except_for=STATUS_FIELDS)
@@ -220,9 +234,13 @@ def _collect_task(collector: TextCollector, task: Json, path: str) -> None:
     history: list[Any] = value if isinstance(value, list) else []
     if value is not history:
         collector.collect(task, "history", f"{path}history")
+    known = forwarded.get(get_text(task, ("id",)) or "", frozenset()) if history else frozenset()
     for index, message in enumerate(history):
-        # A message without a role may be the agent's.
-        if not isinstance(message, dict) or get_role(message) != "user":
+        if known and isinstance(message, dict) and digest_message(message) in known:
+            for name in CALL_FIELDS:
+                collector.collect_identifier(message, name, f"{path}history[{index}].{name}")
+        else:
+            # An agent may call any message the user's, so the role does not matter.
             collector.collect_item(history, index, f"{path}history[{index}]")
 
 

@@ -1,6 +1,7 @@
 """Merge the events of a stream into one task, message or error."""
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from placet.relay.a2a.builders import build_task_reply
@@ -54,6 +55,7 @@ class _StreamMerger:
         """The artifacts of the task, copied when the first artifact update arrives."""
         self._copied_parts: dict[int, list[Any]] = {}
         """The copied parts of each merged artifact, by its index in `_artifacts`. Only these may change."""
+        self._forwarded: dict[str, AbstractSet[str]] = {}
 
     def append_chunk(self, document: Any, *, rpc: bool) -> bool:
         """Append another chunk of the open artifact. Return False if the event is anything else.
@@ -84,6 +86,7 @@ class _StreamMerger:
     def add_event(self, reply: A2AReply) -> None:
         """Apply one event."""
         self._last, self._open_artifact = reply, None
+        self._forwarded.update(reply.forwarded)
         if reply.error is not None or reply.message is not None:
             self.final_reply = reply
         elif reply.task is not None:
@@ -111,7 +114,7 @@ class _StreamMerger:
         if self._artifacts is not None:
             task = task | {"artifacts": self._artifacts}
         document = build_task_reply(task, "send", last.dialect, rpc_id)
-        return A2AReply(dialect=last.dialect, operation="send", document=document)
+        return A2AReply(dialect=last.dialect, operation="send", document=document, forwarded=self._forwarded)
 
     def _apply_artifact_update(self, task: Json, update: Json, task_id: str) -> None:
         if self._artifacts is None:

@@ -33,7 +33,7 @@ from placet.relay.holds.hold_body import DetectionSource
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_storage import HoldCreationStore
 from placet.relay.holds.new_hold import MAX_ATTEMPTS, NewHold
-from placet.relay.holds.task_locator import TaskLocator, build_unavailable_task_error, get_target_task_id
+from placet.relay.holds.task_locator import TaskLocator, build_unavailable_task_error
 from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
 from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.policy import Leg
@@ -70,7 +70,7 @@ class HoldService:
         self.audit_log = audit_log
         self.now = now
         self._notifier = notifier
-        self.task_locator = TaskLocator(tasks, access)
+        self.task_locator = TaskLocator(access)
         self._access = access
         self._timeout = _limit_timeout(timeout, desk.limits.max_timeout_for)
         self._backlog = Backlog(store, limit=max_pending)
@@ -92,7 +92,7 @@ class HoldService:
 
     async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
         """See `MessageHolder`."""
-        target_id = get_target_task_id(request.call) if request.reply is None else request.reply.task_id
+        target_id = request.call.target_task_id if request.reply is None else request.reply.task_id
         found: set[str] = set()
         for task_id in (request.task_id, target_id):
             task = (
@@ -182,7 +182,11 @@ class HoldService:
         translated = reply
         if reply.error is None:
             translated = await self._access.translate_reply(
-                subscription, reply, except_task_id=request.task_id, call=request.writes
+                subscription,
+                reply,
+                except_task_id=request.task_id,
+                forwarded=request.forwarded,
+                call=request.writes,
             )
         target = await self.task_locator.locate_reply(request, translated)
         if target.task is None and request.call.message is None:

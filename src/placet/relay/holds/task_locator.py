@@ -2,15 +2,13 @@
 
 from msgspec import Struct
 
-from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import TASK_ID, get_text
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.tasks.access import TASK_NOT_FOUND, TaskAccess
 from placet.relay.tasks.relay_tasks import ENDED, WAITS_FOR_DECISION
-from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.tasks.task_repository import Task
 
 
 class HoldTarget(Struct, frozen=True, kw_only=True):
@@ -23,10 +21,9 @@ class HoldTarget(Struct, frozen=True, kw_only=True):
 
 
 class TaskLocator:
-    """Finds the task of a message in the task repository."""
+    """Finds the task of a message."""
 
-    def __init__(self, tasks: TaskRepository, access: TaskAccess) -> None:
-        self._tasks = tasks
+    def __init__(self, access: TaskAccess) -> None:
         self._access = access
 
     async def locate_call(self, request: InspectionRequest) -> HoldTarget:
@@ -35,7 +32,7 @@ class TaskLocator:
         if request.task_id is not None:
             known = await self._find_or_create(request, request.task_id, call.context_id)
             return HoldTarget(task=known, context_id=known.context_id)
-        task_id = get_target_task_id(call)
+        task_id = call.target_task_id
         if task_id is None:
             if call.context_id is not None:
                 await self._access.claim_context(subscription, call.context_id)
@@ -65,20 +62,9 @@ class TaskLocator:
 
     async def find_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """Return the task that the caller sees, by the caller's or the agent's id."""
-        tenant, agent = subscription.tenant, subscription.sink.id
-        task = await self._tasks.find(tenant, agent, "task", task_id)
-        if task is None or task.caller_task_id is None:
-            return task
-        return await self._tasks.find(tenant, agent, "task", task.caller_task_id)
+        return await self._access.find_caller_task(subscription, task_id)
 
 
 def build_unavailable_task_error(task: Task) -> A2AError:
     """Return the error for a message to a task that is held or has ended."""
     return A2AError("unsupported", WAITS_FOR_DECISION if task.ending is None else ENDED)
-
-
-def get_target_task_id(call: A2ACall) -> str | None:
-    """Return the id of the task that a call is about. Tasks that a message only refers to do not count."""
-    if call.message is None:
-        return call.task_id
-    return get_text(call.message, TASK_ID) or call.path_task or get_text(call.params, TASK_ID)

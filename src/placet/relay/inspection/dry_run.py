@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.message_digest import list_user_messages
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
@@ -36,9 +38,18 @@ class SampleMessage(Struct, frozen=True, kw_only=True):
         if leg in REQUEST_LEGS:
             document: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": content}
             return A2ACall(dialect=RPC_1_0, operation="send", document=document)
-        return A2AReply(
+        reply = A2AReply(
             dialect=RPC_1_0, operation="send", document={"jsonrpc": "2.0", "id": 1, "result": content}
         )
+        return assume_forwarded(reply)
+
+
+def assume_forwarded(reply: A2AReply) -> A2AReply:
+    """Return the reply as if the relay had forwarded every message in it that claims to be the user's."""
+    forwarded = {
+        task["id"]: list_user_messages(task) for task in reply.tasks if isinstance(task.get("id"), str)
+    }
+    return replace(reply, forwarded=forwarded)
 
 
 def sample_from_text(text: str) -> SampleMessage:

@@ -35,6 +35,8 @@ class InspectionRequest(Struct, frozen=True, kw_only=True):
     """Whether the reply is a push notification. The call then only names the task."""
     findings_record: FindingsRecord | None = None
     """Collects the findings of all legs for the audit event of the call."""
+    forwarded: str | None = None
+    """The digest of the message as the agent got it; None if the relay sent no message to the agent."""
     writes: CallWrites | None = None
     """The task rows that wait for the audit event of the call."""
 

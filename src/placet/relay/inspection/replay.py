@@ -27,6 +27,7 @@ from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.dry_run import (
     REQUEST_LEGS,
+    assume_forwarded,
     build_evaluator,
     choose_strictest,
     evaluate_pieces,
@@ -368,7 +369,7 @@ def _extract_response(dialect: Dialect, document: dict[str, Any]) -> list[Scanna
     reply = A2AReply(dialect=dialect, operation="send", document=document)
     if isinstance(reply.result.get("tasks"), list):
         reply = A2AReply(dialect=dialect, operation="list", document=document)
-    return extract_pieces(reply)
+    return extract_pieces(assume_forwarded(reply))
 
 
 def _build_example(event: AuditEvent, leg: Leg, evaluation: Evaluation, excerpt: str | None) -> ReplayExample:

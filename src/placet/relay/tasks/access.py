@@ -63,11 +63,13 @@ class TaskAccess:
         reply: A2AReply,
         *,
         except_task_id: str | None = None,
+        forwarded: str | None = None,
         call: CallWrites | None = None,
     ) -> A2AReply:
         """Return the reply with the caller's ids, and make its new task and context the caller's.
 
-        A new task is written with the audit event of `call`. Raises A2AError if the task or context belongs
+        `forwarded` is the digest of the message that the agent answers; it is stored in the task. A new task
+        is written with the audit event of `call`. Raises A2AError if the task or context belongs
         to another caller, and TaskOwnedByRelay if the relay answers for the task, unless the caller's id of
         the task is `except_task_id`.
         """
@@ -87,16 +89,56 @@ class TaskAccess:
                 owner=subscription.source.name,
                 upstream_id=task_id,
                 context_id=reply.context_id,
-            )
+            ).with_forwarded(forwarded)
             await self.tasks.write(subscription.tenant, subscription.sink.id, "task", new_task, call=call)
             return reply
         if task.owner != subscription.source.name:
             raise A2AError("agent_response", FOREIGN_TASK)
         if task.caller_task_id is None:
+            await self.record_forwarded(subscription, task, forwarded, call=call)
             return _check_not_relay_task(task, reply, except_task_id)
         shown = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", task.caller_task_id)
+        if shown is not None:
+            await self.record_forwarded(subscription, shown, forwarded, call=call)
         renamed = replace(reply, document=replace_task_id(reply.document, task_id, task.caller_task_id))
         return renamed if shown is None else _check_not_relay_task(shown, renamed, except_task_id)
+
+    async def record_forwarded(
+        self, subscription: Subscription, task: Task, digest: str | None, *, call: CallWrites | None
+    ) -> None:
+        """Store that the relay forwards a message to this task; `digest` is its digest."""
+        changed = task.with_forwarded(digest)
+        if changed is not task:
+            await self.tasks.write(subscription.tenant, subscription.sink.id, "task", changed, call=call)
+
+    async def find_caller_task(self, subscription: Subscription, task_id: str) -> Task | None:
+        """Return the task that the caller sees, by the caller's or the agent's id; None if there is none."""
+        tenant, agent = subscription.tenant, subscription.sink.id
+        task = await self.tasks.find(tenant, agent, "task", task_id)
+        if task is None or task.caller_task_id is None:
+            return task
+        return await self.tasks.find(tenant, agent, "task", task.caller_task_id)
+
+    async def recognize_forwarded(
+        self, subscription: Subscription, reply: A2AReply, *, sent: str | None, caller_task_id: str | None
+    ) -> A2AReply:
+        """Return the reply with the digests of the messages that the relay forwarded for its tasks.
+
+        `sent` is the digest of the message that the reply answers, and `caller_task_id` the caller's id of
+        its task, if the relay has given one. Returns the same object if no task has a history.
+        """
+        forwarded: dict[str, frozenset[str]] = {}
+        for document in reply.tasks:
+            task_id = document.get("id")
+            if not isinstance(task_id, str) or not document.get("history"):
+                continue
+            digests = set() if sent is None else {sent}
+            for known_id in (task_id, caller_task_id):
+                task = None if known_id is None else await self.find_caller_task(subscription, known_id)
+                if task is not None and task.owner == subscription.source.name:
+                    digests.update(task.forwarded)
+            forwarded[task_id] = frozenset(digests)
+        return replace(reply, forwarded=forwarded) if forwarded else reply
 
     async def claim_context(self, subscription: Subscription, context_id: str) -> Task:
         """Return the caller's context with this id. A new id becomes the caller's.

@@ -47,7 +47,7 @@ class BackgroundCalls:
             upstream_id=None,
             context_id=context_id or str(uuid.uuid4()),
             until=self.now() + LEASE,
-        )
+        ).with_forwarded(handle.forwarded)
         handle.task_id = task.id
         await self.tasks.write(subscription.tenant, subscription.sink.id, "task", task, call=handle.writes)
         key = (subscription.tenant, subscription.sink.id, task.id)
@@ -100,7 +100,7 @@ class BackgroundCalls:
             ending = TaskEnding(
                 dialect=call.dialect, message=None if reply is None else reply.message, failure=failure
             )
-            await self.tasks.write(tenant, agent, "task", _finish_task(task, ending=ending))
+            await self.tasks.write(tenant, agent, "task", _finish_task(stored or task, ending=ending))
             return
         # Write the alias of the agent's id first. Otherwise the caller could get the agent's id in a reply.
         alias = await self.tasks.find(tenant, agent, "task", upstream_id)
@@ -112,7 +112,7 @@ class BackgroundCalls:
         if is_new_context and reply is not None and reply.context_id and task.context_id:
             context = Task(id=task.context_id, owner=owner, upstream_id=reply.context_id)
             await self.tasks.write(tenant, agent, "context", context)
-        await self.tasks.write(tenant, agent, "task", _finish_task(task, upstream_id=upstream_id))
+        await self.tasks.write(tenant, agent, "task", _finish_task(stored or task, upstream_id=upstream_id))
 
     async def _renew_until(
         self, job: "asyncio.Future[A2AReply | None]", tenant: str, agent: str, task_id: str
@@ -153,4 +153,6 @@ def _finish_task(task: Task, *, upstream_id: str | None = None, ending: TaskEndi
         upstream_id=upstream_id,
         context_id=task.context_id,
         ending=ending,
+        approved=task.approved,
+        forwarded=task.forwarded,
     )

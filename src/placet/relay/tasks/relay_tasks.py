@@ -29,7 +29,7 @@ RELAY_OPERATIONS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"
 class TaskHandle:
     """The state of one call that changes while the call is handled."""
 
-    __slots__ = ("inspections", "is_in_background", "task_id", "upstream_id", "writes")
+    __slots__ = ("forwarded", "inspections", "is_in_background", "task_id", "upstream_id", "writes")
 
     def __init__(self, task_id: str | None = None, *, writes: CallWrites | None = None) -> None:
         self.task_id = task_id
@@ -38,6 +38,8 @@ class TaskHandle:
         """The task rows that wait for the audit event of the call; None if rows are written at once."""
         self.upstream_id: str | None = None
         """The agent's id for the task."""
+        self.forwarded: str | None = None
+        """The digest of the message as the agent gets it (`digest_message`); None for other operations."""
         self.inspections = 0
         """How many inspections are in progress. Each of them may hold the message."""
         self.is_in_background = False

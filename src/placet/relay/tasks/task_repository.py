@@ -27,6 +27,7 @@ from placet.relay.write_queue import CallWrites, RelayWriteStore, TaskKey, Write
 
 IdKind = Literal["task", "context"]
 CACHE_BYTES = 32 * 2**20
+MAX_FORWARDED_DIGESTS = 500
 OVERHEAD_BYTES = 500  # a key and a task of the cache without the body, roughly
 BUSY = "The relay cannot store tasks at the moment. Try again later."
 
@@ -60,10 +61,18 @@ class Task(Struct, frozen=True, kw_only=True):
     """The `relay_reason` metadata that callers see while the task is held."""
     approved: tuple[str, ...] = ()
     """Digests of texts that a person has approved in this task."""
+    forwarded: tuple[str, ...] = ()
+    """Digests (`digest_message`) of the messages that the relay forwarded to this task, the newest last."""
     since: datetime | None = None
     """Since when the relay answers for the task; set by `row_from_task`."""
     until: datetime | None = None
     """When the lease of the background call ends."""
+
+    def with_forwarded(self, digest: str | None) -> "Task":
+        """Return the task with the digest of another forwarded message; the same object if it is known."""
+        if digest is None or digest in self.forwarded:
+            return self
+        return replace(self, forwarded=(*self.forwarded, digest)[-MAX_FORWARDED_DIGESTS:])
 
     def is_abandoned(self, now: datetime) -> bool:
         """Return whether the lease of the background call has ended, because its server has stopped."""

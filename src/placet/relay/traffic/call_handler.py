@@ -12,6 +12,8 @@ from yarl import URL
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, as_agent_error
+from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.call_limits import RelayLimits
 from placet.relay.inspection.message_inspector import (
@@ -208,9 +210,31 @@ class CallHandler:
 
         Raises A2AError if the call is refused, and AnsweredByRelay if the relay answers it.
         """
-        if exchange.has_passed(Leg.REQUEST_TO_SINK):
-            return exchange.call
+        call = await self._inspect_and_translate_call(exchange)
+        if call.message is not None:
+            await self._record_forwarded(exchange, call, call.message)
+        return call
+
+    async def _record_forwarded(self, exchange: Exchange, call: A2ACall, message: Json) -> None:
+        """Store the digest of a message in its task, so that it is recognized when the agent repeats it."""
+        handle, subscription = exchange.handle, exchange.subscription
+        digest = handle.forwarded = digest_message(message)
+        for task_id in {handle.task_id, call.target_task_id} - {None}:
+            task = await self._access.find_caller_task(subscription, str(task_id))
+            if task is not None:
+                await self._access.record_forwarded(subscription, task, digest, call=handle.writes)
+
+    async def recognize_forwarded(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
+        """Return the reply with the digests of the messages that its history may repeat."""
+        handle = exchange.handle
+        return await self._access.recognize_forwarded(
+            exchange.subscription, reply, sent=handle.forwarded, caller_task_id=handle.task_id
+        )
+
+    async def _inspect_and_translate_call(self, exchange: Exchange) -> A2ACall:
         call = exchange.call
+        if exchange.has_passed(Leg.REQUEST_TO_SINK):
+            return call
         if self._must_inspect(Leg.REQUEST_FROM_SOURCE, exchange, call):
             call = await self._inspect_request(Leg.REQUEST_FROM_SOURCE, exchange, call)
         tasks = await self._access.find_call_tasks(exchange.subscription, call) if call.task_ids else []
@@ -325,7 +349,11 @@ class CallHandler:
         try:
             handle = exchange.handle
             translated = await self._access.translate_reply(
-                exchange.subscription, reply, except_task_id=handle.task_id, call=handle.writes
+                exchange.subscription,
+                reply,
+                except_task_id=handle.task_id,
+                forwarded=handle.forwarded,
+                call=handle.writes,
             )
         except TaskOwnedByRelay as owned:
             raise AnsweredByRelay(self.relay_tasks.build_answer(exchange.call, owned.task)) from None
@@ -363,7 +391,12 @@ class CallHandler:
     async def _hold_input_request(self, exchange: Exchange, reply: A2AReply, guard: HoldGuard) -> None:
         """Hold an agent's request for input. The policies have inspected it before."""
         await apply_verdict(
-            exchange, guard.hold_input_request(build_inspection_request(exchange, exchange.call, reply))
+            exchange,
+            guard.hold_input_request(
+                build_inspection_request(
+                    exchange, exchange.call, await self.recognize_forwarded(exchange, reply)
+                )
+            ),
         )
 
     async def _answer_config_call(self, exchange: Exchange, call: A2ACall, task: Task) -> dict[str, Any]:
@@ -396,6 +429,7 @@ class CallHandler:
         return replace(reply, document=reply.document | {"result": card} if reply.dialect.rpc else card)
 
     async def _inspect_response(self, leg: Leg, exchange: Exchange, reply: A2AReply) -> A2AReply:
+        reply = await self.recognize_forwarded(exchange, reply)
         verdict = await apply_verdict(
             exchange, self._inspector.inspect(leg, build_inspection_request(exchange, exchange.call, reply))
         )
@@ -406,6 +440,7 @@ class CallHandler:
     ) -> Sequence[A2AReply]:
         if not self._inspector.has_policies(leg, exchange.subscription):
             return replies
+        replies = [await self.recognize_forwarded(exchange, reply) for reply in replies]
         request = build_inspection_request(exchange, exchange.call, None)
         verdict = await apply_verdict(exchange, self._inspector.inspect_stream(leg, request, replies))
         return verdict.replies if isinstance(verdict, ReleaseVerdict) else replies

@@ -7,7 +7,6 @@ from typing import Any
 
 from placet.relay.a2a.builders import build_task_reply
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.holds.task_locator import get_target_task_id
 from placet.relay.push.push_proxy import PushProxy
 from placet.relay.tasks.background_calls import BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks
@@ -102,7 +101,7 @@ class EarlyReturns:
 
         The caller sent the message to it, or the agent has pushed it during the call.
         """
-        task_id = get_target_task_id(exchange.call)
+        task_id = exchange.call.target_task_id
         if task_id is None and exchange.webhook is not None:
             task_id = await self._pushes.find_agent_task_id(exchange.webhook)
         if task_id is None:

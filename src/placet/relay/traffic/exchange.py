@@ -95,6 +95,7 @@ def build_inspection_request(exchange: Exchange, call: A2ACall, reply: A2AReply 
         upstream_task=exchange.handle.upstream_id,
         webhook=exchange.webhook,
         pushed=exchange.pushed,
+        forwarded=exchange.handle.forwarded,
         findings_record=exchange.findings_record,
         writes=exchange.handle.writes,
     )

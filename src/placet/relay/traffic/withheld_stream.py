@@ -115,7 +115,7 @@ class WithheldStream:
             )  # the caller gets no part of a stream that was not inspected whole
             raise A2AError("agent_response", TOO_LARGE)
         call = self._exchange.call
-        reply = parse_reply_to(call, data)
+        reply = await self._calls.recognize_forwarded(self._exchange, parse_reply_to(call, data))
         self._events.append(event)
         self._replies.append(reply)
         if self._forwarded == len(self._replies) - 1 and _has_no_text(reply):
