@@ -209,11 +209,37 @@ def open_views() -> dict[str, View]:
     approval = examples()["approval"]
     views["open-approval-second-round"] = review_view(approval, rounds=(EARLIER,))
     views["open-approval-third-round"] = review_view(approval, rounds=(EARLIEST, EARLIER))
+    views |= held_message_views()
     views |= {f"notice-{name}": review_view(approval, notice=name) for name in NOTICES}
     for name, left in (("minutes", timedelta(minutes=3)), ("days", timedelta(days=12))):
         case = case_of(approval, expires_at=NOW + left, default_action="approve")
         views[f"open-{name}-left"] = review_view(approval, case=case)
     return views
+
+
+def held_message_views() -> dict[str, View]:
+    """A held message on several pages, and an agent's question with the request behind it."""
+    kind = SAMPLES["held_message"]
+    long, question = kind.example(), kind.example()
+    words = "Room with a view, breakfast at seven, no feathers in the pillows.\n" * 700
+    text = {"path": "message.parts[1].text", "length": len(words), "excerpts": [{"at": 0, "text": words}]}
+    long["context"]["held_message"]["texts"].append(text)
+    asked: dict[str, Any] = {
+        "matter": "input",
+        "sender": "bookings",
+        "receiver": "travel-planner",
+        "files": [],
+    }
+    asked |= {"policy": None, "reason": "The agent asks for input.", "request": ["Book the 9:40 to Lisbon."]}
+    said = "Which of the two credit cards may I use?"
+    asked |= {"texts": [{"path": "status", "length": len(said), "excerpts": [{"at": 0, "text": said}]}]}
+    question["context"]["held_message"] |= asked
+    question |= {"prompt": "The agent bookings asks for input. May it continue?"}
+    return {
+        "held-message-first-part": review_view(offer_of(long)),
+        "held-message-last-part": review_view(offer_of(long), step=99),
+        "held-message-question": review_view(offer_of(question)),
+    }
 
 
 WAY = [("step", "0"), *(("asked", key) for key in ("traveller", "email", "arrival", "way"))]

@@ -8,6 +8,7 @@ from placet.cases.case import Offer
 from placet.desk.asker import Asker
 from placet.pages.page_texts import SIGN_IN_PROBLEMS
 from placet.pages.view import InboxRow, InboxView, SignInView
+from placet.reviews.registry import load_review_type
 from placet.server.inbox_list import TYPE_NAMES, get_type_name
 
 STATUSES = ("pending", "opened", "in_progress")
@@ -57,6 +58,7 @@ def _row(offer: Offer, place: int, now: datetime) -> InboxRow:
         case_id=f"review_{place}",
         type=get_type_name(offer),
         prompt=offer.prompt,
+        note=load_review_type(offer).build_list_note(offer) if offer.context else (),
         asker=Asker(role="principal", name="parcel-desk", service=offer.service, agent=offer.agent),
         status=STATUSES[place % 3],
         expires_at=now + timedelta(minutes=7) * 5**place,

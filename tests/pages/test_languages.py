@@ -34,7 +34,8 @@ TEMPLATES = sorted(
 
 
 # Names that are the same in every language.
-UNTRANSLATABLE = {"Placet", "UTC", "Markdown", "HTML"}
+# "Approved" is what an agent is told, in every language.
+UNTRANSLATABLE = {"Placet", "UTC", "Markdown", "HTML", "Approved"}
 
 
 # Complete

@@ -69,7 +69,7 @@ def test_marks_cut_the_text_and_may_overlap() -> None:
 def test_the_page_marks_what_was_found_and_names_sender_receiver_and_policy() -> None:
     page = rendered(review_view(make_offer(make_message())))
     assert "<mark>536-22-8764<span" in page
-    for name in ("travel-planner", "bookings", "Review Messages with SSNs", "message.parts[1].file.bytes"):
+    for name in ("travel-planner", "bookings", "Review Messages with SSNs", "passport.png"):
         assert name in page
     assert "Note for the records" in page
     assert 'value="edit"' not in page
@@ -123,3 +123,9 @@ def test_hostile_text_stays_text() -> None:
 
 def mark_of(text: str) -> dict[str, Any]:
     return {"start": 0, "end": len(text), "entity": "E", "policy": "P", "action": "MASK"}
+
+
+def test_files_of_a_case_from_an_earlier_version_are_named() -> None:
+    page = rendered(review_view(make_offer(make_message(files=["message.parts[1].file.bytes"]))))
+    assert "message.parts[1].file.bytes" in page
+    assert "passport.png" not in page

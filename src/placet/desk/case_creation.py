@@ -93,14 +93,16 @@ class CaseCreator:
         idempotency_key: str | None,
         subject: Subject,
         hold: BuildHold | None = None,
+        max_context_bytes: int | None = None,
     ) -> CreatedCase:
         """Create the case, or return the first response if this key was used before.
 
         `hold` builds the hold that is written with the case. It cannot be combined with an idempotency key:
         the id of the hold identifies the request. Raises CaseConflict if that id is taken.
+        `max_context_bytes` replaces the limit of the settings.
         """
         if idempotency_key is None or hold is not None:
-            return await self._create(draft, principal, subject, None, hold)
+            return await self._create(draft, principal, subject, None, hold, max_context_bytes)
         key = idempotency.check_key(idempotency_key)
         asked = msgspec.json.encode([draft, subject], order="deterministic")
         # The digest includes the key: without it, a guess of the erased content could be confirmed.
@@ -132,9 +134,13 @@ class CaseCreator:
         subject: Subject,
         repeatable: IdempotentRequest | None,
         hold: BuildHold | None,
+        max_context_bytes: int | None = None,
     ) -> CreatedCase:
         rules = self._find_rules(draft.type, draft.context)
-        case, offer, credentials = self._build_case(draft, rules, principal, subject)
+        limits = self._limits
+        if max_context_bytes is not None:
+            limits = replace(limits, max_context_bytes=max_context_bytes)
+        case, offer, credentials = self._build_case(draft, rules, principal, subject, limits)
         warnings = rules.list_warnings(offer.context)
         if case.callback_url is not None:
             try:
@@ -195,14 +201,14 @@ class CaseCreator:
         raise Unavailable()
 
     def _build_case(
-        self, draft: CaseDraft, rules: ReviewRules, principal: Principal, subject: Subject
+        self, draft: CaseDraft, rules: ReviewRules, principal: Principal, subject: Subject, limits: Limits
     ) -> tuple[Case, Offer, CaseCredentials]:
         check_policy(draft.verification_policy, self._verifiable)
         offer = prepare_offer(
             draft,
             rules,
             entry_point=subject.entry_point,
-            limits=self._limits,
+            limits=limits,
             service=self._service_name,
             four_eyes=self._four_eyes or draft.four_eyes,
             salt=random_values.generate_salt(),
@@ -214,7 +220,7 @@ class CaseCreator:
             submit_token=random_values.generate_token(),
         )
         case = build_case(
-            draft, offer, credentials, owner=principal.name, subject=subject, now=now, limits=self._limits
+            draft, offer, credentials, owner=principal.name, subject=subject, now=now, limits=limits
         )
         return case, offer, credentials
 

@@ -136,10 +136,19 @@ class ReviewDesk:
         idempotency_key: str | None = None,
         subject: Subject | None = None,
         hold: BuildHold | None = None,
+        max_context_bytes: int | None = None,
     ) -> CreatedCase:
-        """Create a case and its hold in one transaction; a repeated Idempotency-Key returns the first."""
+        """Create a case and its hold in one transaction; a repeated Idempotency-Key returns the first.
+
+        `max_context_bytes` replaces the limit of the settings.
+        """
         return await self._creator.open(
-            draft, principal, idempotency_key=idempotency_key, subject=subject or Subject(), hold=hold
+            draft,
+            principal,
+            idempotency_key=idempotency_key,
+            subject=subject or Subject(),
+            hold=hold,
+            max_context_bytes=max_context_bytes,
         )
 
     async def require_callable(self, url: str) -> None:

@@ -164,6 +164,8 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     status: str
     expires_at: datetime
     asker: Asker = Asker()
+    note: tuple[str, ...] = ()
+    """Short texts that distinguish the case from others with its prompt."""
     closed_at: datetime | None = None
     outcome: str | None = None
     person: str | None = None

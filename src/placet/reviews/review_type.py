@@ -137,6 +137,10 @@ class ReviewType(ABC):
         """Return the name of the outcome that the pages describe after this action."""
         return action
 
+    def build_list_note(self, offer: Offer) -> tuple[str, ...]:
+        """Return short texts that distinguish the case from others with its prompt; none for most types."""
+        return ()
+
     def extract_comparable(self, offer: Offer) -> dict[str, Any]:
         """Return the values that are compared between one round and the next."""
         return omit_from_context(offer.context, find_presets_key(offer.context))

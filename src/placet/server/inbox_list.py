@@ -142,6 +142,7 @@ def _build_row(case: Case, offer: Offer, service_name: str | None) -> InboxRow:
         case_id=case.id,
         type=get_type_name(offer),
         prompt=offer.prompt,
+        note=load_review_type(offer).build_list_note(offer),
         asker=describe_asker(case, offer, service_name=service_name),
         status=case.status.value,
         expires_at=case.expires_at,

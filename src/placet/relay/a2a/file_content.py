@@ -57,6 +57,22 @@ def decode_data_url(url: str) -> str | None:
     return decode_text_file(plain) if media_type.strip().lower().endswith("base64") else plain or None
 
 
+def decode_file_bytes(content: str) -> bytes | None:
+    """Return the bytes of a file in base64 or in a `data:` URL, or None if they cannot be decoded.
+
+    Reads base64 as `decode_text_file` does.
+    """
+    if content[:5].lower() == "data:":
+        media_type, _, encoded = content.partition(",")
+        content = unquote(encoded)
+        if not media_type.strip().lower().endswith("base64"):
+            return content.encode("utf-8", "replace")
+    try:
+        return _decode_base64(_NOT_BASE64.sub("", content.translate(_STANDARD)))
+    except (binascii.Error, ValueError):
+        return None
+
+
 def find_data_urls(text: str) -> list[str]:
     """Return the base64 content of all `data:` URLs in a text, such as images in Markdown."""
     if "ase64," not in text and "ASE64," not in text:

@@ -31,6 +31,8 @@ STRUCTURE_FIELDS = frozenset(
     | {"artifactId", "artifact_id", *TASK_ID, *CONTEXT_ID, *MESSAGE_ID, *REFERENCES}
 )
 FILE_FIELDS = frozenset({"bytes", "raw", "fileWithBytes", "file_with_bytes"})
+FILE_NAME_FIELDS = ("filename", "name")
+MEDIA_TYPE_FIELDS = ("mediaType", "media_type", "mimeType", "mime_type")
 FREE_FORM_FIELDS = frozenset({"data", "metadata"})
 # Fields of a message or artifact with content, besides the free-form ones.
 CONTENT_FIELDS = frozenset(
@@ -105,6 +107,10 @@ class UnreadableContent(NamedTuple):
 
     path: str
     content: str
+    name: str | None = None
+    """The file name that the sender gave."""
+    media_type: str | None = None
+    """The media type that the sender gave."""
 
 
 class TextCollector:
@@ -218,7 +224,8 @@ class TextCollector:
     def _collect_file_text(self, text: str | None, content: str, location: TextLocation) -> None:
         piece = location.piece
         if text is None or is_page_description(text):
-            self.unreadable.append(UnreadableContent(piece.path, content))
+            name, media_type = _get_file_labels(location.holder)
+            self.unreadable.append(UnreadableContent(piece.path, content, name, media_type))
         if text is not None:
             self._add(location._replace(piece=TextPiece(piece.path, text, piece.role)))
 
@@ -235,6 +242,16 @@ class TextCollector:
             for content in urls:
                 if (text := decode_text_file(content)) is None or is_page_description(text):
                     self.unreadable.append(UnreadableContent(piece.path, content))
+
+
+def _get_file_labels(holder: Any) -> tuple[str | None, str | None]:
+    """Return the name and the media type beside the content of a file, in the spelling of any dialect."""
+    fields = holder if isinstance(holder, dict) else {}
+    labels = [
+        next((fields[name] for name in names if isinstance(fields.get(name), str)), None)
+        for names in (FILE_NAME_FIELDS, MEDIA_TYPE_FIELDS)
+    ]
+    return labels[0], labels[1]
 
 
 def replace_texts(document: Json, locations: Sequence[TextLocation], texts: Sequence[str]) -> Json:

@@ -22,11 +22,13 @@ from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policies.policy import Leg
 from placet.relay.registry.subscriptions import CallerKind
 from placet.relay.route_addresses import OPERATIONS
+from placet.text.truncation import truncate
 
 DECISION_ERRORS = (CaseNotFound, AlreadyClosed, CaseExpired)
 NOT_FOUND = "Approval not found."
 MAX_MESSAGE_LENGTH = 10_000
 READ_BATCH = 10
+MAX_LISTED_TEXT = 16_384
 MAX_LISTED_DATA = 16_384
 """The maximum size of the data of one message in a list, so that a page stays readable."""
 
@@ -63,7 +65,16 @@ class ApprovalView(Struct, frozen=True, kw_only=True, rename="camel"):
     tenant_id: str
     agent_id: Annotated[str, Meta(description="The agent of the conversation.")]
     agent_message_role: Literal["user", "agent"]
-    agent_message_text: Annotated[str, Meta(description="All texts of the held message, in order.")]
+    agent_message_text: Annotated[
+        str,
+        Meta(
+            description="All texts of the held message, in order, as they will be sent. "
+            f"In a list, at most {MAX_LISTED_TEXT} characters."
+        ),
+    ]
+    agent_message_length: Annotated[
+        int, Meta(description="The number of characters of all texts. A list may show fewer.")
+    ]
     agent_message_data: Annotated[
         list[Any] | None,
         Meta(
@@ -161,7 +172,9 @@ class ApprovalApi(HttpApi):
         total = 0
         for page in range(query.page * batches, (query.page + 1) * batches):
             holds, total = await self._store.list_holds(tenant, query.filter(), page=page, size=size)
-            views += [approval_from_hold(hold, max_data=MAX_LISTED_DATA) for hold in holds]
+            views += [
+                approval_from_hold(hold, max_data=MAX_LISTED_DATA, max_text=MAX_LISTED_TEXT) for hold in holds
+            ]
             if len(holds) < size:
                 break
         return query.make_page(views, total)
@@ -238,8 +251,13 @@ class _HoldBodyView(Struct, frozen=True, kw_only=True):
 _decode_body = msgspec.json.Decoder(_HoldBodyView).decode
 
 
-def approval_from_hold(hold: HoldRow, *, max_data: int | None = None) -> ApprovalView:
-    """Return the approval of a hold, without its data if that is larger than `max_data` bytes."""
+def approval_from_hold(
+    hold: HoldRow, *, max_data: int | None = None, max_text: int | None = None
+) -> ApprovalView:
+    """Return the approval of a hold.
+
+    Its text is cut at `max_text` characters, and its data left out if larger than `max_data` bytes.
+    """
     body = _decode_body(hold.body)
     policy, source_kind = body.policy, body.source_kind
     size = len(memoryview(body.data))
@@ -252,7 +270,8 @@ def approval_from_hold(hold: HoldRow, *, max_data: int | None = None) -> Approva
         tenant_id=hold.tenant,
         agent_id=hold.sink,
         agent_message_role=body.role,
-        agent_message_text=body.text,
+        agent_message_text=body.text if max_text is None else truncate(body.text, max_text),
+        agent_message_length=len(body.text),
         agent_message_data=body.data.copy() if has_data else None,  # type: ignore[arg-type]
         detection_source=hold.detection_source,  # type: ignore[arg-type]
         source_agent_id=hold.source if source_kind == "agent" else None,

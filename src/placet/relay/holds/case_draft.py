@@ -8,10 +8,14 @@ from msgspec import Struct
 
 from placet.desk.draft import CaseDraft
 from placet.ports.detector import Scannable
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.a2a.text_normalization import normalize_text
 from placet.relay.a2a.translation import get_parts
 from placet.relay.holds.frozen_message import FrozenMessage, HoldKind
+from placet.relay.holds.held_files import describe_files
 from placet.relay.holds.hold_body import HoldingPolicy
 from placet.relay.holds.message_excerpts import (
     excerpt_data,
@@ -32,12 +36,16 @@ from placet.relay.tasks.reasons import (
 )
 from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.text.characters import replace_unstorable
+from placet.text.truncation import truncate
 
 CONTEXT_FIELD = "held_message"
-MAX_TEXT_LENGTH = 100_000
 MAX_MATCHED_TEXT = 2_000
 MAX_LIST_ITEMS = 50
-RESERVED_BYTES = 16 * 1024
+MAX_REQUESTS = 3
+MAX_REQUEST_TEXT = 2_000
+MAX_CONTEXT_GROWTH = 24
+"""How much larger than its message the context of a case may be: each text has a path, marks and escapes."""
+RESERVED_BYTES = 48 * 1024
 """Bytes of a case's context that are reserved for everything except the texts."""
 MIN_TEXT_BYTES = 1024
 
@@ -70,7 +78,7 @@ class HoldReason(Struct, frozen=True, kw_only=True):
         held = [one.text for one in self.findings if one.action is PolicyAction.HUMAN_REVIEW_REQUIRED]
         texts = dict.fromkeys(held or [one.text for one in self.findings])
         content = "\n".join(map(_annotate_hidden_text, texts))
-        return replace_unstorable(content)[:MAX_MATCHED_TEXT] or None
+        return truncate(replace_unstorable(content), MAX_MATCHED_TEXT) or None
 
 
 def _annotate_hidden_text(text: str) -> str:
@@ -105,6 +113,7 @@ def build_draft(
     pieces: Sequence[Scannable],
     *,
     data: list[Any] | None,
+    files: Sequence[UnreadableContent],
     task_id: str,
     timeout: str | None,
     max_context_bytes: int,
@@ -116,7 +125,11 @@ def build_draft(
         type=HELD_MESSAGES.type,
         prompt=build_prompt(matter, subscription),
         message=build_summary(matter, subscription, hold_reason),
-        context={CONTEXT_FIELD: _add_message(facts, hold_reason, pieces, data, max_context_bytes)},
+        context={
+            CONTEXT_FIELD: _add_message(
+                facts, hold_reason, pieces, data, files, max_context_bytes=max_context_bytes
+            )
+        },
         timeout=timeout,
         default_action="reject",
         inline_actions=HELD_MESSAGES.inline_actions,
@@ -151,14 +164,42 @@ def build_summary(matter: HoldKind, subscription: Subscription, hold_reason: Hol
 def join_visible_texts(pieces: Sequence[Scannable]) -> str:
     """Return the texts of a message joined, without ids and data parts."""
     texts = [piece.text for piece in pieces if not (is_in_data_part(piece) or is_identifier(piece))]
-    return replace_unstorable("\n".join(texts))[:MAX_TEXT_LENGTH]
+    return replace_unstorable("\n".join(texts))
 
 
-def find_data_parts(request: InspectionRequest, reply: A2AReply | None) -> list[Any] | None:
+def find_data_parts(call: A2ACall, reply: A2AReply | None) -> list[Any] | None:
     """Return the data parts of the held message; None if it has none."""
-    parents = [request.call.message or {}] if reply is None else _list_objects_with_parts(reply)
+    parents = [call.message or {}] if reply is None else _list_objects_with_parts(reply)
     found = [part["data"] for parent in parents for part in get_parts(parent) if "data" in part]
     return found or None
+
+
+def list_request_texts(request: InspectionRequest) -> list[str]:
+    """Return the last messages that the agent got in this task, each with its beginning, the newest last.
+
+    Of the messages in the agent's `history`, only those count that the relay itself forwarded.
+    """
+    task = None if request.reply is None else request.reply.task
+    history = [] if task is None else task.get("history")
+    known = request.reply.forwarded.get(str(task.get("id")), frozenset()) if request.reply and task else ()
+    messages = [one for one in history if isinstance(one, dict)] if isinstance(history, list) else []
+    found = {digest: one for one in messages if (digest := digest_message(one)) in known}
+    if request.sent_message is not None and request.forwarded is not None:
+        found[request.forwarded] = request.sent_message
+    texts = [_join_parts(message) for message in found.values()]
+    return [truncate(replace_unstorable(text), MAX_REQUEST_TEXT) for text in texts if text][-MAX_REQUESTS:]
+
+
+def _join_parts(message: dict[str, Any]) -> str:
+    texts = [
+        part["text"]
+        if isinstance(part.get("text"), str)
+        else msgspec.json.encode(part["data"]).decode()
+        if "data" in part
+        else ""
+        for part in get_parts(message)
+    ]
+    return "\n".join(text for text in texts if text)
 
 
 def get_author_role(matter: HoldKind) -> Literal["user", "agent"]:
@@ -182,10 +223,10 @@ def _build_facts(
         "policy": _describe_policy(hold_reason),
         "reason": replace_unstorable(hold_reason.reason)[:500],
         "unchecked": [format_label(one) for one in hold_reason.unchecked[:MAX_LIST_ITEMS]],
-        "files": [format_label(path) for path in hold_reason.unreadable_paths[:MAX_LIST_ITEMS]],
         "digest": frozen.digest,
         "task_id": format_label(task_id),
         "correlation_id": format_label(request.correlation_id),
+        "request": list_request_texts(request) if frame.matter == "input" else [],
     }
 
 
@@ -194,15 +235,18 @@ def _add_message(
     hold_reason: HoldReason,
     pieces: Sequence[Scannable],
     data: list[Any] | None,
+    files: Sequence[UnreadableContent],
+    *,
     max_context_bytes: int,
 ) -> dict[str, Any]:
-    """Return the facts with as much of the message as fits into the case's context."""
+    """Return the facts with the message, or as much of it as fits into the case's context."""
     room = max_context_bytes - RESERVED_BYTES
     while True:
-        parts = excerpt_data(data, room=room // 4)
+        parts = excerpt_data(data, room=room // 3)
+        described = describe_files(files, room=room // 3)
         shows_data = not parts["data_left_out"]
-        texts = excerpt_texts(pieces, hold_reason.findings, room=room - room // 4, shows_data=shows_data)
-        context = {**facts, **parts, **texts}
+        texts = excerpt_texts(pieces, hold_reason.findings, room=room // 3, shows_data=shows_data)
+        context = {**facts, **parts, **described, **texts}
         if room < MIN_TEXT_BYTES or len(msgspec.json.encode(context)) <= max_context_bytes - MIN_TEXT_BYTES:
             return context
         room //= 2  # escapes can make a text longer in JSON than its own length

@@ -1,7 +1,7 @@
 """Hold messages: freeze each message, open its case, and give the caller a task to wait for."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 from weakref import WeakValueDictionary
@@ -13,6 +13,7 @@ from placet.desk import random_values
 from placet.desk.new_deliveries import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, RelayConflict, Unavailable
+from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldCreation
 from placet.ports.identity import Principal
 from placet.ports.task_store import TaskRow
@@ -20,10 +21,12 @@ from placet.protocol.duration import format_duration, parse_duration
 from placet.relay.a2a.builders import build_task_reply
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.holds.backlog import Backlog, BacklogFull
 from placet.relay.holds.case_draft import (
     AGENT_INPUT_REASON,
+    MAX_CONTEXT_GROWTH,
     build_draft,
     find_data_parts,
     hold_reason_from_evaluation,
@@ -36,6 +39,7 @@ from placet.relay.holds.new_hold import MAX_ATTEMPTS, NewHold
 from placet.relay.holds.task_locator import TaskLocator, build_unavailable_task_error
 from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
 from placet.relay.policies.evaluation import Evaluation
+from placet.relay.policies.masking import mask_and_move
 from placet.relay.policies.policy import Leg
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.settings import MAX_PENDING_HOLDS
@@ -136,15 +140,17 @@ class HoldService:
             raise A2AError("refused", CANNOT_HOLD)
         target = await self.task_locator.locate_call(request)
         pieces = call.pieces()
-        masked = evaluation.mask(pieces)
-        document = call.document
+        masked, findings = mask_and_move(pieces, evaluation.findings)
+        held_call = call
         if masked != tuple(pieces):
             document = call.with_texts([piece.text for piece in masked])
+            held_call = replace(call, document=document)
         new_hold = NewHold(
             request=request,
-            frozen=freeze_call(leg, request, document),
-            hold_reason=hold_reason_from_evaluation(evaluation),
-            pieces=pieces,
+            held_call=held_call,
+            frozen=freeze_call(leg, request, held_call.document),
+            hold_reason=hold_reason_from_evaluation(replace(evaluation, findings=findings)),
+            pieces=_keep_roles(pieces, masked),
             detection_source="POLICY_ESCALATION",
             target=target,
         )
@@ -157,12 +163,16 @@ class HoldService:
         if reply is None:
             raise A2AError("refused", CANNOT_HOLD)
         pieces = reply.pieces()
-        masked = evaluation.mask(pieces)
+        masked, findings = mask_and_move(pieces, evaluation.findings)
         if masked != tuple(pieces):
             reply = replace(reply, document=reply.with_texts([piece.text for piece in masked]))
         new_hold = await self._freeze_reply("response", leg, request, reply)
         return await self._create_hold(
-            replace(new_hold, hold_reason=hold_reason_from_evaluation(evaluation), pieces=pieces)
+            replace(
+                new_hold,
+                hold_reason=hold_reason_from_evaluation(replace(evaluation, findings=findings)),
+                pieces=_keep_roles(pieces, masked),
+            )
         )
 
     async def _hold_input(self, request: InspectionRequest, reply: A2AReply) -> AnswerVerdict:
@@ -201,6 +211,7 @@ class HoldService:
         )
         return NewHold(
             request=request,
+            held_call=request.call,
             frozen=frozen,
             hold_reason=AGENT_INPUT_REASON,
             pieces=(),
@@ -260,15 +271,20 @@ class HoldService:
     async def _write(self, new_hold: NewHold, hold_id: str, task: Task) -> Task:
         """Write the case, the hold, its task and its audit events in one transaction."""
         request, subscription = new_hold.request, new_hold.request.subscription
+        # The reviewer sees the whole message, so its size is the limit, not that of other cases.
+        max_context_bytes = max(
+            self.desk.limits.max_context_bytes, MAX_CONTEXT_GROWTH * len(new_hold.frozen.data)
+        )
         draft = build_draft(
             new_hold.frozen,
             request,
             new_hold.hold_reason,
             new_hold.pieces,
-            data=find_data_parts(request, new_hold.reply),
+            data=find_data_parts(new_hold.held_call, new_hold.reply),
+            files=new_hold.list_files(),
             task_id=task.id,
             timeout=self._timeout,
-            max_context_bytes=self.desk.limits.max_context_bytes,
+            max_context_bytes=max_context_bytes,
         )
         now = self.now()
         metadata = reason_to_metadata(new_hold.hold_reason.metadata)
@@ -294,6 +310,7 @@ class HoldService:
                 build_case_owner(subscription.tenant),
                 subject=Subject(entry_point=RELAY, ref=hold_id),
                 hold=build_hold,
+                max_context_bytes=max_context_bytes,
             )
         except CaseConflict:
             raise RelayConflict() from None
@@ -319,6 +336,14 @@ class HoldService:
 
     def _lock(self, tenant: str, agent: str, name: str) -> asyncio.Lock:
         return self._locks.setdefault((tenant, agent, name), asyncio.Lock())
+
+
+def _keep_roles(pieces: Sequence[TextPiece], masked: Sequence[Scannable]) -> list[TextPiece]:
+    """Return the pieces with their masked texts."""
+    return [
+        piece if piece.text == other.text else TextPiece(piece.path, other.text, piece.role)
+        for piece, other in zip(pieces, masked, strict=True)
+    ]
 
 
 def build_case_owner(tenant: str) -> Principal:

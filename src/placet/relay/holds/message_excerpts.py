@@ -13,9 +13,9 @@ from placet.relay.policies.finding import Finding
 from placet.text.characters import replace_unstorable
 from placet.text.truncation import truncate
 
-MAX_TEXTS = 200
+MAX_TEXTS = 20_000
 MAX_MARKS = 500
-MAX_DATA_PARTS = 50
+MAX_DATA_PARTS = 5_000
 MAX_DATA_DEPTH = 20
 MARK_CONTEXT = 400
 """Characters shown on both sides of a finding if the text is too long to be shown whole."""
@@ -58,8 +58,8 @@ def excerpt_texts(
 
 
 def is_in_data_part(piece: Scannable) -> bool:
-    """Return whether the text is in a data part."""
-    return _DATA.search(piece.path) is not None
+    """Return whether the text is in a data part that is shown as data."""
+    return not piece.path.startswith("history[") and _DATA.search(piece.path) is not None
 
 
 def is_identifier(piece: Scannable) -> bool:
@@ -84,7 +84,7 @@ def _clean_value(value: Any, levels: int) -> Any:
     if isinstance(value, str):
         return replace_unstorable(value)
     if isinstance(value, dict | list) and levels == 0:
-        return "…"
+        return replace_unstorable(msgspec.json.encode(value).decode())
     if isinstance(value, dict):
         return {replace_unstorable(str(name)): _clean_value(item, levels - 1) for name, item in value.items()}
     return [_clean_value(item, levels - 1) for item in value] if isinstance(value, list) else value

@@ -14,8 +14,10 @@ from msgspec import Struct
 from placet.ports.audit_store import AuditRow
 from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldRow
+from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.json_fields import Json
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.holds.case_draft import (
     HoldReason,
@@ -25,6 +27,7 @@ from placet.relay.holds.case_draft import (
     join_visible_texts,
 )
 from placet.relay.holds.frozen_message import FrozenMessage
+from placet.relay.holds.held_files import MAX_FILES
 from placet.relay.holds.hold_body import DetectionSource, HoldBody
 from placet.relay.holds.message_holder import digest_file, digest_text
 from placet.relay.holds.task_locator import HoldTarget
@@ -43,6 +46,8 @@ class NewHold(Struct, frozen=True, kw_only=True):
     """The message and everything needed to write its hold."""
 
     request: InspectionRequest
+    held_call: A2ACall
+    """The call as it is held, with masks; for a held response, its call."""
     frozen: FrozenMessage
     hold_reason: HoldReason
     pieces: Sequence[Scannable]
@@ -106,7 +111,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
             reason=metadata,
             role=get_author_role(frame.matter),
             text=join_visible_texts(self.pieces),
-            data=find_data_parts(request, self.reply),
+            data=find_data_parts(self.held_call, self.reply),
             summary=build_summary(frame.matter, subscription, hold_reason),
             context_id=task.context_id or task.id,
             message_id=omit_sensitive_id(request.call.message_id, hold_reason.findings),
@@ -138,10 +143,12 @@ class NewHold(Struct, frozen=True, kw_only=True):
         pieces = self.pieces[:MAX_APPROVED_TEXTS]
         return [*(piece.text for piece in pieces), *list_joined_texts(pieces)]
 
+    def list_files(self) -> list[UnreadableContent]:
+        """Return the files of the held message that no policy can read."""
+        return (self.reply or self.held_call).unreadable_content()
+
     def _list_file_digests(self) -> list[str]:
-        """Return the digests of files that are named to the reviewer but cannot be shown."""
-        held = self.reply or self.request.call
-        return [digest_file(one.content) for one in held.unreadable_content()[:MAX_APPROVED_TEXTS]]
+        return [digest_file(one.content) for one in self.list_files()[:MAX_FILES]]
 
     def build_events(self, audit_log: AuditLog, hold: HoldRow) -> list[AuditRow]:
         """Return the audit events of a new hold."""

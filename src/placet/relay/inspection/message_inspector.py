@@ -37,6 +37,8 @@ class InspectionRequest(Struct, frozen=True, kw_only=True):
     """Collects the findings of all legs for the audit event of the call."""
     forwarded: str | None = None
     """The digest of the message as the agent got it; None if the relay sent no message to the agent."""
+    sent_message: dict[str, Any] | None = None
+    """The message as the agent got it."""
     writes: CallWrites | None = None
     """The task rows that wait for the audit event of the call."""
 

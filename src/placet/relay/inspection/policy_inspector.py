@@ -40,6 +40,7 @@ from placet.relay.policies.evaluation import (
     exempt_approved,
     hold_unchecked,
 )
+from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Leg, PolicyAction
 from placet.relay.policies.policy_set import AppliedPolicy
 from placet.relay.policies.text_joining import (
@@ -63,6 +64,10 @@ STREAM_OPERATIONS: frozenset[Operation] = frozenset({"stream", "subscribe"})
 RESPONSE_ATTEMPTS = 5
 """How often detectors that have no time are asked about a response."""
 PASS_EVALUATION = Evaluation(outcome=Outcome.PASS)
+_NEXT_LEGS = {
+    Leg.REQUEST_FROM_SOURCE: Leg.REQUEST_TO_SINK,
+    Leg.RESPONSE_FROM_SINK: Leg.RESPONSE_TO_SOURCE,
+}
 _RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 
 
@@ -309,10 +314,33 @@ class PolicyInspector:
     async def _hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Verdict:
         if request.call.operation not in HOLDABLE_OPERATIONS:
             return RefuseVerdict(_build_refusal(evaluation))
+        masks = await self._find_later_masks(leg, request)
+        evaluation = replace(evaluation, findings=(*evaluation.findings, *masks))
         # Store the audit events before the hold, so that every hold can be traced to its findings.
         async with asyncio.timeout(FLUSH_WITHIN_S):
             await self._audit_log.flush()
         return await self._holder.hold(leg, request, evaluation)
+
+    async def _find_later_masks(self, leg: Leg, request: InspectionRequest) -> list[Finding]:
+        """Return what policies mask on the next leg. The reviewer sees the message as it will be sent."""
+        later = _NEXT_LEGS.get(leg)
+        tenant, sink = request.subscription.tenant, request.subscription.sink
+        evaluator = self._policy_cache.find(tenant) or await self._policy_cache.load_evaluator(tenant)
+        if later is None or evaluator is None:
+            return []
+        message = request.call if leg is Leg.REQUEST_FROM_SOURCE else request.reply
+        pieces: Sequence[Scannable] = [] if message is None else message.pieces()
+        joined = join_texts(pieces, [get_text_group(piece.path) for piece in pieces])
+        evaluation = await evaluator.inspect(
+            joined.scannables,
+            source=request.subscription.source.name,
+            sink=sink.id,
+            leg=later,
+            at=self._now(),
+        )
+        if joined.spans:
+            evaluation = split_findings(evaluation, joined, pieces)
+        return [one for one in evaluation.findings if one.action is PolicyAction.MASK]
 
     async def _hold_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]

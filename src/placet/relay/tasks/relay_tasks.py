@@ -29,7 +29,15 @@ RELAY_OPERATIONS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"
 class TaskHandle:
     """The state of one call that changes while the call is handled."""
 
-    __slots__ = ("forwarded", "inspections", "is_in_background", "task_id", "upstream_id", "writes")
+    __slots__ = (
+        "forwarded",
+        "inspections",
+        "is_in_background",
+        "sent_message",
+        "task_id",
+        "upstream_id",
+        "writes",
+    )
 
     def __init__(self, task_id: str | None = None, *, writes: CallWrites | None = None) -> None:
         self.task_id = task_id
@@ -40,6 +48,8 @@ class TaskHandle:
         """The agent's id for the task."""
         self.forwarded: str | None = None
         """The digest of the message as the agent gets it (`digest_message`); None for other operations."""
+        self.sent_message: Json | None = None
+        """The message as the agent gets it."""
         self.inspections = 0
         """How many inspections are in progress. Each of them may hold the message."""
         self.is_in_background = False

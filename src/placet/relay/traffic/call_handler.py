@@ -219,6 +219,7 @@ class CallHandler:
         """Store the digest of a message in its task, so that it is recognized when the agent repeats it."""
         handle, subscription = exchange.handle, exchange.subscription
         digest = handle.forwarded = digest_message(message)
+        handle.sent_message = message
         for task_id in {handle.task_id, call.target_task_id} - {None}:
             task = await self._access.find_caller_task(subscription, str(task_id))
             if task is not None:

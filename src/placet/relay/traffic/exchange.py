@@ -96,6 +96,7 @@ def build_inspection_request(exchange: Exchange, call: A2ACall, reply: A2AReply 
         webhook=exchange.webhook,
         pushed=exchange.pushed,
         forwarded=exchange.handle.forwarded,
+        sent_message=exchange.handle.sent_message,
         findings_record=exchange.findings_record,
         writes=exchange.handle.writes,
     )
