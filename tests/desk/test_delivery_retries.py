@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.desk.delivery_retries import RETRY_SCHEDULE, classify_reply, next_attempt_in
+from placet.desk.delivery_retries import RELEASE_RETRY_SCHEDULE, RETRY_SCHEDULE, classify_reply, next_attempt_in
 
 
 def test_ten_attempts_span_three_days_and_then_it_is_over() -> None:
@@ -45,3 +45,11 @@ def test_reply_decides_what_happens_to_the_delivery(status: int | None, verdict:
 
 def test_forbidden_address_is_given_up_at_once() -> None:
     assert classify_reply(None, refused=True) == "give_up"
+
+
+def test_approved_messages_are_retried_within_seconds_at_first() -> None:
+    waits = [next_attempt_in(attempt, 0.0, RELEASE_RETRY_SCHEDULE) for attempt in range(19)]
+    assert waits == [*RELEASE_RETRY_SCHEDULE, None]
+    assert sum(RELEASE_RETRY_SCHEDULE[:4], timedelta(0)) == timedelta(seconds=17)
+    assert all(wait <= timedelta(minutes=1) for wait in RELEASE_RETRY_SCHEDULE[:7])
+    assert sum(RELEASE_RETRY_SCHEDULE, timedelta(0)) > sum(RETRY_SCHEDULE, timedelta(0))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from placet.cases.case import Subject
 from placet.desk.answer import Answer
-from placet.desk.delivery_retries import JITTER_SHARE, RETRY_SCHEDULE
+from placet.desk.delivery_retries import JITTER_SHARE, RELEASE_RETRY_SCHEDULE, RETRY_SCHEDULE
 from placet.desk.draft import draft_from
 from placet.desk.outbox import (
     AT_ONCE,
@@ -432,8 +432,9 @@ async def test_last_attempt_is_marked_as_last(kit: DeskForTests) -> None:
     house = LocalCourier(NO_ANSWER)
     outbox = Outbox(store=kit.store, couriers={"relay": house}, clock=kit.clock)
     await answer_held_message(kit)
-    for _ in RETRY_SCHEDULE:
+    for _ in RELEASE_RETRY_SCHEDULE:
         await outbox.run_once()
         kit.clock.advance(timedelta(days=2))
-    assert [request.last for request in house.requests] == [False] * (len(RETRY_SCHEDULE) - 1) + [True]
+    attempts = len(RELEASE_RETRY_SCHEDULE)
+    assert [request.last for request in house.requests] == [False] * (attempts - 1) + [True]
     assert (await delivery(kit)).state == "failed"

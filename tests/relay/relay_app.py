@@ -21,6 +21,7 @@ from placet.relay.registry.registry_snapshot import snapshot_from_settings
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.traffic.proxy import RelayApp
+from placet.relay.upstream.agent_availability import AgentAvailability
 from tests.relay.fakes import MemoryTaskRepository
 
 
@@ -77,4 +78,5 @@ def build_app(
         inspector=inspector,
         tasks=tasks or MemoryTaskRepository(),
         audit_log=audit_log,
+        availability=AgentAvailability(lambda agent: None),
     )

@@ -1,5 +1,6 @@
 """The retry schedule of deliveries, and the meaning of a receiver's reply."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal
 
@@ -16,19 +17,27 @@ RETRY_SCHEDULE = (
     timedelta(hours=20),
     timedelta(hours=24),
 )
+RELEASE_RETRY_SCHEDULE = (
+    *(timedelta(seconds=wait) for wait in (0, 2, 5, 10, 20, 30)),
+    *(timedelta(minutes=wait) for wait in (1, 2, 5, 15, 30)),
+    *(timedelta(hours=wait) for wait in (1, 2, 5, 10, 14, 20, 24)),
+)
+"""The wait before each attempt to send an approved message to an agent. Its caller waits for the answer."""
 JITTER_SHARE = 0.2
 
 ReplyClass = Literal["delivered", "retry", "disable", "give_up"]
 
 
-def next_attempt_in(attempt: int, jitter: float) -> timedelta | None:
+def next_attempt_in(
+    attempt: int, jitter: float, schedule: Sequence[timedelta] = RETRY_SCHEDULE
+) -> timedelta | None:
     """Return how long to wait after `attempt` failed attempts, or None to give up.
 
     `jitter` in [0, 1) lengthens the wait by up to a fifth, so that retries are spread over time.
     """
-    if attempt >= len(RETRY_SCHEDULE):
+    if attempt >= len(schedule):
         return None
-    return RETRY_SCHEDULE[max(attempt, 0)] * (1 + JITTER_SHARE * jitter)
+    return schedule[max(attempt, 0)] * (1 + JITTER_SHARE * jitter)
 
 
 def classify_reply(status: int | None, *, refused: bool = False) -> ReplyClass:

@@ -10,8 +10,13 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from placet.desk import random_values
-from placet.desk.delivery_retries import classify_reply, next_attempt_in
-from placet.desk.new_deliveries import WEBHOOK
+from placet.desk.delivery_retries import (
+    RELEASE_RETRY_SCHEDULE,
+    RETRY_SCHEDULE,
+    classify_reply,
+    next_attempt_in,
+)
+from placet.desk.new_deliveries import RELAY, WEBHOOK
 from placet.errors import RequestError, ValidationFailed
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from placet.ports.endpoint_store import Endpoint, EndpointStore
@@ -112,7 +117,7 @@ class Outbox:
 
     async def _prepare(self, delivery: Delivery) -> OutgoingRequest:
         """Return the request to send. Only webhooks are signed."""
-        last = next_attempt_in(delivery.attempts + 1, 0.0) is None
+        last = next_attempt_in(delivery.attempts + 1, 0.0, _get_schedule(delivery)) is None
         headers = await self._sign_headers(delivery) if delivery.courier == WEBHOOK else {}
         return OutgoingRequest(url=delivery.target, body=delivery.body, headers=headers, last=last)
 
@@ -142,15 +147,19 @@ class Outbox:
         verdict = classify_reply(reply.status, refused=reply.refused)
         if verdict == "delivered":
             return replace(tried, state="delivered", next_at=None, settled_at=self._now()), False
-        wait = (
-            next_attempt_in(tried.attempts, random_values.generate_jitter()) if verdict == "retry" else None
-        )
+        wait = None
+        if verdict == "retry":
+            wait = next_attempt_in(tried.attempts, random_values.generate_jitter(), _get_schedule(delivery))
         if wait is None:
             return self._fail(tried, reply.error), verdict == "disable"
         return replace(tried, next_at=self._now() + max(wait, reply.retry_after or wait)), False
 
     def _fail(self, delivery: Delivery, error: str | None) -> Delivery:
         return replace(delivery, state="failed", next_at=None, last_error=error, settled_at=self._now())
+
+
+def _get_schedule(delivery: Delivery) -> Sequence[timedelta]:
+    return RELEASE_RETRY_SCHEDULE if delivery.courier == RELAY else RETRY_SCHEDULE
 
 
 async def _deliver(courier: Courier, request: OutgoingRequest) -> DeliveryReply:

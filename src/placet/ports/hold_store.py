@@ -73,6 +73,13 @@ class HoldStore(Protocol):
         """
         ...
 
+    async def make_releases_due(self, tenant: str, sink: str, *, now: datetime, after: datetime) -> int:
+        """Make due the waiting deliveries of an agent's decided holds that are due after `after`.
+
+        Return how many there were.
+        """
+        ...
+
     async def get_hold(self, hold_id: str) -> HoldRow | None:
         """Return one hold, or None if it does not exist."""
         ...

@@ -40,6 +40,7 @@ from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.holds.assembly import HoldSubsystem
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService, build_case_owner
+from placet.relay.holds.release_scheduler import ReleaseScheduler
 from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_inspector import PolicyInspector
@@ -62,6 +63,7 @@ from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.task_repository import StoredTaskRepository, TaskRepository
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.proxy import RelayApp
+from placet.relay.upstream.agent_availability import AgentAvailability
 from placet.relay.upstream.agent_cards import AgentCardCache
 from placet.relay.upstream.agent_client import AgentClient
 
@@ -120,6 +122,9 @@ class Relay:
             dependencies.store, now=dependencies.now, queue=self.audit_log.queue
         )
         self.hold_service = self._build_hold_service()
+        self.release_scheduler = ReleaseScheduler(
+            dependencies.store, now=dependencies.now, wake_outbox=dependencies.wake_outbox
+        )
         self.app = self._build_app()
         self.push_subsystem = self._build_push_subsystem()
         self.hold_subsystem = HoldSubsystem(
@@ -180,6 +185,7 @@ class Relay:
             ),
             audit_log=self.audit_log,
             tasks=self.tasks,
+            availability=AgentAvailability(self.release_scheduler.release_waiting),
         )
 
     def _build_push_subsystem(self) -> PushSubsystem:
@@ -277,6 +283,7 @@ class Relay:
             await self.grpc.aclose()
         await self.hold_subsystem.aclose()
         await self.app.aclose()
+        await self.release_scheduler.aclose()
         await self.hold_service.aclose()
         await self.tasks.aclose()
         await self.audit_log.aclose()
@@ -346,10 +353,11 @@ def build_relay_app(
     inspector: MessageInspector,
     audit_log: AuditLog,
     tasks: TaskRepository,
+    availability: AgentAvailability,
 ) -> RelayApp:
     """Return the ASGI app that relays A2A calls, without API, holds and push endpoint."""
     limits = limits_from_settings(settings)
-    upstream = AgentClient(resolver=resolver, limits=limits)
+    upstream = AgentClient(resolver=resolver, limits=limits, availability=availability)
     directory = AgentCardCache(
         upstream=upstream,
         address=lambda agent_id: f"{public_url}{AGENT_PROXY}{agent_id}",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import apsw
 import pytest
 
 from placet.desk.answer import Answer
-from placet.desk.delivery_retries import RETRY_SCHEDULE
+from placet.desk.delivery_retries import RELEASE_RETRY_SCHEDULE
 from placet.http.listening import bind
 from placet.ports.outbox_store import Delivery, DeliveryFilter
 from placet.relay.holds.frozen_message import FrozenMessage
@@ -110,15 +111,52 @@ def test_an_approved_message_waits_for_an_agent_that_is_away(
         assert eventually(lambda: find_delivery(server_without_agent, hold.case_id).state == "delivered")
 
 
+def test_an_outage_of_twelve_seconds_delays_an_approved_message_by_seconds(
+    port: int, server_without_agent: RunningServer
+) -> None:
+    task_id = send(server_without_agent, "echo tulip")
+    hold = decide(server_without_agent, task_id)
+    wait_for_attempts(server_without_agent, hold.case_id, 1)
+    for attempt, seconds in enumerate([3, 6, 3], start=2):
+        server_without_agent.advance(seconds=seconds)
+        server_without_agent.deliver()
+        if attempt < 4:
+            wait_for_attempts(server_without_agent, hold.case_id, attempt)
+    with run_agent_at(port) as agent:
+        server_without_agent.advance(seconds=12)
+        server_without_agent.deliver()
+        wait_until_settled(server_without_agent, hold)
+        assert agent.executor.texts == ["echo tulip"]
+
+
+def test_an_approved_message_is_sent_as_soon_as_its_agent_answers_another_call(
+    port: int, server_without_agent: RunningServer
+) -> None:
+    task_id = send(server_without_agent, "echo tulip")
+    hold = decide(server_without_agent, task_id)
+    for attempt in range(1, 12):
+        wait_for_attempts(server_without_agent, hold.case_id, attempt)
+        server_without_agent.advance(hours=2)
+        server_without_agent.deliver()
+    waiting = wait_for_attempts(server_without_agent, hold.case_id, 12)
+    assert waiting.next_at is not None
+    assert waiting.next_at > server_without_agent.clock() + timedelta(minutes=30)
+    with run_agent_at(port) as agent:
+        message = {"messageId": "other", "role": "ROLE_USER", "parts": [{"text": "echo hello"}]}
+        assert call(server_without_agent, "SendMessage", message=message)["task"]
+        wait_until_settled(server_without_agent, hold)
+        assert sorted(agent.executor.texts) == ["echo hello", "echo tulip"]
+
+
 def test_unreachable_agent_fails_the_task(server_without_agent: RunningServer) -> None:
     task_id = send(server_without_agent, "echo tulip")
     hold = decide(server_without_agent, task_id)
-    for attempt in range(1, len(RETRY_SCHEDULE) + 1):
+    for attempt in range(1, len(RELEASE_RETRY_SCHEDULE) + 1):
         wait_for_attempts(server_without_agent, hold.case_id, attempt)
         server_without_agent.advance(hours=30)
         server_without_agent.deliver()
     failed = find_delivery(server_without_agent, hold.case_id)
-    assert (failed.state, failed.attempts) == ("failed", len(RETRY_SCHEDULE))
+    assert (failed.state, failed.attempts) == ("failed", len(RELEASE_RETRY_SCHEDULE))
     task = call(server_without_agent, "GetTask", id=task_id)
     assert task["status"]["state"] == "TASK_STATE_FAILED"
     assert "could not be reached" in task["status"]["message"]["parts"][0]["text"]

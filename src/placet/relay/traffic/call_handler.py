@@ -118,6 +118,7 @@ class CallHandler:
             try:
                 response = await pending.wait_for_head(self._deadlines)
             except NETWORK_ERRORS as failure:
+                self.upstream.availability.note_failure(exchange.subscription.sink)
                 raise as_a2a_error(failure) from failure
             if response is None or not response.whole:
                 receive = partial(
@@ -167,6 +168,7 @@ class CallHandler:
 
     async def _read_answer(self, exchange: Exchange, response: UpstreamResponse) -> RelayAnswer:
         """Read the body of a response, and return the answer."""
+        self.upstream.availability.note_answer(exchange.subscription.sink, response.status)
         try:
             check_response_head(response)
             media_type, body = _get_whole_media_type(response), self.upstream.read_now(response)

@@ -17,6 +17,7 @@ from placet.relay.a2a.stream_merging import merge_events
 from placet.relay.registry.subscriptions import RegisteredAgent
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
+from placet.relay.upstream.agent_availability import UNAVAILABLE_STATUSES
 from placet.relay.upstream.agent_client import (
     EVENTS_TYPE,
     JSON_TYPES,
@@ -28,8 +29,6 @@ from placet.relay.upstream.errors import ConnectionClosed, ResponseTruncated
 from placet.relay.upstream.http_client import UpstreamResponse
 
 CANCEL_WITHIN_S = 10.0
-# Statuses of a gateway in front of an agent that is not available.
-UNAVAILABLE_STATUSES = frozenset({429, 502, 503, 504})
 UNCERTAIN_STATUSES = frozenset({502, 504})
 """The statuses after which the agent may have received the message."""
 

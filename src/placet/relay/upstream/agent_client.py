@@ -11,6 +11,7 @@ from placet.errors import AddressRefused
 from placet.relay.a2a.errors import A2AError
 from placet.relay.call_limits import RelayLimits
 from placet.relay.registry.subscriptions import RegisteredAgent
+from placet.relay.upstream.agent_availability import AgentAvailability
 from placet.relay.upstream.errors import InvalidHttpResponse, ResponseTruncated
 from placet.relay.upstream.http_client import AgentHttpClient, PendingRequest, UpstreamResponse
 from placet.relay.upstream.idle_timeout import IdleTimeout
@@ -38,7 +39,10 @@ class UpstreamRequest(NamedTuple):
 class AgentClient:
     """Calls agents without following redirects, storing cookies or decompressing bodies."""
 
-    def __init__(self, *, resolver: AbstractResolver, limits: RelayLimits) -> None:
+    def __init__(
+        self, *, resolver: AbstractResolver, limits: RelayLimits, availability: AgentAvailability
+    ) -> None:
+        self.availability = availability
         self._http = AgentHttpClient(resolver)
         self._limits = limits
         self._in_progress: dict[tuple[str, str], int] = {}
@@ -50,9 +54,14 @@ class AgentClient:
         """
         on_end = self._count_call(request.agent)
         headers = {**FIXED_HEADERS, **request.headers}
-        response = await self._http.request(
-            request.method, request.url, headers, request.body, within, on_end
-        )
+        try:
+            response = await self._http.request(
+                request.method, request.url, headers, request.body, within, on_end
+            )
+        except NETWORK_ERRORS:
+            self.availability.note_failure(request.agent)
+            raise
+        self.availability.note_answer(request.agent, response.status)
         try:
             check_response_head(response)
         except A2AError:

@@ -187,6 +187,12 @@ RETURNING
   id, coalesce((SELECT id FROM cases WHERE number = case_number), ''), event, owner, courier, target, body,
   created_at, next_at, state, attempts, last_status, last_error, settled_at
 
+-- name: make_releases_due
+UPDATE deliveries SET next_at = ?1
+WHERE state = 'waiting' AND next_at > ?2 AND courier = 'relay'
+  AND EXISTS (SELECT 1 FROM holds WHERE holds.id = substr(target, 7) AND tenant = ?3 AND sink = ?4)
+RETURNING id
+
 -- name: blank_delivery_of_erased_case
 UPDATE deliveries SET target = '', body = x''
 WHERE id = ?1 AND state <> 'waiting'

@@ -50,6 +50,7 @@ SELECT_RECORDS = QUERIES["select_records"]
 SELECT_RECORDS_OF_TENANT = QUERIES["select_records_of_tenant"]
 SELECT_TASK = QUERIES["select_task"]
 DELETE_TASKS = QUERIES["delete_tasks"]
+MAKE_RELEASES_DUE = QUERIES["make_releases_due"]
 UPDATE_HOLD = QUERIES["update_hold"]
 DELETE_HOLDS = QUERIES["delete_holds"]
 SELECT_AUDIT_EVENT = QUERIES["select_audit_event"]
@@ -149,6 +150,11 @@ class SqliteRelayStore:
         check_rows((hold, *tasks, *events))
         statements = (*build_task_statements(tasks), *audit_statements(events))
         await self._write(WriteOperation(((UPDATE_HOLD, rows.hold_row(hold)),), statements))
+
+    async def make_releases_due(self, tenant: str, sink: str, *, now: datetime, after: datetime) -> int:
+        """Make due the waiting deliveries of an agent's decided holds that are due after `after`."""
+        terms = (to_micros(now), to_micros(after), tenant, sink)
+        return len(await self._writer.submit(build_single_statement(MAKE_RELEASES_DUE, terms)))
 
     async def get_hold(self, hold_id: str) -> HoldRow | None:
         """Return one hold, or None if it does not exist."""

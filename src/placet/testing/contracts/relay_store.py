@@ -21,7 +21,7 @@ from placet.testing.relay_samples import (
     sample_record,
     sample_task,
 )
-from placet.testing.samples import sample_creation
+from placet.testing.samples import sample_creation, sample_delivery
 
 SECOND = timedelta(seconds=1)
 ODD = "'; DROP TABLE holds; --\x00 ü ⚙ %_\\ \N{RIGHT-TO-LEFT OVERRIDE}"
@@ -262,6 +262,26 @@ class HoldContract:
         assert await store.get_hold(hold.id) == changes[winner]
         events_found, _ = await store.list_audit_events("acme", AuditFilter(), page=0, size=16)
         assert [event.id for event in events_found] == [events[winner].id]
+
+    async def test_releases_of_an_agent_are_made_due(self, store: Store) -> None:
+        hold, other = sample_hold(), sample_hold(sink="painter")
+        hour, minute = 3600 * SECOND, DAYBREAK + 60 * SECOND
+        for one in (hold, other):
+            await create_held_case(store, one)
+        late = sample_delivery("", courier="relay", target=f"relay:{hold.id}", next_at=DAYBREAK + hour)
+        soon = replace(late, id="msg_soon", next_at=DAYBREAK + SECOND)
+        foreign = replace(late, id="msg_foreign", target=f"relay:{other.id}")
+        webhook = replace(late, id="msg_webhook", courier="webhook")
+        await store.add_deliveries([late, soon, foreign, webhook])
+        assert await store.make_releases_due("acme", hold.sink, now=DAYBREAK, after=minute) == 1
+        assert await store.make_releases_due("other", hold.sink, now=DAYBREAK, after=minute) == 0
+        due = {one.id: one.next_at for one in await store.list_deliveries()}
+        assert due == {
+            late.id: DAYBREAK,
+            soon.id: DAYBREAK + SECOND,
+            foreign.id: DAYBREAK + hour,
+            webhook.id: DAYBREAK + hour,
+        }
 
     async def test_holds_are_paged_with_their_total(self, store: Store) -> None:
         holds = [sample_hold(created_at=DAYBREAK + SECOND * (number // 2)) for number in range(7)]
