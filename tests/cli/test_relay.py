@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from placet.cli.main import cli
 from placet.errors import PlacetError
 from placet.relay.settings import GroupSettings, RelaySettings
+from tests.cli.process import placet, serving
 from tests.server.running import RunningServer, running
 
 
@@ -240,8 +241,25 @@ def test_local_server_is_found_from_any_folder(
     assert not (folder / "placet.db").exists()
 
 
-def test_server_without_a_relay_is_reported_with_a_hint(folder: Path) -> None:
+def test_an_administrator_registers_the_first_agent_on_a_server(folder: Path) -> None:
     with running(folder, relay=None) as quiet:
         there = ("--server", quiet.url, "--key", quiet.create_key("root", "admin"))
+        added = run_relay("agent", "add", "weather", "https://weather.example", *there)
+        assert added.stdout == f"{quiet.url}/relay/v1/agents/weather\n"
+        run_relay("caller", "add", "ada", "--agent", "weather", *there)
+
+
+def test_the_first_agent_is_added_where_only_the_port_was_given(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        env = {"PLACET_SERVER": server.url(), "PLACET_KEY": server.admin_key}
+        added = placet(tmp_path, "relay", "agent", "add", "clerk", "https://clerk.example", env=env)
+        assert (added.stdout, added.returncode) == (f"{server.url()}/relay/v1/agents/clerk\n", 0)
+        listed = placet(tmp_path, "relay", "agent", "list", env=env)
+        assert "clerk" in listed.stdout
+
+
+def test_server_without_a_relay_is_reported_with_a_hint(folder: Path) -> None:
+    with running(folder, relay=None) as quiet:
+        there = ("--server", quiet.url, "--key", quiet.create_key("ada"))
         assert "relay.enabled" in run_refused("agent", "add", "weather", "https://weather.example", *there)
         assert "relay.enabled" in run_refused("caller", "add", "ada", "--agent", "weather", *there)

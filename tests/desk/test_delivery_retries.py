@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.desk.delivery_retries import RELEASE_RETRY_SCHEDULE, RETRY_SCHEDULE, classify_reply, next_attempt_in
+from placet.desk.delivery_retries import (
+    RELEASE_RETRY_SCHEDULE,
+    RETRY_SCHEDULE,
+    classify_reply,
+    next_attempt_in,
+)
 
 
 def test_ten_attempts_span_three_days_and_then_it_is_over() -> None:

@@ -25,6 +25,7 @@ from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
 from placet.errors import PlacetError
+from placet.extras import is_available
 from placet.http.asgi import Receive, Scope, read_body
 from placet.http.route import Route, get_first_step
 from placet.http.routing import RouteServer
@@ -36,7 +37,7 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.discovery import ServiceCard
-from placet.relay.route_addresses import RELAY_PATHS
+from placet.relay.route_addresses import AGENT_PROXY, RELAY_PATHS, WEBHOOKS
 from placet.relay.settings import RelaySettings, parse_networks
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
 from placet.server.api_description import build_openapi_document
@@ -191,20 +192,31 @@ class ServerParts:
             return True
         return bool(await self.store.list_records("agent"))
 
-    async def _start_relay_if_needed(self, path: str) -> None:
-        """Start the relay once an agent is registered, also by another process while the server runs."""
-        if (
-            self.relay is not None
-            or get_first_step(path) not in RELAY_STEPS
-            or clock.monotonic() < self._next_relay_check
-        ):
+    async def _start_relay_if_needed(self, path: str, scope: Scope) -> None:
+        """Start the relay once an agent is registered, also by another process while the server runs.
+
+        An administrator may register the first agent by the API, so a call of one also starts the relay.
+        """
+        if self.relay is not None or get_first_step(path) not in RELAY_STEPS:
+            return
+        is_managed = await self._is_managed_by_administrator(path, scope)
+        if not is_managed and clock.monotonic() < self._next_relay_check:
             return
         async with self._relay_start:
             try:
-                if self.relay is None and await self.wants_relay():
+                if self.relay is None and (is_managed or await self.wants_relay()):
                     self._serve_relay(await _start_relay(self._build_relay()))
             finally:
                 self._next_relay_check = clock.monotonic() + RELAY_CHECK_INTERVAL_S
+
+    async def _is_managed_by_administrator(self, path: str, scope: Scope) -> bool:
+        """Whether an administrator calls the API with which agents, callers and policies are managed."""
+        if path.startswith((AGENT_PROXY, WEBHOOKS)) or not is_available("relay"):
+            return False
+        try:
+            return "admin" in (await self.authenticate(scope)).scopes
+        except PlacetError:  # the route answers it
+            return False
 
     def add_relay(self) -> None:
         """Add the relay before the server starts."""

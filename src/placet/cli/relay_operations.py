@@ -23,7 +23,8 @@ SERVER = "PLACET_SERVER"
 TIMEOUT_S = 150.0
 """A replay may take a while."""
 NO_RELAY = (
-    "The server at {server} has no relay yet. Set relay.enabled there, or register its first agent there."
+    "The server at {server} has no relay yet. Register its first agent with an administrator's key, "
+    "or set relay.enabled there."
 )
 API_KEY = re.compile(r"[\x21-\x7e]+")
 T = TypeVar("T")
@@ -58,8 +59,8 @@ def run_audit(where: dict[str, Any], work: OperationsUse[T]) -> T:
 def run_registry(where: dict[str, Any], work: OperationsUse[T], *, create: bool = False) -> T:
     """Run `work` on the registry at this location; `create` makes the database if it does not exist.
 
-    Before its first agent, a server has no relay and no API to call. Where the environment names the server
-    of this machine, its database is used if it exists, and the server otherwise.
+    Where the environment names the server of this machine, its database is used if it exists, and the server
+    otherwise.
     """
     settings = load_settings(where["config"], db=where["db"]).settings
     other = _other_server(settings)

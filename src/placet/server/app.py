@@ -47,13 +47,13 @@ class PlacetApp:
         stop: Callable[[], Awaitable[None]],
         log_requests: bool = False,
         mounted: Mapping[str, ASGIApp] | None = None,
-        before_routing: Callable[[str], Awaitable[None]] | None = None,
+        before_routing: Callable[[str, Scope], Awaitable[None]] | None = None,
         later_paths: Iterable[str] = (),
     ) -> None:
         """`router` serves what is not raw; `mounted` are applications by the beginning of their paths.
 
-        `before_routing` is called with each path that is not raw, before it is served. `later_paths` are the
-        paths of routes that may be added to the router.
+        `before_routing` is called with path and scope of each request that is not raw, before it is served.
+        `later_paths` are the paths of routes that may be added to the router.
         """
         routes = tuple(routes)
         raw = RawTable(routes)
@@ -144,7 +144,7 @@ class PlacetApp:
 
     async def _serve_other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if self._before_routing is not None:
-            await self._before_routing(path)
+            await self._before_routing(path, scope)
         app = self._find_mounted(path)
         if app is not None:
             await app(scope, receive, send)
