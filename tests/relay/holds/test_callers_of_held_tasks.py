@@ -186,7 +186,7 @@ def test_undecided_hold_expires(server: RunningServer) -> None:
             assert wait_until_settled(server, hold).status == "EXPIRED"
             ended = await get_task(made, sent.task.id)
             assert ended.status.state == CANCELED
-            assert read_metadata(ended)["relay_reason"] == "HITL_REJECTED"
+            assert read_metadata(ended)["relay_reason"] == "HITL_EXPIRED"
             assert read_metadata(ended)["policy_name"] == "No tulip"
             assert "expired" in ended.status.message.parts[0].text
 

@@ -20,7 +20,7 @@ from placet.relay.holds.hold_body import HoldBody, Resolution, ResolutionAction,
 from placet.relay.holds.hold_storage import CaseHoldStore
 from placet.relay.holds.message_holder import digest_text
 from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
-from placet.relay.tasks.reasons import HitlRejected, Timeout, reason_to_metadata
+from placet.relay.tasks.reasons import HitlExpired, HitlRejected, Timeout, reason_to_metadata
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository, row_from_task
 
@@ -30,6 +30,11 @@ RESOLUTION_MESSAGES: dict[ResolutionAction, str] = {
     "REJECTED": "A person rejected this message.",
     "EXPIRED": "The message expired before a person decided about it.",
     "WITHDRAWN": "The message was withdrawn before a person decided about it.",
+}
+
+ENDING_REASONS: dict[ResolutionAction, type[HitlRejected | HitlExpired]] = {
+    "REJECTED": HitlRejected,
+    "EXPIRED": HitlExpired,
 }
 
 
@@ -207,11 +212,14 @@ def subscription_from_hold(hold: HoldRow, body: HoldBody) -> Subscription:
     )
 
 
-def build_rejection_metadata(body: HoldBody) -> dict[str, Any]:
-    """Return the task metadata of a rejected message. It names no policy if the agent asked for input."""
+def build_ending_metadata(body: HoldBody, reason: type[HitlRejected | HitlExpired]) -> dict[str, Any]:
+    """Return the task metadata of a message that was not approved.
+
+    It names no policy if the agent asked for input.
+    """
     policy = body.policy
     return reason_to_metadata(
-        HitlRejected(
+        reason(
             policy_name=None if policy is None else policy.name,
             policy_version=None if policy is None else policy.version,
             policy_level=None if policy is None else policy.level,
@@ -225,7 +233,8 @@ def _resolve_task(task: Task, hold: HoldRow, body: HoldBody, resolution: Resolut
         approved = tuple(dict.fromkeys((*task.approved, *body.text_digests, *note)))[-MAX_APPROVED_DIGESTS:]
         metadata = reason_to_metadata(Timeout())  # the task now waits for the agent, not for a person
         return replace(task, hold_id=hold.id, hold_metadata=metadata, approved=approved)
-    metadata = {} if resolution.action == "WITHDRAWN" else build_rejection_metadata(body)
+    reason = ENDING_REASONS.get(resolution.action)
+    metadata = {} if reason is None else build_ending_metadata(body, reason)
     ending = TaskEnding(
         dialect=body.frame.dialect, failure=RESOLUTION_MESSAGES[resolution.action], metadata=metadata
     )

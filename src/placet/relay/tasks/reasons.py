@@ -34,7 +34,15 @@ class HitlRejected(Struct, frozen=True, kw_only=True, tag_field="relay_reason", 
     policy_level: PolicyLevel | None
 
 
-RelayReason = Timeout | HitlHeld | HitlHeldAgentInputRequired | HitlRejected
+class HitlExpired(Struct, frozen=True, kw_only=True, tag_field="relay_reason", tag="HITL_EXPIRED"):
+    """Nobody decided about the message in time. The policy is null if the agent had requested input."""
+
+    policy_name: str | None
+    policy_version: str | None
+    policy_level: PolicyLevel | None
+
+
+RelayReason = Timeout | HitlHeld | HitlHeldAgentInputRequired | HitlRejected | HitlExpired
 
 
 def reason_to_metadata(reason: RelayReason) -> dict[str, Any]:
