@@ -100,3 +100,27 @@ def test_events_that_may_require_input_are_parsed() -> None:
         assert may_ask_for_input(json.dumps(asking("t", state)).encode())
     assert may_ask_for_input(b'{"state"\n:\t"6"}')
     assert not may_ask_for_input(b'{"artifactUpdate": {"state": "TASK_STATE_WORKING"}}')
+
+
+@pytest.mark.parametrize("state", ["TASK_STATE_INPUT_REQUIRED", 6])
+def test_a_question_in_a_list_opens_an_approval(
+    raw_agent: RawAgent, server: RunningServer, state: Any
+) -> None:
+    task_id = f"listed-{state}"
+    working = {"id": task_id, "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+    raw_agent.behave = answer_with(
+        200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": working}}).encode()
+    )
+    message = {"messageId": task_id, "role": "ROLE_USER", "parts": [{"text": "pay"}]}
+    assert "relay_reason" not in call(server, "SendMessage", message=message).text
+    foreign = asking("of-somebody-else", state)
+    listed = {"tasks": [foreign, asking(task_id, state)], "totalSize": 2, "nextPageToken": ""}
+    raw_agent.behave = answer_with(200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": listed}).encode())
+    for _ in range(2):
+        told = call(server, "ListTasks", contextId="c")
+        [task] = [one for one in told.json()["result"]["tasks"] if one["id"] == task_id]
+        assert task["metadata"] == {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"}
+        assert "Which account" not in told.text
+        assert "of-somebody-else" not in told.text
+    hold = find_pending_hold(server, task_id)
+    assert (hold.detection_source, hold.task_id) == ("AGENT_INPUT_REQUIRED", task_id)

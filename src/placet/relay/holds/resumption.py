@@ -11,6 +11,7 @@ from placet.ports.hold_store import HoldRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, ErrorKind
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.task_calls import build_task_call
 from placet.relay.holds.frozen_message import FrozenMessage
 from placet.relay.holds.hold_body import HoldBody, decode_hold_body, frozen_message_from_hold
 from placet.relay.holds.message_excerpts import format_label
@@ -26,7 +27,6 @@ from placet.relay.traffic.forwarding import (
     OnTaskId,
     build_follow_up,
     build_input_call,
-    build_task_call,
 )
 from placet.relay.upstream.errors import ConnectionClosed, ConnectTimeout, ResponseTruncated
 

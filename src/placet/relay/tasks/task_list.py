@@ -53,7 +53,7 @@ async def _view_listed_task(
 
 
 def _hide_input_request(task: Json) -> Json:
-    """Return the task without its input request, which is held when the caller gets the task by its id."""
+    """Return the task without its input request, which could not be held yet."""
     status = task.get("status")
     if get_state(status) != "input-required" or not isinstance(status, dict):
         return task

@@ -1,6 +1,7 @@
 """Handle one call: inspect it, send it to the agent, and inspect the reply."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -12,9 +13,10 @@ from yarl import URL
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, as_agent_error
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_fields import Json, get_state
 from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply, parse_reply_to
+from placet.relay.a2a.task_calls import build_get_reply, build_task_call
 from placet.relay.call_limits import RelayLimits
 from placet.relay.inspection.message_inspector import (
     ChangeVerdict,
@@ -28,7 +30,7 @@ from placet.relay.push.push_proxy import CONFIG_CARRYING_OPERATIONS, PushProxy, 
 from placet.relay.registry.subscriptions import RegisteredAgent
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.background_calls import BackgroundCalls
-from placet.relay.tasks.relay_tasks import HoldGuard, RelayTasks, asks_for_input
+from placet.relay.tasks.relay_tasks import HoldGuard, RelayTasks, TaskHandle, asks_for_input
 from placet.relay.tasks.task_list import add_relay_tasks
 from placet.relay.tasks.task_repository import Task
 from placet.relay.traffic.early_returns import EarlyReturns
@@ -56,6 +58,7 @@ from placet.relay.upstream.response_headers import select_response_headers
 __all__ = ["AnsweredByRelay", "CallHandler", "Exchange", "RelayAnswer"]
 
 INLINE_WITHIN_S = 0.05
+log = logging.getLogger("placet.relay")
 T = TypeVar("T")
 
 
@@ -313,6 +316,8 @@ class CallHandler:
         Raises A2AError if the reply is refused, and AnsweredByRelay if the relay answers instead.
         """
         check_quickly, subscription, processed = self._inspector.check_quickly, exchange.subscription, reply
+        if reply.operation == "list" and self.relay_tasks.guard is not None:
+            await self._hold_listed_questions(exchange, reply)
         from_sink = to_source = QuickCheck.CLEAR
         if not exchange.has_passed(Leg.RESPONSE_FROM_SINK):
             if exchange.handle.task_id is not None:
@@ -401,6 +406,27 @@ class CallHandler:
                 )
             ),
         )
+
+    async def _hold_listed_questions(self, exchange: Exchange, reply: A2AReply) -> None:
+        """Hold the questions in a task list, as if the caller had fetched each task that asks for input."""
+        subscription, dialect = exchange.subscription, reply.dialect
+        if subscription.sink.input_required != "hold":
+            return
+        for document in reply.tasks:
+            task_id = document.get("id")
+            if get_state(document.get("status")) != "input-required" or not isinstance(task_id, str):
+                continue
+            task = await self._access.find_caller_task(subscription, task_id)
+            if task is None or task.owner != subscription.source.name or task.hold_id or task.ending:
+                continue
+            call = build_task_call(dialect, "get", task_id, exchange.call.tenant)
+            fetch = replace(exchange, call=call, handle=TaskHandle(writes=exchange.handle.writes))
+            try:
+                await self.process_reply(fetch, build_get_reply(dialect, document))
+            except AnsweredByRelay:
+                pass  # the task is held, and the list shows it so
+            except A2AError as problem:  # such as too many pending holds: the list does not show the question
+                log.info("listed_question_not_held task=%s error=%s", task_id, problem.kind)
 
     async def _answer_config_call(self, exchange: Exchange, call: A2ACall, task: Task) -> dict[str, Any]:
         """Return the response to a call about the push configs of a task that the agent does not know."""

@@ -14,6 +14,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
+from placet.relay.a2a.task_calls import build_task_call
 from placet.relay.registry.subscriptions import RegisteredAgent
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
@@ -143,23 +144,6 @@ def build_follow_up(exchange: Exchange, task_id: str, operation: Operation) -> E
         call=build_task_call(exchange.call.dialect, operation, task_id, exchange.call.tenant),
         webhook=None,
     )
-
-
-def build_task_call(
-    dialect: Dialect, operation: Operation, task_id: str, tenant: str | None = None
-) -> A2ACall:
-    """Return a call that contains only a task id."""
-    if dialect.rpc:
-        document: dict[str, Any] = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": RPC_NAMES[dialect, operation],
-            "params": {"id": task_id},
-        }
-        return A2ACall(dialect=dialect, operation=operation, document=document, rpc_id=1, tenant=tenant)
-    if operation == "get":
-        return A2ACall(dialect=dialect, operation=operation, method="GET", path_task=task_id, tenant=tenant)
-    return A2ACall(dialect=dialect, operation=operation, path_task=task_id, document={}, tenant=tenant)
 
 
 def build_input_call(
