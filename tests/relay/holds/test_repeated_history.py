@@ -204,3 +204,23 @@ def test_a_message_that_was_held_is_recognized_afterwards(raw_agent: RawAgent, t
         assert not is_held(call(server, "SendMessage", message=more))
         answer(raw_agent, build_task("agent-10", sent, more, SPOOFED))
         assert is_held(call(server, "GetTask", id=task_id))
+
+
+def test_an_approved_value_is_not_held_again_but_another_one_is(raw_agent: RawAgent, tmp_path: Path) -> None:
+    legs = ("requestFromSource", "requestToSink", "responseFromSink", "responseToSource")
+    policies = [build_policy_draft("SSNs", r"\d{3}-\d{2}-\d{4}", *legs)]
+    (tmp_path / "own.json").write_text(json.dumps(policies))
+    with run_holding_server(tmp_path, {"raw": raw_agent.url}, policies=str(tmp_path / "own.json")) as server:
+        sent = build_message("ssn", "My SSN is 536-22-8764")
+        task_id = call(server, "SendMessage", message=sent).json()["result"]["task"]["id"]
+        said = "536-22-8764 is on file."
+        answer(raw_agent, {"task": build_task("agent-ssn", sent, state=WORKING, said=said)})
+        wait_until_settled(server, decide(server, task_id))
+        answer(raw_agent, build_task("agent-ssn", sent, state=WORKING, said=said))
+        found = call(server, "GetTask", id=task_id)
+        assert not is_held(found)
+        assert said in found.text
+        answer(raw_agent, build_task("agent-ssn", sent, said=f"{said} 536-22-8765 is not."))
+        assert is_held(call(server, "GetTask", id=task_id))
+        answer(raw_agent, {"task": build_task("other-ssn", said=said)})
+        assert is_held(call(server, "SendMessage", message=build_message("other", "and mine?")))

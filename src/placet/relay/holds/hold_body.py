@@ -57,7 +57,7 @@ class HoldBody(
     policy: HoldingPolicy | None = None
     matched: str | None = None
     text_digests: tuple[str, ...] = ()
-    """Digests of the texts and files that the reviewer decides about."""
+    """Digests of the texts, files and matches that the reviewer decides about."""
     resolution: Resolution | None = None
     agent_task_id: str | None = None
     """The agent's id of the task that the resumed message started, while the relay awaits its result."""

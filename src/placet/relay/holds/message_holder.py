@@ -5,6 +5,7 @@ from typing import Protocol
 
 from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
 from placet.relay.policies.evaluation import Evaluation
+from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Leg
 
 
@@ -21,7 +22,7 @@ class MessageHolder(Protocol):
         ...
 
     async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
-        """Return the digests (`digest_text`) of the texts that a person has approved in this task.
+        """Return the digests of the texts, files and matches that a person has approved in this task.
 
         Approved texts are not held again in `history` or on a later leg. Other findings still count.
         """
@@ -31,6 +32,16 @@ class MessageHolder(Protocol):
 def digest_text(text: str) -> str:
     """Return the digest by which an approved text is recognised."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_match(finding: Finding) -> str | None:
+    """Return the digest by which an approved match of a policy is recognised in other texts.
+
+    It is None if the finding has only the beginning of the match, or no text.
+    """
+    if not finding.text or len(finding.text) != finding.end - finding.start:
+        return None
+    return digest_text(f"\x00match\x00{finding.policy_id}\x00{finding.text}")
 
 
 def digest_file(content: str) -> str:

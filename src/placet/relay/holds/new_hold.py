@@ -29,10 +29,11 @@ from placet.relay.holds.case_draft import (
 from placet.relay.holds.frozen_message import FrozenMessage
 from placet.relay.holds.held_files import MAX_FILES
 from placet.relay.holds.hold_body import DetectionSource, HoldBody
-from placet.relay.holds.message_holder import digest_file, digest_text
+from placet.relay.holds.message_holder import digest_file, digest_match, digest_text
 from placet.relay.holds.task_locator import HoldTarget
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policies.finding import omit_sensitive_id
+from placet.relay.policies.policy import PolicyAction
 from placet.relay.policies.text_joining import list_joined_texts
 from placet.relay.tasks.task_repository import Task
 
@@ -118,7 +119,13 @@ class NewHold(Struct, frozen=True, kw_only=True):
             policy=hold_reason.policy,
             matched=hold_reason.content,
             text_digests=tuple(
-                dict.fromkeys([*map(digest_text, self._list_texts()), *self._list_file_digests()])
+                dict.fromkeys(
+                    [
+                        *map(digest_text, self._list_texts()),
+                        *self._list_file_digests(),
+                        *self._list_match_digests(),
+                    ]
+                )
             ),
         )
         return HoldRow(
@@ -149,6 +156,15 @@ class NewHold(Struct, frozen=True, kw_only=True):
 
     def _list_file_digests(self) -> list[str]:
         return [digest_file(one.content) for one in self.list_files()[:MAX_FILES]]
+
+    def _list_match_digests(self) -> list[str]:
+        """Return the digests of the matches that the reviewer decides about."""
+        held = [
+            digest_match(one)
+            for one in self.hold_reason.findings
+            if one.action is PolicyAction.HUMAN_REVIEW_REQUIRED
+        ]
+        return [digest for digest in held if digest is not None][:MAX_APPROVED_TEXTS]
 
     def build_events(self, audit_log: AuditLog, hold: HoldRow) -> list[AuditRow]:
         """Return the audit events of a new hold."""

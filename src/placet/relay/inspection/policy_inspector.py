@@ -17,7 +17,7 @@ from placet.relay.a2a.stream_merging import ARTIFACT_ID, merge_events
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
-from placet.relay.holds.message_holder import MessageHolder, digest_file, digest_text
+from placet.relay.holds.message_holder import MessageHolder, digest_file, digest_match, digest_text
 from placet.relay.inspection.detection_events import build_detection_events
 from placet.relay.inspection.earlier_texts import EarlierTexts
 from placet.relay.inspection.message_inspector import (
@@ -288,7 +288,7 @@ class PolicyInspector:
         evaluation = add_findings(evaluation, continued)
         if evaluation.outcome is not Outcome.HOLD:
             return evaluation
-        return await self._exempt_approved(request, pieces, evaluation, spanning)
+        return await self._exempt_approved(request, pieces, evaluation, spanning, continued)
 
     async def _exempt_approved(
         self,
@@ -296,8 +296,12 @@ class PolicyInspector:
         pieces: Sequence[Scannable],
         evaluation: Evaluation,
         spanning: Mapping[str, Sequence[int]],
+        continued: Evaluation,
     ) -> Evaluation:
-        """Exempt texts that a reviewer has approved before. A joined text must be approved as a whole."""
+        """Exempt texts and matches that a reviewer has approved before.
+
+        A joined text must be approved as a whole, and so must a match: a part of one may be one digit.
+        """
         approved = await self._holder.list_approved(request)
         if not approved:
             return evaluation
@@ -309,7 +313,18 @@ class PolicyInspector:
         for text, piece_indexes in spanning.items():
             if digest_text(text) not in approved:
                 exempt.difference_update(piece_indexes)
-        return exempt_approved(evaluation, exempt, all_approved=len(exempt) == len(pieces))
+        spanned = {index for piece_indexes in spanning.values() for index in piece_indexes}
+        approved_findings = {
+            index
+            for index, one in enumerate(evaluation.findings)
+            if one.piece not in spanned and one not in continued.findings and digest_match(one) in approved
+        }
+        return exempt_approved(
+            evaluation,
+            exempt,
+            approved_findings=approved_findings,
+            all_approved=len(exempt) == len(pieces),
+        )
 
     async def _hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Verdict:
         if request.call.operation not in HOLDABLE_OPERATIONS:
@@ -324,20 +339,14 @@ class PolicyInspector:
     async def _find_later_masks(self, leg: Leg, request: InspectionRequest) -> list[Finding]:
         """Return what policies mask on the next leg. The reviewer sees the message as it will be sent."""
         later = _NEXT_LEGS.get(leg)
-        tenant, sink = request.subscription.tenant, request.subscription.sink
+        tenant = request.subscription.tenant
         evaluator = self._policy_cache.find(tenant) or await self._policy_cache.load_evaluator(tenant)
         if later is None or evaluator is None:
             return []
         message = request.call if leg is Leg.REQUEST_FROM_SOURCE else request.reply
         pieces: Sequence[Scannable] = [] if message is None else message.pieces()
         joined = join_texts(pieces, [get_text_group(piece.path) for piece in pieces])
-        evaluation = await evaluator.inspect(
-            joined.scannables,
-            source=request.subscription.source.name,
-            sink=sink.id,
-            leg=later,
-            at=self._now(),
-        )
+        evaluation = await self._scan(evaluator, later, request, joined.scannables)
         if joined.spans:
             evaluation = split_findings(evaluation, joined, pieces)
         return [one for one in evaluation.findings if one.action is PolicyAction.MASK]

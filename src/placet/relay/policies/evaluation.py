@@ -195,16 +195,24 @@ def build_near_misses(
     return tuple(near_misses.values())
 
 
-def exempt_approved(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -> Evaluation:
+def exempt_approved(
+    evaluation: Evaluation,
+    approved: Set[int],
+    *,
+    approved_findings: Set[int] = frozenset(),
+    all_approved: bool,
+) -> Evaluation:
     """Return the evaluation without holds for texts that a person has approved.
 
-    `approved` has the indexes of these texts. Findings of policies that mask or block are not exempt. Failed
+    `approved` has the indexes of these texts, and `approved_findings` those of findings in other texts that a
+    person has approved. Findings of policies that mask or block are not exempt. Failed
     checks are exempt if a person has approved every text.
     """
     findings = tuple(
         one
-        for one in evaluation.findings
-        if one.piece not in approved or one.action is not PolicyAction.HUMAN_REVIEW_REQUIRED
+        for index, one in enumerate(evaluation.findings)
+        if (one.piece not in approved and index not in approved_findings)
+        or one.action is not PolicyAction.HUMAN_REVIEW_REQUIRED
     )
     matching = {(one.policy_id, one.policy_version) for one in findings}
     candidates = {
