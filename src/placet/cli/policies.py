@@ -24,7 +24,7 @@ from placet.cli.relay_operations import run_policies
 from placet.cli.results import print_result
 from placet.http.operations import Operations
 from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.policy import Leg
+from placet.relay.policies.policy import MESSAGE_LEGS, Leg
 from placet.text.characters import mark_hidden
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
@@ -44,7 +44,7 @@ for _command in (add, list_policies, show, bind, unbind, retire, replay):
 @click.argument("file", type=FILE, required=False)
 @click.option("--text", required=True, help="Text of the message; - reads standard input.")
 @click.option(
-    "--leg", type=click.Choice([leg.value for leg in Leg]), help="Only this leg. Default: all legs."
+    "--leg", type=click.Choice([leg.value for leg in MESSAGE_LEGS]), help="Only this leg. Default: all legs."
 )
 @click.option("--source", metavar="ID", help="Sender of the message, if there is no FILE.")
 @click.option("--sink", metavar="ID", help="Receiver of the message, if there is no FILE.")
@@ -66,7 +66,7 @@ def try_out(
     12 it is blocked; 1 the file or a policy in it is invalid.
     """
     message = sys.stdin.read() if text == "-" else text
-    legs = [Leg(leg)] if leg else list(Leg)
+    legs = [Leg(leg)] if leg else list(MESSAGE_LEGS)
     if file is None:
         views = run_policies(where, functools.partial(_evaluate_in_force, message, legs, source, sink))
     else:

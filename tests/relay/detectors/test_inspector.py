@@ -17,7 +17,7 @@ from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_entry_points
 from placet.relay.inspection.message_inspector import QuickCheck
 from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.policy import Leg, parse_policy_draft
+from placet.relay.policies.policy import MESSAGE_LEGS, parse_policy_draft
 from placet.relay.policies.policy_set import PolicySet
 from placet.testing.contracts.detector import DetectorContract, DetectorSample
 from tests.relay.detectors.sample_evaluator import WAY, build_evaluator, evaluate_texts
@@ -254,7 +254,9 @@ async def test_a_policy_starts_and_ends_by_the_clock_without_a_new_policy_set(pa
 @pytest.mark.anyio
 async def test_leg_without_policies_is_not_inspected(patterns: RegexDetector):
     found = build_evaluator([build_regex_policy("x", legs={"responseToSource": True})], patterns)
-    outcomes = [(await found.inspect([Scannable("p", "x")], **{**WAY, "leg": leg})).outcome for leg in Leg]
+    outcomes = [
+        (await found.inspect([Scannable("p", "x")], **{**WAY, "leg": leg})).outcome for leg in MESSAGE_LEGS
+    ]
     assert outcomes == [Outcome.PASS, Outcome.PASS, Outcome.PASS, Outcome.BLOCK]
 
 

@@ -9,7 +9,7 @@ from placet.bootstrap.storage import open_memory_store
 from placet.ports.store import Store
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.policies.policy import Leg, PolicyAction
+from placet.relay.policies.policy import MESSAGE_LEGS, Leg, PolicyAction
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.inspection.inspected_relay import (
@@ -24,7 +24,7 @@ from tests.relay.traffic.test_pass_through import BINDINGS, TIMESTAMP, UUID
 
 SECRET = "SECRET-1234"
 REQUESTS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
-ACTIONS = [(action, leg) for action in PolicyAction for leg in Leg]
+ACTIONS = [(action, leg) for action in PolicyAction for leg in MESSAGE_LEGS]
 CASES = [(False, action, leg) for action, leg in ACTIONS] + [
     (True, action, leg) for action, leg in ACTIONS if leg not in REQUESTS and action is not PolicyAction.WARN
 ]
@@ -113,7 +113,7 @@ def test_each_action_on_each_leg(
     assert SECRET not in repr(told)
 
 
-@pytest.mark.parametrize("leg", [leg for leg in Leg if leg not in REQUESTS])
+@pytest.mark.parametrize("leg", [leg for leg in MESSAGE_LEGS if leg not in REQUESTS])
 @pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
 def test_match_split_over_stream_events_is_masked(
     callers: DialectCallers, leg: Leg, dialect: tuple[str, str]

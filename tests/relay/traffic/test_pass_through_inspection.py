@@ -21,7 +21,7 @@ from placet.relay.inspection.message_inspector import (
     StreamVerdict,
     Verdict,
 )
-from placet.relay.policies.policy import Leg
+from placet.relay.policies.policy import MESSAGE_LEGS, Leg
 from placet.relay.registry.subscriptions import Subscription
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
 from tests.relay.a2a.sdk_agent import serve_app
@@ -107,7 +107,7 @@ def client(parts: Any) -> Iterator[httpx.Client]:
 def test_call_is_inspected_on_four_legs_in_order(inspector: RecordingInspector, client: httpx.Client) -> None:
     response = client.post("", json=CALL, headers={"X-Correlation-Id": "order-7"})
     assert response.json() == REPLY
-    assert [leg for leg, _ in inspector.asked] == list(Leg)
+    assert [leg for leg, _ in inspector.asked] == list(MESSAGE_LEGS)
     assert {exchange.correlation_id for _, exchange in inspector.asked} == {"order-7"}
     assert {exchange.subscription.source.name for _, exchange in inspector.asked} == {"acme"}
     assert [exchange.reply is not None for _, exchange in inspector.asked] == [False, False, True, True]
@@ -119,10 +119,10 @@ def test_each_stream_event_is_inspected_on_the_response_legs(
     parts[1].behave = write_bytes(STREAM)
     response = client.post("", json=CALL | {"method": "SendStreamingMessage"})
     assert response.text.count("data: ") == 3
-    assert [leg for leg, _ in inspector.asked] == [*list(Leg)[:2], *list(Leg)[2:] * 3]
+    assert [leg for leg, _ in inspector.asked] == [*list(MESSAGE_LEGS)[:2], *list(MESSAGE_LEGS)[2:] * 3]
 
 
-@pytest.mark.parametrize("leg", Leg)
+@pytest.mark.parametrize("leg", MESSAGE_LEGS)
 def test_refused_message_is_not_forwarded(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
@@ -130,10 +130,10 @@ def test_refused_message_is_not_forwarded(
     inspector.say = lambda asked, exchange: refusal if asked is leg else PASS
     error = client.post("", json=CALL).json()["error"]
     assert (error["code"], error["message"]) == (-32080, "Not this.")
-    assert bool(parts[1].requests) is (leg in list(Leg)[2:])
+    assert bool(parts[1].requests) is (leg in list(MESSAGE_LEGS)[2:])
 
 
-@pytest.mark.parametrize("leg", Leg)
+@pytest.mark.parametrize("leg", MESSAGE_LEGS)
 def test_inspection_error_never_becomes_a_pass(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
@@ -146,10 +146,10 @@ def test_inspection_error_never_becomes_a_pass(
     response = client.post("", json=CALL)
     assert "could not be checked" in response.json()["error"]["message"]
     assert "secret" not in response.text
-    assert bool(parts[1].requests) is (leg in list(Leg)[2:])
+    assert bool(parts[1].requests) is (leg in list(MESSAGE_LEGS)[2:])
 
 
-@pytest.mark.parametrize("leg", Leg)
+@pytest.mark.parametrize("leg", MESSAGE_LEGS)
 def test_changed_message_is_forwarded_changed(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
@@ -163,12 +163,12 @@ def test_changed_message_is_forwarded_changed(
     answer = client.post("", json=CALL).json()
     sent = json.loads(parts[1].requests[-1][1])
     assert ("masked" in sent, "masked" in answer) == (
-        (True, False) if leg in list(Leg)[:2] else (False, True)
+        (True, False) if leg in list(MESSAGE_LEGS)[:2] else (False, True)
     )
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("leg", Leg)
+@pytest.mark.parametrize("leg", MESSAGE_LEGS)
 def test_inspector_can_answer_in_place_of_the_agent(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg, streamed: bool
 ) -> None:

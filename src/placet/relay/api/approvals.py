@@ -281,7 +281,7 @@ def approval_from_hold(
         policy_version=None if policy is None else policy.version,
         policy_level=None if policy is None else policy.level,
         matched_content=body.matched,
-        leg=body.frame.leg.value,
+        leg=body.frame.leg.value,  # type: ignore[arg-type]  # a card is not held
         summary=body.summary,
         correlation_id=hold.correlation_id,
         message_id=body.message_id,

@@ -31,6 +31,7 @@ from placet.relay.policies.binding import BindingId, BindingLevel
 from placet.relay.policies.evaluation import Evaluation, FailedCheck, NearMiss, Outcome
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import (
+    MESSAGE_LEGS,
     Leg,
     Policy,
     PolicyAction,
@@ -64,7 +65,7 @@ class EvaluateRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_
     task: Annotated[dict[str, Any] | None, Meta(description="An A2A task, as an agent returns it.")] = None
     legs: Annotated[
         tuple[Leg, ...] | None,
-        Meta(description="The legs to evaluate. Default: all legs, or the response legs for a task."),
+        Meta(description="The legs to evaluate. Default: all of a message, or the response legs for a task."),
     ] = None
     source_agent_id: BindingId | None = None
     source_user_id: BindingId | None = None
@@ -312,7 +313,9 @@ def _build_sample(body: EvaluateRequest) -> SampleMessage:
 
 
 def _choose_legs(body: EvaluateRequest) -> tuple[Leg, ...]:
-    legs = tuple(dict.fromkeys(body.legs or Leg))
+    legs = tuple(dict.fromkeys(body.legs or MESSAGE_LEGS))
+    if Leg.AGENT_CARD in legs:
+        raise_invalid("legs", "has agentCard, but a message is no card; send only legs of messages")
     if body.task is None:
         return legs
     if body.legs and any(leg in REQUEST_LEGS for leg in body.legs):

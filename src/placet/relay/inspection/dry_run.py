@@ -23,6 +23,7 @@ from placet.relay.policies.policy_set import PolicySet
 from placet.relay.policies.text_joining import get_text_group, join_texts, split_findings
 
 REQUEST_LEGS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
+RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 SampleCarrier = A2ACall | A2AReply
 
 

@@ -68,6 +68,7 @@ _NEXT_LEGS = {
     Leg.REQUEST_FROM_SOURCE: Leg.REQUEST_TO_SINK,
     Leg.RESPONSE_FROM_SINK: Leg.RESPONSE_TO_SOURCE,
 }
+_REQUEST_LEGS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
 _RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 
 
@@ -114,7 +115,7 @@ class PolicyInspector:
     async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
         """See `MessageInspector`."""
         message: A2ACall | A2AReply = request.call
-        if leg in _RESPONSE_LEGS and request.reply is not None:
+        if leg not in _REQUEST_LEGS and request.reply is not None:
             message = request.reply
         pieces = message.pieces()
         members = [get_text_group(piece.path) for piece in pieces] if len(pieces) > 1 else []

@@ -27,6 +27,7 @@ from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.dry_run import (
     REQUEST_LEGS,
+    RESPONSE_LEGS,
     assume_forwarded,
     build_evaluator,
     choose_strictest,
@@ -346,7 +347,7 @@ def _extract_messages(event: AuditEvent, policy: Policy) -> Iterator[tuple[Leg, 
         call = A2ACall(dialect=dialect, operation="send", document=payload.request_body)
         if call.message is not None:
             yield request_leg, extract_pieces(call)
-    response_leg = next((leg for leg in legs if leg not in REQUEST_LEGS), None)
+    response_leg = next((leg for leg in legs if leg in RESPONSE_LEGS), None)
     if response_leg is not None and payload.response_body is not None:
         body = payload.response_body
         documents = body if isinstance(body, list) else [body]

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Annotated, Any, NoReturn, TypeAlias, cast
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Rule
@@ -22,12 +22,22 @@ PLUGIN_PREFIX = "x-"
 
 
 class Leg(StrEnum):
-    """One of the four points at which an exchange is inspected."""
+    """One of the four points at which an exchange is inspected, or an agent's card."""
 
     REQUEST_FROM_SOURCE = "requestFromSource"
     REQUEST_TO_SINK = "requestToSink"
     RESPONSE_FROM_SINK = "responseFromSink"
     RESPONSE_TO_SOURCE = "responseToSource"
+    AGENT_CARD = "agentCard"
+
+
+MESSAGE_LEGS = (
+    Leg.REQUEST_FROM_SOURCE,
+    Leg.REQUEST_TO_SINK,
+    Leg.RESPONSE_FROM_SINK,
+    Leg.RESPONSE_TO_SOURCE,
+)
+"""The legs of a message, in the order in which an exchange passes them."""
 
 
 class PolicyAction(StrEnum):
@@ -59,6 +69,8 @@ class EnabledLegs(_WireStruct, frozen=True, kw_only=True):
     request_to_sink: bool = False
     response_from_sink: bool = False
     response_to_source: bool = False
+    agent_card: bool | UnsetType = UNSET
+    """Left out of JSON unless it is set, because most policies inspect only messages."""
 
     def __contains__(self, leg: Leg) -> bool:
         return leg in self.legs
@@ -71,6 +83,7 @@ class EnabledLegs(_WireStruct, frozen=True, kw_only=True):
             self.request_to_sink,
             self.response_from_sink,
             self.response_to_source,
+            self.agent_card is True,
         )
         return tuple(leg for leg, enabled in zip(Leg, flags, strict=True) if enabled)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from yarl import URL
 
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.dialects import Dialect
+from placet.relay.a2a.dialects import REST_1_0, Dialect
 from placet.relay.a2a.errors import A2AError, as_agent_error
 from placet.relay.a2a.json_fields import Json, get_state
 from placet.relay.a2a.message_digest import digest_message
@@ -27,7 +27,7 @@ from placet.relay.inspection.message_inspector import (
 from placet.relay.policies.policy import Leg
 from placet.relay.push.configs import may_contain_config
 from placet.relay.push.push_proxy import CONFIG_CARRYING_OPERATIONS, PushProxy, is_config_operation
-from placet.relay.registry.subscriptions import RegisteredAgent
+from placet.relay.registry.subscriptions import RegisteredAgent, Subscription
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.background_calls import BackgroundCalls
 from placet.relay.tasks.relay_tasks import HoldGuard, RelayTasks, TaskHandle, asks_for_input
@@ -373,7 +373,11 @@ class CallHandler:
             )
         if translated.operation == "list":
             return await add_relay_tasks(self.relay_tasks, exchange.subscription, exchange.call, translated)
-        return self._rewrite_card(exchange, translated) if reply.operation == "extended_card" else translated
+        return (
+            await self._rewrite_card(exchange, translated)
+            if reply.operation == "extended_card"
+            else translated
+        )
 
     async def _link_task(self, exchange: Exchange, reply: A2AReply) -> None:
         """Store the agent's id of a task as an alias of the id that the caller got before."""
@@ -453,8 +457,20 @@ class CallHandler:
         """Return whether a stream must be inspected whole before the caller gets any text."""
         return self._inspector.must_withhold(exchange.subscription)
 
-    def _rewrite_card(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
+    async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
+        """Return an agent's card as a caller gets it. Raises A2AError if a policy does not let it pass."""
+        if not self._inspector.has_policies(Leg.AGENT_CARD, subscription):
+            return card
+        call = A2ACall(dialect=REST_1_0, operation="extended_card", method="GET")
+        exchange = Exchange(subscription=subscription, call=call, correlation_id=correlation_id, headers={})
+        reply = A2AReply(dialect=REST_1_0, operation="extended_card", document=card)
+        request = build_inspection_request(exchange, call, reply)
+        verdict = await apply_verdict(exchange, self._inspector.inspect(Leg.AGENT_CARD, request))
+        return verdict.document if isinstance(verdict, ChangeVerdict) else card
+
+    async def _rewrite_card(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
         card = self._directory.build_public_card(exchange.subscription.sink, reply.result)
+        card = await self.inspect_card(exchange.subscription, card, exchange.correlation_id)
         return replace(reply, document=reply.document | {"result": card} if reply.dialect.rpc else card)
 
     async def _inspect_response(self, leg: Leg, exchange: Exchange, reply: A2AReply) -> A2AReply:

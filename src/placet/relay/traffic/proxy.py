@@ -17,19 +17,20 @@ from placet.errors import (
     CaseNotFound,
     InvalidToken,
     MethodNotAllowed,
+    NotPermitted,
     Unavailable,
     Unreachable,
 )
 from placet.relay.a2a.call import INSPECTED_HEADERS, ROUTINE_HEADER_VALUES
 from placet.relay.a2a.call_parsing import CallParseError, parse_call
-from placet.relay.a2a.cards import WELL_KNOWN_PATHS
+from placet.relay.a2a.cards import WELL_KNOWN_PATHS, compute_etag
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, RpcId, build_error_body, get_error_status
 from placet.relay.asgi import Authenticate, ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
 from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
-from placet.relay.registry.subscriptions import RegisteredAgent, Registry, Subscription
+from placet.relay.registry.subscriptions import RegisteredCaller, Registry, Subscription
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.traffic.call_handler import CallHandler, Exchange, RelayAnswer
@@ -92,8 +93,8 @@ class RelayApp:
         """Serve one request. Errors before the call is parsed are raised, and the server sends them."""
         agent_id, slash, below = get_path_below(scope, AGENT_PROXY).partition("/")
         if slash + below in WELL_KNOWN_PATHS:
-            agent, is_public = await self._find_card_agent(scope, agent_id)
-            await self._send_card(scope, send, agent, is_public=is_public)
+            subscription, is_public = await self._find_card_subscription(scope, agent_id)
+            await self._send_card(scope, send, subscription, is_public=is_public)
             return
         received, correlation_id = await self._receive_call(scope, receive, agent_id, slash + below)
         if isinstance(received, RelayAnswer):
@@ -236,34 +237,46 @@ class RelayApp:
         require_scope(principal, key_scope)
         return await self._registry.subscription(principal.name, agent_id)
 
-    async def _find_card_agent(self, scope: Scope, agent_id: str) -> tuple[RegisteredAgent, bool]:
-        """Return the agent of a card request, and whether its card is public."""
+    async def _find_card_subscription(self, scope: Scope, agent_id: str) -> tuple[Subscription, bool]:
+        """Return the subscription of a card request, and whether the card is public."""
         if self._public_cards and all(name != b"authorization" for name, _ in scope["headers"]):
-            return await self._registry.agent(agent_id), True
+            return await self._find_public_subscription(agent_id), True
         try:
-            return (await self._find_subscription(scope, agent_id, CARD_SCOPE)).sink, False
+            return await self._find_subscription(scope, agent_id, CARD_SCOPE), False
         except CaseNotFound:
             if not self._public_cards:
                 raise
-        return await self._registry.agent(agent_id), True
+        return await self._find_public_subscription(agent_id), True
 
-    async def _send_card(self, scope: Scope, send: Send, agent: RegisteredAgent, *, is_public: bool) -> None:
+    async def _find_public_subscription(self, agent_id: str) -> Subscription:
+        """Return a subscription of a caller without a name, for whom no policy of a caller applies."""
+        agent = await self._registry.agent(agent_id)
+        return Subscription(source=RegisteredCaller(name="", kind="agent"), sink=agent, tenant=agent.tenant)
+
+    async def _send_card(
+        self, scope: Scope, send: Send, subscription: Subscription, *, is_public: bool
+    ) -> None:
         if scope["method"] not in ("GET", "HEAD"):
             raise MethodNotAllowed(allow="GET, HEAD")
         try:
-            offer = await self._directory.get_card(agent)
+            offer = await self._directory.get_card(subscription.sink)
+            correlation_id = _get_correlation_id(dict(scope["headers"]))
+            card = await self._calls.inspect_card(subscription, offer.card, correlation_id)
         except A2AError as problem:
+            if problem.kind == "refused":
+                raise NotPermitted(problem.message) from problem
             raise Unreachable(problem.message) from problem
+        etag = offer.etag if card is offer.card else compute_etag(card)
         sent_etag = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
-        unchanged = offer.etag in sent_etag.decode("latin-1") or sent_etag.strip() == b"*"
+        unchanged = etag in sent_etag.decode("latin-1") or sent_etag.strip() == b"*"
         visibility = b"public" if is_public else b"private"
         headers = [
-            (b"etag", offer.etag.encode()),
+            (b"etag", etag.encode()),
             (b"cache-control", b"%s, max-age=%d" % (visibility, CARD_FRESH_S)),
             (b"vary", b"authorization"),
             NOSNIFF,
         ]
-        body = b"" if unchanged else msgspec.json.encode(offer.card)
+        body = b"" if unchanged else msgspec.json.encode(card)
         if not unchanged:
             headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 304 if unchanged else 200, "headers": headers})
