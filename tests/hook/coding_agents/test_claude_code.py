@@ -289,6 +289,18 @@ def test_the_calls_of_a_transcript_are_read() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("agent", "expected"),
+    [
+        ({}, "/srv/s.jsonl"),
+        ({"agent_id": "a1"}, "/srv/s/subagents/agent-a1.jsonl"),
+        ({"agent_id": "../a1"}, "/srv/s.jsonl"),
+    ],
+)
+def test_a_subagent_has_a_transcript_of_its_own(agent: dict[str, str], expected: str) -> None:
+    assert request("Bash", {}, transcript_path="/srv/s.jsonl", **agent).transcript == expected
+
+
 def test_a_call_is_settled_when_its_result_is_written() -> None:
     call = request("Bash", {"command": "make"})
     before = [entry(use(1, "make")), entry(result(1)), entry(use(2, "make"))]

@@ -1,6 +1,7 @@
 """Claude Code: the JSON of its hooks, its settings file and its transcripts. Checked on version 2.1.197."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -24,6 +25,7 @@ from placet.hook.coding_agents.host_calls import (
 _KINDS: Mapping[str, CallKind] = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
 _PATH_MEMBERS = ("file_path", "notebook_path", "path")
 _SEARCH_TOOLS = frozenset(("Glob", "Grep", "LS"))
+_AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _TEXT = {"type": "string"}
 _EDITABLE: Mapping[str, Mapping[str, Any]] = {
     "Bash": {
@@ -111,6 +113,12 @@ class ClaudeCode(CommandHooks):
         """Return what in the settings keeps our hooks from running."""
         is_off = settings.get("disableAllHooks") is True
         return ["disableAllHooks is true: no hook runs. Remove it."] if is_off else []
+
+    def find_transcript(self, path: str, agent_id: str) -> str:
+        """Return the session's file. A subagent has its own, in a folder beside it."""
+        if not _AGENT_ID.fullmatch(agent_id) or not path.endswith(".jsonl"):
+            return path
+        return f"{path.removesuffix('.jsonl')}/subagents/agent-{agent_id}.jsonl"
 
     def find_uses(self, lines: Iterable[str]) -> Iterator[TranscriptUse]:
         """Yield the calls in the lines of a transcript."""

@@ -70,7 +70,7 @@ class CommandHooks(ABC):
             folder=_get_text(sent, "cwd"),
             mode=_get_text(sent, "permission_mode"),
             call_id=_get_text(sent, "tool_use_id"),
-            transcript=_get_text(sent, "transcript_path"),
+            transcript=self.find_transcript(_get_text(sent, "transcript_path"), _get_text(sent, "agent_id")),
             agents=(self.title, subagent) if subagent else (),
             is_prompted=event == PERMISSION_REQUEST,
         )
@@ -85,6 +85,10 @@ class CommandHooks(ABC):
         return self.add_details(replace(call, arguments=arguments))
 
     # Transcripts
+
+    def find_transcript(self, path: str, agent_id: str) -> str:
+        """Return the transcript in which a call appears; `agent_id` is that of a subagent, or empty."""
+        return path
 
     @abstractmethod
     def find_uses(self, lines: Iterable[str]) -> Iterator[TranscriptUse]:
