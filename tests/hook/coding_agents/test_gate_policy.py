@@ -6,7 +6,7 @@ import pytest
 
 from placet.errors import SettingsError
 from placet.hook.coding_agents.claude_code import CODING_AGENT
-from placet.hook.coding_agents.gate_policy import evaluate, parse_gate_policy
+from placet.hook.coding_agents.gate_policy import evaluate, matches_glob, parse_gate_policy
 from placet.hook.coding_agents.host_calls import PROBE_TOOL, HostCall
 from tests.hook.coding_agents.hook_input import build_input
 
@@ -151,6 +151,41 @@ def test_a_question_or_a_plan_is_never_allowed_without_a_person() -> None:
 
 def test_a_probe_is_always_asked() -> None:
     assert effect('[[allow]]\ntool = "*"', PROBE_TOOL) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "is_path", "expected"),
+    [
+        ("", "", False, True),
+        ("*", "", False, True),
+        ("*", "a/b", False, True),
+        ("*", "a/b", True, False),
+        ("**", "a/b", True, True),
+        ("a*c", "abbc", False, True),
+        ("a*c", "abbcd", False, False),
+        ("*a*b*", "xaxbx", False, True),
+        ("*a*b*", "xbxax", False, False),
+        ("a/*/c", "a/b/c", True, True),
+        ("a/*/c", "a/b/b/c", True, False),
+        ("a/**/c", "a/b/b/c", True, True),
+        ("**/a*b/c", "x/ab/d/axb/c", True, True),
+        ("**/a*b/c", "x/a/b/c", True, False),
+        ("**/.env", "/.env", True, True),
+        ("a.c", "abc", False, False),
+        ("a\n*", "a\nb", False, True),
+    ],
+)
+def test_patterns(pattern: str, text: str, is_path: bool, expected: bool) -> None:
+    assert matches_glob(pattern, text, is_path=is_path) == expected
+
+
+def test_a_hostile_call_does_not_keep_the_gate_busy() -> None:
+    """A matcher or parser that tries all ways would not end within the time that a test may take."""
+    stars = parse_gate_policy(f'[[deny]]\ntool = "{"*a" * 20}*b"\n[[deny]]\ncommand = "{"*a" * 20}*b"')
+    assert evaluate(stars, call("a" * 10_000)).effect is None
+    assert evaluate(stars, call("Bash", command="a" * 10_000)).effect is None
+    for words in ("sudo eval ", "eval ", "sudo sh -c ", "$(", "`", "sudo "):
+        assert evaluate(stars, call("Bash", command=words * 1_500 + "x")).effect != "allow"
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ class _CallFacts:
         return not rule.folders or self._fits_path(rule.folders, resolve_path(self.call.folder, "/"))
 
     def _names_tool(self, rule: GateRule, tool: str) -> bool:
-        return not rule.tools or any(_compile_glob(pattern, False).fullmatch(tool) for pattern in rule.tools)
+        return not rule.tools or any(matches_glob(pattern, tool) for pattern in rule.tools)
 
     def _names_path(self, rule: GateRule, paths: Iterable[str]) -> bool:
         return not rule.paths or any(self._fits_path(rule.paths, one) for one in self._with_real_paths(paths))
@@ -235,7 +235,7 @@ class _CallFacts:
     def _fits_path(self, patterns: Iterable[str], path: str) -> bool:
         for pattern in patterns:
             start, rest = self._split_pattern(pattern)
-            if path.startswith(start) and _compile_glob(rest, True).fullmatch(path[len(start) :]):
+            if path.startswith(start) and matches_glob(rest, path[len(start) :], is_path=True):
                 return True
         return False
 
@@ -262,7 +262,7 @@ def match_words(pattern: str, words: Sequence[ShellWord]) -> RuleMatch:
             return "no"
         if not words[number].is_literal:
             return "maybe"
-        if not _compile_glob(one, False).fullmatch(words[number].text):
+        if not matches_glob(one, words[number].text):
             return "no"
     rest = words[len(wanted) :]
     if has_rest or not rest:
@@ -283,15 +283,52 @@ def _strongest(found: Iterable[RuleMatch]) -> RuleMatch:
     return "yes" if "yes" in matches else "maybe" if "maybe" in matches else "no"
 
 
+def matches_glob(pattern: str, text: str, *, is_path: bool = False) -> bool:
+    """Return whether the whole text matches: in a path, `*` stays within one folder and `**` does not.
+
+    The time is linear in the length of the text, for any pattern.
+    """
+    units = _read_glob(pattern, is_path)
+    stars = sum(1 << place for place, unit in enumerate(units) if unit in ("*", "**"))
+    masks = _build_masks(units)
+    others = masks[""]
+    folder_stars = sum(1 << place for place, unit in enumerate(units) if unit == "*")
+    reached = _skip_stars(1, stars)
+    for sign in text:
+        staying = reached & (stars & ~folder_stars if sign == "/" else stars)
+        reached = _skip_stars(staying | (reached & masks.get(sign, others)) << 1, stars)
+        if not reached:
+            return False
+    return bool(reached >> len(units) & 1)
+
+
+def _skip_stars(reached: int, stars: int) -> int:
+    """Return the places that can be reached too, because a star may stand for nothing."""
+    while more := (reached & stars) << 1 & ~reached:
+        reached |= more
+    return reached
+
+
 @lru_cache(maxsize=1024)
-def _compile_glob(pattern: str, is_path: bool) -> re.Pattern[str]:
-    """Return the expression of a pattern: in a path, `*` stays within one folder and `**` does not."""
+def _read_glob(pattern: str, is_path: bool) -> tuple[str, ...]:
+    """Return the characters and the stars of a pattern. Outside paths, every star stands for any text."""
     parts = re.split(r"(\*+)", pattern)
-    signs = {"*": "[^/]*"} if is_path else {}
-    return re.compile(
-        "".join(signs.get(part, ".*") if part.startswith("*") else re.escape(part) for part in parts),
-        re.DOTALL,
+    any_text = {False: "**", True: "*"}[is_path]
+    return tuple(
+        unit
+        for part in parts
+        for unit in ((any_text if part == "*" else "**",) if part.startswith("*") else part)
     )
+
+
+@lru_cache(maxsize=1024)
+def _build_masks(units: tuple[str, ...]) -> dict[str, int]:
+    """Return the places at which each character is expected, as bits."""
+    masks = {"": 0}
+    for place, unit in enumerate(units):
+        if unit not in ("*", "**"):
+            masks[unit] = masks.get(unit, 0) | 1 << place
+    return masks
 
 
 # Reading the file

@@ -12,6 +12,8 @@ from msgspec import Struct
 
 MAX_COMMAND_LENGTH = 20_000
 MAX_DEPTH = 8
+MAX_READ_LENGTH = 10 * MAX_COMMAND_LENGTH
+"""How much text is read in all: a script inside a command is read again."""
 KEYWORDS = frozenset(
     (
         *(
@@ -77,7 +79,7 @@ class ShellCommand(Struct, frozen=True, kw_only=True):
 
 def parse_command(text: str) -> ShellCommand:
     """Return the parts of a command line. It is not clear if there may be more than these."""
-    reader = _CommandReader(text, 0)
+    reader = _CommandReader(text, 0, _ReadingLimit())
     if len(text) > MAX_COMMAND_LENGTH or "\0" in text:
         return ShellCommand(is_clear=False)
     reader.read(0, closing="")
@@ -109,15 +111,28 @@ def _changes_folder(words: tuple[ShellWord, ...]) -> bool:
     )
 
 
+class _ReadingLimit:
+    """Counts the text that is read for one command."""
+
+    def __init__(self) -> None:
+        self._remaining = MAX_READ_LENGTH
+
+    def take(self, text: str) -> bool:
+        """Count a text; return whether it may be read."""
+        self._remaining -= len(text)
+        return self._remaining >= 0
+
+
 class _CommandReader:
     """Reads one command line, and the command lines inside it."""
 
-    def __init__(self, text: str, depth: int) -> None:
+    def __init__(self, text: str, depth: int, limit: _ReadingLimit, *, is_counted: bool = False) -> None:
         self.text = text
         self.depth = depth
+        self.limit = limit
         self.programs: list[tuple[ShellWord, ...]] = []
         self.redirections: list[Redirection] = []
-        self.unclear = depth > MAX_DEPTH
+        self.unclear = depth > MAX_DEPTH or not (is_counted or limit.take(text))
         self._words: list[ShellWord] = []
         self._raw: list[str] = []
         self._literal = True
@@ -218,7 +233,7 @@ class _CommandReader:
 
     def _read_inside(self, at: int) -> int:
         """Read a command in parentheses that begins here; return the position after it."""
-        inner = _CommandReader(self.text, self.depth + 1)
+        inner = _CommandReader(self.text, self.depth + 1, self.limit, is_counted=True)
         end = inner.read(at, closing=")")
         self._take_over(inner)
         return end
@@ -228,7 +243,7 @@ class _CommandReader:
         content = self.text[at + 1 : end]
         if end < 0 or "\\" in content:
             self.unclear = True
-        inner = _CommandReader(content, self.depth + 1)
+        inner = _CommandReader(content, self.depth + 1, self.limit)
         inner.read(0, closing="")
         self._take_over(inner)
         self._add("`…`", literal=False)
@@ -268,6 +283,8 @@ class _CommandReader:
     def _read_inner_scripts(self, words: list[ShellWord]) -> None:
         """Read the scripts that `eval` and `sh -c` run, as further parts of this command."""
         for start in find_program_starts(words):
+            if self.unclear:
+                return
             name = get_program_name(words[start]) if start < len(words) else ""
             rest = words[start + 1 :]
             if name == "eval":
@@ -276,7 +293,7 @@ class _CommandReader:
                 self._read_script([word for word in rest if not word.text.startswith("-")][:1])
 
     def _read_script(self, script: list[ShellWord]) -> None:
-        inner = _CommandReader(" ".join(word.text for word in script), self.depth + 1)
+        inner = _CommandReader(" ".join(word.text for word in script), self.depth + 1, self.limit)
         inner.read(0, closing="")
         self._take_over(inner)
         self.unclear |= not all(word.is_literal for word in script)
