@@ -1,11 +1,15 @@
 """What stands half in one text and half in the next is found, and told where it stands."""
 
 import asyncio
+import json
 import time
+from itertools import permutations
 
 import pytest
 
 from placet.ports.detector import Scannable
+from placet.relay.a2a.dialects import RPC_1_0
+from placet.relay.a2a.reply import parse_reply
 from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.policies.evaluation import Evaluation, Outcome, exempt_approved
 from placet.relay.policies.policy import Policy
@@ -13,6 +17,7 @@ from placet.relay.policies.text_joining import TextGroupMember, get_text_group, 
 from tests.relay.detectors.sample_evaluator import WAY, build_evaluator
 from tests.relay.policies.samples import build_regex_policy
 
+UUID = "9b2e8a57-1111-4a2a-8c3d-0123456789ab"
 SSN = build_regex_policy(r"\d{3}-\d{2}-\d{4}", "MASK", "ssn")
 
 
@@ -64,19 +69,39 @@ def test_a_match_without_width_masks_all_that_is_read_together() -> None:
 
 def test_long_texts_are_joined_at_their_edges() -> None:
     pieces = [
-        Scannable("message.parts[0].text", "a" * 50_000 + " 536-"),
-        Scannable("message.parts[1].data.x", "22-8764 " + "b" * 50_000 + " 123-"),
+        Scannable("message.parts[0].text", "a" * 20_000 + " 536-"),
+        Scannable("message.parts[1].data.x", "22-8764 " + "b" * 20_000 + " 123-"),
         Scannable("message.parts[2].filename", "45-6789"),
     ]
     joined = join_texts(pieces, [None] * 3)
-    assert sum(len(piece.text) for piece in joined.scannables) < 110_000
+    assert sum(len(piece.text) for piece in joined.scannables) < 70_000
     found = asyncio.run(build_evaluator([SSN], RegexDetector()).inspect(joined.scannables, **WAY))
     masked = [piece.text for piece in split_findings(found, joined, pieces).mask(pieces)]
     assert masked == [
-        "a" * 50_000 + " [MASKED:REGEX]",
-        "[MASKED:REGEX] " + "b" * 50_000 + " [MASKED:REGEX]",
+        "a" * 20_000 + " [MASKED:REGEX]",
+        "[MASKED:REGEX] " + "b" * 20_000 + " [MASKED:REGEX]",
         "[MASKED:REGEX]",
     ]
+
+
+@pytest.mark.parametrize("order", list(permutations(["name", "parts", "metadata"])))
+@pytest.mark.parametrize("place", ["artifact", "before", "after"])
+def test_quick_check_sees_every_joined_text(order: tuple[str, ...], place: str) -> None:
+    members = {
+        "name": "a name",
+        "parts": [{"text": "a text"}],
+        "metadata": {"k": "a note", "n": 5, "no": None},
+    }
+    artifact = {name: members[name] for name in order if name != "metadata" or place == "artifact"}
+    task = {"id": UUID, "contextId": UUID, "status": {"state": "TASK_STATE_COMPLETED"}}
+    before, after = ({"metadata": members["metadata"]} if place == one else {} for one in ("before", "after"))
+    result = {"task": {**before, **task, "artifacts": [artifact], **after}}
+    reply = parse_reply(RPC_1_0, "send", json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+    pieces = reply.pieces()
+    joined = join_texts(pieces, [get_text_group(piece.path) for piece in pieces])
+    texts = [one.text for number, one in zip(joined.numbers, joined.scannables, strict=True) if number < 0]
+    assert texts
+    assert reply.plain is None or all(text.encode() in reply.plain for text in texts)
 
 
 def test_texts_that_do_not_belong_together_are_not_joined() -> None:

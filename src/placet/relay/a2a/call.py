@@ -229,7 +229,7 @@ class A2ACall(A2ADocument, frozen=True, kw_only=True, dict=True):
         }
         collector.collect_other_members(configuration, path, except_for=configs | routine)
 
-    @property
+    @lazy_property
     def plain(self) -> bytes | None:
         """Bytes that can be scanned instead of each text (see `build_plain_json`), or None."""
         has_extra_text = self.headers or self.query or self.tenant or self.path_task or self.path_push

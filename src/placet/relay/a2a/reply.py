@@ -181,7 +181,7 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
                 collector.collect_item(items, index, f"tasks[{index}]")
         return ("tasks",)
 
-    @property
+    @lazy_property
     def plain(self) -> bytes | None:
         """Bytes that can be scanned instead of each text (see `build_plain_json`), or None."""
         return build_plain_json(self.json_bytes) if len(self.result) == 1 else None

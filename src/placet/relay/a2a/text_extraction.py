@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from placet.ports.detector import Scannable
 from placet.relay.a2a.dialects import ROLES, STATES
 from placet.relay.a2a.errors import A2AError
@@ -75,10 +77,10 @@ MAX_PLAIN_BYTES = 16_384
 _FILE_FIELD_PATTERN = "|".join(sorted(FILE_FIELDS))
 UNUSUAL_JSON = rf"\\|(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{{100}})|\"(?i:data):|\"(?:{_FILE_FIELD_PATTERN})\""
 """Matches escapes, numbers other than ordinary integers, data URLs, and names of file fields."""
-_find_name_and_text: Any = compile_re2(r'"(?:name|text)":"([^"]*)"', captures=True).findall
+_METADATA, _NAME, _TEXT = b'"metadata":', b'"name":', b'"text":'
+_decode_flat = msgspec.json.Decoder(dict[str, str | int | float | bool | None]).decode
 _find_unplain: Any = compile_re2(
     rf'{ALTERNATE_READING}|"(?:data|filename|description|uri|url|fileWithUri|file_with_uri)":'
-    r'|"metadata":(?:[^n{]|\{[^}])'
 ).search
 CANNOT_MASK = "A finding is in a field that cannot be masked, such as an id."
 
@@ -298,10 +300,10 @@ def _rewrite(value: Any, values: dict[int, dict[str | int, str]], names: dict[in
 def build_plain_json(encoded: bytes) -> bytes | None:
     """Return bytes that a detector can scan instead of each text of this JSON, or None if it cannot.
 
-    The JSON must be small, not nested too deep, have at most one text part and one name, no other
-    contents that are scanned joined, and no text with an alternate reading. The name and the text are
-    appended, joined in both orders. The caller must also check that `UNUSUAL_JSON` does not match. It does
-    so in the same pass as its own scan, because a second pass would double the time.
+    The JSON must be small, not nested too deep, have at most one text part, one name and one flat `metadata`,
+    no other contents that are scanned joined, and no text with an alternate reading. These three are
+    appended, joined in each order in which they are scanned. The caller must also check that `UNUSUAL_JSON`
+    does not match. It does so in the same pass as its own scan, because a second pass would double the time.
     """
     if (
         len(encoded) > MAX_PLAIN_BYTES
@@ -310,11 +312,56 @@ def build_plain_json(encoded: bytes) -> bytes | None:
         or _find_unplain(encoded) is not None
     ):
         return None
-    names = encoded.count(b'"name"')
-    if not names:
+    name = _find_value(encoded, _NAME)
+    metadata = _find_metadata(encoded)
+    if name is None or metadata is None:
+        return None
+    if not name and not metadata:
         return encoded
-    contents = _find_name_and_text(encoded)
-    return None if names > 1 else b'%b"%b","%b"' % (encoded, b"".join(contents), b"".join(contents[::-1]))
+    text = _find_value(encoded, _TEXT) or b""
+    at, name_at, metadata_at = encoded.find(_TEXT), encoded.find(_NAME), encoded.find(_METADATA)
+    if at < metadata_at < name_at:
+        return None
+    joined = b"%b%b%b%b" % (metadata, name, text, metadata)
+    if name_at > at:
+        joined += b'","%b%b%b%b' % (metadata, text, name, metadata)
+    if name and 0 <= metadata_at < at:
+        joined += b'","%b%b%b' % (name, metadata, text)
+    return b'%b"%b"' % (encoded, joined)
+
+
+def _find_value(encoded: bytes, name: bytes) -> bytes | None:
+    """Return the value of the only member of this name, empty if it is missing; None if it is no text.
+
+    The JSON must not contain escapes.
+    """
+    start = encoded.find(name)
+    if start < 0:
+        return b""
+    start += len(name)
+    end = encoded.find(b'"', start + 1)
+    is_text = encoded[start : start + 1] == b'"' and end >= 0 and encoded.find(name, end) < 0
+    return encoded[start + 1 : end] if is_text else None
+
+
+def _find_metadata(encoded: bytes) -> bytes | None:
+    """Return the joined values of the only `metadata`, empty if it is missing; None if it is not flat."""
+    start = encoded.find(_METADATA)
+    if start < 0:
+        return b""
+    start += len(_METADATA)
+    end = encoded.find(b"}", start) + 1
+    if encoded.find(_METADATA, end) >= 0:
+        return None
+    try:
+        values = _decode_flat(encoded[start:end]).values()
+    except msgspec.MsgspecError:
+        return None
+    return "".join(
+        value if isinstance(value, str) else format_number(value)
+        for value in values
+        if value is not None and not isinstance(value, bool)
+    ).encode()
 
 
 def is_routine_value(value: Any) -> bool:

@@ -14,6 +14,9 @@ class EarlierTexts:
     def __init__(self) -> None:
         self._tails: OrderedDict[Hashable, str] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._tails)
+
     def __contains__(self, key: Hashable) -> bool:
         return key in self._tails
 

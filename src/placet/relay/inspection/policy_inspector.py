@@ -162,7 +162,7 @@ class PolicyInspector:
 
     def _may_continue(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> bool:
         """Whether a text may begin before this reply, or end after it."""
-        if not isinstance(message, A2AReply):
+        if not isinstance(message, A2AReply) or (message.final and not self._earlier_texts):
             return False
         # Events of a stream that a policy may change are read together, so this is a notification.
         is_pushed = message.operation in STREAM_OPERATIONS and self.must_withhold(subscription)

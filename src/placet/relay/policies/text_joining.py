@@ -1,9 +1,9 @@
 """Join the texts of a message, so that detectors find matches that span two of them.
 
 Detectors scan each text, and additionally these views: the joined text parts of each message or artifact, all
-contents of the document, the same with the names of members, without files, with artifacts before statuses,
-and with names of artifacts before everything else.
-Findings in a view are mapped back to its texts, so that they can be masked there.
+contents of the document, the same with the names of members of data, without files, with artifacts before
+statuses, and with names of artifacts before everything else. Findings in a view are mapped back to its texts,
+so that they can be masked there.
 """
 
 import re
@@ -23,7 +23,7 @@ _CONTENT = ("message.", "status.", "artifact.", "artifacts[", "history[", "metad
 _ADDRESSES = (".uri", ".url", ".fileWithUri", ".file_with_uri")
 _NAMES = (".name", ".description")
 _TASK = re.compile(r"tasks\[\d+\]\.")
-MAX_EDGE = 1_000
+MAX_EDGE = 4_000
 """How many characters of the beginning and the end of a long text are joined with other texts."""
 _CUT_SEPARATOR = "\n\n"
 _NUMBER_SEPARATOR = ";"
@@ -145,6 +145,9 @@ def _vary_view(pieces: Sequence[Scannable], contents: list[int], start: int) -> 
     """
     views: list[list[int]] = []
     contents = sorted(contents, key=lambda index: not pieces[index].path.startswith("history[", start))
+    contents = [
+        index for index in contents if _get_role(pieces[index]) != "key" or ".data" in pieces[index].path
+    ]
     values = [index for index in contents if _get_role(pieces[index]) != "key"]
     without_files = [index for index in values if not _is_file(pieces[index])]
     artifacts_first = sorted(values, key=lambda index: not pieces[index].path.startswith("artifact", start))
