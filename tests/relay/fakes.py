@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Unpack
 
+from placet.ports.detector import Scannable
 from placet.ports.task_store import TaskRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import (
     PASS,
     InspectionRequest,
@@ -13,6 +15,7 @@ from placet.relay.inspection.message_inspector import (
     StreamVerdict,
     Verdict,
 )
+from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Leg
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.tasks.task_repository import IdKind, Task, TaskWriteOptions, task_from_row
@@ -54,8 +57,13 @@ class PassthroughInspector:
     async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
         return PASS
 
-    def must_withhold(self, subscription: Subscription) -> bool:
-        return False
+    def plan_stream(self, subscription: Subscription) -> StreamPlan:
+        return StreamPlan()
+
+    async def inspect_window(
+        self, subscription: Subscription, texts: Sequence[Scannable]
+    ) -> Sequence[Finding] | None:
+        raise AssertionError("no stream has a window")
 
     async def inspect_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]

@@ -167,6 +167,8 @@ def test_a_stream_in_which_nothing_is_found_passes_as_it_is(
     caller = name_caller(PolicyAction.BLOCK, Leg.RESPONSE_TO_SOURCE)
     looked_at = callers.call(caller, text, dialect, stream=True)
     assert looked_at.error is None
+    [first] = looked_at.events[0].values()
+    assert first.pop("metadata")["relay_streaming"] == "whole"  # the pattern is unbounded
     assert _replace_ids_and_times(looked_at) == _replace_ids_and_times(
         callers.call("free", text, dialect, stream=True)
     )

@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import (
     PASS,
     AnswerVerdict,
@@ -21,6 +23,7 @@ from placet.relay.inspection.message_inspector import (
     StreamVerdict,
     Verdict,
 )
+from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import MESSAGE_LEGS, Leg
 from placet.relay.registry.subscriptions import Subscription
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
@@ -62,8 +65,13 @@ class RecordingInspector:
             self.asked.append((leg, exchange))
         return self.say(leg, exchange)
 
-    def must_withhold(self, subscription: Subscription) -> bool:
-        return False
+    def plan_stream(self, subscription: Subscription) -> StreamPlan:
+        return StreamPlan()
+
+    async def inspect_window(
+        self, subscription: Subscription, texts: Sequence[Scannable]
+    ) -> Sequence[Finding] | None:
+        raise AssertionError("no stream has a window")
 
     async def inspect_stream(
         self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]

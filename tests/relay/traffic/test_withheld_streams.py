@@ -26,6 +26,7 @@ DRAFTS = {
     "masked": build_regex_draft("SECRET", "MASK", legs=LEGS),
     "blocked": build_regex_draft("SECRET", "BLOCK", legs=LEGS),
     "held": build_regex_draft("SECRET", "HUMAN_REVIEW_REQUIRED", legs=LEGS),
+    "unbounded": build_regex_draft("SECRET.*", "MASK", legs=LEGS, name="No secrets"),
     "logged": build_regex_draft("SECRET", "LOG", legs=LEGS),
 }
 CALL = {
@@ -253,41 +254,45 @@ def test_caller_gets_its_task_at_once_and_heartbeats_later(agent: RawAgent, clie
     ]
 
 
-def test_after_the_early_return_the_caller_has_a_task_to_come_back_to(
-    early_return_relay: InspectedRelay, agent: RawAgent, early_return_client: httpx.Client
-) -> None:
-    then = frame_events(build_chunk("t7", "RET"), build_status("t7", "COMPLETED"))
-    gate = PausedStream(frame_events(build_first_event("t7"), build_chunk("t7", "SEC", append=False)), then)
-    agent.behave = gate
-    response = early_return_client.post(
-        "", json=CALL, headers={"Authorization": "Bearer held", "X-Correlation-Id": "early-known"}
-    )
-    *_, last = parse_events(response.text)
-    assert "SEC" not in response.text
-    assert (last["task"]["id"], last["task"]["status"]["state"]) == ("t7", "TASK_STATE_WORKING")
-    assert last["task"]["metadata"] == {"relay_reason": "TIMEOUT"}
-    gate.open.set()
-    held = eventually(lambda: early_return_relay.holder.held.get("early-known"))
-    assert held[1].reply is not None
-    assert held[1].reply.final
-
-
-def test_task_without_agents_id_gets_the_relays_id(
-    agent: RawAgent, early_return_client: httpx.Client
+@pytest.mark.parametrize("first", [frame_events(build_first_event("t7")), b": nothing yet\n\n"])
+def test_stream_stays_open_after_the_early_return(
+    agent: RawAgent, early_return_client: httpx.Client, first: bytes
 ) -> None:
     message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "a SECRET b"}]}
-    gate = PausedStream(b": nothing yet\n\n", frame_events(build_result(message=message)))
+    gate = PausedStream(first, frame_events(build_result(message=message)))
     agent.behave = gate
-    [last] = parse_events(call(early_return_client, "masked"))
-    assert last["task"]["metadata"] == {"relay_reason": "TIMEOUT"}
-    gate.open.set()
-    get = {"jsonrpc": "2.0", "id": 8, "method": "GetTask", "params": {"id": last["task"]["id"]}}
+    lines, heartbeats = [], 0
+    headers = {"Authorization": "Bearer masked"}
+    with early_return_client.stream("POST", "", json=CALL, headers=headers) as response:
+        for line in response.iter_lines():
+            lines.append(line)
+            heartbeats += line.startswith(":")
+            if heartbeats == 8:  # twice as long as the early return
+                gate.open.set()
+    assert "TIMEOUT" not in "".join(lines)
+    assert "a [MASKED:REGEX] b" in lines[-2]
 
-    def ended() -> str | None:
-        text = early_return_client.post("", json=get, headers={"Authorization": "Bearer masked"}).text
-        return text if "COMPLETED" in text else None
 
-    assert "a [MASKED:REGEX] b" in eventually(ended)
+def test_stream_is_held_after_the_early_return(
+    early_return_relay: InspectedRelay, agent: RawAgent, early_return_client: httpx.Client
+) -> None:
+    then = frame_events(build_chunk("t14", "RET"), build_status("t14", "COMPLETED"))
+    gate = PausedStream(frame_events(build_first_event("t14"), build_chunk("t14", "SEC", append=False)), then)
+    agent.behave = gate
+    lines, heartbeats = [], 0
+    headers = {"Authorization": "Bearer held", "X-Correlation-Id": "held-late"}
+    with early_return_client.stream("POST", "", json=CALL, headers=headers) as response:
+        for line in response.iter_lines():
+            lines.append(line)
+            heartbeats += line.startswith(":")
+            if heartbeats == 8:
+                gate.open.set()
+            if "HITL_HELD" in line:
+                break
+    assert not any("artifactUpdate" in line for line in lines)
+    held = eventually(lambda: early_return_relay.holder.held.get("held-late"))
+    assert held[1].reply is not None
+    assert held[1].reply.final
 
 
 def test_interrupted_stream_is_delivered_up_to_the_break(agent: RawAgent, client: httpx.Client) -> None:
@@ -334,6 +339,129 @@ def test_a_caller_that_leaves_ends_its_stream_at_the_agent(agent: RawAgent, clie
     with client.stream("POST", "", json=CALL, headers={"Authorization": "Bearer held"}) as response:
         next(response.iter_lines())
     assert agent.hung_up.wait(PATIENCE_S)
+
+
+def stream_until(
+    client: httpx.Client, caller: str, gate: PausedStream, wanted: str, **over: Any
+) -> list[str]:
+    """The lines of a stream whose agent goes on only after the caller has got this text."""
+    lines = []
+    with client.stream(
+        "POST", "", json=CALL | over, headers={"Authorization": f"Bearer {caller}"}
+    ) as response:
+        for line in response.iter_lines():
+            lines.append(line)
+            if wanted in line:
+                gate.open.set()
+    return lines
+
+
+WORDS = [
+    "It is a long ",
+    "story, and ",
+    "it goes on for ",
+    "many, many words, ",
+    "until ",
+    "it ends, ",
+    "whenever that may be. ",
+]
+
+
+def build_words(task: str, words: list[str]) -> list[dict[str, Any]]:
+    return [build_chunk(task, word, append=number > 0) for number, word in enumerate(words)]
+
+
+@pytest.mark.parametrize("caller", ["masked", "blocked", "held"])
+def test_text_flows_while_the_agent_writes(agent: RawAgent, client: httpx.Client, caller: str) -> None:
+    task = f"t15-{caller}"
+    agent.behave = gate = PausedStream(
+        frame_events(build_first_event(task), *build_words(task, WORDS)),
+        frame_events(build_chunk(task, "the end."), build_status(task, "COMPLETED")),
+    )
+    lines = stream_until(client, caller, gate, "many, many words")
+    told = parse_events("\n".join(lines))
+    parts = [one["artifactUpdate"]["artifact"]["parts"] for one in told if "artifactUpdate" in one]
+    assert [part["text"] for [part] in parts] == [*WORDS, "the end."]
+    assert told[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+def test_match_is_masked_while_the_stream_goes_on(
+    relay: InspectedRelay, agent: RawAgent, client: httpx.Client
+) -> None:
+    words = ["This is SEC", "RET and ", *WORDS, "so on "]
+    agent.behave = gate = PausedStream(
+        frame_events(build_first_event("t16"), *build_words("t16", words)),
+        frame_events(build_chunk("t16", "and SECRET."), build_status("t16", "COMPLETED")),
+    )
+    lines = stream_until(client, "masked", gate, "many, many words")
+    told = parse_events("\n".join(lines))
+    parts = [one["artifactUpdate"]["artifact"]["parts"] for one in told if "artifactUpdate" in one]
+    assert [part["text"] for [part] in parts] == [
+        *("This is [MASKED:REGEX]", "[MASKED:REGEX] and ", *WORDS, "so on ", "and [MASKED:REGEX]."),
+    ]
+
+
+def test_match_ends_a_blocked_stream(agent: RawAgent, client: httpx.Client) -> None:
+    words = [*WORDS, "a SEC", "RET, and ", "so on ", "and on "]
+    first = frame_events(build_first_event("t17"), *build_words("t17", words))
+    agent.behave = write_bytes(build_head(200, content_type="text/event-stream") + first, b": on and on\n\n")
+    *told, last = parse_events(call(client, "blocked"))
+    texts = [one["artifactUpdate"]["artifact"]["parts"][0]["text"] for one in told if "artifactUpdate" in one]
+    assert texts == WORDS
+    assert last["error"]["code"] == -32080
+    assert agent.hung_up.wait(PATIENCE_S)
+
+
+def test_match_holds_the_rest_of_a_stream(
+    relay: InspectedRelay, agent: RawAgent, client: httpx.Client
+) -> None:
+    words = [*WORDS, "a SECRET, ", "and so on. ", *WORDS]
+    agent.behave = stream_events(
+        build_first_event("t18"), *build_words("t18", words), build_status("t18", "COMPLETED")
+    )
+    response = client.post(
+        "", json=CALL, headers={"Authorization": "Bearer held", "X-Correlation-Id": "held-rest"}
+    )
+    told = parse_events(response.text)
+    assert not any("SECRET, " in repr(one) or "and so on" in repr(one) for one in told)
+    held = next(one for one in told if "HITL_HELD" in repr(one))
+    assert held["task"]["status"]["state"] == "TASK_STATE_WORKING"
+    reply = relay.holder.held["held-rest"][1].reply
+    assert reply is not None
+    assert "".join(piece.text for piece in reply.pieces() if ".parts[" in piece.path) == "".join(words)
+
+
+@pytest.mark.parametrize("has_task", [True, False])
+def test_stream_that_must_be_inspected_whole_says_so(
+    agent: RawAgent, client: httpx.Client, has_task: bool
+) -> None:
+    task = f"t20-{has_task}"
+    first = [build_first_event(task)] if has_task else []
+    agent.behave = gate = PausedStream(
+        frame_events(*first, *build_words(task, WORDS)),
+        frame_events(build_chunk(task, "the SECRET end."), build_status(task, "COMPLETED")),
+    )
+    lines = stream_until(client, "unbounded", gate, ": inspection in progress")
+    told = parse_events("\n".join(lines[: lines.index(": inspection in progress")]))
+    assert len(told) == len(first)
+    first_event, *rest = parse_events("\n".join(lines))
+    assert next(iter(first_event.values()))["metadata"] == {
+        "relay_streaming": "whole",
+        "relay_streaming_policy": "No secrets",
+    }
+    assert "the [MASKED:REGEX]" in repr(rest)
+    assert "relay_streaming" not in repr(rest)
+
+
+def test_file_in_a_stream_stops_the_flow(agent: RawAgent, client: httpx.Client) -> None:
+    file = build_chunk("t19", "", append=False, artifact="f")
+    file["result"]["artifactUpdate"]["artifact"]["parts"] = [{"raw": "AAAA", "filename": "a.bin"}]
+    agent.behave = stream_events(
+        build_first_event("t19"), file, *build_words("t19", WORDS), build_status("t19", "COMPLETED")
+    )
+    told = parse_events(call(client, "masked"))
+    assert not any("artifactUpdate" in one for one in told)
+    assert "HITL_HELD" in repr(told[-1])
 
 
 def test_reply_without_a_stream_is_inspected(agent: RawAgent, client: httpx.Client) -> None:

@@ -198,6 +198,21 @@ class A2AReply(A2ADocument, frozen=True, kw_only=True, dict=True):
         return copied
 
 
+def add_metadata(reply: A2AReply, metadata: Json) -> A2AReply:
+    """Return a reply or event with more metadata. An error is returned unchanged."""
+    result = reply.result
+    for name, member in [("", result), *result.items()]:
+        if any(
+            member is one for one in (reply.task, reply.status_update, reply.artifact_update, reply.message)
+        ):
+            known = member.get("metadata")
+            marked = member | {"metadata": (known if isinstance(known, dict) else {}) | metadata}
+            changed = result | {name: marked} if name else marked
+            document = reply.document | {"result": changed} if reply.dialect.rpc else changed
+            return A2AReply(dialect=reply.dialect, operation=reply.operation, document=document)
+    return reply
+
+
 PUSH_OPERATIONS: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})
 MESSAGE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
 

@@ -23,6 +23,7 @@ from placet.relay.a2a.text_normalization import (
 from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.regex_detector import INLINE_CHARACTERS, PreparedPatterns
 from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.detectors.stream_plan import StreamPlan, plan_stream
 from placet.relay.inspection.message_inspector import QuickCheck
 from placet.relay.policies.evaluation import (
     DetectorResult,
@@ -80,6 +81,7 @@ class _PairView(Struct, frozen=True, kw_only=True):
     steps: tuple[_Step, ...]
     clean: Evaluation
     strictest: PolicyAction | None
+    stream_plan: StreamPlan
     is_permanent: bool
     """Whether the view has no start and no end, so that no clock is needed to use it."""
 
@@ -160,6 +162,10 @@ class PolicyEvaluator:
         """Return the strictest action of the policies that apply, or None if no policy applies."""
         return self._get_view(source, sink, leg, at).strictest
 
+    def plan_stream(self, *, source: str, sink: str, leg: Leg, at: datetime) -> StreamPlan:
+        """Return how a stream is inspected on this leg."""
+        return self._get_view(source, sink, leg, at).stream_plan
+
     def _get_view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
         view = self._views.get((source, sink, leg))
         if view is None or not view.applicable.is_current(at):
@@ -176,6 +182,7 @@ class PolicyEvaluator:
             applicable=applicable,
             steps=tuple(step for step in steps if step.rules),
             clean=build_clean_evaluation(applicable.policies),
+            stream_plan=plan_stream(applied.policy for applied in applicable.policies),
             is_permanent=applicable.since is None and applicable.until is None,
             strictest=max(
                 (applied.policy.action for applied in applicable.policies),

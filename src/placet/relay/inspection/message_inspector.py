@@ -6,10 +6,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.findings_record import FindingsRecord
+from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Leg
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.write_queue import CallWrites
@@ -99,10 +102,16 @@ class MessageInspector(Protocol):
         """Return the verdict about a message."""
         ...
 
-    def must_withhold(self, subscription: Subscription) -> bool:
-        """Whether a stream must be inspected whole before the caller gets any of its text.
+    def plan_stream(self, subscription: Subscription) -> StreamPlan:
+        """Return how a stream is inspected: event by event, behind a window, or whole."""
+        ...
 
-        A stream must be withheld if a policy masks, blocks or holds, because two events may share a match.
+    async def inspect_window(
+        self, subscription: Subscription, texts: Sequence[Scannable]
+    ) -> Sequence[Finding] | None:
+        """Return the findings of policies that mask, hold or block responses. None if a check failed.
+
+        This does not record the findings: the whole stream is inspected again when it has ended.
         """
         ...
 

@@ -11,12 +11,12 @@ from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Operation
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import Json, get_text
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.a2a.stream_merging import ARTIFACT_ID, merge_events
+from placet.relay.a2a.stream_merging import merge_events
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
+from placet.relay.detectors.stream_plan import INSPECT_EVENTS, StreamPlan, combine_plans
 from placet.relay.holds.message_holder import MessageHolder, digest_file, digest_match, digest_text
 from placet.relay.inspection.detection_events import build_detection_events
 from placet.relay.inspection.earlier_texts import EarlierTexts
@@ -32,6 +32,7 @@ from placet.relay.inspection.message_inspector import (
     Verdict,
 )
 from placet.relay.inspection.policy_cache import PolicyCache
+from placet.relay.inspection.stream_texts import group_stream_texts
 from placet.relay.policies.evaluation import (
     UNREADABLE_FILE,
     Evaluation,
@@ -93,12 +94,45 @@ class PolicyInspector:
         """Whether a policy applies to the leg. True if the policies are not loaded."""
         return self._strictest(leg, subscription) is not None
 
-    def must_withhold(self, subscription: Subscription) -> bool:
-        """Whether a policy on a response leg masks, holds or blocks."""
-        actions = (self._strictest(leg, subscription) for leg in _RESPONSE_LEGS)
-        return any(
-            action is not None and action.strictness >= PolicyAction.MASK.strictness for action in actions
+    def plan_stream(self, subscription: Subscription) -> StreamPlan:
+        """See `MessageInspector`."""
+        if self._policy_cache.find(subscription.tenant) is None:
+            return StreamPlan(mode="whole")
+        plan = INSPECT_EVENTS
+        for leg in _RESPONSE_LEGS:
+            plan = combine_plans(plan, self._plan_leg(leg, subscription))
+        return plan
+
+    def _plan_leg(self, leg: Leg, subscription: Subscription) -> StreamPlan:
+        evaluator = self._policy_cache.find(subscription.tenant)
+        if evaluator is None:
+            return StreamPlan(mode="whole")
+        return evaluator.plan_stream(
+            source=subscription.source.name, sink=subscription.sink.id, leg=leg, at=self._now()
         )
+
+    async def inspect_window(
+        self, subscription: Subscription, texts: Sequence[Scannable]
+    ) -> Sequence[Finding] | None:
+        """See `MessageInspector`."""
+        findings: list[Finding] = []
+        source, sink = subscription.source.name, subscription.sink.id
+        for leg in _RESPONSE_LEGS:
+            evaluator = self._policy_cache.find(subscription.tenant)
+            if evaluator is None:
+                return None
+            try:
+                evaluation = await evaluator.inspect(texts, source=source, sink=sink, leg=leg, at=self._now())
+            except DetectorBusy:
+                return None
+            if evaluation.unchecked:
+                return None
+            findings += (
+                finding
+                for finding in evaluation.findings
+                if finding.action.strictness >= PolicyAction.MASK.strictness
+            )
+        return findings
 
     def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         """Return the quick check of the tenant's evaluator, or UNSURE if its policies are not loaded."""
@@ -140,7 +174,7 @@ class PolicyInspector:
         unreadable = [content for reply in replies for content in reply.unreadable_content()]
         task_reply = next((reply for reply in replies if reply.task_id is not None), None)
         task_request = replace(request, reply=task_reply)
-        members = _group_stream_texts(replies, pieces_by_event)
+        members = group_stream_texts(replies, pieces_by_event)
         evaluation = await self._evaluate(leg, task_request, pieces, members, unreadable)
         if evaluation.outcome is Outcome.HOLD:
             return await self._hold_stream(leg, request, replies)
@@ -165,7 +199,7 @@ class PolicyInspector:
         if not isinstance(message, A2AReply) or (message.final and not self._earlier_texts):
             return False
         # Events of a stream that a policy may change are read together, so this is a notification.
-        is_pushed = message.operation in STREAM_OPERATIONS and self.must_withhold(subscription)
+        is_pushed = message.operation in STREAM_OPERATIONS and self.plan_stream(subscription).mode != "events"
         key = _get_task_key(leg, subscription, message, is_pushed=is_pushed)
         return key is not None and (not message.final or key in self._earlier_texts)
 
@@ -395,47 +429,3 @@ def _build_refusal(evaluation: Evaluation) -> A2AError:
             "policy_level": evaluation.decided_by.level.value,
         },
     )
-
-
-def _group_stream_texts(
-    replies: Sequence[A2AReply], pieces: Sequence[Sequence[Scannable]]
-) -> list[TextGroupMember | None]:
-    """Return the text group of each piece: an artifact with its appended parts, or a message."""
-    keys: list[Hashable | None] = []
-    events_by_key: dict[Hashable, set[int]] = {}
-    first_events: dict[str | None, int] = {}
-    for index, (reply, event_pieces) in enumerate(zip(replies, pieces, strict=True)):
-        group_keys = _map_group_keys(index, reply, first_events)
-        for piece in event_pieces:
-            member = get_text_group(piece.path)
-            key = None if member is None else group_keys.get(str(member.group), (index, member.group))
-            keys.append(key)
-            if key is not None:
-                events_by_key.setdefault(key, set()).add(index)
-    # Events may split a text within a word, so the pieces of a continued text are only scanned joined.
-    continued = {key for key, events in events_by_key.items() if len(events) > 1 and key != "status"}
-    return [None if key is None else TextGroupMember(key, only_joined=key in continued) for key in keys]
-
-
-def _map_group_keys(event: int, reply: A2AReply, first_events: dict[str | None, int]) -> dict[str, Hashable]:
-    """Return the key of each text group of an event, by its path. Texts with one key are joined.
-
-    `first_events` has the event that started each artifact, and is updated.
-    """
-    update = reply.artifact_update
-    if update is not None:
-        artifact_id = _get_artifact_id(update.get("artifact"))
-        if not update.get("append") or artifact_id not in first_events:
-            first_events[artifact_id] = event
-        return {"artifact": ("artifact", artifact_id, first_events[artifact_id])}
-    artifacts = reply.task.get("artifacts") if reply.task is not None else None
-    keys: dict[str, Hashable] = {"status.message": "status"}
-    for index, artifact in enumerate(artifacts if isinstance(artifacts, list) else []):
-        artifact_id = _get_artifact_id(artifact)
-        first_events[artifact_id] = event
-        keys[f"artifacts[{index}]"] = ("artifact", artifact_id, event)
-    return keys
-
-
-def _get_artifact_id(artifact: Json | None) -> str | None:
-    return get_text(artifact, ARTIFACT_ID)

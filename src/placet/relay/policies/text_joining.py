@@ -102,13 +102,13 @@ def join_texts(pieces: Sequence[Scannable], members: Sequence[TextGroupMember | 
 def join_contents(pieces: Sequence[Scannable]) -> str:
     """Return all contents of a message or task as one text."""
     views = _list_views(pieces)
-    group = views[0] if views else [index for index, piece in enumerate(pieces) if _is_content(piece, 0)]
+    group = views[0] if views else [index for index, piece in enumerate(pieces) if is_content(piece)]
     return _join_group(pieces, group, whole=False)[0]
 
 
 def join_to_earlier(pieces: Sequence[Scannable], earlier: str) -> JoinedTexts | None:
     """Return the contents of a message or task after an earlier text, or None if it has none."""
-    views = _list_views(pieces) or [[index for index, piece in enumerate(pieces) if _is_content(piece, 0)]]
+    views = _list_views(pieces) or [[index for index, piece in enumerate(pieces) if is_content(piece)]]
     texts: list[Scannable] = []
     spans: list[list[JoinedPart]] = []
     for group in views:
@@ -133,7 +133,7 @@ def _list_views(pieces: Sequence[Scannable]) -> list[list[int]]:
     for index, piece in enumerate(pieces):
         task = _TASK.match(piece.path) if piece.path.startswith("tasks[") else None
         start = "" if task is None else task[0]
-        if _is_content(piece, len(start)):
+        if is_content(piece, len(start)):
             tasks.setdefault(start, []).append(index)
     return [view for start, contents in tasks.items() for view in _vary_view(pieces, contents, len(start))]
 
@@ -163,7 +163,7 @@ def _is_file(piece: Scannable) -> bool:
     return _get_role(piece) == "file" or piece.path.endswith(_ADDRESSES)
 
 
-def _is_content(piece: Scannable, start: int) -> bool:
+def is_content(piece: Scannable, start: int = 0) -> bool:
     """Whether a text is content of a message or artifact: text, data, metadata, or a name or address."""
     path = piece.path
     if _get_role(piece) == "fixed" or not path.startswith(_CONTENT, start):

@@ -49,3 +49,11 @@ def reason_to_metadata(reason: RelayReason) -> dict[str, Any]:
     """Return the reason as metadata of a task."""
     metadata: dict[str, Any] = msgspec.to_builtins(reason)
     return metadata
+
+
+def build_streaming_metadata(policy_name: str | None) -> dict[str, Any]:
+    """Return the metadata of a stream whose text is sent when all of it is inspected.
+
+    The name is that of the policy that needs the whole stream.
+    """
+    return {"relay_streaming": "whole", "relay_streaming_policy": policy_name}

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 from yarl import URL
 
+from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_1_0, Dialect
 from placet.relay.a2a.errors import A2AError, as_agent_error
@@ -18,12 +19,14 @@ from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.a2a.task_calls import build_get_reply, build_task_call
 from placet.relay.call_limits import RelayLimits
+from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import (
     ChangeVerdict,
     MessageInspector,
     QuickCheck,
     ReleaseVerdict,
 )
+from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Leg
 from placet.relay.push.configs import may_contain_config
 from placet.relay.push.push_proxy import CONFIG_CARRYING_OPERATIONS, PushProxy, is_config_operation
@@ -454,8 +457,23 @@ class CallHandler:
         return any(self._inspector.has_policies(leg, exchange.subscription) for leg in legs)
 
     def is_withheld(self, exchange: Exchange) -> bool:
-        """Return whether a stream must be inspected whole before the caller gets any text."""
-        return self._inspector.must_withhold(exchange.subscription)
+        """Return whether events of a stream must not be sent before they are inspected together."""
+        return self.plan_stream(exchange).mode != "events"
+
+    def plan_stream(self, exchange: Exchange) -> StreamPlan:
+        """Return how the agent's stream is inspected."""
+        return self._inspector.plan_stream(exchange.subscription)
+
+    async def inspect_window(
+        self, exchange: Exchange, texts: Sequence[Scannable]
+    ) -> Sequence[Finding] | None:
+        """Return what policies mask, hold or block in texts of a stream. None if a check failed."""
+        return await self._inspector.inspect_window(exchange.subscription, texts)
+
+    async def rewrite_event(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
+        """Return an inspected event of a stream as the caller gets it. Raises as `process_reply` does."""
+        await self._link_task(exchange, reply)
+        return await self._rewrite_reply(exchange, reply)
 
     async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
         """Return an agent's card as a caller gets it. Raises A2AError if a policy does not let it pass."""

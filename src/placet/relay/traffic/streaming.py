@@ -6,13 +6,11 @@ from typing import Any
 
 from yarl import URL
 
-from placet.relay.a2a.builders import build_task, build_task_reply
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
 from placet.relay.a2a.reply import check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.asgi import Receive
-from placet.relay.tasks.reasons import Timeout, reason_to_metadata
 from placet.relay.tasks.relay_tasks import may_ask_for_input
 from placet.relay.tasks.task_repository import Task
 from placet.relay.traffic.call_handler import CallHandler
@@ -35,7 +33,6 @@ from placet.relay.upstream.idle_timeout import IdleTimeout
 
 Write = Callable[[bytes], Awaitable[None]]
 """Sends a part of the stream to the caller. The first call starts the response."""
-POLL_S = 0.05
 HEARTBEAT = b": inspection in progress\n\n"
 ERROR_LINE = b"event: error\n"
 
@@ -68,18 +65,16 @@ class StreamRelay:
         except AnsweredByRelay as answered:
             await self._stream_relay_task(exchange, answered, receive, write)
             return None
-        is_in_background = False
         try:
             if get_media_type(response) != EVENTS_TYPE or response.status != 200:
                 return await self._read_whole(exchange, response)
             if calls.is_withheld(exchange):
-                is_in_background = await self._withhold(exchange, response, receive, write)
+                await self._withhold(exchange, response, receive, write)
             else:
                 await self._forward_events(exchange, response, receive, write)
             return None
         finally:
-            if not is_in_background:
-                response.close()
+            response.close()
 
     async def _begin(self, exchange: Exchange, call: A2ACall, url: URL) -> UpstreamResponse:
         upstream, limits = self._calls.upstream, self._calls.limits
@@ -142,28 +137,23 @@ class StreamRelay:
             read_timeout.close()
             write_timeout.close()
 
-    # Streams that are inspected whole
+    # Streams whose events are inspected together
 
     async def _withhold(
         self, exchange: Exchange, response: UpstreamResponse, receive: Receive, write: Write
-    ) -> bool:
-        """Send a stream after it was inspected. Return whether it is still read in the background."""
+    ) -> None:
+        """Send the events of a stream when they are inspected."""
         stream = WithheldStream(self._calls, exchange, response)
         job = asyncio.create_task(stream.run())
         # Mark the exception as retrieved: the job is not awaited after the caller has disconnected.
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
         disconnected = asyncio.Event()
         watch = self._watch_disconnect(receive, disconnected.set)
-        is_in_background = False
         try:
             await write(b"")
-            if await self._wait_for_inspection(exchange, stream, job, disconnected, write):
+            await self._write_early_events(stream, job, disconnected, write)
+            if not disconnected.is_set():
                 await self._write_events(job.result(), write)
-            elif not disconnected.is_set():
-                is_in_background = True
-                await write(
-                    _encode_body_event((await self._return_early(exchange, stream, job, response)).body)
-                )
         except AnsweredByRelay as answered:
             response.close()
             await self._stream_until_decided(
@@ -175,72 +165,35 @@ class StreamRelay:
             pass
         finally:
             watch.cancel()
-            if not is_in_background:
-                job.cancel()
-        return is_in_background
+            job.cancel()
 
-    async def _wait_for_inspection(
+    async def _write_early_events(
         self,
-        exchange: Exchange,
         stream: WithheldStream,
         job: "asyncio.Task[StreamOutcome]",
         disconnected: asyncio.Event,
         write: Write,
-    ) -> bool:
-        """Wait until the stream is inspected, at most until the early return. Return whether it is.
-
-        Meanwhile, send events without text, and heartbeats.
-        """
+    ) -> None:
+        """Send events that may leave early, and heartbeats, until the stream is inspected."""
         limits, now = self._calls.limits, asyncio.get_running_loop().time
         write_s, heartbeat_s = limits.read_for.total_seconds(), limits.heartbeat_for.total_seconds()
-        deadline, heartbeat_at = now() + limits.early_return_for.total_seconds(), now() + heartbeat_s
+        heartbeat_at = now() + heartbeat_s
         while not job.done() and not disconnected.is_set():
-            # An inspection in progress may hold the stream, and the hold then gives the task its id.
-            if now() >= deadline and not exchange.handle.inspections:
-                return False
-            wait_s = POLL_S if now() >= deadline else min(deadline, heartbeat_at) - now()
-            await _wait_for_first(job, stream.has_early_events, disconnected, within=wait_s)
+            await _wait_for_first(job, stream.has_early_events, disconnected, within=heartbeat_at - now())
             data = b"" if disconnected.is_set() else stream.take_early()
             if not data and not job.done() and now() >= heartbeat_at:
                 data = HEARTBEAT
             if data:
                 heartbeat_at = now() + heartbeat_s
                 await _write_within(write, data, write_s)
-        if disconnected.is_set():
-            return False
-        await _write_within(write, stream.take_early(), write_s)
-        return True
+        if not disconnected.is_set():
+            await _write_within(write, stream.take_early(), write_s)
 
     async def _write_events(self, outcome: StreamOutcome, write: Write) -> None:
         for event in outcome.events:
             await _write_within(write, event, self._calls.limits.read_for.total_seconds())
         if outcome.problem is not None:
             raise outcome.problem
-
-    async def _return_early(
-        self,
-        exchange: Exchange,
-        stream: WithheldStream,
-        job: "asyncio.Task[StreamOutcome]",
-        response: UpstreamResponse,
-    ) -> RelayAnswer:
-        """Return a task for the caller. The stream is read and inspected in the background."""
-        calls, call, event = self._calls, exchange.call, stream.last_task_event
-        job.add_done_callback(lambda _: response.close())
-        calls.background_calls.track(job)
-        if event is None or event.task_id is None:
-            return await calls.early_returns.answer(exchange, asyncio.create_task(stream.answer(job)))
-        task = build_task(
-            task_id=event.task_id,
-            context_id=event.context_id or event.task_id,
-            state="working",
-            at=calls.background_calls.now(),
-            dialect=call.dialect,
-            metadata=reason_to_metadata(Timeout()),
-        )
-        return await calls.answer_from_relay(
-            exchange, AnsweredByRelay(build_task_reply(task, call.operation, call.dialect, call.rpc_id))
-        )
 
     # Tasks that the relay answers for
 

@@ -1,22 +1,28 @@
-"""Read a stream to its end before its caller gets any text.
+"""Read a stream and inspect its events together, because a match may begin in one event and end in the next.
 
-A match may begin in one event and end in the next. If a policy may mask, refuse or hold a match, the events
-of the stream are inspected together. Events without text are forwarded at once, so that the caller gets the
-task.
+Events are sent before the end of the stream as soon as their text cannot be part of a match (see
+`stream_window`). The rest is sent after the whole stream was inspected. If a policy needs the whole stream,
+only the first events without text are sent early, so that the caller gets its task.
 """
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from placet.relay.a2a.dialects import TaskState
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.reply import A2AReply, parse_reply_to
+from placet.relay.a2a.reply import A2AReply, add_metadata, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
-from placet.relay.a2a.stream_merging import merge_events
+from placet.relay.inspection.stream_texts import StreamGrouper, build_stream_event
+from placet.relay.inspection.stream_window import StreamWindow
+from placet.relay.policies.finding import Finding
+from placet.relay.policies.masking import mask_text
+from placet.relay.tasks.reasons import build_streaming_metadata
 from placet.relay.traffic.call_handler import CallHandler
-from placet.relay.traffic.exchange import AnsweredByRelay, Exchange, RelayAnswer
+from placet.relay.traffic.exchange import Exchange
 from placet.relay.upstream.agent_client import read_chunk
 from placet.relay.upstream.http_client import UpstreamResponse
 from placet.relay.upstream.idle_timeout import IdleTimeout
@@ -29,10 +35,9 @@ RUNNING_STATES: frozenset[TaskState | None] = frozenset({None, "submitted", "wor
 
 
 class StreamOutcome(Struct, frozen=True, kw_only=True):
-    """The events that the caller has not got yet, all replies, and the error at the end of the stream."""
+    """The events that the caller has not got yet, and the error at the end of the stream."""
 
     events: list[bytes]
-    replies: list[A2AReply]
     problem: A2AError | None
 
 
@@ -46,16 +51,15 @@ class WithheldStream:
         self._splitter = EventSplitter(limit=calls.limits.max_message_bytes)
         self._events: list[bytes] = []
         self._replies: list[A2AReply] = []
-        self._forwarded = 0
+        self._sent: set[int] = set()
+        """The numbers of the events that the caller has got, or gets with `take_early`."""
+        self._has_sent_text = False
+        self._grouper = StreamGrouper()
+        self._window = StreamWindow()
         self._size = 0
         self._early: list[bytes] = []
         self.has_early_events = asyncio.Event()
-        """Set while there are events that may be sent before the stream is inspected."""
-
-    @property
-    def last_task_event(self) -> A2AReply | None:
-        """The last event that contains a task id."""
-        return next((reply for reply in reversed(self._replies) if reply.task_id is not None), None)
+        """Set while there are events that may be sent before the whole stream is inspected."""
 
     async def run(self) -> StreamOutcome:
         """Read and inspect the stream.
@@ -73,21 +77,10 @@ class WithheldStream:
         return await self._inspect(problem)
 
     def take_early(self) -> bytes:
-        """Return the events without text that the caller has not got yet."""
+        """Return the events that may be sent already and that the caller has not got yet."""
         early, self._early = b"".join(self._early), []
         self.has_early_events.clear()
         return early
-
-    async def answer(self, outcome: "asyncio.Task[StreamOutcome]") -> RelayAnswer:
-        """Return the merged events, for a caller that got a task and comes back for the result."""
-        try:
-            ended = await outcome
-        except AnsweredByRelay as answered:
-            return await self._calls.answer_from_relay(self._exchange, answered)
-        reply = merge_events(ended.replies, self._exchange.call.rpc_id)
-        if reply is None and ended.problem is not None:
-            raise ended.problem
-        return RelayAnswer(body=b"", reply=reply)
 
     async def _read(self) -> None:
         idle_timeout = IdleTimeout(self._calls.limits.stream_idle_for.total_seconds())
@@ -97,8 +90,14 @@ class WithheldStream:
     async def _read_chunks(self, idle_timeout: IdleTimeout) -> None:
         while chunk := await read_chunk(self._response, idle_timeout):
             for event in self._splitter.feed(chunk):
+                if self._size + len(event) > self._calls.limits.max_message_bytes:
+                    await self._release_events()
+                    self._drop_unsent()
+                    raise A2AError("agent_response", TOO_LARGE)
                 if await self._add_event(event):
                     return
+            if await self._release_events():
+                return
             if self._splitter.overrun:
                 raise A2AError("agent_response", EVENT_TOO_LARGE)
 
@@ -108,33 +107,87 @@ class WithheldStream:
         if data is None:
             return False
         self._size += len(event)
-        if self._size > self._calls.limits.max_message_bytes:
-            self._events, self._replies = (
-                [],
-                [],
-            )  # the caller gets no part of a stream that was not inspected whole
-            raise A2AError("agent_response", TOO_LARGE)
-        call = self._exchange.call
-        reply = await self._calls.recognize_forwarded(self._exchange, parse_reply_to(call, data))
+        reply = parse_reply_to(self._exchange.call, data)
+        reply = await self._calls.recognize_forwarded(self._exchange, reply)
         self._events.append(event)
         self._replies.append(reply)
-        if self._forwarded == len(self._replies) - 1 and _has_no_text(reply):
-            self._forwarded += 1
-            processed = await self._calls.process_reply(self._exchange, reply)
-            self._early.append(replace_data(event, processed.document))
-            self.has_early_events.set()
+        if reply.unreadable_content() and self._exchange.subscription.sink.unreadable_files == "hold":
+            self._window.freeze()
+        self._window.add(build_stream_event(reply, self._grouper))
         return _is_last(reply)
 
+    def _drop_unsent(self) -> None:
+        """Forget the events that may not be sent, because they cannot be inspected with the whole stream."""
+        self._events = [self._events[number] for number in sorted(self._sent)]
+        self._replies = [self._replies[number] for number in sorted(self._sent)]
+        self._sent = set(range(len(self._replies)))
+
+    async def _release_events(self) -> bool:
+        """Send the events that may leave. Return whether a policy blocks the stream."""
+        plan = self._calls.plan_stream(self._exchange)
+        if plan.mode == "whole":
+            self._window.freeze()
+        if self._window.is_frozen:
+            await self._send_textless_events()
+            return False
+        texts = self._window.list_texts()
+        findings = await self._calls.inspect_window(self._exchange, texts) if texts else ()
+        if findings is None:
+            self._window.freeze()
+            return False
+        step = self._window.advance(findings, plan.width)
+        for released in step.released:
+            reply = _mask(self._replies[released.number], released.findings)
+            self._send_early(released.number, await self._calls.rewrite_event(self._exchange, reply))
+            self._has_sent_text = True
+        return step.is_blocked
+
+    async def _send_textless_events(self) -> None:
+        """Send the first events, as long as they only say that the agent works."""
+        while len(self._sent) < len(self._replies):
+            number = len(self._sent)
+            if number in self._sent or not _has_no_text(self._replies[number]):
+                return
+            self._send_early(number, await self._calls.process_reply(self._exchange, self._replies[number]))
+
+    def _send_early(self, number: int, reply: A2AReply) -> None:
+        if not self._sent:
+            reply = self._mark_whole(reply)
+        self._sent.add(number)
+        self._early.append(replace_data(self._events[number], reply.document))
+        self.has_early_events.set()
+
+    def _mark_whole(self, reply: A2AReply) -> A2AReply:
+        """Return the first event of a stream. It says so if the caller gets text only at the end."""
+        plan = self._calls.plan_stream(self._exchange)
+        if plan.mode != "whole":
+            return reply
+        return add_metadata(reply, build_streaming_metadata(plan.policy_name))
+
     async def _inspect(self, problem: A2AError | None) -> StreamOutcome:
-        if len(self._replies) == self._forwarded:
-            return StreamOutcome(events=[], replies=self._replies, problem=problem)
+        if len(self._replies) == len(self._sent) and not self._has_sent_text:
+            return StreamOutcome(events=[], problem=problem)
         replies = list(await self._calls.process_stream(self._exchange, self._replies))
+        if replies and not self._sent:
+            replies[0] = self._mark_whole(replies[0])
         if len(replies) == len(self._events):
-            pairs = zip(self._events[self._forwarded :], replies[self._forwarded :], strict=True)
-            events = [replace_data(event, reply.document) for event, reply in pairs]
+            pairs = enumerate(zip(self._events, replies, strict=True))
+            events = [
+                replace_data(event, reply.document)
+                for number, (event, reply) in pairs
+                if number not in self._sent
+            ]
         else:
             events = [encode_event(reply.document) for reply in replies]
-        return StreamOutcome(events=events, replies=replies, problem=problem)
+        return StreamOutcome(events=events, problem=problem)
+
+
+def _mask(reply: A2AReply, findings: Mapping[int, Sequence[Finding]]) -> A2AReply:
+    """Return an event with its findings masked. `findings` has them by the index of their text."""
+    if not findings:
+        return reply
+    texts = [mask_text(piece.text, findings.get(index, ())) for index, piece in enumerate(reply.pieces())]
+    return replace(reply, document=reply.with_texts(texts))
 
 
 def _has_no_text(reply: A2AReply) -> bool:

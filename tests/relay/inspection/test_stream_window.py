@@ -1,0 +1,288 @@
+"""The window of a stream: what may leave, whatever the text and however the agent splits it."""
+
+import asyncio
+import base64
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placet.ports.detector import Scannable
+from placet.relay.detectors.pattern_width import compute_pattern_width
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.inspection.stream_window import EventText, StreamEvent, StreamWindow
+from placet.relay.policies.evaluation import Evaluation, Outcome
+from placet.relay.policies.finding import Finding
+from placet.relay.policies.masking import mask_text
+from placet.relay.policies.policy import Leg
+from placet.relay.policies.policy_set import PolicySet
+from tests.relay.policies.samples import NOW, build_regex_policy
+
+SSN = r"\b\d{3}-\d{2}-\d{4}\b"
+PATTERNS = (SSN, r"SECRET", r"(?i)key\s?=\s?[a-f]{4,8}", r"(?<!\d)\d{4}(?!\d)", r"ﬁnal|a\.b")
+NUMBER = "536-22-8764"
+
+
+def build_evaluator(patterns: Sequence[str], action: str) -> PolicyEvaluator:
+    policies = [build_regex_policy(pattern, action, f"p{number}") for number, pattern in enumerate(patterns)]
+    return PolicyEvaluator(PolicySet.for_everyone(policies, now=NOW), DetectorRegistry([RegexDetector()]))
+
+
+def inspect(evaluator: PolicyEvaluator, texts: Sequence[Scannable]) -> Evaluation:
+    return asyncio.run(
+        evaluator.inspect(texts, source="app", sink="agent", leg=Leg.RESPONSE_TO_SOURCE, at=NOW)
+    )
+
+
+def find(evaluator: PolicyEvaluator, text: str) -> Sequence[Finding]:
+    return inspect(evaluator, [Scannable("", text)]).findings
+
+
+def measure(patterns: Sequence[str]) -> int:
+    widths = [compute_pattern_width(pattern) for pattern in patterns]
+    return max(width for width in widths if width is not None)
+
+
+def chunk(text: str, key: str = "a") -> StreamEvent:
+    return StreamEvent([EventText(text, (key,), is_complete=False)], frozenset({key}))
+
+
+class Stream:
+    """Events that go through a window."""
+
+    def __init__(self, patterns: Sequence[str] = (SSN,), action: str = "HUMAN_REVIEW_REQUIRED") -> None:
+        self.evaluator = build_evaluator(patterns, action)
+        self.width = measure(patterns)
+        self.window = StreamWindow()
+        self.texts: list[str] = []
+        self.left: list[str] = []
+        self.numbers: list[int] = []
+
+    def add(self, *events: StreamEvent) -> list[str]:
+        """Add the events of one read. Return the texts that leave because of them."""
+        for event in events:
+            self.window.add(event)
+            self.texts.append("".join(text.text for text in event.texts))
+        texts = self.window.list_texts()
+        findings = inspect(self.evaluator, texts).findings if texts else ()
+        step = self.window.advance(findings, self.width)
+        left = [mask_text(self.texts[one.number], [*one.findings.get(0, ())]) for one in step.released]
+        self.left += left
+        self.numbers += [one.number for one in step.released]
+        return left
+
+
+def encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+SPACED = " ".join(NUMBER)
+CODES = (
+    " ".join(f"{ord(sign):x}" for sign in NUMBER),
+    " ".join(str(ord(sign)) for sign in NUMBER),
+    " ".join(f"{ord(sign):08b}" for sign in NUMBER),
+    " ".join(encode(f"a {NUMBER} b")[start : start + 4] for start in range(0, 20, 4)),
+    "\n".join(encode(f"It is {NUMBER}.")[start : start + 6] for start in range(0, 24, 6)),
+    base64.b32encode(NUMBER.encode()).decode(),
+)
+FRAGMENTS = (
+    *("Hello, ", "the ", "word ", "\n", " ", "é", "e\u0301", "한", "# Title\n", "**bold** "),
+    *("— ", "…", "5", "53", "6-22", "-", "8764", NUMBER, "SEC", "RET", "\u200b", "\u0301", "\ufb01nal"),
+    *("5\ufe0f\u20e3", "\uff15", "\uff13\uff16", "\uff0d", "\u2013", "&#53;", "\\u0035", "%35", "%", "&#"),
+    *(encode(f"a {NUMBER} in a box"), "KEY", " = ", "abcdef", "12", "34", ".", "a", "b", encode("SECRET")),
+    *(
+        encode("x" * 30 + " SECRET"),
+        "=",
+        "==",
+        "\\",
+        "<b>",
+        "</b>",
+        "<i",
+        ">",
+        "<!-- ",
+        " -->",
+        "&lt;a ",
+        "&gt;",
+    ),
+    *(
+        "536 - ",
+        "22 -\n",
+        SPACED,
+        SPACED[:9],
+        *CODES,
+        "\\N{DIGIT ",
+        "FIVE}",
+        "0x",
+        "NTM2",
+        "LTIy",
+        "Lnt",
+        "`",
+    ),
+    *("quite some more words follow here, which mean nothing. ", "Иван ", "с", "你好，", "世界。"),
+)
+texts = st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=3)), max_size=12).map("".join)
+
+
+@st.composite
+def split_texts(draw: st.DrawFn) -> list[str]:
+    """A text in chunks of any size, within words, marks and escapes."""
+    text = draw(texts.filter(bool))
+    cuts = draw(st.lists(st.integers(0, len(text)), max_size=20))
+    ends = sorted({*cuts, len(text)} - {0})
+    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+@pytest.mark.parametrize("patterns", [(SSN,), PATTERNS], ids=["one", "several"])
+def test_no_part_of_a_match_leaves_however_the_text_is_split(patterns: tuple[str, ...]) -> None:
+    @settings(max_examples=1500, deadline=None)
+    @given(chunks=split_texts())
+    def check(chunks: list[str]) -> None:
+        stream = Stream(patterns)
+        for one in chunks:
+            stream.add(chunk(one))
+        whole = "".join(chunks)
+        released = "".join(stream.left)
+        assert whole.startswith(released)
+        first = min((one.start for one in find(stream.evaluator, whole)), default=len(whole))
+        assert len(released) <= first
+
+    check()
+
+
+EVASIONS = (
+    *(NUMBER, SPACED, *CODES, "536-<b class=some words>22</b>-8764", "5<!-- some words here -->36-22-8764"),
+    *(
+        "\\N{DIGIT FIVE}36-22-8764",
+        "&#53;36-22-8764",
+        "536 - 22 - 8764",
+        "536-22-\n8764",
+        "5\u200b36-22-8764",
+    ),
+    *(encode(f"yes {NUMBER}"), " the ".join(encode(f"SSN {NUMBER}")[start : start + 8] for start in (0, 8))),
+)
+
+
+@pytest.mark.parametrize("size", [1, 4, 9])
+@pytest.mark.parametrize("evasion", EVASIONS)
+def test_no_part_of_an_evasion_leaves(evasion: str, size: int) -> None:
+    whole = f"My words, dear friends: see the {evasion} and then many more words until the story ends. "
+    stream = Stream()
+    for start in range(0, len(whole), size):
+        stream.add(chunk(whole[start : start + size]))
+    first = min((one.start for one in find(stream.evaluator, whole)), default=len(whole))
+    assert len("".join(stream.left)) <= first
+
+
+def test_masked_text_that_leaves_contains_no_match() -> None:
+    @settings(max_examples=1500, deadline=None)
+    @given(chunks=split_texts())
+    def check(chunks: list[str]) -> None:
+        stream = Stream(PATTERNS, "MASK")
+        for one in chunks:
+            stream.add(chunk(one))
+        whole = "".join(chunks)
+        count = len("".join(chunks[: len(stream.left)]))
+        findings = find(stream.evaluator, whole)
+        begin = 0
+        for left, one in zip(stream.left, chunks, strict=False):
+            if any(found.start < begin + len(one) and begin < found.end for found in findings):
+                assert "MASKED" in left
+            begin += len(one)
+        if not findings:
+            assert "".join(stream.left) == whole[:count]
+
+    check()
+
+
+@pytest.mark.parametrize("separator", [" ", "\n", ", "])
+def test_ordinary_text_leaves_behind_a_window(separator: str) -> None:
+    stream = Stream()
+    text = "The quick brown fox jumps over the lazy dog and then goes home to sleep until it wakes up again"
+    words = [f"{word}{separator}" for word in text.split()]
+    lags = []
+    for number, word in enumerate(words):
+        stream.add(chunk(word))
+        lags.append(number - len(stream.left))
+    assert max(lags) <= 5
+    assert "".join(stream.left) == "".join(words[: len(stream.left)])
+
+
+def test_text_of_any_length_stays_cheap() -> None:
+    stream = Stream()
+    for _ in range(400):
+        stream.add(chunk("Some words — and “more” words. "))
+        assert sum(len(one.text) for one in stream.window.list_texts()) == 0
+        assert max(len(joined.text) for joined in stream.window._joined.values()) < 1000
+    assert len(stream.left) > 390
+
+
+def test_a_match_freezes_the_stream() -> None:
+    stream = Stream()
+    stream.add(chunk("One moment, please. I look it up. Now: "))
+    assert stream.add(chunk("the number in my list of friends is 536-22-"))
+    assert stream.add(chunk("8764, and that is all that I know about it.")) == []
+    assert stream.add(chunk("Nothing more leaves. " * 10)) == []
+    assert stream.window.is_frozen
+
+
+def test_a_blocked_stream_says_so() -> None:
+    stream = Stream(action="BLOCK")
+    stream.window.add(chunk(f"It is {NUMBER}, and that is all that I know about it."))
+    found = inspect(stream.evaluator, stream.window.list_texts()).findings
+    assert stream.window.advance(found, stream.width).is_blocked
+
+
+def test_masked_stream_goes_on() -> None:
+    stream = Stream(action="MASK")
+    stream.add(
+        chunk("It is 536-2"), chunk("2-8764, and that "), chunk("is all that I know, "), chunk("sorry. ")
+    )
+    stream.add(chunk("Goodbye, and until another time. "))
+    assert "".join(stream.left) == (
+        "It is [MASKED:REGEX][MASKED:REGEX], and that is all that I know, sorry. "
+    )
+
+
+def test_text_of_its_own_leaves_at_once() -> None:
+    stream = Stream()
+    assert stream.add(StreamEvent([EventText("536-22-")])) == ["536-22-"]
+
+
+def test_a_status_message_does_not_hold_up_an_artifact() -> None:
+    stream = Stream()
+    said = StreamEvent([EventText("Searching", ("status",))], frozenset({"status"}))
+    answer = chunk("Here is what I found out about it: ")
+    assert stream.add(said) == []
+    assert stream.add(answer, chunk("nothing at all, dear friends. ")) == [answer.texts[0].text]
+    later = StreamEvent([EventText(" and still searching for more", ("status",))], frozenset({"status"}))
+    assert stream.add(later) == ["Searching"]
+
+
+def test_event_of_all_lanes_keeps_its_place() -> None:
+    stream = Stream()
+    stream.add(chunk("Hello "))
+    assert stream.add(StreamEvent([]), StreamEvent([], frozenset({"b"}))) == []
+    stream.add(chunk("and good morning to you all, dear friends"))
+    assert stream.numbers == [0, 1, 2]
+
+
+def test_match_over_several_texts_of_the_stream_is_found() -> None:
+    stream = Stream()
+    said = StreamEvent([EventText("Nothing but words: 536-", ("status", "all"))], frozenset({"status"}))
+    written = [EventText("22-8764 and many more words, until the end of the day. ", ("a", "all"))]
+    assert stream.add(said, StreamEvent(written, frozenset({"a"}))) == []
+    assert stream.window.is_frozen
+
+
+def test_numbers_are_not_one_long_number() -> None:
+    stream = Stream([r"\d{4}"])
+    numbers = [EventText("12", ("all",), is_number=True), EventText("34", ("all",), is_number=True)]
+    stream.add(StreamEvent(numbers, frozenset({"a"})))
+    assert stream.add(StreamEvent([EventText(" many words follow the numbers ", ("all",))], frozenset({"a"})))
+
+
+def test_outcome_of_a_clean_text_is_pass() -> None:
+    assert inspect(Stream().evaluator, [Scannable("", "Hello")]).outcome is Outcome.PASS
