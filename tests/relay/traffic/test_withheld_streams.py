@@ -333,6 +333,47 @@ def test_stream_is_inspected_when_its_task_ends_or_waits(
     assert agent.hung_up.wait(PATIENCE_S)
 
 
+@pytest.mark.parametrize("state", ["INPUT_REQUIRED", "AUTH_REQUIRED"])
+@pytest.mark.parametrize("caller", ["masked", "held", "blocked"])
+def test_subscription_goes_on_after_the_task_has_waited(
+    agent: RawAgent, client: httpx.Client, state: str, caller: str
+) -> None:
+    task = f"t10-{state}-{caller}"
+    agent.behave = answer_with(200, json.dumps(build_first_event(task)).encode())
+    assert task in call(client, caller, method="SendMessage")
+    question = "Which SECRET?" if caller == "masked" else "Which one?"
+    agent.behave = gate = PausedStream(
+        frame_events(build_first_event(task), build_status(task, state, question)),
+        frame_events(
+            build_status(task, "WORKING"),
+            build_chunk(task, "done", append=False),
+            build_status(task, "COMPLETED"),
+        ),
+    )
+    over = {"method": "SubscribeToTask", "params": {"id": task}}
+    told = parse_events("\n".join(stream_until(client, caller, gate, f"TASK_STATE_{state}", **over)))
+    states = [one["statusUpdate"]["status"]["state"] for one in told if "statusUpdate" in one]
+    assert states == [f"TASK_STATE_{state}", "TASK_STATE_WORKING", "TASK_STATE_COMPLETED"]
+    assert [one for one in told if "artifactUpdate" in one]
+    assert "SECRET" not in str(told)
+
+
+def test_match_after_a_wait_is_found(agent: RawAgent, client: httpx.Client) -> None:
+    agent.behave = answer_with(200, json.dumps(build_first_event("t10-late")).encode())
+    call(client, "blocked", method="SendMessage")
+    agent.behave = gate = PausedStream(
+        frame_events(build_first_event("t10-late"), build_status("t10-late", "INPUT_REQUIRED", "Which one?")),
+        frame_events(
+            build_chunk("t10-late", "a SECRET", append=False), build_status("t10-late", "COMPLETED")
+        ),
+    )
+    over = {"method": "SubscribeToTask", "params": {"id": "t10-late"}}
+    lines = stream_until(client, "blocked", gate, "INPUT_REQUIRED", **over)
+    *_, last = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+    assert "blocked" in last["error"]["message"]
+    assert "a SECRET" not in "".join(lines)
+
+
 def test_a_caller_that_leaves_ends_its_stream_at_the_agent(agent: RawAgent, client: httpx.Client) -> None:
     first = build_head(200, content_type="text/event-stream") + frame_events(build_first_event("t11"))
     agent.behave = write_bytes(first, b": on and on\n\n")

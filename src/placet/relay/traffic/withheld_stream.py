@@ -32,6 +32,8 @@ EVENT_TOO_LARGE = "An event of the agent's stream is too large."
 STREAM_TIMEOUT = "The stream has reached the maximum duration."
 RUNNING_STATES: frozenset[TaskState | None] = frozenset({None, "submitted", "working"})
 """The states in which the stream of a task continues."""
+WAITING_STATES: frozenset[TaskState | None] = frozenset({"input-required", "auth-required"})
+"""The states in which an agent waits, and goes on when it got what it needs."""
 
 
 class StreamOutcome(Struct, frozen=True, kw_only=True):
@@ -96,6 +98,9 @@ class WithheldStream:
                     raise A2AError("agent_response", TOO_LARGE)
                 if await self._add_event(event):
                     return
+                last = len(self._replies) - 1
+                if last >= 0 and last not in self._sent and self._replies[last].state in WAITING_STATES:
+                    await self._send_all()  # the caller has subscribed, so the stream goes on
             if await self._release_events():
                 return
             if self._splitter.overrun:
@@ -114,7 +119,23 @@ class WithheldStream:
         if reply.unreadable_content() and self._exchange.subscription.sink.unreadable_files == "hold":
             self._window.freeze()
         self._window.add(build_stream_event(reply, self._grouper))
-        return _is_last(reply)
+        return _is_last(reply, is_subscription=self._exchange.call.operation == "subscribe")
+
+    async def _send_all(self) -> None:
+        """Inspect and send all events so far, because the agent waits and may go on much later.
+
+        They stay part of the stream, so that a match with a later event is found.
+        """
+        try:
+            outcome = await self._inspect(None)
+        except A2AError:
+            self._drop_unsent()
+            self._has_sent_text = False  # the stream is refused, and is not inspected again
+            raise
+        self._sent = set(range(len(self._replies)))
+        self._has_sent_text = True
+        self._early += outcome.events
+        self.has_early_events.set()
 
     def _drop_unsent(self) -> None:
         """Forget the events that may not be sent, because they cannot be inspected with the whole stream."""
@@ -137,6 +158,8 @@ class WithheldStream:
             return False
         step = self._window.advance(findings, plan.width)
         for released in step.released:
+            if released.number in self._sent:
+                continue
             reply = _mask(self._replies[released.number], released.findings)
             self._send_early(released.number, await self._calls.rewrite_event(self._exchange, reply))
             self._has_sent_text = True
@@ -200,13 +223,14 @@ def _has_no_text(reply: A2AReply) -> bool:
     )
 
 
-def _is_last(reply: A2AReply) -> bool:
-    """Return whether the event ends the stream: the task has ended or waits, or there is no task."""
+def _is_last(reply: A2AReply, *, is_subscription: bool) -> bool:
+    """Return whether the event ends the stream: the task has ended, or there is no task.
+
+    A task that waits ends the stream of a message, but not a subscription, which lasts until the task ends.
+    """
     update = reply.status_update
     is_marked_final = update is not None and update.get("final") is True
+    running = RUNNING_STATES | WAITING_STATES if is_subscription else RUNNING_STATES
     return (
-        is_marked_final
-        or reply.state not in RUNNING_STATES
-        or reply.message is not None
-        or reply.error is not None
+        is_marked_final or reply.state not in running or reply.message is not None or reply.error is not None
     )
